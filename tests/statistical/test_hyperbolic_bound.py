@@ -24,9 +24,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from support.hyperbolic import from_polar
 from support.toys import KEYS, counted_contexts
 from wordveil.crypto.streams import KeyedStream
-from wordveil.geometry.hyperbolic import boost, from_polar
+from wordveil.geometry.hyperbolic import boost
 from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 
 FloatArray = NDArray[np.float64]

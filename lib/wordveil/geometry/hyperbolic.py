@@ -1,9 +1,8 @@
-"""Hyperbolic space of curvature -1: the Poincare ball, the Lorentz model, and polar coordinates.
+"""Hyperbolic space of curvature -1: the Poincare ball and the Lorentz model.
 
-Nickel and Kiela 2017 (ball) and 2018 (Lorentz model); Ungar 2008 (Moebius addition). A point at distance ``r`` from the
-origin in direction ``u`` is ``tanh(r/2) u`` in the ball and ``(cosh r, sinh r u)`` on the hyperboloid. The ball ends at
-``r = 37`` in float64, where its radius rounds to 1, and the hyperboloid at 710, where ``cosh`` overflows; polar
-coordinates do not end.
+Nickel and Kiela 2017 (ball) and 2018 (Lorentz model). A point at distance ``r`` from the origin in direction ``u`` is
+``tanh(r/2) u`` in the ball and ``(cosh r, sinh r u)`` on the hyperboloid. The ball ends at ``r = 37`` in float64, where
+its radius rounds to 1, and the hyperboloid at 710, where ``cosh`` overflows.
 
 Arrays are coordinate-first, as in :mod:`wordveil.geometry.euclidean`: ball points ``(n, count)``, Lorentz points ``(n +
 1, count)``, time first. Sums over coordinates run from the first to the last.
@@ -15,9 +14,6 @@ import numpy as np
 
 from wordveil.compiled import compiled
 from wordveil.geometry.euclidean import FloatArray, inner, norms, round_up
-
-# Beyond it sinh(r) is exp(r) / 2 to the last bit. Below it no product of two overflows.
-_FAR = 20.0
 
 
 def conformal(ball: FloatArray) -> FloatArray:
@@ -44,73 +40,9 @@ def to_lorentz(ball: FloatArray) -> FloatArray:
     return points
 
 
-def to_ball(points: FloatArray) -> FloatArray:
-    """Lorentz points ``(n + 1, count)`` in the ball: ``x / (1 + x_0)``, float64 ``(n, count)``.
-
-    Beyond a distance of 37 from the origin the nearest float64 is on the unit sphere.
-    """
-    return np.asarray(points[1:] / (1.0 + points[0]))
-
-
-def from_polar(radius: FloatArray, direction: FloatArray) -> FloatArray:
-    """Lorentz points at distances ``radius``, ``(count,)``, of the origin in unit directions ``(n, count)``; up to a
-    radius of 710.
-    """
-    return np.concatenate([np.cosh(radius)[None], np.sinh(radius) * direction])
-
-
-def to_polar(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Distances from the origin ``(count,)`` and unit directions ``(n, count)`` of Lorentz points; the origin's
-    direction is 0.
-    """
-    length = norms(points[1:])
-    return np.arcsinh(length), points[1:] / np.where(length > 0, length, 1.0)
-
-
 def ball_distances(x: FloatArray, y: FloatArray) -> FloatArray:
     """Column-wise distances of ball points ``(n, count)``: ``2 arsinh(|x - y| / sqrt((1 - |x|^2)(1 - |y|^2)))``."""
     return np.asarray(2.0 * np.arcsinh(norms(x - y) / np.sqrt(conformal(x) * conformal(y))))
-
-
-def lorentz_distances(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Column-wise distances of Lorentz points ``(n + 1, count)``: ``<x - y, x - y> = 4 sinh^2(d / 2)``.
-
-    Two points near each other and far from the origin lose digits: an absolute error of ``2^-53 cosh^2 r`` in the
-    square.
-    :func:`polar_distances` does not lose them.
-    """
-    gap = x - y
-    square = inner(gap[1:], gap[1:]) - gap[0] * gap[0]
-    return np.asarray(2.0 * np.arcsinh(np.sqrt(np.maximum(square, 0.0)) / 2.0))
-
-
-def polar_distances(r: FloatArray, u: FloatArray, s: FloatArray, v: FloatArray) -> FloatArray:
-    """Column-wise distances of points in polar coordinates: radii ``(count,)``, unit directions ``(n, count)``. At any
-    radius.
-
-    ``sinh^2(d/2) = sinh^2((r - s)/2) + sinh r sinh s |u - v|^2 / 4``, the hyperbolic law of cosines in half angles, by
-    logarithms where the exponentials would overflow.
-    """
-    with np.errstate(divide="ignore"):
-        along = 2 * _log_sinh(np.abs(r - s) / 2)
-        across = _log_sinh(r) + _log_sinh(s) + 2 * np.log(norms(u - v) / 2)
-    half = np.logaddexp(along, across) / 2  # ln sinh(d/2)
-    far = half > _FAR
-    return np.asarray(2 * np.where(far, half + np.log(2.0), np.arcsinh(np.exp(np.where(far, 0.0, half)))))
-
-
-def _log_sinh(r: FloatArray) -> FloatArray:
-    """``ln sinh r`` for ``r >= 0``; -infinity at 0."""
-    far = r > _FAR
-    return np.asarray(np.where(far, r - np.log(2.0), np.log(np.sinh(np.where(far, 0.0, r)))))
-
-
-def moebius_add(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Moebius translation of ball points ``y`` by ``x``, both ``(n, count)``: the isometry that takes the origin to
-    ``x``.
-    """
-    both, xx, yy = inner(x, y), inner(x, x), inner(y, y)
-    return np.asarray(((1 + 2 * both + yy) * x + (1 - xx) * y) / (1 + 2 * both + xx * yy))
 
 
 def boost(by: FloatArray, vectors: FloatArray) -> FloatArray:

@@ -128,8 +128,8 @@ class MaximumPosterior(Attacker):
         if (laws := mechanism.word_laws()) is not None:
             guesses, joint = guess_outputs(laws, prior)
         elif mechanism.probabilities(0) is not None:
-            found = guess_densely(mechanism, [prior], [np.empty((0, 1), np.int32)], [1])[0]
-            guesses, joint = found.outputs, found.joint
+            best = guess_densely(mechanism, [prior], [np.empty((0, 1), np.int32)], [1])[0]
+            guesses, joint = best.outputs, best.joint
         else:
             return None
         return cls(guesses), float(joint.sum())

@@ -142,7 +142,7 @@ def find_loss(mechanism: Mechanism[Any], first: int, second: int) -> Loss:
     """The largest loss between two symbols, in either direction. Raises :class:`ValueError` where probabilities are
     not known.
     """
-    one, other = require_law(mechanism, first), require_law(mechanism, second)
-    forth, back = _log_ratios(one, other), _log_ratios(other, one)
+    left, right = require_law(mechanism, first), require_law(mechanism, second)
+    forth, back = _log_ratios(left, right), _log_ratios(right, left)
     output = int(np.argmax(np.maximum(forth, back)))
-    return _loss_at(np.array([one[output], other[output]]), [first, second], output)
+    return _loss_at(np.array([left[output], right[output]]), [first, second], output)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,6 +28,10 @@ from wordveil.neighbours.blocks import BuildContext
 
 DRAWS = 50_000
 """To fit a guesser on, and as many to measure it on, where probabilities are not known."""
+# Where no number of digits is asked for: the part of a loss that is near enough to it.
+_DIGITS, _NEAR = 6, 0.995
+# By how much a recovery may differ between a mechanism that was moved and one that was built.
+_MISSED = 0.03
 # The range of a search for a recovery: of mechanisms whose epsilon is a loss, and of those that it multiplies.
 _LOSSES, _EPSILONS = (3.0, 20.0), (0.5, 60.0)
 
@@ -114,18 +119,26 @@ class Matcher:
             return kind.load(self.embedding.size, built.parameters, built.arrays, files)
 
     def at_loss(
-        self, candidate: Candidate, loss: float, *, start: float | None = None, least: float = LEAST, digits: int = 4
+        self,
+        candidate: Candidate,
+        loss: float,
+        *,
+        start: float | None = None,
+        least: float = LEAST,
+        digits: int | None = None,
     ) -> Matched | None:
-        """Find the epsilon, of a few digits, at which the largest loss of a token is ``loss`` nats or hardly less.
+        """Find the epsilon at which the largest loss of a token is ``loss`` nats or at most 0.5% less.
 
-        Where losses grow in proportion to epsilon, the next epsilon of as many digits costs more: with four digits the
-        loss is at most 0.1% less. ``start``: the first epsilon to build; None: ``loss`` or 1. ``least``: the least
-        epsilon. None where no epsilon has so small a loss, as of additive noise in hyperbolic space.
+        ``digits``: finds the largest epsilon of so many digits instead. ``start``: the first epsilon to build; None:
+        ``loss`` or 1. ``least``: the least epsilon. None where no epsilon has so small a loss, as of additive noise in
+        hyperbolic space.
         """
         start = start or (loss if candidate.by_loss else 1.0)
         least = max(least, self.least_epsilon(candidate))
-        found = find_loss(lambda epsilon: self.build(candidate, epsilon), loss, start, least, digits)
-        return None if found is None else Matched(*found)
+        digits, near = (_DIGITS, _NEAR) if digits is None else (digits, 1.0)
+        build = partial(self.build, candidate)
+        best = find_loss(build, loss, start, least, digits=digits, near=near)
+        return None if best is None else Matched(*best)
 
     def least_epsilon(self, candidate: Candidate) -> float:
         """The epsilon below which there is no such mechanism; 0 where there is for each."""
@@ -151,7 +164,7 @@ class Matcher:
         figures = Figures(build, lambda mechanism: self.recover(mechanism, prior), move)
         if not candidate.rebuilt:
             figures.rebuild(least)  # some mechanisms can be moved upwards alone
-        crossing, epsilon = find_built(figures, float, share, math.sqrt(least * most), least, most)
+        crossing, epsilon = find_built(figures, float, share, math.sqrt(least * most), least, most, missed=_MISSED)
         return Matched(epsilon, built[epsilon]) if crossing.is_near else None
 
     def recover(self, mechanism: Mechanism[Any], prior: str) -> float:

@@ -1,4 +1,4 @@
-"""The loss between a word and its nearest neighbour: what hides a word among those that could stand in its place."""
+"""The loss between a word and its nearest neighbour: what hides a word among those that could come out for it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pa
     points, distances = SPACES[metric].points(embedding.vectors), SPACES[metric].distances
     words = spread_words(len(points), count).astype(np.int64)
     nearest, least = np.empty(len(words), np.int64), np.empty(len(words))
-    for place, word in enumerate(words.tolist()):
+    for row, word in enumerate(words.tolist()):
         apart = distances(points[word], points)
         apart[word] = np.inf
-        nearest[place] = int(np.argmin(apart))
-        least[place] = apart[nearest[place]]
+        nearest[row] = int(np.argmin(apart))
+        least[row] = apart[nearest[row]]
     return words, nearest, least
 
 

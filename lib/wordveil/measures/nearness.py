@@ -17,8 +17,8 @@ COSINE = "cosine"
 _BLOCK_BYTES = 32 * 2**20
 
 
-def measure_neighbours(vectors: Float32, measure: str, words: Int32, place: int) -> tuple[Float64, Float64]:
-    """Measure how far the nearest neighbour and the one at ``place`` are.
+def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) -> tuple[Float64, Float64]:
+    """Measure how far the nearest neighbour and the ``rank``-th are.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ def measure_neighbours(vectors: Float32, measure: str, words: Int32, place: int)
         the name of a metric of :data:`wordveil.geometry.spaces.SPACES`, or :data:`COSINE`.
     words
         int32 ``(words,)``: whose neighbours are looked at.
-    place
+    rank
         1 for the nearest, up to ``size - 1``.
 
     Returns
     -------
     tuple
-        of the nearest and of the one at ``place``, float64 ``(words,)`` each: distances, or cosines.
+        of the nearest and of the ``rank``-th, float64 ``(words,)`` each: distances, or cosines.
     """
     distances = measure_rows_of(vectors, measure)
     nearest, far = np.empty(len(words)), np.empty(len(words))
@@ -43,8 +43,8 @@ def measure_neighbours(vectors: Float32, measure: str, words: Int32, place: int)
         part = slice(start, start + step)
         apart = distances(words[part])
         apart[np.arange(len(apart)), words[part]] = -np.inf  # the word itself comes first
-        ordered = np.partition(apart, (1, place), axis=1)
-        nearest[part], far[part] = ordered[:, 1], ordered[:, place]
+        ordered = np.partition(apart, (1, rank), axis=1)
+        nearest[part], far[part] = ordered[:, 1], ordered[:, rank]
     return (-nearest, -far) if measure == COSINE else (nearest, far)
 
 

@@ -66,9 +66,9 @@ class OutputLaw:
 
     def probability(self, output: int) -> float:
         """The probability of one output."""
-        place = int(np.searchsorted(self.ids, output))
-        listed = place < len(self.ids) and self.ids[place] == output
-        return float(self.probabilities[place]) if listed else self.other
+        index = int(np.searchsorted(self.ids, output))
+        listed = index < len(self.ids) and self.ids[index] == output
+        return float(self.probabilities[index]) if listed else self.other
 
 
 def find_laws(

@@ -104,7 +104,7 @@ class WordScores:
         counts = np.bincount(laws.ids, minlength=len(laws.common))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         words, gains = np.empty(len(laws.ids), np.int32), np.empty(len(laws.ids), np.int64)
-        # An output without a share in `common` is never unlisted where it occurs, so any number serves in its place.
+        # An output without a share in `common` is never unlisted where it occurs, so any number serves instead.
         common = np.maximum(laws.common, _LEAST)
         arrays = laws.shares, laws.offsets, laws.ids, laws.extras
         _list_by_output(common, *arrays, floors, starts[:-1].copy(), words, gains)
@@ -153,7 +153,7 @@ def _list_by_output(
     ids: Int32,
     extras: Float64,
     floors: Int64,
-    places: Int64,
+    ends: Int64,
     words: Int32,
     gains: Int64,
 ) -> None:
@@ -161,9 +161,9 @@ def _list_by_output(
         for j in range(offsets[word], offsets[word + 1]):
             y = ids[j]
             score = np.int64(np.rint(np.log(shares[word] + extras[j] / common[y]) * _UNIT))
-            words[places[y]] = word
-            gains[places[y]] = max(score - floors[word], 0)
-            places[y] += 1
+            words[ends[y]] = word
+            gains[ends[y]] = max(score - floors[word], 0)
+            ends[y] += 1
 
 
 @compiled
@@ -174,13 +174,13 @@ def _guess_words(scores: _Scores, prior: Int64, drawn: Int32, marks: Int64, lead
         count, mark = 0, 0
         for j in range(drawn.shape[1]):
             y = drawn[row, j]
-            for place in range(starts[y], starts[y + 1]):
-                word = words[place]
-                if gains[place] > 0:
+            for entry in range(starts[y], starts[y + 1]):
+                word = words[entry]
+                if gains[entry] > 0:
                     if gained[word] == 0:
                         touched[count] = word
                         count += 1
-                    gained[word] += gains[place]
+                    gained[word] += gains[entry]
             if mark < len(marks) and j + 1 == marks[mark]:
                 # A word that lists none of the outputs is beaten by the best of those, or is that one.
                 best = leaders[mark]
@@ -225,32 +225,32 @@ def guess_densely(
     :meth:`WordScores.guess` has them, for each prior. Raises :class:`ValueError` where probabilities are not known.
     """
     ends, outputs = np.array(marks, np.int64), len(require_law(mechanism, 0))
-    seen, places = np.unique(np.concatenate([rows.ravel() for rows in drawn]), return_inverse=True)
-    parts = np.split(places.ravel().astype(np.int32), np.cumsum([rows.size for rows in drawn])[:-1])
+    seen, indices = np.unique(np.concatenate([rows.ravel() for rows in drawn]), return_inverse=True)
+    parts = np.split(indices.ravel().astype(np.int32), np.cumsum([rows.size for rows in drawn])[:-1])
     rows_of = [part.reshape(rows.shape) for part, rows in zip(parts, drawn, strict=True)]
     logs = [_whole_logs(prior) for prior in priors]
     best = [np.full((len(rows), len(marks)), np.iinfo(np.int64).min) for rows in drawn]
-    found = [
+    guessed = [
         Guesses(np.zeros(outputs, np.int32), np.full(outputs, -1.0), np.zeros(scores.shape, np.int32))
         for scores in best
     ]
     for word in range(len(priors[0])):
         law = require_law(mechanism, word)
         seen_logs = _whole_logs(law[seen])
-        for prior, log, rows, scores, guesses in zip(priors, logs, rows_of, best, found, strict=True):
+        for prior, log, rows, scores, guesses in zip(priors, logs, rows_of, best, guessed, strict=True):
             joint = prior[word] * law
             guesses.outputs[joint > guesses.joint] = word
             np.maximum(guesses.joint, joint, out=guesses.joint)
             _weigh_word(word, log[word], seen_logs, rows, ends, scores, guesses.words)
-    return found
+    return guessed
 
 
 @compiled
-def _weigh_word(word: int, prior: int, logs: Int64, places: Int32, marks: Int64, best: Int64, out: Int32) -> None:
-    for row in range(len(places)):
+def _weigh_word(word: int, prior: int, logs: Int64, indices: Int32, marks: Int64, best: Int64, out: Int32) -> None:
+    for row in range(len(indices)):
         score, mark = prior, 0
-        for j in range(places.shape[1]):
-            score += logs[places[row, j]]
+        for j in range(indices.shape[1]):
+            score += logs[indices[row, j]]
             if mark < len(marks) and j + 1 == marks[mark]:
                 if score > best[row, mark]:
                     best[row, mark], out[row, mark] = score, word

@@ -166,10 +166,10 @@ def _column_samples(
     encoded: _Encoded, policy: TextPolicy, bundle: Bundle, columns: TextColumns
 ) -> Iterator[ColumnSample]:
     for name, part, lengths in zip(columns.names, columns.split_policy(policy), encoded.columns.T, strict=True):
-        if (found := _measure_quantiles(lengths)) is not None:
+        if (measured := _measure_quantiles(lengths)) is not None:
             cut = int((lengths > (part.n_max or 0)).sum()) if policy.pads else None
-            suggested = suggest_length(lengths, found.p95, bundle.mechanism.max_tokens) if policy.n_max else None
-            yield ColumnSample(name, found, cut, suggested)
+            suggested = suggest_length(lengths, measured.p95, bundle.mechanism.max_tokens) if policy.n_max else None
+            yield ColumnSample(name, measured, cut, suggested)
 
 
 def _encode(
@@ -224,9 +224,9 @@ def _measure_quantiles(lengths: Int64) -> Quantiles | None:
 
 def _choose_evenly(ids: Int32, count: int) -> Int32:
     """Choose at most ``count`` of the ids, evenly spread and mixed, so that any prefix is evenly spread, too."""
-    places = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(count, len(ids))).astype(np.int64))
+    indices = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(count, len(ids))).astype(np.int64))
     stride = 61  # any number works: all remainders are taken
-    mixed: Int32 = ids[np.concatenate([places[start::stride] for start in range(stride)])]
+    mixed: Int32 = ids[np.concatenate([indices[start::stride] for start in range(stride)])]
     return mixed
 
 
@@ -280,7 +280,7 @@ def sort_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary)
     if not plain:
         raise usage_error("--words", "", "name at least one word.")
     ids = vocabulary.lookup(pa.array(plain, pa.string())).tolist()
-    known = [word for word, found in zip(plain, ids, strict=True) if found != vocabulary.unknown]
+    known = [word for word, symbol in zip(plain, ids, strict=True) if symbol != vocabulary.unknown]
     rule = policy.unknown
     return known, [UnknownWord(word, str(rule), UNKNOWN_BECOMES[rule]) for word in plain if word not in known]
 
@@ -300,14 +300,14 @@ def preview_words(
     changed = [(value, bundle.mechanism.at_epsilon(value)) for value in (epsilon / 2, 2 * epsilon)]
     mechanisms = [(epsilon, bundle.mechanism), *((value, made) for value, made in changed if made is not None)]
     ids = bundle.vocabulary.lookup(pa.array(words, pa.string()))
-    found = []
+    previews = []
     with threadpool_limits(limits=1):
         for word, index in zip(words, ids.tolist(), strict=True):
             progress(f"drawing {word}")
             for value, mechanism in sorted(mechanisms, key=lambda pair: pair[0]):
                 drawn = write_tokens(mechanism, np.full(draws, index, np.int32), word.encode(), keys)
-                found.append(_word_preview(word, index, value, drawn, bundle.vocabulary))
-    return found
+                previews.append(_word_preview(word, index, value, drawn, bundle.vocabulary))
+    return previews
 
 
 def _word_preview(word: str, index: int, epsilon: float, drawn: Int32, vocabulary: Vocabulary) -> WordPreview:

@@ -125,11 +125,14 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
     except OtherLengthError:
         return None
     if laws is None:
-        found = guess_densely(mechanism, priors, [one.drawn for one in trials], DRAWS)
+        guessed = guess_densely(mechanism, priors, [trial.drawn for trial in trials], DRAWS)
     else:
         scores = WordScores(laws)
-        found = [Guesses(*guess_outputs(laws, one.prior), scores.guess(one.prior, one.drawn, DRAWS)) for one in trials]
-    return Recovery(*(_summarise(one, its, known=is_known) for one, its in zip(trials, found, strict=True)))
+        guessed = [
+            Guesses(*guess_outputs(laws, trial.prior), scores.guess(trial.prior, trial.drawn, DRAWS))
+            for trial in trials
+        ]
+    return Recovery(*(_summarise(trial, its, known=is_known) for trial, its in zip(trials, guessed, strict=True)))
 
 
 def _trial_words(size: int, *, listed: bool, known: bool) -> int:
@@ -206,8 +209,8 @@ def fit_laws(mechanism: Mechanism[Any], frequencies: Float64) -> WordLaws:
     outputs = size + 1
     common = np.bincount(drawn, minlength=outputs) + 1.0
     stays = np.arange(size) * (outputs + 1)
-    pairs, place = np.unique(np.concatenate([words * np.int64(outputs) + drawn, stays]), return_inverse=True)
-    weights = np.bincount(place, np.repeat([1.0, _STAYS], [len(words), size]))
+    pairs, index = np.unique(np.concatenate([words * np.int64(outputs) + drawn, stays]), return_inverse=True)
+    weights = np.bincount(index, np.repeat([1.0, _STAYS], [len(words), size]))
     origins, ids = np.divmod(pairs, outputs)
     offsets = np.searchsorted(origins, np.arange(size + 1))
     kinds = np.diff(offsets)

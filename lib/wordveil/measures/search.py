@@ -25,8 +25,10 @@ FINE = 1e-3
 """How near a search comes, in the logarithm of epsilon. Epsilons of three digits differ by at least as much."""
 # Figures are compared by their logarithms, so that none may be 0.
 _ZERO = 1e-12
-# One step outwards multiplies epsilon by e^1.5 at most. A loss that grows by a smaller power has stopped to grow.
-_LARGEST_STEP, _FLATTEST = 1.5, 1e-3
+# How far a step outwards goes at most, and one away from what cannot be built, in the logarithm of epsilon.
+_LARGEST_STEP, _RETREAT = 3.0, 1.5
+# A loss that grows by a smaller power has stopped to grow.
+_FLATTEST = 1e-3
 _PROPORTION, _BEYOND = 0.99, 3
 _STEPS = 40
 _REACHED, _EXCEEDED = 0.98, 1.1
@@ -130,13 +132,19 @@ def _first_measured(miss: Callable[[float], float], log: float, high: float) -> 
         except (BundleError, ValueError):
             if log >= high:
                 raise
-            log = min(log + _LARGEST_STEP, high)
+            log = min(log + _RETREAT, high)
         else:
             return log
 
 
 def find_loss(
-    build: Callable[[float], MechanismArtifact], loss: float, start: float, least: float = LEAST, digits: int = 3
+    build: Callable[[float], MechanismArtifact],
+    loss: float,
+    start: float,
+    least: float = LEAST,
+    *,
+    digits: int = 3,
+    near: float = 1.0,
 ) -> tuple[float, MechanismArtifact] | None:
     """Find the epsilon at which the largest loss of a token is ``loss`` nats or hardly less, and never more.
 
@@ -151,6 +159,8 @@ def find_loss(
     digits
         how many digits epsilon has. The next epsilon of as many digits costs more: that is built too, unless the loss
         was seen to grow as fast as epsilon.
+    near
+        the part of the loss that ends the search before that; 1: none does.
 
     Returns
     -------
@@ -163,6 +173,7 @@ def find_loss(
     BundleError, ValueError
         as :func:`find_epsilon`.
     """
+    wanted = loss * (near + 1) / 2
     losses: dict[float, float] = {}
     best: tuple[float, MechanismArtifact] | None = None
 
@@ -177,6 +188,8 @@ def find_loss(
 
     def is_largest(epsilon: float) -> bool:
         following = next_up(epsilon, digits)
+        if losses[epsilon] >= near * loss:
+            return True
         if following in losses:
             return losses[following] > loss
         return losses[epsilon] * following / epsilon > loss and _grows_in_proportion(losses, epsilon)
@@ -184,10 +197,10 @@ def find_loss(
     def measure(epsilon: float) -> float:
         short = shorten(epsilon, least, digits)
         costs = cost(short)
-        # Exactly the loss ends the search. Else it is taken to be in proportion between two short epsilons.
-        return loss if best is not None and is_largest(best[0]) else costs * epsilon / short
+        # Exactly what is wanted ends the search. Else losses are taken to be in proportion between short epsilons.
+        return wanted if best is not None and is_largest(best[0]) else costs * epsilon / short
 
-    find_epsilon(measure, loss, start, least, fine=_HAIR, flattest=_FLATTEST)
+    find_epsilon(measure, wanted, start, least, fine=_HAIR, flattest=_FLATTEST)
     for _ in range(_BEYOND):
         if best is None or best[1].guarantee.pure < _REACHED * loss or is_largest(best[0]):
             break
@@ -271,14 +284,16 @@ def find_built(
     *,
     fine: float = FINE,
     digits: int | None = None,
+    missed: float = _MISSED,
 ) -> tuple[Crossing, float]:
     """Find where a figure has a value, and build the mechanism there: it is then ``figures.base``.
 
     A mechanism that was moved to another epsilon is close to one that is built there, and the closer the less far it
     was moved. So the search begins again from what was built, until that has the figure that the moved one had.
 
-    ``digits``: to how many digits epsilon is rounded before the build; None: not at all. The other parameters and
-    errors are those of :func:`find_epsilon`. Returns where the value is, and the epsilon of the build.
+    ``digits``: to how many digits epsilon is rounded before the build; None: not at all. ``missed``: by which part of
+    it the two figures may differ. The other parameters and errors are those of :func:`find_epsilon`. Returns where the
+    value is, and the epsilon of the build.
     """
     for _ in range(_ROUNDS):
         crossing = find_epsilon(lambda epsilon: value(figures.at(epsilon)), wanted, start, least, most, fine=fine)
@@ -286,7 +301,7 @@ def find_built(
         if not crossing.is_near:
             break
         expected = value(figures.at(start))
-        if abs(value(figures.rebuild(start)) - expected) <= _MISSED * expected:
+        if abs(value(figures.rebuild(start)) - expected) <= missed * expected:
             break
     return crossing, start
 

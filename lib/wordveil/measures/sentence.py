@@ -79,5 +79,5 @@ def preview_default(bundle: Bundle, policy: TextPolicy, model: NgramModel | None
     """The same for :data:`SENTENCE`; None where it is refused, or the vocabulary lacks most of its words, as one of
     another language does.
     """
-    found = preview_sentence(bundle, policy, SENTENCE, model)
-    return None if found.output is None or 2 * found.unknown > found.words else found
+    preview = preview_sentence(bundle, policy, SENTENCE, model)
+    return None if preview.output is None or 2 * preview.unknown > preview.words else preview

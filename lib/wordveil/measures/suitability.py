@@ -110,9 +110,9 @@ class Suitability:
     sampled
         how many words the distances are of.
     nearest, far
-        distances, or cosines, of the nearest word and of the word at place ``neighbour``.
+        distances, or cosines, of the nearest word and of the ``neighbour``-th word.
     neighbour
-        the place of the far one.
+        the rank of the far word.
     gamma
         a value to begin with, the median distance of the far neighbour; None where no distance enters the price.
     epsilon
@@ -178,8 +178,8 @@ def measure_suitability(
     """
     name = uncap(guarantee.metric.name)
     measure = COSINE if mechanism.is_pure or name not in SPACES else name
-    place = min(NEIGHBOUR, embedding.size - 1)
-    nearest, far = measure_neighbours(embedding.vectors, measure, spread_words(embedding.size, _DISTANCES), place)
+    rank = min(NEIGHBOUR, embedding.size - 1)
+    nearest, far = measure_neighbours(embedding.vectors, measure, spread_words(embedding.size, _DISTANCES), rank)
     near = Spread.of(nearest), Spread.of(far)
     gamma = None if measure == COSINE else round_up(float(np.median(far)), 2)
     tried = _Tried(mechanism, settings, frequencies, _grid(mechanism, measure, *near, embedding.dimension))
@@ -190,7 +190,7 @@ def measure_suitability(
         sampled=len(nearest),
         nearest=near[0],
         far=near[1],
-        neighbour=place,
+        neighbour=rank,
         gamma=gamma,
         epsilon=tried.useful,
         epsilons=tried.figures,
@@ -198,7 +198,7 @@ def measure_suitability(
         text=PUBLIC_TEXT if words else None,
         text_words=words,
         covered=covered,
-        warnings=(*_warn_of_gamma(settings, near, place, gamma), *tried.warnings, *_warn_of_words(covered, exact)),
+        warnings=(*_warn_of_gamma(settings, near, rank, gamma), *tried.warnings, *_warn_of_words(covered, exact)),
     )
 
 
@@ -227,8 +227,8 @@ class _Tried:
             self._weights = frequencies
             return
         self._words, self._weights = spread_words(len(frequencies), _WORDS), np.ones(_WORDS)
-        places = (np.arange(_WORDS) + 0.5) / _WORDS * frequencies.sum()
-        self._running = np.minimum(np.searchsorted(np.cumsum(frequencies), places), len(frequencies) - 1).astype(
+        quantiles = (np.arange(_WORDS) + 0.5) / _WORDS * frequencies.sum()
+        self._running = np.minimum(np.searchsorted(np.cumsum(frequencies), quantiles), len(frequencies) - 1).astype(
             np.int32
         )
 
@@ -354,14 +354,14 @@ def _measure_coverage(vocabulary: pa.StringArray) -> tuple[float | None, float |
 
 
 def _warn_of_gamma(
-    settings: MechanismSettings, near: tuple[Spread, Spread], place: int, suggested: float | None
+    settings: MechanismSettings, near: tuple[Spread, Spread], rank: int, suggested: float | None
 ) -> Iterator[str]:
     gamma, (nearest, far) = settings.terms.gamma, near
     if gamma is None or suggested is None:
         return
     if gamma > _FAR_GAMMA * far.median:
         yield (
-            f"mechanism.gamma = {gamma:g}: half of the words have {place} words nearer than {far.median:.3g}, so that "
+            f"mechanism.gamma = {gamma:g}: half of the words have {rank} words nearer than {far.median:.3g}, so that "
             f"unrelated words cost more than they need. Begin with {suggested:g}."
         )
     if gamma < nearest.median:

@@ -103,13 +103,13 @@ def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -
     every = np.unique(np.arange(_WORDS) * size // _WORDS).astype(np.int32)
     word, draws = _word_share(mechanism, every, size)
     padding, _ = _word_share(mechanism, np.array([size], np.int32), size)
-    found = []
+    lengths = []
     for words in EXAMPLES:
         kept = min(words, width)
         filled = width - kept
         variance = kept * word * (1 - word) + filled * padding * (1 - padding)
-        found.append(OutputLength(words, kept * word + filled * padding, math.sqrt(variance), draws))
-    return found
+        lengths.append(OutputLength(words, kept * word + filled * padding, math.sqrt(variance), draws))
+    return lengths
 
 
 def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int) -> OutputLength:

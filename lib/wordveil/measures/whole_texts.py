@@ -1,4 +1,4 @@
-"""Draws of whole texts, for previews of mechanisms that read the words around a place: single words say nothing there.
+"""Draws of whole texts, for previews of mechanisms that read the words around each word.
 
 All draws are with throwaway keys.
 """
@@ -39,11 +39,11 @@ def fit_texts(ids: Int32, columns: Int64, widths: Int64, padding: int) -> tuple[
         return ids, np.concatenate([[0], np.cumsum(columns.sum(axis=1))])
     lengths, width = columns.ravel(), int(widths.sum())
     text = np.repeat(np.arange(len(lengths)), lengths)
-    place = np.arange(len(ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    position = np.arange(len(ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     record, column = np.divmod(text, len(widths))
-    inside = place < widths[column]
+    inside = position < widths[column]
     fitted = np.full(len(columns) * width, padding, np.int32)
-    fitted[(record * width + (np.cumsum(widths) - widths)[column] + place)[inside]] = ids[inside]
+    fitted[(record * width + (np.cumsum(widths) - widths)[column] + position)[inside]] = ids[inside]
     return fitted, np.arange(len(columns) + 1) * width
 
 
@@ -89,8 +89,8 @@ def draw_texts(
         drawn.append(mechanism.draw(_batch(ids, offsets, first, last, keys), keys).ids)
         spent += time.process_time() - started
         first, step = last, 2 * step if spent < seconds / 8 else step
-    found = np.concatenate(drawn)
-    return found, len(found) / max(spent, 1e-9)
+    outputs = np.concatenate(drawn)
+    return outputs, len(outputs) / max(spent, 1e-9)
 
 
 def _batch(ids: Int32, offsets: Int64, first: int, last: int, keys: ReleaseKeys) -> TokenBatch:

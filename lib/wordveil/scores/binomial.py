@@ -23,14 +23,14 @@ def bound_below(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Fl
     ``hits`` may be fractions, for what a share would say of another number of trials. ``tail``: in (0, 1).
     """
     count, total = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
-    found = betaincinv(np.maximum(count, _TINY), total - count + 1, tail)
+    bound = betaincinv(np.maximum(count, _TINY), total - count + 1, tail)
     # Where SciPy's search for so small a tail does not end, the bound that is always true.
-    return np.nan_to_num(np.where(count > 0, found, 0.0), nan=0.0)
+    return np.nan_to_num(np.where(count > 0, bound, 0.0), nan=0.0)
 
 
 def bound_above(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Float64:
     """The upper bound of the probability of a hit: float64 of the broadcast shape, from 0 to 1."""
     count, total = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
     left = total - count
-    found = betainccinv(count + 1, np.maximum(left, _TINY), tail)
-    return np.nan_to_num(np.where(left > 0, found, 1.0), nan=1.0)
+    bound = betainccinv(count + 1, np.maximum(left, _TINY), tail)
+    return np.nan_to_num(np.where(left > 0, bound, 1.0), nan=1.0)

@@ -55,7 +55,7 @@ class Documents:
         them is :data:`UNKNOWN`.
         """
         order = tuple(sorted(set(labels)) if names is None else names)
-        number = {name: place for place, name in enumerate(order)}
+        number = {name: label for label, name in enumerate(order)}
         return cls(texts, np.array([number.get(label, UNKNOWN) for label in labels], np.int64), order)
 
     def with_texts(self, texts: Sequence[str]) -> Self:
@@ -63,7 +63,7 @@ class Documents:
         return replace(self, texts=texts)
 
     def take(self, rows: NDArray[np.integer] | Sequence[int]) -> Self:
-        """The texts at these places, in this order."""
+        """The texts with these indices, in this order."""
         chosen = np.asarray(rows, np.int64)
         return replace(self, texts=[self.texts[row] for row in chosen.tolist()], labels=self.labels[chosen])
 

@@ -89,15 +89,15 @@ class Evaluation:
             scores=tuple(Score.from_dict(score) for score in values["scores"]),
             confusions=tuple(
                 Confusion(
-                    one["subject"],
-                    one["method"],
-                    one["variant"],
-                    tuple(one["names"]),
-                    tuple(tuple(row) for row in one["counts"]),
+                    table["subject"],
+                    table["method"],
+                    table["variant"],
+                    tuple(table["names"]),
+                    tuple(tuple(row) for row in table["counts"]),
                 )
-                for one in values["confusions"]
+                for table in values["confusions"]
             ),
-            examples=tuple(Example(**one) for one in values["examples"]),
+            examples=tuple(Example(**example) for example in values["examples"]),
             notes=tuple(values["notes"]),
             is_private=bool(values["is_private"]),
         )

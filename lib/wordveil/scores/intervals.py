@@ -31,11 +31,11 @@ def find_correlation_interval(first: Float64, second: Float64, seed: int) -> tup
     Spearman's, where the ranks are not made again.
     """
 
-    def correlate(one: Float64, other: Float64, axis: int) -> Float64:
-        one = one - one.mean(axis=axis, keepdims=True)
-        other = other - other.mean(axis=axis, keepdims=True)
-        spread = np.sqrt((one * one).sum(axis=axis) * (other * other).sum(axis=axis))
-        products = (one * other).sum(axis=axis)
+    def correlate(left: Float64, right: Float64, axis: int) -> Float64:
+        left = left - left.mean(axis=axis, keepdims=True)
+        right = right - right.mean(axis=axis, keepdims=True)
+        spread = np.sqrt((left * left).sum(axis=axis) * (right * right).sum(axis=axis))
+        products = (left * right).sum(axis=axis)
         return np.asarray(np.divide(products, spread, out=np.zeros_like(spread), where=spread > 0))
 
     return _resample((first, second), correlate, seed)
@@ -56,7 +56,7 @@ def _resample(samples: tuple[Float64, Float64], statistic: Callable[..., Float64
         return value, value
     from scipy import stats  # takes longer to load than the rest of a command
 
-    found = stats.bootstrap(
+    resampled = stats.bootstrap(
         samples,
         statistic,
         n_resamples=RESAMPLES,
@@ -67,4 +67,4 @@ def _resample(samples: tuple[Float64, Float64], statistic: Callable[..., Float64
         confidence_level=CONFIDENCE,
         rng=seed,
     )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(resampled.confidence_interval.low), float(resampled.confidence_interval.high)

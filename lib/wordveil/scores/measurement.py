@@ -49,11 +49,11 @@ class Measurement:
             note=note,
         )
 
-    def make_accuracy(self, found: Accuracy, definition: str, note: str = "") -> Score:
+    def make_accuracy(self, accuracy: Accuracy, definition: str, note: str = "") -> Score:
         """The figure ``accuracy``."""
-        interval = (found.low, found.high)
+        interval = (accuracy.low, accuracy.high)
         return self.make_score(
-            "accuracy", found.value, interval, found.count, definition, chance=found.chance, note=note
+            "accuracy", accuracy.value, interval, accuracy.count, definition, chance=accuracy.chance, note=note
         )
 
 

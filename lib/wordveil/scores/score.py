@@ -106,7 +106,7 @@ def find_mean_interval(values: NDArray[np.floating] | Bool, seed: int) -> tuple[
     if len(sample) < 2 or (sample == sample[0]).all():
         mean = float(sample.mean())
         return mean, mean
-    found = stats.bootstrap(
+    resampled = stats.bootstrap(
         (sample,),
         np.mean,
         n_resamples=RESAMPLES,
@@ -116,7 +116,7 @@ def find_mean_interval(values: NDArray[np.floating] | Bool, seed: int) -> tuple[
         confidence_level=CONFIDENCE,
         rng=seed,
     )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(resampled.confidence_interval.low), float(resampled.confidence_interval.high)
 
 
 @dataclass(frozen=True)

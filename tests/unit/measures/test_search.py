@@ -181,4 +181,6 @@ def test_one_question_has_one_answer(metric: str, name: str, settings: Mechanism
     line, target = lines[candidate.label], find_target(Subject(name, settings, embedding), "pure_epsilon", pure)
     assert line.epsilon == target.epsilon
     assert target.epsilon == pytest.approx(found.epsilon, rel=0.01)
-    assert line.pure <= found.built.guarantee.pure <= pure
+    assert line.pure == pytest.approx(target.reached, rel=1e-5)
+    assert line.pure <= pure
+    assert 0.995 * line.pure <= found.built.guarantee.pure <= pure

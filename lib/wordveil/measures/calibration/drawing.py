@@ -46,18 +46,18 @@ class WordCounts:
     ids: Int32
     counts: Int32
 
-    def take(self, places: Int32) -> WordCounts:
-        """The words at ``places``, int32 ``(count,)``, in that order."""
-        lengths = np.diff(self.offsets)[places]
+    def take(self, rows: Int32) -> WordCounts:
+        """The words at ``rows``, int32 ``(count,)``, in that order."""
+        lengths = np.diff(self.offsets)[rows]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        entries = np.repeat(self.offsets[places] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return WordCounts(self.words[places], offsets, self.ids[entries], self.counts[entries])
+        entries = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return WordCounts(self.words[rows], offsets, self.ids[entries], self.counts[entries])
 
     @classmethod
     def join(cls, blocks: Sequence[WordCounts]) -> WordCounts:
         """The words of all blocks, of which there is at least one, by their ids."""
-        words, ids, counts = (np.concatenate([getattr(one, name) for one in blocks]) for name in _JOINED)
-        lengths = np.concatenate([np.diff(one.offsets) for one in blocks])
+        words, ids, counts = (np.concatenate([getattr(block, name) for block in blocks]) for name in _JOINED)
+        lengths = np.concatenate([np.diff(block.offsets) for block in blocks])
         whole = cls(words, np.concatenate([[0], np.cumsum(lengths)]), ids, counts)
         return whole.take(np.argsort(words).astype(np.int32))
 

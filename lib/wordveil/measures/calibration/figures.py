@@ -51,7 +51,7 @@ class WordFigure:
 
 @dataclass(frozen=True)
 class LikelyOutputs:
-    """A public word and what most probably stands in its place: words, each with its probability, falling."""
+    """A public word and what most probably comes out for it: words, each with its probability, falling."""
 
     word: str
     outputs: tuple[tuple[str, float], ...]

@@ -189,11 +189,11 @@ def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = T
     """
     if (dimension := mechanism.noise_dimension) is None:
         return {}
-    found = {"text_words": float(text_words), "noise_dimension": float(dimension)}
+    bound = {"text_words": float(text_words), "noise_dimension": float(dimension)}
     for probability in _PROBABILITIES:
         radius = float(gammaincinv(dimension * text_words, probability)) / (epsilon * text_words)
-        found |= {f"points_{probability * 100:.0f}": radius, f"words_{probability * 100:.0f}": 2 * radius}
-    return found
+        bound |= {f"points_{probability * 100:.0f}": radius, f"words_{probability * 100:.0f}": 2 * radius}
+    return bound
 
 
 def choose_examples(frequencies: Float64, count: int = _EXAMPLES) -> Int32:

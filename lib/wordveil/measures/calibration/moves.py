@@ -63,7 +63,7 @@ def measure_moves(embedding: Embedding, metric: str, rows: Iterable[tuple[Int32,
         beyond the words of the vocabulary is padding. A word that always becomes padding has no distance (NaN).
     """
     distances, cosines = measure_rows_of(embedding.vectors, metric), measure_rows_of(embedding.vectors, COSINE)
-    found: list[tuple[Int32, Float64, Float64]] = []
+    parts: list[tuple[Int32, Float64, Float64]] = []
     for words, weights in rows:
         inside = weights[:, : embedding.size]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -71,8 +71,8 @@ def measure_moves(embedding: Embedding, metric: str, rows: Iterable[tuple[Int32,
         apart, alike = distances(words), -cosines(words)
         # Products in float32 leave a word a little away from itself.
         apart[np.arange(len(words)), words] = 0.0
-        found.append((words, _mean(inside, apart), _mean(inside, alike)))
-    words, apart, alike = (np.concatenate([part[i] for part in found]) for i in range(3))
+        parts.append((words, _mean(inside, apart), _mean(inside, alike)))
+    words, apart, alike = (np.concatenate([part[i] for part in parts]) for i in range(3))
     return Moves(words, apart, alike, metric)
 
 
@@ -89,8 +89,8 @@ def split_rows(words: Int32) -> Iterator[Int32]:
 def spread_counts(blocks: Iterable[WordCounts], size: int) -> Iterator[tuple[Int32, Float64]]:
     """Rows of counts, float64 ``(words, size + 1)``, of so many words at a time as fit into memory."""
     for block in blocks:
-        for places in split_rows(np.arange(len(block.words), dtype=np.int32)):
-            part = block.take(places)
-            rows = np.zeros((len(places), size + 1))
-            rows[np.repeat(np.arange(len(places)), np.diff(part.offsets)), part.ids] = part.counts
+        for indices in split_rows(np.arange(len(block.words), dtype=np.int32)):
+            part = block.take(indices)
+            rows = np.zeros((len(indices), size + 1))
+            rows[np.repeat(np.arange(len(indices)), np.diff(part.offsets)), part.ids] = part.counts
             yield part.words, rows

@@ -72,10 +72,10 @@ def read_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
     that the best one may get more.
     """
     keys = make_public_keys("recovery: fit"), make_public_keys("recovery: measure")
-    found = attack(MaximumPosterior, mechanism, frequencies, DRAWS, keys)
-    if found.draws is None:
-        return Reading.exact(found.rate)
-    return Reading.of_hits(round(found.rate * found.draws), found.draws)
+    attacked = attack(MaximumPosterior, mechanism, frequencies, DRAWS, keys)
+    if attacked.draws is None:
+        return Reading.exact(attacked.rate)
+    return Reading.of_hits(round(attacked.rate * attacked.draws), attacked.draws)
 
 
 def read_worst(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:

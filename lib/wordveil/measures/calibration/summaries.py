@@ -125,14 +125,14 @@ class _Maker:
         scale: int = 1,
     ) -> WordFigure:
         words, values = of_words
-        place = int(find_worst(values))
+        row = int(find_worst(values))
         low, lower, median, upper, high = (round_figure(float(value)) for value in np.quantile(values, QUANTILES))
         return WordFigure(
             name=name,
             definition=definition,
             average=round_figure(float(values.mean())),
-            worst=round_figure(float(values[place])),
-            worst_word=self._names[int(words[place])].as_py(),
+            worst=round_figure(float(values[row])),
+            worst_word=self._names[int(words[row])].as_py(),
             quantiles=(low, lower, median, upper, high),
             is_exact=self._is_exact,
             histogram=histogram,

@@ -106,14 +106,14 @@ def _divide(threshold: float, common: Float64) -> Float64:
 
 def _expect_common(laws: WordLaws, runs: int) -> Float64:
     """What ``S_w`` would be if no word had entries: float64 ``(size,)``."""
-    shares, place = np.unique(laws.shares, return_inverse=True)
+    shares, level = np.unique(laws.shares, return_inverse=True)
     levels, counts = np.unique(laws.common, return_counts=True)
     step = max(1, _CELLS // len(levels))
     rows = [
         count_distinct(shares[start : start + step, None] * levels, runs) @ counts
         for start in range(0, len(shares), step)
     ]
-    return np.asarray(np.concatenate(rows)[place])
+    return np.asarray(np.concatenate(rows)[level])
 
 
 def _spans(laws: WordLaws) -> Iterator[tuple[int, int]]:
@@ -186,9 +186,9 @@ def measure_rows(
 
     def measure(part: Int32) -> tuple[Float64, Int64]:
         values, reached = np.empty((len(part), 4)), np.zeros(size, np.int64)
-        for place, word in enumerate(part.tolist()):
+        for row, word in enumerate(part.tolist()):
             law = law_of(word)
-            values[place] = (law[word], *_summarise_row(law, runs))
+            values[row] = (law[word], *_summarise_row(law, runs))
             reached += law[:size] > threshold
         return values, reached
 
@@ -235,13 +235,13 @@ def measure_counts(blocks: Iterable[WordCounts], words: Int32, size: int, runs: 
     stays, distinct, likeliest = np.zeros(len(words)), np.zeros(len(words)), np.zeros(len(words))
     reaching = np.zeros(size + 1, np.int64)  # padding may come too
     for block in blocks:
-        place = np.searchsorted(words, block.words)
+        row = np.searchsorted(words, block.words)
         lengths = np.diff(block.offsets)
-        own = np.repeat(place, lengths)
+        own = np.repeat(row, lengths)
         itself = block.ids == words[own]
         stays[own[itself]] = block.counts[itself] / runs
-        distinct[place] = lengths
-        likeliest[place] = np.maximum.reduceat(block.counts, block.offsets[:-1]) / runs
+        distinct[row] = lengths
+        likeliest[row] = np.maximum.reduceat(block.counts, block.offsets[:-1]) / runs
         reaching += np.bincount(block.ids[block.counts > threshold * runs], minlength=size + 1)
     return WordValues(words, stays, distinct, distinct, likeliest, words, reaching[words], is_exact=False)
 
