@@ -172,8 +172,7 @@ def test_a_view_of_public_columns_filters_for_a_policy_of_any_two_texts(spark, w
 def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(
     spark, asked, workspace, where, problem, monkeypatch
 ):
-    for module in ("conditions", "checks"):
-        monkeypatch.setattr(f"wordveil.config.{module}.find_reading", lambda *_: "")
+    monkeypatch.setattr("wordveil.input.conditions.find_reading", lambda *_: "")
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION starts(x STRING) RETURNS BOOLEAN RETURN x LIKE 'd%'")
     spark.sql(
         "CREATE OR REPLACE TEMPORARY FUNCTION any_long() RETURNS BOOLEAN "
