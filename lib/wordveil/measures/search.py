@@ -69,7 +69,7 @@ def find_epsilon(
     most: float = MOST,
     *,
     fine: float = FINE,
-    flattest: float = 0.0,
+    flattest: float = -math.inf,
 ) -> Crossing:
     """Find where a figure that rises with epsilon has a value.
 
@@ -94,18 +94,23 @@ def find_epsilon(
         where no epsilon from ``start`` on has a figure.
     """
     wanted, seen = max(wanted, _ZERO), dict[float, float]()
+    low, high = math.log(least), math.log(most)
+
+    def read(log: float) -> float:
+        # The logarithm's rounding must not lead out of the range, nor away from its ends.
+        ends = {low: least, high: most}
+        return ends[log] if log in ends else min(max(math.exp(log), least), most)
 
     def miss(log: float) -> float:
         if log not in seen:
-            seen[log] = math.log(max(measure(math.exp(log)), _ZERO) / wanted)
+            seen[log] = math.log(max(measure(read(log)), _ZERO) / wanted)
         return seen[log]
 
-    low, high = math.log(least), math.log(most)
     inner = _first_measured(miss, min(max(math.log(start), low), high), high)
     slope, largest = 1.0, _LARGEST_STEP
     for _ in range(_STEPS):
         if miss(inner) == 0:
-            return Crossing(math.exp(inner))
+            return Crossing(read(inner))
         # Half of ``fine`` beyond where the line through the last two points leads, so that the value lies between.
         step = min(abs(miss(inner)) / slope + fine / 2, largest) if slope > 0 else largest
         outer = min(max(inner - math.copysign(step, miss(inner)), low), high)
@@ -117,12 +122,12 @@ def find_epsilon(
             largest = step / 4
             continue
         if crosses:
-            return Crossing(math.exp(brentq(miss, inner, outer, xtol=fine / 2)))
+            return Crossing(read(brentq(miss, inner, outer, xtol=fine / 2)))
         slope = (miss(outer) - miss(inner)) / (outer - inner)
         inner = outer
         if slope < flattest:
             break
-    return Crossing(math.exp(inner), is_reached=False, ratio=math.exp(miss(inner)))
+    return Crossing(read(inner), is_reached=False, ratio=math.exp(miss(inner)))
 
 
 def _first_measured(miss: Callable[[float], float], log: float, high: float) -> float:

@@ -100,8 +100,18 @@ def test_a_share_is_found_from_either_side_in_few_measurements(start: float):
 def test_an_end_of_the_range_is_told_with_what_it_gives():
     over = find_epsilon(lambda epsilon: epsilon / 10, 0.9, 1.0, 0.5, 5.0)
     under = find_epsilon(lambda epsilon: epsilon / 10, 0.048, 1.0, 0.5, 5.0)
-    assert (over.is_reached, over.is_near, over.epsilon) == (False, False, pytest.approx(5.0))
+    assert (over.is_reached, over.is_near, over.epsilon) == (False, False, 5.0)
     assert (under.is_reached, under.is_near, under.ratio) == (False, True, pytest.approx(0.05 / 0.048))
+
+
+def test_no_measurement_is_outside_the_range():
+    measured: list[float] = []
+    crossing = find_epsilon(lambda epsilon: measured.append(epsilon) or epsilon, 1e-9, 1.0, 9.009, 300.0)
+    assert crossing.epsilon == min(measured) == 9.009
+
+
+def test_a_figure_that_falls_by_noise_does_not_end_the_range():
+    assert find_epsilon(lambda epsilon: 0.01 if 1 < epsilon < 25 else epsilon / 50, 0.9, 1.0).is_reached
 
 
 def test_noise_does_not_stop_a_search():
