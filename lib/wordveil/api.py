@@ -5,8 +5,10 @@ Import these names from :mod:`wordveil`, not from here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,26 +23,17 @@ from wordveil.config.paths import make_absolute
 from wordveil.config.schema import SparkSection
 from wordveil.config.yaml_file import set_key
 from wordveil.errors import ConfigError, Fault, WordveilError
+from wordveil.input.parameters import NO_PARAMS
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.release.budgets import PURE, Budget
-from wordveil.spark.builds.hypernyms import read_on_executors
-from wordveil.spark.builds.neighbours import compute_on_executors
-from wordveil.spark.input.source import NO_PARAMS
-from wordveil.spark.plan import plan
-from wordveil.spark.plan.plan import Plan
-from wordveil.spark.platform.delta import require_delta
-from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.session import build_session, check_session
-from wordveil.spark.platform.workers import require_workers
-from wordveil.spark.release import ledger_report
-from wordveil.spark.release.run import run_release
-from wordveil.spark.sanitise.frames import register, sanitise
-from wordveil.spark.sanitise.job import run_sanitise
-from wordveil.spark.sanitise.report import RunReport
-from wordveil.spark.sanitise.run_log import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from wordveil.spark.plan.plan import Plan
+    from wordveil.spark.sanitise.frames import register, sanitise
+    from wordveil.spark.sanitise.report import RunReport
+    from wordveil.spark.sanitise.run_log import Run
 
 __all__ = [
     "Run",
@@ -56,6 +49,14 @@ __all__ = [
 ]
 ConfigSource = Config | Mapping[str, Any] | str | Path
 """A configuration, its settings as a mapping, or the path of its file."""
+# Functions import Spark's room where they use it: a configuration or a bundle is opened without PySpark.
+_OF_SPARK = {"Run": "run_log", "register": "frames", "sanitise": "frames"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_SPARK:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"wordveil.spark.sanitise.{_OF_SPARK[name]}"), name)
 
 
 def load_config(source: ConfigSource, overrides: Sequence[str] = ()) -> Config:
@@ -136,6 +137,10 @@ def build_bundle(config: ConfigSource, *, session: SparkSession | None = None) -
     settings = load_config(config)
     if session is None:
         return artifacts.build_bundle(settings)
+    from wordveil.spark.builds.hypernyms import read_on_executors
+    from wordveil.spark.builds.neighbours import compute_on_executors
+    from wordveil.spark.platform.workers import require_workers
+
     chosen = _open_session(session, settings.spark, delta=False)
 
     def start() -> SparkSession:
@@ -213,11 +218,10 @@ def make_plan(
     --------
     >>> wordveil.make_plan("conf/job.yaml").epsilon_bound
     """
+    from wordveil.spark.plan import plan
+
     settings = load_config(config)
-
-    def start() -> SparkSession:
-        return _open_session(session, settings.spark, delta=settings.needs_delta)
-
+    start = partial(_open_session, session, settings.spark, delta=settings.needs_delta)
     return plan.make_plan(settings, start, params=params, look=check_records)
 
 
@@ -268,21 +272,20 @@ def run_job(
     >>> report = wordveil.run_job("conf/job.yaml")
     >>> report.released, report.epsilon_bound
     """
+    from wordveil.spark.platform.workers import require_workers
+    from wordveil.spark.release.run import run_release
+    from wordveil.spark.sanitise.job import run_sanitise
+
     settings = load_config(config)
     is_release = settings.output.format == "delta"
     if run_id is not None:
         parse_run_id(run_id)
-    faults = []
     if overwrite and is_release:
         problem = "a release (output.format: delta) is never overwritten, because its draws are charged. Leave it out."
-        faults.append(Fault("overwrite", "True", problem))
+        raise ConfigError("arguments", [Fault("overwrite", "True", problem)])
     if full_snapshot and not is_release:
-        problem = (
-            "is only for a release (output.format: delta). A Parquet output always has the whole input. Leave it out."
-        )
-        faults.append(Fault("full_snapshot", "True", problem))
-    if faults:
-        raise ConfigError("arguments", faults)
+        problem = "is only for a release (output.format: delta): a Parquet output has the whole input. Leave it out."
+        raise ConfigError("arguments", [Fault("full_snapshot", "True", problem)])
 
     def start() -> SparkSession:
         chosen = _open_session(session, settings.spark, delta=settings.needs_delta)
@@ -350,12 +353,12 @@ def read_ledger(
     --------
     >>> wordveil.read_ledger("conf/release.yaml", by="author").show()
     """
-    settings = _check_ledger(config, path, by)
-    place = (
-        settings.ledger.path
-        if settings and settings.ledger
-        else make_absolute(check_place("path", path or "", "arguments"))
-    )
+    from wordveil.spark.platform.errors import job_errors
+    from wordveil.spark.release import ledger_report
+
+    settings = _check_ledger(config, path, by, ledger_report.KEYS)
+    named = settings.ledger.path if settings and settings.ledger else None
+    place = named or make_absolute(check_place("path", path or "", "arguments"))
     selection = ledger_report.Selection(release, author, record)
     spark = _open_session(session, settings.spark if settings else SparkSection(), delta=True)
     with job_errors("nothing was changed"):
@@ -368,25 +371,27 @@ def read_ledger(
         )
 
 
-def _check_ledger(config: ConfigSource | None, path: str | None, by: str) -> Config | None:
+def _check_ledger(config: ConfigSource | None, path: str | None, by: str, keys: Iterable[str]) -> Config | None:
+    allowed = (*keys, "context")
     faults = []
     if (config is None) == (path is None):
         faults.append(Fault("config", "", "name exactly one of config and path."))
-    if by not in (*ledger_report.KEYS, "context"):
-        faults.append(Fault("by", str(by)[:80], f"allowed: {', '.join((*ledger_report.KEYS, 'context'))}."))
+    if by not in allowed:
+        faults.append(Fault("by", str(by)[:80], f"allowed: {', '.join(allowed)}."))
     if faults:
         raise ConfigError("arguments", faults)
     settings = None if config is None else load_config(config)
     if settings is not None and settings.ledger is None:
-        problem = (
-            "the configuration names no ledger. Set output.format: delta and ledger.path, or name a ledger by path."
-        )
+        problem = "the configuration names no ledger. Set output.format: delta and ledger.path, or name one by path."
         raise ConfigError("arguments", [Fault("ledger", "", problem)])
     return settings
 
 
 def _open_session(session: SparkSession | None, section: SparkSection, *, delta: bool) -> SparkSession:
     """Check the given session, which is used as it is; without one, take or start that of the configuration."""
+    from wordveil.spark.platform.delta import require_delta
+    from wordveil.spark.platform.session import build_session, check_session
+
     if session is None:
         return build_session(section, delta=delta)
     check_session(session, allow_unencrypted=section.allow_unencrypted)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from wordveil.errors import ConfigError, Fault, did_you_mean
 from wordveil.input.conditions import PARAMETER, tokens
+
+NO_PARAMS: Mapping[str, str] = MappingProxyType({})
 
 
 def parse_params(pairs: Sequence[str]) -> dict[str, str]:

@@ -34,11 +34,12 @@ from wordveil.audit.store import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSION
 from wordveil.config.load import Config
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ConfigError, InputError, usage_error
+from wordveil.input.parameters import NO_PARAMS
 from wordveil.input.source import Source
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.relations import Exposure
 from wordveil.records.columns import TextColumns
-from wordveil.spark.input.source import NO_PARAMS, open_input
+from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore

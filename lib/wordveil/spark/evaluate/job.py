@@ -18,7 +18,7 @@ from wordveil.config.load import Config
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError, InputError
 from wordveil.evaluation.packages import require_packages
-from wordveil.input.parameters import check_params
+from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Evaluation, Example
@@ -31,7 +31,7 @@ from wordveil.spark.evaluate.measures import (
     measure_words,
 )
 from wordveil.spark.evaluate.pairs import Pairs, read_pairs
-from wordveil.spark.input.source import NO_PARAMS, open_input
+from wordveil.spark.input.source import open_input
 from wordveil.spark.plan.spread import draw_words
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files

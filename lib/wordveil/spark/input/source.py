@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import is_instance_of
@@ -22,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.input.formats import FILE_FORMATS, has_header
-from wordveil.input.parameters import check_params
+from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.input.condition import check_condition
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 FILE_COLUMN = "__wordveil_file"
 """The column of :meth:`InputTable.read_with_files`."""
-NO_PARAMS: Mapping[str, str] = MappingProxyType({})
 _FORMAT_NAMES = {"delta": "Delta", "parquet": "Parquet", "csv": "CSV", "json": "JSON", "orc": "ORC"}
 _FEED = "delta.enableChangeDataFeed"
 # Delta's parser drops the parameters of a query that Spark binds while it parses. Bound by the analyser, they are kept.

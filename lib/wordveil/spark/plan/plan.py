@@ -12,12 +12,12 @@ from pyspark.sql.types import StructType
 from wordveil.assembly.bundles import FindBundle, find_bundle
 from wordveil.config.load import Config
 from wordveil.errors import BundleError
-from wordveil.input.parameters import check_params
+from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.privacy.accounting import price
 from wordveil.records.sanitiser import compose, release_terms
 from wordveil.spark.input.local_schema import read_local_schema
-from wordveil.spark.input.source import NO_PARAMS, read_input
+from wordveil.spark.input.source import read_input
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.places import require_free_places

@@ -14,11 +14,12 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import FindBundle, find_bundle, find_ngrams
 from wordveil.config.load import Config
 from wordveil.errors import BundleError, usage_error
+from wordveil.input.parameters import NO_PARAMS
 from wordveil.measures.corpus_sample import Sample
 from wordveil.measures.preview import UnknownWord, WordPreview, default_words, inspect, preview_words, sort_words
 from wordveil.records.schema import REASON_COLUMN
 from wordveil.spark.input.screening import screen_input
-from wordveil.spark.input.source import FILE_COLUMN, NO_PARAMS, InputTable, open_input
+from wordveil.spark.input.source import FILE_COLUMN, InputTable, open_input
 from wordveil.spark.plan.spread import MAX_SEED, choose_records, draw_rate, new_seed, spread_records
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
+from wordveil.input.parameters import NO_PARAMS
 from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.evaluate.job import (
     OUTCOME,
@@ -20,7 +21,7 @@ from wordveil.spark.evaluate.job import (
 )
 from wordveil.spark.evaluate.measures import find_attack_to_chance
 from wordveil.spark.evaluate.pairs import read_pairs
-from wordveil.spark.input.source import NO_PARAMS, open_input
+from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import PUBLISHED, Intent, Journal
 from wordveil.spark.release.latest import latest_rows

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from wordveil.config.load import Config
-from wordveil.spark.input.source import NO_PARAMS
+from wordveil.input.parameters import NO_PARAMS
 from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.gate import GateDecision, run_gate
 from wordveil.spark.release.publish import Publication, publish

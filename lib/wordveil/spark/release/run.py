@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
+from wordveil.input.parameters import NO_PARAMS
 from wordveil.records.sanitiser import release_terms
 from wordveil.release.budgets import ReleaseFacts
 from wordveil.release.faults import find_budget_faults
-from wordveil.spark.input.source import NO_PARAMS
 from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.journal import ABANDONED
 from wordveil.spark.release.ledger import Terms

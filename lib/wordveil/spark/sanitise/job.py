@@ -14,11 +14,11 @@ from pyspark.sql.types import StructType
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
 from wordveil.input.columns import Columns
-from wordveil.input.parameters import check_params
+from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import REASON_COLUMN, STATISTIC_FIELDS, STATISTICS
 from wordveil.spark.input.screening import screen_input
-from wordveil.spark.input.source import NO_PARAMS, open_input
+from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import draft_output
 from wordveil.spark.platform.places import require_free_places
