@@ -140,7 +140,7 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
     place, identity = distribute(spark.sparkContext, bundle, "auto")
     keys = load_key(config.key.file, None).for_release("tests")
     job = Sanitise(RecordSettings("tests", "run", config.policy, ("day",)), keys, place, identity)
-    frame = sanitise_records(screen_input(read_input(spark, config), config.input), job)
+    frame = sanitise_records(screen_input(read_input(spark, config), config.source), job)
     frame.explain(mode="extended")
     plan = capfd.readouterr().out + frame._jdf.queryExecution().toString()
     assert "wordveil_sanitise" in plan

@@ -188,10 +188,10 @@ def test_sources_that_are_not_there_are_named(spark, workspace: Workspace, monke
     with pytest.raises(InputError, match="DATA_SOURCE_NOT_FOUND"):
         read_input(spark, workspace.config(input={"format": "com.example.Nothing"}))
     monkeypatch.delenv("LAKE_PASSWORD", raising=False)
-    settings = workspace.config(input={"format": "csv", "options_env": {"password": "LAKE_PASSWORD"}}).input
+    settings = workspace.config(input={"format": "csv", "options_env": {"password": "LAKE_PASSWORD"}}).source
     with pytest.raises(ConfigError, match=r"input\.options_env\.password = LAKE_PASSWORD: is not set"):
         open_input(spark, settings)
-    settings = workspace.config(input={"format": "csv", "options_env": {"password": "the_secret_itself"}}).input
+    settings = workspace.config(input={"format": "csv", "options_env": {"password": "the_secret_itself"}}).source
     with pytest.raises(ConfigError, match=r"input\.options_env\.password: is not set"):
         open_input(spark, settings)
 
