@@ -105,9 +105,11 @@ def encode(codec: Codec, texts: pa.StringArray) -> NDArray[np.int32]:
 
 def rewrite(generator: WholeNumberGenerator, codec: Codec, texts: pa.StringArray) -> pa.StringArray:
     """Texts as the generator alone would write them: the likeliest symbols, without any privacy."""
-    shape, state = generator.shape, generator.begin(encode(codec, texts))
-    written = np.full((len(texts), shape.length), shape.padding, np.int32)
-    symbols, is_open = generator.start_symbols(len(texts)), np.ones(len(texts), np.bool_)
+    shape = generator.shape
+    sequences = encode(codec, texts).reshape(-1, shape.length)  # a sentence may be several
+    state = generator.begin(sequences)
+    written = np.full(sequences.shape, shape.padding, np.int32)
+    symbols, is_open = generator.start_symbols(len(sequences)), np.ones(len(sequences), np.bool_)
     for step in range(shape.length):
         columns = generator.advance(state, symbols).argmax(axis=1).astype(np.int32)
         is_open &= columns != shape.end_column

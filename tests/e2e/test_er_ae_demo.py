@@ -77,7 +77,7 @@ def test_what_the_generator_writes_alone_is_shown_with_what_comes_back(
     alone = demo.rewrite(generator, codec, texts)
     assert [text.split()[0] for text in alone.to_pylist()] == ["police", "nobody", "the"]
     demo.console = Console(width=120)
-    demo.show_accuracy(generator, codec, texts, {"original": texts, "generator alone": alone})
+    demo.show_accuracy(codec, texts, {"original": texts, "generator alone": alone})
     shown = capsys.readouterr().out
     assert "100.0%" in next(line for line in shown.splitlines() if "original " in line)
     assert "generator alone" in shown

@@ -266,8 +266,12 @@ def measure(lake: Lake, call: Commands, config: Path) -> None:
     _, err = call("ledger", "-c", config, "--by", "record", "--limit", "2")
     assert "the first 2 rows" in err
 
-    found = call.read("evaluate", "-c", config, "--seed", 5)
-    assert (found["facts"]["seed"], found["is_private"]) == ("5", True)
+    measured = lake.root / "measured"
+    evaluation = call.read("evaluate", "-c", config, "--seed", 5, "--out", measured)
+    assert (evaluation["facts"]["seed"], evaluation["is_private"]) == ("5", True)
+    compared = call.read("evaluate", "compare", measured, measured)
+    assert compared["pairs"]
+    assert "better" not in {pair["change"] for pair in compared["pairs"]}
 
 
 def count_terms(lake: Lake, call: Commands) -> None:

@@ -32,12 +32,12 @@ def keep_signals() -> Iterator[None]:
 
 
 def list_commands(group: TyperGroup, option: str, *path: str) -> Iterator[str]:
-    """The names of all commands that have the option, groups' names before them."""
+    """The names of all commands that have the option, groups' names before them. A group may be a command too."""
     for name, command in group.commands.items():
+        if any(option in parameter.opts for parameter in command.params):
+            yield " ".join([*path, name])
         if isinstance(command, TyperGroup):
             yield from list_commands(command, option, *path, name)
-        elif any(option in parameter.opts for parameter in command.params):
-            yield " ".join([*path, name])
 
 
 @cache
@@ -101,4 +101,5 @@ class Commands:
 
     @staticmethod
     def _name(words: list[str]) -> str:
-        return " ".join(words[:2] if isinstance(wordveil_group().commands[words[0]], TyperGroup) else words[:1])
+        command = wordveil_group().commands[words[0]]
+        return " ".join(words[:2] if isinstance(command, TyperGroup) and words[1] in command.commands else words[:1])

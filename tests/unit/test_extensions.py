@@ -95,7 +95,10 @@ def hello() -> None:
 # What is added to registries: before which text, and what.
 LINES = {
     "scores/methods.py": [
-        ('    "nearest-author"', '    "first-author": Method("attacks.first_author:FirstAuthor"),\n')
+        (
+            '    "nearest-author"',
+            '    "first-author": Method("wordveil.evaluation.attacks.first_author:FirstAuthor"),\n',
+        )
     ],
     "text/types/classes.py": [
         ("\n\n# To add a class", '\n    TICKET = "ticket"\n    """The number of a ticket."""'),

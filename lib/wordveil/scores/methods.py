@@ -18,7 +18,7 @@ class Method:
     Attributes
     ----------
     path
-        ``module:callable``, in the room ``evaluation``.
+        ``module:callable``.
     """
 
     path: str
@@ -26,24 +26,24 @@ class Method:
     def __call__(self) -> Any:
         """Make the classifier."""
         module, _, name = self.path.partition(":")
-        return getattr(import_module(f"wordveil.evaluation.{module}"), name)()
+        return getattr(import_module(module), name)()
 
 
 AUTHOR_ATTACKS = {
-    "koppel": Method("attacks.koppel:Koppel"),
-    "svm-characters": Method("attacks.linear:LinearSvm"),
-    "svm-words": Method("attacks.linear:make_word_svm"),
-    "continuous-ngrams": Method("attacks.continuous_ngrams:ContinuousNgrams"),
-    "nearest-author": Method("attacks.nearest_author:NearestAuthor"),
+    "koppel": Method("wordveil.evaluation.attacks.koppel:Koppel"),
+    "svm-characters": Method("wordveil.evaluation.attacks.linear:LinearSvm"),
+    "svm-words": Method("wordveil.evaluation.attacks.linear:make_word_svm"),
+    "continuous-ngrams": Method("wordveil.evaluation.attacks.continuous_ngrams:ContinuousNgrams"),
+    "nearest-author": Method("wordveil.evaluation.attacks.nearest_author:NearestAuthor"),
 }
 """Attackers that name authors, by their names (:attr:`wordveil.evaluation.classifiers.TextClassifier.name`)."""
 
 TEXT_TASKS = {
-    "fasttext": Method("utility.fasttext:FastText"),
-    "linear-words": Method("utility.linear:LinearWords"),
-    "logistic-words": Method("utility.linear:make_logistic"),
-    "neighbours-mean": Method("utility.neighbours:NearestTexts"),
-    "neighbours-emd": Method("utility.neighbours:make_emd"),
-    "sentence-vectors": Method("utility.sentences:SentenceVectors"),
+    "fasttext": Method("wordveil.evaluation.utility.fasttext:FastText"),
+    "linear-words": Method("wordveil.evaluation.utility.linear:LinearWords"),
+    "logistic-words": Method("wordveil.evaluation.utility.linear:make_logistic"),
+    "neighbours-mean": Method("wordveil.evaluation.utility.neighbours:NearestTexts"),
+    "neighbours-emd": Method("wordveil.evaluation.utility.neighbours:make_emd"),
+    "sentence-vectors": Method("wordveil.evaluation.utility.sentences:SentenceVectors"),
 }
 """Classifiers of topics, sentiments and intents, by their names."""
