@@ -2,7 +2,7 @@
 
 Each package runs in an environment of its own, with pinned versions, which is made with pip in the user's cache
 directory (XDG_CACHE_HOME; some hundred MB each, once). Its own code draws, and the two-phase test of
-``wordveil.evaluation.audit`` counts. A package that cannot be installed is reported. The cases are in
+``wordveil.audit`` counts. A package that cannot be installed is reported. The cases are in
 audit_peers_cases.py; research/docs/peers.md says what they show.
 
     python research/benchmarks/audit_peers.py [--package mldp-text] [--case NAME] [--out DIR]

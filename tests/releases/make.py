@@ -21,10 +21,9 @@ import pyarrow.parquet as pq
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from wordveil.config.artifacts import find_bundle
-
 import wordveil
 from support import kept_artefacts
+from wordveil.assembly.bundles import find_bundle
 from wordveil.cli.app import main
 from wordveil.config.load import Config, load_config
 from wordveil.config.schema import SparkSection
