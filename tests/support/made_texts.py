@@ -20,7 +20,6 @@ from support.workspaces import WORDS
 from wordveil.crypto.keys import MasterKey, make_throwaway_keys
 from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
 from wordveil.embeddings.embedding import Embedding, check_embedding
-from wordveil.evaluation.classifiers import TextSanitiser
 from wordveil.evaluation.utility.words import Words, cut_words
 from wordveil.scores.documents import Documents
 
@@ -135,7 +134,7 @@ RANDOM = "random"
 
 
 @dataclass(frozen=True)
-class RandomWords(TextSanitiser):
+class RandomWords:
     """Replaces every word by one drawn uniformly from a vocabulary: what is left is the number of words.
 
     Attributes

@@ -50,6 +50,21 @@ def spiral_embedding(words: Sequence[str] = WORDS, scale: float = 1.0) -> Embedd
     return check_embedding(list(words), vectors.astype(np.float32), "toy")
 
 
+def toy_settings(mechanism: Mapping[str, Any], **sections: Any) -> dict[str, Any]:
+    """A configuration with every key that one must have, as YAML gives it; ``sections`` replace whole ones."""
+    return {
+        "format_version": 2,
+        "release": "toy",
+        "input": {"path": "in", "id": "id", "text": "text"},
+        "mechanism": dict(mechanism),
+        "bundle_store": "bundles",
+        "text": {"profile": "strict", "n_max": 8},
+        "key": {"env": "KEY"},
+        "output": {"path": "out"},
+        **sections,
+    }
+
+
 def random_embedding(size: int, dimension: int, seed: int = 0) -> Embedding:
     """``size`` standard normal vectors; the words are ``waaa``, ``waab``, ... (letters only)."""
     letters = "abcdefghijklmnopqrstuvwxyz"

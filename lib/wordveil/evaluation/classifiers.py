@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -65,16 +65,4 @@ class TextClassifier(Protocol):
     def fit(self, known: Documents, seed: int) -> FittedClassifier:
         """Learn from texts whose labels are known; those that are unknown are left out. The same seed gives the same
         classifier. Raises :class:`ValueError` where fewer than two labels have texts.
-        """
-
-
-@runtime_checkable
-class TextSanitiser(Protocol):
-    """Sanitises texts as one system does: a bundle with its text policy, or another library's."""
-
-    def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
-        """The sanitised texts, one for each, in the same order. A text that is refused becomes the empty text.
-
-        ``seed``: of public texts, so that a result can be repeated. None draws with a fresh throwaway key, as private
-        texts require.
         """

@@ -47,7 +47,7 @@ class BundleSanitiser:
     columns: TextColumns = ONE_TEXT
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
-        """The sanitised texts, one for each (:class:`wordveil.evaluation.classifiers.TextSanitiser`)."""
+        """The sanitised texts, one for each."""
         read = {TEXT_COLUMN: pa.array(texts, pa.string()), REASON_COLUMN: pa.nulls(len(texts), pa.string())}
         return replace(self, columns=ONE_TEXT).sanitise_records(pa.table(read), seed)
 

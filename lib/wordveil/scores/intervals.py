@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -39,14 +38,6 @@ def find_correlation_interval(first: Float64, second: Float64, seed: int) -> tup
         return np.asarray(np.divide(products, spread, out=np.zeros_like(spread), where=spread > 0))
 
     return _resample((first, second), correlate, seed)
-
-
-def find_t_half(values: NDArray[Any]) -> float:
-    """Half the width of Student's 95% interval of the mean. ``values``: float64 ``(draws,)``, at least two."""
-    from scipy import stats  # takes longer to load than the rest of a command
-
-    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)
-    return float(quantile * values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def _resample(samples: tuple[Float64, Float64], statistic: Callable[..., Float64], seed: int) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wordveil.embeddings.embedding import check_embedding
-from wordveil.evaluation.classifiers import TextSanitiser
+from wordveil_research.papers.systems import TextSanitiser
 from wordveil_research.peers import processes as peers
 from wordveil_research.peers.processes import (
     DIFFRACTOR,

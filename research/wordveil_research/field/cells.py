@@ -14,7 +14,7 @@ from wordveil.evaluation.attacks.context import Decoding, measure_word_recovery
 from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.linear import LinearSvm, Unit
 from wordveil.evaluation.attacks.redrawn import redraw
-from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier, TextSanitiser
+from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
 from wordveil.evaluation.utility.linear import LinearWords
 from wordveil.evaluation.utility.tasks import measure_task
 from wordveil.evaluation.utility.words import cut_words
@@ -28,6 +28,7 @@ from wordveil_research.field.parts import (
     load_authors,
     load_task,
 )
+from wordveil_research.papers.systems import TextSanitiser
 from wordveil_research.peers.processes import PeerSanitiser, PlainWords
 from wordveil_research.tasks.perplexity import BigramLaw, measure_perplexity
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from wordveil.evaluation.attacks.authorship import ADAPTIVE
-from wordveil.scores.intervals import find_t_half
 from wordveil.scores.score import Group, Score
 from wordveil_research.field.rows import ORIGINAL, SMALL_PARTS
+from wordveil_research.papers.repeats import find_t_half
 
 GAIN = "relative-gain"
 _GAIN = (

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.embeddings.embedding import load
-from wordveil.evaluation.classifiers import TextSanitiser
 from wordveil.geometry.euclidean import diameter
 from wordveil.measures.matching import Matched, Matcher
 from wordveil.measures.posterior import guess_outputs
@@ -28,7 +27,7 @@ from wordveil.neighbours.blocks import BuildContext
 from wordveil.scores.files import replace_file
 from wordveil_research.field.rows import AS_IT_IS, DEMO, ORIGINAL, Block, Row, find_row
 from wordveil_research.papers.rows import Untouched
-from wordveil_research.papers.systems import WORDS_ALONE, write_bundle
+from wordveil_research.papers.systems import WORDS_ALONE, TextSanitiser, write_bundle
 from wordveil_research.peers.laws import (
     epsilon_of_line,
     line_recovery,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
 
-from wordveil.scores.intervals import find_t_half
-from wordveil.scores.score import Score
+from wordveil.scores.score import CONFIDENCE, Score
 
 _SHARES = frozenset({"accuracy", "answered", "precision"})
 
@@ -63,3 +65,9 @@ def find_score(scores: Iterable[Score], subject: str, **wanted: str) -> Score | 
         if score.subject == subject and all(getattr(score, name) == value for name, value in wanted.items()):
             return score
     return None
+
+
+def find_t_half(values: NDArray[Any]) -> float:
+    """Half the width of Student's 95% interval of the mean. ``values``: float64 ``(draws,)``, at least two."""
+    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)
+    return float(quantile * values.std(ddof=1) / math.sqrt(len(values)))

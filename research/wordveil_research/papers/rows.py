@@ -15,7 +15,6 @@ import pyarrow as pa
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
-from wordveil.evaluation.classifiers import TextSanitiser
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.matching import Candidate, Matched, Matcher, make_settings
 from wordveil.measures.redraw import BundleSanitiser
@@ -27,7 +26,7 @@ from wordveil.scores.score import Group, Score
 from wordveil.text.choices import UnknownWords
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
-from wordveil_research.papers.systems import WORDS_ALONE, build_system, open_built
+from wordveil_research.papers.systems import WORDS_ALONE, TextSanitiser, build_system, open_built
 
 POINCARE_2 = "poincare-2"
 _BUNDLES, _LISTS = "bundles", "lists"
@@ -116,7 +115,7 @@ def seeds_of(draw: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Untouched:
-    """Writes the texts as they are (:class:`wordveil.evaluation.classifiers.TextSanitiser`)."""
+    """Writes the texts as they are (:class:`wordveil_research.papers.systems.TextSanitiser`)."""
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:  # noqa: ARG002 - nothing is drawn
         """The same texts."""
@@ -126,7 +125,7 @@ class Untouched:
 @dataclass(frozen=True)
 class VocabularyWords:
     """Writes the words of a vocabulary in lower case, and nothing else
-    (:class:`wordveil.evaluation.classifiers.TextSanitiser`). It is what a mechanism without noise writes, but for
+    (:class:`wordveil_research.papers.systems.TextSanitiser`). It is what a mechanism without noise writes, but for
     unknown words, which are left out.
     """
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from wordveil.artifacts.bundle import Recipe, open_bundle, write
 from wordveil.embeddings.embedding import Embedding
@@ -13,6 +15,19 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.policy import TextPolicy
+
+
+@runtime_checkable
+class TextSanitiser(Protocol):
+    """Sanitises texts as one system does: a bundle with its text policy, or another library's."""
+
+    def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
+        """The sanitised texts, one for each, in the same order. A text that is refused becomes the empty text.
+
+        ``seed``: of public texts, so that a result can be repeated. None draws with a fresh throwaway key, as private
+        texts require.
+        """
+
 
 WORDS_ALONE = TextPolicy()
 """Words in lower case and nothing else: what the papers' mechanisms see and write."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wordveil.embeddings.embedding import Embedding
-from wordveil.evaluation.classifiers import TextClassifier, TextSanitiser
+from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.scores.documents import Documents
 from wordveil.scores.score import Group, Score
 from wordveil_research.papers.repeats import merge_repeats
 from wordveil_research.papers.rows import Row, VocabularyWords, seeds_of
 from wordveil_research.papers.samples import Split, keep_first
+from wordveil_research.papers.systems import TextSanitiser
 from wordveil_research.runner.base import Cell, Surroundings
 
 

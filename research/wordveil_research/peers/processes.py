@@ -144,7 +144,7 @@ def write_vectors(embedding: Embedding, directory: Path) -> dict[str, str]:
 
 @dataclass
 class PeerSanitiser:
-    """A peer's process as a :class:`wordveil.evaluation.classifiers.TextSanitiser`. Use it in a ``with`` statement.
+    """A peer's process as a :class:`wordveil_research.papers.systems.TextSanitiser`. Use it in a ``with`` statement.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class PeerSanitiser:
             self._process = None
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
-        """The sanitised texts (:class:`wordveil.evaluation.classifiers.TextSanitiser`).
+        """The sanitised texts (:class:`wordveil_research.papers.systems.TextSanitiser`).
 
         Raises :class:`PeerError` where the process fails, or answers with another number of texts.
         """

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from support.ngram_models import make_model
+from support.toys import toy_settings
 from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bundle
 from wordveil.config.load import Config, load_config, parse_config
 from wordveil.errors import BundleError, ConfigError
@@ -21,19 +22,11 @@ from wordveil.mechanisms.tables.exponential import Exponential
 from wordveil.text.slots import NgramSettings
 
 WORDS = ["the", "cat", "sat", "on", "mat", "dog"]
-KEYS = {
-    "format_version": 2,
-    "release": "toy",
-    "input": {"path": "in", "id": "id", "text": "text"},
-    "text": {"profile": "strict", "n_max": 8},
-    "key": {"env": "KEY"},
-    "output": {"path": "out"},
-}
 SECTION = {"name": "well-read", "epsilon": 5, "embedding": "demo", "public": True}
 
 
 def config(mechanism: dict[str, Any], store: Path = Path("bundles")) -> Config:
-    return parse_config({**KEYS, "bundle_store": str(store), "mechanism": {**SECTION, **mechanism}}, "job.yaml")
+    return parse_config(toy_settings({**SECTION, **mechanism}, bundle_store=str(store)), "job.yaml")
 
 
 def vectors(place: Path, words: list[str], turn: int) -> str:
@@ -67,7 +60,7 @@ def test_lists_are_tuples_of_the_settings_and_lists_of_the_recipe(tmp_path: Path
     assert json.loads(json.dumps(recipe)) == recipe
     assert config({}).recipe("").settings == {"epsilon": 5.0, "sizes": [20], "losses": []}
     file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump({**KEYS, "bundle_store": "bundles", "mechanism": SECTION}))
+    file.write_text(yaml.safe_dump(toy_settings(SECTION)))
     given = load_config(file, ["mechanism.sizes=[10,80]", "mechanism.losses=[0, 2.5]"])
     assert given.recipe("") == chosen.recipe("")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.toys import random_embedding
+from support.toys import random_embedding, toy_settings
 from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import Config, parse_config
 from wordveil.errors import ConfigError
@@ -27,19 +27,7 @@ mechanism:
 
 def config(place: Path, **mechanism: object) -> Config:
     section = {**yaml.safe_load(YAML)["mechanism"], **mechanism}
-    return parse_config(
-        {
-            "format_version": 2,
-            "release": "toy",
-            "input": {"path": "in", "id": "id", "text": "text"},
-            "mechanism": section,
-            "bundle_store": str(place / "bundles"),
-            "text": {"profile": "strict", "n_max": 8},
-            "key": {"env": "KEY"},
-            "output": {"path": "out"},
-        },
-        "job.yaml",
-    )
+    return parse_config(toy_settings(section, bundle_store=str(place / "bundles")), "job.yaml")
 
 
 def test_its_yaml_is_a_configuration_that_builds_a_bundle(tmp_path: Path):

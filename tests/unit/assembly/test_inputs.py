@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from support.ngram_models import make_model
-from support.toys import WORDS, random_embedding, spiral_embedding
+from support.toys import WORDS, random_embedding, spiral_embedding, toy_settings
 from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bundle
 from wordveil.assembly.inputs import SETTINGS, FittedInputs, digest_files, read_files
 from wordveil.config.load import Config, parse_config
@@ -240,19 +240,7 @@ def job(place: Path, **mechanism: Any) -> Config:
     if not embedding.exists():
         write_vectors(embedding, WORDS)
     section = {"name": "laplace", "epsilon": 8.0, "embedding": str(embedding), "public": True, **mechanism}
-    return parse_config(
-        {
-            "format_version": 2,
-            "release": "toy",
-            "input": {"path": "in", "id": "id", "text": "text"},
-            "mechanism": section,
-            "bundle_store": str(place / "bundles"),
-            "text": {"profile": "strict", "n_max": 8},
-            "key": {"env": "KEY"},
-            "output": {"path": "out"},
-        },
-        "job.yaml",
-    )
+    return parse_config(toy_settings(section, bundle_store=str(place / "bundles")), "job.yaml")
 
 
 def write_counts(place: Path, words: list[str], first: int = 5) -> str:
@@ -381,23 +369,8 @@ def generator_config(place: Path, words: list[str]) -> Config:
     (place / "words.txt").write_text("".join(f"{word} {row} 1 {-row}\n" for row, word in enumerate(words)))
     if not (place / "generator.npz").exists():
         save_weights(place / "generator.npz", make_repeating_weights(spiral_embedding(WORDS[:4]), 2))
-    raw = {
-        "format_version": 2,
-        "release": "toy",
-        "input": {"path": "in", "id": "id", "text": "text"},
-        "mechanism": {
-            "name": "er-ae",
-            "epsilon": 9,
-            "embedding": "words.txt",
-            "model": "generator.npz",
-            "public": True,
-        },
-        "text": {"profile": "strict", "n_max": 8},
-        "key": {"env": "KEY"},
-        "output": {"path": "out"},
-        "bundle_store": "bundles",
-    }
-    return parse_config(raw, "job.yaml", directory=place)
+    section = {"name": "er-ae", "epsilon": 9, "embedding": "words.txt", "model": "generator.npz", "public": True}
+    return parse_config(toy_settings(section), "job.yaml", directory=place)
 
 
 def test_a_generator_reaches_the_build_and_its_content_the_recipe(tmp_path):

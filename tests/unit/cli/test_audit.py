@@ -69,16 +69,8 @@ def config_of(tmp_path: Path) -> Path:
         for word, row in zip(embedding.words.to_pylist(), embedding.vectors, strict=True)
     ]
     (tmp_path / "words.vec").write_text("\n".join(lines) + "\n", "utf-8")
-    values = {
-        "format_version": 2,
-        "release": "audited",
-        "input": {"path": "corpus", "id": "id", "text": "body"},
-        "mechanism": {"name": "tree", "epsilon": 4.0, "sizes": [3], "embedding": "words.vec", "public": True},
-        "bundle_store": "bundles",
-        "text": {"profile": "strict", "n_max": 8},
-        "key": {"env": "NO_KEY"},
-        "output": {"path": "out"},
-    }
+    section = {"name": "tree", "epsilon": 4.0, "sizes": [3], "embedding": "words.vec", "public": True}
+    values = toys.toy_settings(section, key={"env": "NO_KEY"})
     file = tmp_path / "job.yaml"
     file.write_text(json.dumps(values), "utf-8")
     return file

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.toys import toy_settings
 from wordveil.config.load import parse_config
 from wordveil.errors import ConfigError
 from wordveil.input.formats import has_header, reader_options
@@ -17,16 +18,9 @@ HIDDEN = "pelican-37"
 
 
 def settings(**source: Any) -> dict[str, Any]:
-    return {
-        "format_version": 2,
-        "release": "formats",
-        "input": {"path": "/lake/in", "id": "id", "text": "body", **source},
-        "mechanism": {"name": "laplace", "epsilon": 4.0, "embedding": "demo", "public": True},
-        "bundle_store": "bundles",
-        "text": {"profile": "strict", "n_max": 8},
-        "key": {"env": "KEY"},
-        "output": {"path": "/lake/out"},
-    }
+    section = {"name": "laplace", "epsilon": 4.0, "embedding": "demo", "public": True}
+    corpus = {"path": "/lake/in", "id": "id", "text": "body", **source}
+    return toy_settings(section, input=corpus, output={"path": "/lake/out"})
 
 
 def faults(**source: Any) -> dict[str, str]:
