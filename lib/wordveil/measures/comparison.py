@@ -205,7 +205,7 @@ class _Bench:
             if not crossing.is_reached and crossing.ratio * kept < kept * _NEAR - _FEW:
                 return []
             return [self.build(candidate, round_within(crossing.epsilon, least))]
-        except BundleError:
+        except (BundleError, ValueError):  # a mechanism may be moved to an epsilon at which it is refused
             return []
 
     def _kept_at(self, base: Mechanism[Any], epsilon: float) -> float | None:
@@ -224,7 +224,7 @@ class _Bench:
         start = pure if candidate.by_loss or not guesses else guesses[0]
         try:
             found = self.matcher.at_loss(candidate, pure, start=start, least=_MIN_EPSILON, digits=3)
-        except BundleError:
+        except (BundleError, ValueError):
             return []
         return [] if found is None else [self.show(candidate, found.epsilon, found.built)]
 

@@ -18,7 +18,7 @@ from wordveil.mechanisms.random import RandomSettings
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.mechanisms.staircase.mechanism import Staircase, StaircaseSettings
-from wordveil.mechanisms.tables.exponential import ExponentialSettings
+from wordveil.mechanisms.tables.exponential import Exponential, ExponentialSettings
 from wordveil.mechanisms.tables.syntf import SynTFSettings
 from wordveil.text.policy import with_profile
 
@@ -178,3 +178,20 @@ def test_an_epsilon_that_is_refused_counts_as_too_small(embedding: Embedding, mo
     refused = 1000.0
     comparison = compare(embedding, READABLE, "laplace", CONFIGURED["laplace"], TEXT)
     assert "staircase" not in kinds([*comparison.equal_kept, *comparison.equal_pure])
+
+
+def test_an_epsilon_that_a_mechanism_is_moved_to_and_then_refuses_is_not_shown(
+    embedding: Embedding, monkeypatch: pytest.MonkeyPatch
+):
+    """Words stay as often as under the configured mechanism where others are beyond the range of their settings."""
+    build = Exponential.build.__func__
+
+    def refusing(kind: Any, embedding: Embedding, settings: ExponentialSettings, **more: Any) -> Any:
+        if settings.epsilon > largest:
+            raise ValueError(f"Expected epsilon={settings.epsilon} in [0.01, {largest}].")
+        return build(kind, embedding, settings, **more)
+
+    monkeypatch.setattr(Exponential, "build", classmethod(refusing))
+    for largest, is_shown in ((5.0, False), (1000.0, True)):
+        comparison = compare(embedding, READABLE, "staircase", StaircaseSettings(epsilon=14.0), TEXT)
+        assert ("exponential" in kinds(comparison.equal_kept)) == is_shown
