@@ -139,7 +139,7 @@ def meanings_of(model: type[BaseModel]) -> Meanings:
     if model is TextSection:
         return attributes(DraftPolicy)
     if model is GateSection:
-        return {name: inspect.getdoc(rule.figure) or "" for name, rule in RULES.items()}
+        return {name: rule.meaning for name, rule in RULES.items()}
     return {}
 
 

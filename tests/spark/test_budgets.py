@@ -10,12 +10,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from support.budgets import Candidate, Charge, Entry, admit
 from support.releases import Lake, corpus_with_authors
 from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.privacy.relations import Relation
-from wordveil.release.budgets import Budget, Candidate, Charge, Entry, admit
+from wordveil.release.budgets import Budget
 from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.ledger import SCHEMA, Terms
 

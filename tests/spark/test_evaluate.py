@@ -245,7 +245,7 @@ def test_the_gate_refuses_a_release_whose_authors_are_found(spark, states: State
     (entry,) = [one for one in manifest["gate"] if one["name"] == "attack_to_chance"]
     assert "value" not in entry
     assert "gate" in manifest["exposes"]
-    assert config.gate.rules.has_private_rules
+    assert config.gate.rules.private
 
 
 @pytest.mark.long

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.budgets import Amount, Charge, amount, cost, total
 from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Relation
-from wordveil.release.budgets import Amount, Budget, Charge, amount, cost, total
+from wordveil.release.budgets import Budget
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.release.ledger import SCHEMA, Ledger
 from wordveil.spark.release.ledger_report import (

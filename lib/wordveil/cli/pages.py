@@ -224,10 +224,9 @@ def _refusals(sample: Sample) -> list[tuple[str, list[_Bar]]]:
 
 
 def _rule(result: RuleResult) -> dict[str, Any]:
-    meaning = RULES[result.name].figure.__doc__ or ""
     return {
         "name": result.name,
-        "meaning": meaning.strip().replace("``", ""),
+        "meaning": RULES[result.name].meaning.replace("``", ""),
         "kind": str(result.kind).replace("_", "-"),
         "limit": tables.show_value(result.bound),
         "figure": tables.show_figure(result),

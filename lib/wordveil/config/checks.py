@@ -27,9 +27,9 @@ from wordveil.input.conditions import find_condition_faults
 from wordveil.input.formats import find_source_faults
 from wordveil.input.source import Source
 from wordveil.privacy.relations import column_exposure, narrow_relation
-from wordveil.release.budgets import ReleaseFacts
+from wordveil.release.budgets import ReleaseFacts, find_budget_faults
 from wordveil.release.exposures import output_exposes
-from wordveil.release.faults import find_budget_faults, find_gate_faults
+from wordveil.release.rules import find_gate_faults
 from wordveil.text.choices import Length, OtherLanguage, Slots
 from wordveil.text.draft import DraftPolicy
 from wordveil.text.faults import find_policy_faults

@@ -26,12 +26,8 @@ def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max
     n_max
         the public number of tokens of a record; None where the length is visible.
     """
-    layout = ORDER_EXPOSES[order]
     if not is_release:
-        return layout
-    return (*layout, str(Exposure.EDITED), str(Exposure.WITHDRAWN), *budget_exposes(budget, n_max))
-
-
-def budget_exposes(budget: Budget | None, n_max: int | None) -> tuple[str, ...]:
-    """What refusing records shows: under a visible length, where costs follow from texts, ``presence``."""
-    return (str(Exposure.PRESENCE),) if budget and budget.limits and n_max is None else ()
+        return ORDER_EXPOSES[order]
+    # Where costs follow from texts, so does which records are refused.
+    refused = (str(Exposure.PRESENCE),) if budget and budget.limits and n_max is None else ()
+    return (*ORDER_EXPOSES[order], str(Exposure.EDITED), str(Exposure.WITHDRAWN), *refused)

@@ -43,9 +43,9 @@ class File(NamedTuple):
     sha256
         of its content, in hexadecimal; empty where the file is gone.
     partition
-        the values that the table's log gives to the partition columns of its rows. Readers take them from there.
+        the values of the partition columns in its rows, which readers take from the table's log.
     statistics
-        the SHA-256 of what the log says about its columns; empty where it says nothing. Readers skip files by that.
+        the SHA-256 of the log's statistics of its columns, by which readers skip files; empty where there are none.
     """
 
     path: str
@@ -57,20 +57,10 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What decides what readers of one version of a Delta table see.
+    """All that decides what readers of one version of a Delta table see.
 
-    Attributes
-    ----------
-    schema
-        the columns, with their types, as Delta's log has them.
-    partition_by
-        the columns whose values are in the log and not in the files.
-    reader_version, reader_features
-        what Delta asks of a reader.
-    records
-        how many rows a reader counts.
-    files
-        the data files.
+    ``schema``: as in Delta's log. ``partition_by``: the columns whose values are in the log and not in the files.
+    ``reader_version``, ``reader_features``: what Delta asks of a reader. ``records``: how many rows a reader counts.
     """
 
     schema: Mapping[str, Any]
@@ -87,34 +77,32 @@ class Manifest:
 
     Attributes
     ----------
-    release
-        the release's name.
     publication
-        the number of the publication, which rises with each one: an older table is told by it.
+        rises with each publication, so that readers recognise an older table.
     draws_version, public_version
         versions of the table of draws and of the public one.
     run_ids
         the runs whose draws the table holds.
-    mechanism, policy
-        the fingerprints.
-    key, epoch
-        the fingerprint of the key's root, and the last epoch that drew.
+    mechanism, policy, key
+        the fingerprints; of the key, its root's.
+    epoch
+        the last noise epoch that drew.
     relation, exposes
         as in the ``privacy`` column.
     input, input_version
-        Delta's identifier of the corpus, and its version. Its path would tell about private storage.
+        Delta's identifier of the corpus, and its version. Its path would reveal private storage.
     n_max
         the public number of tokens where the length is hidden, else None.
     rules
         the digest of the gate's rules.
     gate
-        one entry for each rule, as :func:`gate_entries` makes them; no values of private rules.
+        one entry for each rule, as :func:`gate_entries` makes them, without values of private rules.
     software
         versions by name.
     created
         UTC, as ``2026-11-20T02:00:00Z``.
     snapshot
-        what readers of the public version see. How many records were refused is internal.
+        what readers of the public version see.
     recovery
         what an attacker recovers of single words, a function of public data alone; None where it is not known.
 
@@ -206,9 +194,9 @@ class Manifest:
 def gate_entries(result: GateResult) -> tuple[dict[str, Any], ...]:
     """A gate's rules as a manifest lists them: name, kind and bound, and the value of all but private rules."""
     return tuple(
-        {"name": one.name, "kind": str(one.kind), "bound": _plain(one.bound)}
-        | ({} if one.kind is Kind.PRIVATE else {"value": _plain(one.value)})
-        for one in result.results
+        {"name": rule.name, "kind": str(rule.kind), "bound": _plain(rule.bound)}
+        | ({} if rule.kind is Kind.PRIVATE else {"value": _plain(rule.value)})
+        for rule in result.results
     )
 
 
@@ -228,9 +216,8 @@ def sign(manifest: Manifest, private_key: Ed25519PrivateKey) -> dict[str, Any]:
 def open_document(document: Any, pinned_public_key: str | None) -> Manifest:
     """The manifest of a signed ``document``, as JSON gives it, if its signature is valid.
 
-    ``pinned_public_key`` is the release's, 64 hexadecimal digits, from a source other than the document. With None the
-    document is checked only with the key that it contains, which finds accidental changes but not forgery. Raises
-    :class:`ReleaseError`.
+    ``pinned_public_key``: the release's, 64 hexadecimal digits, from a source other than the document. With None the
+    document's own key checks it, which finds accidental changes but not forgery. Raises :class:`ReleaseError`.
     """
     given = document if isinstance(document, Mapping) else {}
     values, public_key, signature = (given.get(name) for name in ("manifest", "public_key", "signature"))
@@ -266,37 +253,37 @@ def _check_version(values: Mapping[str, Any]) -> None:
         )
 
 
-def compare(signed: Snapshot, found: Snapshot) -> None:
-    """Raise :class:`ReleaseError` where a table is not the one that was signed. It says what differs, and names files
-    and columns, never what they contain.
+def compare(signed: Snapshot, seen: Snapshot) -> None:
+    """Raise :class:`ReleaseError` where the table that readers see is not the one that was signed. It says what
+    differs, and names files and columns, never what they contain.
     """
     listed = {file.path: file for file in signed.files}
-    there = {file.path: file for file in found.files if file.sha256 or file.path not in listed}
-    both = listed.keys() & there.keys()
+    present = {file.path: file for file in seen.files if file.sha256 or file.path not in listed}
+    both = listed.keys() & present.keys()
     differences = {
-        "missing": listed.keys() - there.keys(),
-        "not in the manifest": there.keys() - listed.keys(),
-        "changed": [path for path in both if listed[path][:3] != there[path][:3]],
-        "given twice": [path for path, count in Counter(file.path for file in found.files).items() if count > 1],
-        "with other partition values": [path for path in both if listed[path].partition != there[path].partition],
-        "with other statistics": [path for path in both if listed[path].statistics != there[path].statistics],
+        "missing": listed.keys() - present.keys(),
+        "not in the manifest": present.keys() - listed.keys(),
+        "changed": [path for path in both if listed[path][:3] != present[path][:3]],
+        "given twice": [path for path, count in Counter(file.path for file in seen.files).items() if count > 1],
+        "with other partition values": [path for path in both if listed[path].partition != present[path].partition],
+        "with other statistics": [path for path in both if listed[path].statistics != present[path].statistics],
     }
     problems = [f"Files {what}: {_names(paths)}." for what, paths in differences.items() if paths]
-    if columns := _differing_columns(signed, found):
+    if columns := _differing_columns(signed, seen):
         problems.append(f"Columns with another name, type or property: {_names(columns)}.")
     for name in ("partition_by", "reader_version", "reader_features", "records"):
-        was, now = getattr(signed, name), getattr(found, name)
+        was, now = getattr(signed, name), getattr(seen, name)
         if was != now:
             problems.append(f"{name}: {_show(was)} was signed, and the table has {_show(now)}.")
     if problems:
         raise ReleaseError(f"the table is not the one that was signed. {' '.join(problems)}")
 
 
-def _differing_columns(signed: Snapshot, found: Snapshot) -> set[str]:
+def _differing_columns(signed: Snapshot, seen: Snapshot) -> set[str]:
     """The columns that only one of two tables has, or that are not the same; their order where nothing else differs."""
-    was, now = (_plain(table.schema) for table in (signed, found))
-    here, there = ({one["name"]: one for one in schema["fields"]} for schema in (was, now))
-    named = {name for name in here.keys() | there.keys() if here.get(name) != there.get(name)}
+    was, now = _plain(signed.schema), _plain(seen.schema)
+    before, after = ({field["name"]: field for field in schema["fields"]} for schema in (was, now))
+    named = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     return named or (set() if was == now else {"their order"})
 
 
@@ -315,13 +302,8 @@ def _is_inside(path: str) -> bool:
     checksum ambiguous.
     """
     parts = PurePosixPath(path).parts
-    return (
-        bool(parts)
-        and path == "/".join(parts)
-        and ".." not in parts
-        and not path.startswith("/")
-        and not set(path) & set("\n\r\0")
-    )
+    is_plain = path == "/".join(parts) and not path.startswith("/") and not set(path) & set("\n\r\0")
+    return bool(parts) and is_plain and ".." not in parts
 
 
 def _plain(value: Any) -> Any:

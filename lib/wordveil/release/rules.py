@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
+from wordveil.errors import Fault, did_you_mean, shown_value
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.exposures import is_exposure
 
@@ -22,7 +24,6 @@ Value = float | int | str | tuple[str, ...]
 
 AUDITS = ("bundle", "release")
 """The kinds of audits that a gate can ask for."""
-_LISTS = {"exposes", "audited"}
 
 
 class Kind(StrEnum):
@@ -115,8 +116,7 @@ class GateRules:
     @property
     def bounds(self) -> dict[str, Value]:
         """The rules that the gate has, by name, with their bounds."""
-        bounds = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: bound for name, bound in bounds.items() if bound is not None}
+        return {name: bound for name, bound in vars(self).items() if bound is not None}
 
     @property
     def private(self) -> tuple[str, ...]:
@@ -124,71 +124,22 @@ class GateRules:
         return tuple(name for name in self.bounds if RULES[name].kind is Kind.PRIVATE)
 
     @property
-    def has_private_rules(self) -> bool:
-        """Whether some rule reads originals."""
-        return bool(self.private)
-
-    @property
     def shown(self) -> tuple[str, ...]:
         """What the gate adds to the release's ``exposes``."""
-        return (str(Exposure.GATE),) if self.has_private_rules else ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON: equal rules give equal values, whether a bound was written 1 or 1.0."""
-        return {name: _plain(name, bound) for name, bound in self.bounds.items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> GateRules:
-        """The inverse of :meth:`to_dict`. Raises :class:`ValueError`, also for a rule that does not exist."""
-        if unknown := set(values) - set(RULES):
-            raise ValueError(f"Expected rules among {', '.join(RULES)}, got {', '.join(sorted(unknown))}.")
-        made = dict(values)
-        if made.get("relation") is not None:
-            made["relation"] = Relation(made["relation"])
-        for name in _LISTS & set(made):
-            made[name] = None if made[name] is None else tuple(made[name])
-        return cls(**made)
+        return (str(Exposure.GATE),) if self.private else ()
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of :meth:`to_dict`, hexadecimal."""
-        content = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        """SHA-256 of the bounds as canonical JSON, hexadecimal: the same whether a bound was written 1 or 1.0."""
+        bounds = {name: _plain(name, bound) for name, bound in self.bounds.items()}
+        content = json.dumps(bounds, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _plain(name: str, bound: Value) -> Any:
-    if name in _LISTS:
-        assert isinstance(bound, tuple)
+    if isinstance(bound, tuple):
         return sorted(set(bound))
-    if isinstance(bound, str):
-        return str(bound)
-    return bound if name.startswith("min_") else float(bound)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule.
-
-    Attributes
-    ----------
-    name
-        its name in the configuration.
-    kind
-        what decides it.
-    figure
-        takes the figure that it needs from those of a release; None where that is missing.
-    holds
-        whether a figure, its first argument, meets a bound, its second one.
-    """
-
-    name: str
-    kind: Kind
-    figure: Callable[[Measured], Value | None]
-    holds: Callable[[Any, Any], bool]
-
-
-RULES: dict[str, Rule] = {}
-"""All rules by name, in the order of :class:`GateRules`."""
+    return bound if isinstance(bound, str) or name.startswith("min_") else float(bound)
 
 
 def _at_most(value: float, bound: float) -> bool:
@@ -199,97 +150,108 @@ def _at_least(value: float, bound: float) -> bool:
     return bound <= value < math.inf
 
 
-def _rule(
-    kind: Kind, holds: Callable[[Any, Any], bool]
-) -> Callable[[Callable[[Measured], Value | None]], Callable[..., Any]]:
-    def register(figure: Callable[[Measured], Value | None]) -> Callable[[Measured], Value | None]:
-        RULES[figure.__name__] = Rule(figure.__name__, kind, figure, holds)
-        return figure
+def _share(part: str, whole: str) -> Callable[[Measured], float | None]:
+    """The share that one count has of another: 0 if both are 0, None where one is missing or the part is larger."""
 
-    return register
+    def figure(measured: Measured) -> float | None:
+        counts = getattr(measured, part), getattr(measured, whole)
+        if None in counts or not 0 <= counts[0] <= counts[1]:
+            return None
+        return counts[0] / counts[1] if counts[1] else 0.0
 
-
-def _share(part: int | None, whole: int | None) -> float | None:
-    """A part's share of the whole: 0 if both are 0, None where a count is missing or the part exceeds the whole."""
-    if part is None or whole is None or not 0 <= part <= whole:
-        return None
-    return part / whole if whole else 0.0
+    return figure
 
 
-@_rule(Kind.PUBLIC, lambda value, bound: Relation(value).covers(Relation(bound)))
-def relation(measured: Measured) -> Value | None:
-    """The bound holds at least for the pairs of texts of this relation."""
-    return measured.relation
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
 
-
-@_rule(Kind.PUBLIC, lambda value, bound: set(value) <= set(bound))
-def exposes(measured: Measured) -> Value | None:
-    """The release shows only the sanitised words and what is listed here."""
-    return measured.exposes
-
-
-@_rule(Kind.PUBLIC, _at_most)
-def epsilon_pure(measured: Measured) -> Value | None:
-    """No record's ``epsilon_pure`` is higher, in nats; a null one is infinite and fails."""
-    return measured.epsilon_pure
-
-
-@_rule(Kind.PUBLIC, _at_most)
-def epsilon_bound(measured: Measured) -> Value | None:
-    """No record's ``epsilon_bound`` is higher, in nats."""
-    return measured.epsilon_bound
-
-
-@_rule(Kind.OUTPUT_ONLY, _at_least)
-def min_records(measured: Measured) -> Value | None:
-    """At least this many records are released."""
-    return measured.released
-
-
-@_rule(Kind.OUTPUT_ONLY, _at_most)
-def max_empty_rate(measured: Measured) -> Value | None:
-    """At most this share of the released texts is empty."""
-    return _share(measured.empty, measured.released)
-
-
-@_rule(Kind.OUTPUT_ONLY, _at_least)
-def min_distinct_words(measured: Measured) -> Value | None:
-    """The released texts have at least this many distinct words."""
-    return measured.distinct_words
-
-
-@_rule(Kind.PRIVATE, _at_most)
-def quarantine_rate(measured: Measured) -> Value | None:
-    """At most this share of the input's records is quarantined."""
-    return _share(measured.quarantined, measured.records)
-
-
-@_rule(Kind.PRIVATE, _at_most)
-def unknown_rate(measured: Measured) -> Value | None:
-    """At most this share of the original words is outside the vocabulary."""
-    return _share(measured.unknown, measured.words)
-
-
-@_rule(Kind.PRIVATE, _at_most)
-def unchanged_rate(measured: Measured) -> Value | None:
-    """At most this share of the original words is released unchanged."""
-    return _share(measured.unchanged, measured.words)
-
-
-@_rule(Kind.PRIVATE, _at_most)
-def attack_to_chance(measured: Measured) -> Value | None:
-    """The best adaptive attacker of ``evaluation`` names at most this many times as many authors right as a guesser who
-    never looks.
+    Attributes
+    ----------
+    kind
+        what decides it.
+    figure
+        takes the figure that it needs from those of a release; None where that is missing.
+    holds
+        whether a figure, its first argument, meets a bound, its second one.
+    meaning
+        what it asks for.
     """
-    return measured.attack_to_chance
+
+    kind: Kind
+    figure: Callable[[Measured], Value | None]
+    holds: Callable[[Any, Any], bool]
+    meaning: str
 
 
-@_rule(Kind.PUBLIC, lambda value, bound: set(bound) <= set(value))
-def audited(measured: Measured) -> Value | None:
-    """These audits passed, of the bundle and the settings that the release has now: ``wordveil audit bundle`` and
-    ``wordveil audit release``.
-    """
-    return measured.audited
+RULES = {
+    "relation": Rule(
+        Kind.PUBLIC,
+        attrgetter("relation"),
+        lambda value, bound: Relation(value).covers(Relation(bound)),
+        "The bound holds at least for the pairs of texts of this relation.",
+    ),
+    "exposes": Rule(
+        Kind.PUBLIC,
+        attrgetter("exposes"),
+        lambda value, bound: set(value) <= set(bound),
+        "The release shows only the sanitised words and what is listed here.",
+    ),
+    "epsilon_pure": Rule(
+        Kind.PUBLIC,
+        attrgetter("epsilon_pure"),
+        _at_most,
+        "No record's ``epsilon_pure`` is higher, in nats; a null one is infinite and fails.",
+    ),
+    "epsilon_bound": Rule(
+        Kind.PUBLIC, attrgetter("epsilon_bound"), _at_most, "No record's ``epsilon_bound`` is higher, in nats."
+    ),
+    "min_records": Rule(
+        Kind.OUTPUT_ONLY, attrgetter("released"), _at_least, "At least this many records are released."
+    ),
+    "max_empty_rate": Rule(
+        Kind.OUTPUT_ONLY, _share("empty", "released"), _at_most, "At most this share of the released texts is empty."
+    ),
+    "min_distinct_words": Rule(
+        Kind.OUTPUT_ONLY,
+        attrgetter("distinct_words"),
+        _at_least,
+        "The released texts have at least this many distinct words.",
+    ),
+    "quarantine_rate": Rule(
+        Kind.PRIVATE,
+        _share("quarantined", "records"),
+        _at_most,
+        "At most this share of the input's records is quarantined.",
+    ),
+    "unknown_rate": Rule(
+        Kind.PRIVATE,
+        _share("unknown", "words"),
+        _at_most,
+        "At most this share of the original words is outside the vocabulary.",
+    ),
+    "unchanged_rate": Rule(
+        Kind.PRIVATE,
+        _share("unchanged", "words"),
+        _at_most,
+        "At most this share of the original words is released unchanged.",
+    ),
+    "attack_to_chance": Rule(
+        Kind.PRIVATE,
+        attrgetter("attack_to_chance"),
+        _at_most,
+        "The best adaptive attacker of ``evaluation`` names at most this many times as many authors right as a guesser "
+        "who never looks.",
+    ),
+    "audited": Rule(
+        Kind.PUBLIC,
+        attrgetter("audited"),
+        lambda value, bound: set(bound) <= set(value),
+        "These audits passed, of the bundle and the settings that the release has now: ``wordveil audit bundle`` and "
+        "``wordveil audit release``.",
+    ),
+}
+"""All rules by name, in the order of :class:`GateRules`."""
 
 
 @dataclass(frozen=True)
@@ -325,56 +287,76 @@ class GateResult:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GateResult:
-        """The inverse of :meth:`to_dict`. Raises :class:`ValueError` or :class:`TypeError`."""
+        """The inverse of :meth:`to_dict`."""
         results = tuple(
             RuleResult(
-                **{**one, "kind": Kind(one["kind"]), "value": _hashable(one["value"]), "bound": _hashable(one["bound"])}
+                rule["name"], Kind(rule["kind"]), _hashable(rule["value"]), _hashable(rule["bound"]), rule["passed"]
             )
-            for one in values["results"]
+            for rule in values["results"]
         )
         return cls(values["passed"], results)
 
 
-def evaluate(rules: GateRules, measured: Measured, kinds: frozenset[Kind] = frozenset(Kind)) -> GateResult:
-    """Check the figures against the gate's rules of these kinds. A missing figure fails its rule."""
+def evaluate(rules: GateRules, measured: Measured) -> GateResult:
+    """Check the figures against the gate's rules. A missing figure fails its rule."""
     results = []
     for name, bound in rules.bounds.items():
         rule = RULES[name]
-        if rule.kind in kinds:
-            value = rule.figure(measured)
-            passed = value is not None and rule.holds(value, bound)
-            results.append(RuleResult(name, rule.kind, _hashable(value), _hashable(bound), passed))
+        value = rule.figure(measured)
+        passed = value is not None and rule.holds(value, bound)
+        results.append(RuleResult(name, rule.kind, _hashable(value), _hashable(bound), passed))
     return GateResult(all(result.passed for result in results), tuple(results))
 
 
-def public_faults(rules: GateRules, relation: Relation, exposes: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Public rules that the configuration alone fails, as (rule, what is wrong and what to do).
+def find_gate_faults(
+    exposes: Sequence[str] | None, rules: Callable[[], GateRules], relation: Relation, shown: tuple[str, ...]
+) -> Iterator[Fault]:
+    """List exposures that do not exist, and public rules that fail whatever is drawn: such a release could never be
+    published, and what its draws cost would be wasted.
 
-    ``exposes`` is what the release shows without the gate. Such a release could never be published, and the budget of
-    its draws would be lost.
+    Parameters
+    ----------
+    exposes
+        what the gate allows to be shown; None where it allows all.
+    rules
+        makes the gate's rules, where these exposures exist.
+    relation
+        the pairs of texts for which the release's bound holds.
+    shown
+        what the release shows without the gate.
     """
-    faults = []
-    if rules.relation is not None and not relation.covers(rules.relation):
-        faults.append(
-            ("relation", f"the bound under text and input.where only holds for {relation}. Change them, or the rule.")
+    unknown = [name for name in exposes or () if not is_exposure(name)]
+    for name in unknown:
+        near = did_you_mean(name, Exposure)
+        yield Fault(
+            "gate.exposes",
+            shown_value(name),
+            f"is not something that a release can show. Allowed: {', '.join(Exposure)}, column:NAME.{near}",
         )
+    if not unknown:
+        for name, problem in _list_failures(rules(), relation, shown):
+            yield Fault(f"gate.{name}", "", problem)
+
+
+def _list_failures(rules: GateRules, relation: Relation, shown: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Public rules that fail whatever is drawn, as (rule, what is wrong and what to do)."""
+    if rules.relation is not None and not relation.covers(rules.relation):
+        problem = f"the bound under text and input.where only holds for {relation}. Change them, or the rule."
+        yield "relation", problem
     if rules.epsilon_pure is not None and relation is not Relation.ANY_TEXT:
         problem = f"the bound only holds for {relation}, so every record's pure epsilon is infinite. Use epsilon_bound."
-        faults.append(("epsilon_pure", problem))
-    if rules.exposes is not None:
-        if shown := sorted(set(exposes) - set(rules.exposes)):
-            problem = (
-                f"the release also shows {', '.join(shown)}. Change text, input.keep or input.where, or allow it here."
-            )
-            faults.append(("exposes", problem))
-        if rules.has_private_rules and Exposure.GATE not in rules.exposes:
-            names = ", ".join(rules.private)
-            problem = (
-                f"lacks gate, which a gate with private rules shows ({names} read original texts). Add gate, or remove "
-                "these rules."
-            )
-            faults.append(("exposes", problem))
-    return faults
+        yield "epsilon_pure", problem
+    if rules.exposes is None:
+        return
+    if more := sorted(set(shown) - set(rules.exposes)):
+        problem = f"the release also shows {', '.join(more)}. Change text, input.keep or input.where, or allow it here."
+        yield "exposes", problem
+    if rules.private and Exposure.GATE not in rules.exposes:
+        problem = (
+            f"lacks gate, which a gate with private rules shows ({', '.join(rules.private)} read original texts). Add "
+            "gate, or remove these rules."
+        )
+        yield "exposes", problem
 
 
 def _hashable(value: Any) -> Any:

@@ -29,7 +29,7 @@ from wordveil.measures.text_lengths import OutputLength
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
-from wordveil.release.rules import GateRules, Kind, Measured, evaluate
+from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.spark.sanitise.report import RunReport
 
 BUDGET = Budget("pure", Relation.ANY_TEXT)
@@ -145,7 +145,7 @@ def test_json_is_an_array_and_csv_has_a_header(capsys: pytest.CaptureFixture[str
 
 def test_a_gate_shows_each_rule_with_its_kind():
     rules = GateRules(exposes=("edited",), min_records=1000, quarantine_rate=0.25)
-    result = evaluate(rules, Measured(exposes=(), released=10, records=20, quarantined=2), frozenset(Kind))
+    result = evaluate(rules, Measured(exposes=(), released=10, records=20, quarantined=2))
     lines = [" ".join(line.replace("│", " ").split()) for line in shown(gate_table(result, "support", 4)).splitlines()]
     assert "exposes public nothing edited yes" in lines
     assert "min_records output-only 10 1,000 NO" in lines

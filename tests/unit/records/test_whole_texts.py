@@ -19,7 +19,7 @@ from wordveil.privacy.events import Composition
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, compose, release_terms
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
-from wordveil.release.budgets import Budget, Charge, ReleaseFacts, budget_faults
+from wordveil.release.budgets import Budget, ReleaseFacts, find_budget_faults
 from wordveil.text.policy import TextPolicy
 
 PADDED = TextPolicy(length="pad", n_max=6)
@@ -85,17 +85,17 @@ def test_a_record_of_a_private_corpus_pays_for_every_record_that_is_ever_drawn(b
     assert {row["epsilon"] for row in privacy} == {bundle.guarantee.pure}
     assert tokens == [6000] * 3  # what is reserved is what is charged
     terms = release_terms(settings(limit=1000), bundle)
-    assert Charge.of(terms, 6000).price * 6000 == privacy[0]["epsilon_bound"]
+    assert terms.guarantee.pure * 6000 == privacy[0]["epsilon_bound"]
 
 
 def test_a_budget_below_what_all_draws_cost_is_refused_at_once(bundles):
     terms = release_terms(settings(limit=1000), bundles["private"])
     single = 6000 * bundles["private"].guarantee.pure
-    facts = ReleaseFacts.of(terms, authors=False)
-    ((where, problem),) = budget_faults(Budget("pure", terms.relation, record=single * 0.99, delta=1e-6), facts)
-    assert where == "budgets.record"
-    assert "6000 tokens" in problem
-    assert budget_faults(Budget("pure", terms.relation, record=single, delta=1e-6), facts) == []
+    facts = ReleaseFacts(terms.relation, terms.tokens, has_authors=False, guarantee=terms.guarantee)
+    (fault,) = find_budget_faults(Budget("pure", terms.relation, record=single * 0.99, delta=1e-6), facts)
+    assert fault.where == "budgets.record"
+    assert "6000 tokens" in fault.problem
+    assert find_budget_faults(Budget("pure", terms.relation, record=single, delta=1e-6), facts) == []
 
 
 def test_draws_from_a_private_corpus_share_a_metric_only_at_one_price(bundles):

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from support.budgets import Amount, Candidate, Charge, Entry, admit, amount, cost, max_quantity, total
 from wordveil.privacy.accounting import price
 from wordveil.privacy.events import Composition, ReleaseTerms
 from wordveil.privacy.guarantees import WordGuarantee
@@ -25,20 +26,12 @@ from wordveil.release.budgets import (
     OVER_AUTHOR_BUDGET,
     OVER_CORPUS_BUDGET,
     OVER_RECORD_BUDGET,
-    Amount,
     Budget,
-    Candidate,
-    Charge,
-    Entry,
     ReleaseFacts,
-    admit,
-    amount,
-    budget_faults,
-    cost,
-    max_quantity,
-    total,
+    find_budget_faults,
 )
-from wordveil.release.exposures import budget_exposes
+from wordveil.release.exposures import output_exposes
+from wordveil.spark.release.ledger import Terms
 
 METRIC = "euclidean:1f0c9a0000000000"
 ANY, LENGTH, SKELETON = Relation.ANY_TEXT, Relation.SAME_LENGTH, Relation.SAME_SKELETON
@@ -78,9 +71,9 @@ def test_no_tokens_outside_the_relation_cost_infinitely_much_all_the_same(unit):
 def test_a_charge_is_what_the_privacy_column_shows():
     for drawn in (0, 1, 7, 100):
         shown = price(terms(SKELETON, None), drawn)
-        charge = Charge.of(terms(SKELETON, None), shown.tokens)
-        assert cost(charge, "pure", SKELETON) == shown.epsilon_bound
-        assert charge.metric == METRIC
+        charged = Terms.of(terms(SKELETON, None), tables="t", run_id="run", epoch=1, epoch_key="k")
+        assert shown.tokens * charged.price == shown.epsilon_bound
+        assert (charged.epsilon, charged.metric, charged.relation) == (8.0, METRIC, "same_skeleton")
 
 
 PRICES = some.floats(0, 1e6, allow_nan=False) | some.sampled_from([10.4, 0.1, 1 / 3, 5e-324, math.inf])
@@ -137,11 +130,11 @@ def test_a_unit_is_needed():
 
 
 def told(budget, **facts):
-    known = {"relation": ANY, "tokens": 100, "authors": True, "price": 10.4, "epsilon": 8.0, "metric": METRIC, **facts}
-    return dict(budget_faults(budget, ReleaseFacts(**known)))
+    known = {"relation": ANY, "tokens": 100, "has_authors": True, "guarantee": terms().guarantee, **facts}
+    return {fault.where: fault.problem for fault in find_budget_faults(budget, ReleaseFacts(**known))}
 
 
-@pytest.mark.parametrize("known", [{}, {"price": None, "epsilon": None, "metric": None}])
+@pytest.mark.parametrize("known", [{}, {"guarantee": None}])
 def test_a_budget_that_can_be_kept_has_no_fault(known):
     assert told(replace(BUDGET, author=1e5, corpus=1e5), **known) == {}
     assert told(replace(BUDGET, unit=METRIC, record=8.0), **known) == {}
@@ -150,10 +143,8 @@ def test_a_budget_that_can_be_kept_has_no_fault(known):
 @pytest.mark.parametrize("scope", ["record", "author", "corpus"])
 def test_budgets_that_no_run_can_keep_are_refused_from_the_configuration(scope):
     pure = Budget("pure", ANY, **{scope: 1040.0})
-    unbound = {"price": None, "epsilon": None, "metric": None}
-    assert (
-        "every record costs infinitely much" in told(pure, relation=LENGTH, tokens=None, **unbound)["budgets.relation"]
-    )
+    unbound = told(pure, relation=LENGTH, tokens=None, guarantee=None)
+    assert "every record costs infinitely much" in unbound["budgets.relation"]
     assert "Set relation: same_length" in told(pure, relation=LENGTH, tokens=None)["budgets.relation"]
     assert f"bundle's metric is {METRIC}" in told(replace(pure, unit="euclidean:ff"))["budgets.unit"]
     short = Budget("pure", ANY, **{scope: math.nextafter(1040.0, 0)})
@@ -163,18 +154,16 @@ def test_budgets_that_no_run_can_keep_are_refused_from_the_configuration(scope):
 
 
 def test_an_author_budget_needs_authors_and_a_budget_a_limit():
-    assert "needs input.author" in told(Budget("pure", ANY, author=1e5), authors=False)["budgets.author"]
+    assert "needs input.author" in told(Budget("pure", ANY, author=1e5), has_authors=False)["budgets.author"]
     assert "sets no limit" in told(Budget("pure", ANY))["budgets"]
 
 
-def test_facts_of_a_bundle_are_its_terms():
-    facts = ReleaseFacts.of(terms(), authors=False)
-    assert (facts.price, facts.epsilon, facts.metric, facts.tokens) == (10.4, 8.0, METRIC, 64)
-
-
 def test_refusing_by_a_visible_length_shows_presence():
-    assert budget_exposes(BUDGET, None) == ("presence",)
-    assert budget_exposes(BUDGET, 64) == budget_exposes(Budget("pure", ANY), None) == ()
+    def shown(budget, n_max):
+        return output_exposes("hashed", is_release=True, budget=budget, n_max=n_max)
+
+    assert shown(BUDGET, None) == (*shown(BUDGET, 64), "presence")
+    assert shown(BUDGET, 64) == shown(Budget("pure", ANY), None) == shown(None, None)
 
 
 def candidate(record, tokens=1, author="ann", price=1.0):
@@ -288,14 +277,14 @@ def test_a_budgets_deltas_add_up_in_each_scope():
 
 
 def test_a_pure_budget_takes_a_delta_only_within_a_limit():
-    inexact = ReleaseFacts(ANY, 10, authors=False, price=1.0, epsilon=1.0, metric=METRIC, delta=1e-12)
-    plenty = Budget("pure", ANY, record=100.0)
-    assert [where for where, _ in budget_faults(plenty, inexact)] == ["budgets.delta"]
-    assert "1e-12" in budget_faults(plenty, inexact)[0][1]
-    assert budget_faults(replace(plenty, delta=1e-11), inexact) == []
-    assert "it admits no record" in budget_faults(replace(plenty, delta=9e-12), inexact)[0][1]
-    assert budget_faults(plenty, replace(inexact, delta=0.0)) == []
-    assert budget_faults(Budget(METRIC, ANY, record=100.0), inexact) == []
+    inexact = replace(terms().guarantee, delta=1e-12)
+    plenty = Budget("pure", ANY, record=200.0)
+    assert list(told(plenty, tokens=10, guarantee=inexact)) == ["budgets.delta"]
+    assert "1e-12" in told(plenty, tokens=10, guarantee=inexact)["budgets.delta"]
+    assert told(replace(plenty, delta=1e-11), tokens=10, guarantee=inexact) == {}
+    assert "it admits no record" in told(replace(plenty, delta=9e-12), tokens=10, guarantee=inexact)["budgets.delta"]
+    assert told(plenty, tokens=10) == {}
+    assert told(Budget(METRIC, ANY, record=100.0), tokens=10, guarantee=inexact) == {}
     assert Budget.from_dict(json.loads(json.dumps(replace(plenty, delta=1e-11).to_dict()))) == replace(
         plenty, delta=1e-11
     )
@@ -361,7 +350,7 @@ def test_admission_is_what_the_rule_says(asked, ledger, price, budget, random):
     order = list(range(len(candidates)))
     random.shuffle(order)
     random.shuffle(ledger)
-    assert admit(budget, "r", [candidates[place] for place in order], ledger) == [refused[place] for place in order]
+    assert admit(budget, "r", [candidates[index] for index in order], ledger) == [refused[index] for index in order]
     for limit in (budget.author,) if budget.author is not None else ():
         for name in ("ann", "bob"):
             mine = [item for item in ledger if item.author == name]

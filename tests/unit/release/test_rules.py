@@ -124,16 +124,11 @@ def test_one_rule_that_fails_fails_the_gate_and_the_others_are_told_too():
     assert not result.passed
 
 
-def test_public_rules_can_be_decided_alone():
-    rules = GateRules(relation=Relation.ANY_TEXT, unknown_rate=0.0)
-    assert [one.name for one in evaluate(rules, FIGURES, frozenset({Kind.PUBLIC})).results] == ["relation"]
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_a_gate_with_a_private_rule_shows_gate(name):
     rules = gate(name, CASES[name][0])
-    assert rules.has_private_rules == (RULES[name].kind is Kind.PRIVATE)
-    assert rules.shown == (("gate",) if rules.has_private_rules else ())
+    assert bool(rules.private) == (RULES[name].kind is Kind.PRIVATE)
+    assert rules.shown == (("gate",) if rules.private else ())
 
 
 def everything():
@@ -141,8 +136,7 @@ def everything():
 
 
 @pytest.mark.parametrize("rules", [GateRules(), everything(), GateRules(exposes=())])
-def test_rules_and_results_come_back_from_json(rules):
-    assert GateRules.from_dict(json.loads(json.dumps(rules.to_dict()))) == rules
+def test_results_come_back_from_json(rules):
     result = evaluate(rules, replace(FIGURES, words=None))
     assert GateResult.from_dict(json.loads(json.dumps(result.to_dict()))) == result
 
@@ -171,11 +165,6 @@ def test_the_digest_is_of_what_the_rules_say():
 def test_bounds_that_mean_nothing_are_refused(bounds):
     with pytest.raises(ValueError, match="Expected"):
         GateRules(**bounds)
-
-
-def test_a_rule_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="unknown_rat"):
-        GateRules.from_dict({"unknown_rat": 0.1})
 
 
 def job(rules, **text):

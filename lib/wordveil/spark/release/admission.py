@@ -1,11 +1,15 @@
-"""Which candidates a budget admits on the current ledger: :func:`wordveil.release.budgets.admit` in Spark."""
+"""Which candidates a budget admits on the current ledger, as the section "Budgets" of docs/guarantees.md defines it.
+
+Candidates are ordered by the bytes of their ids. In each scope a candidate is within the limit if and only if what its
+key has spent or reserved, all candidates of that key before it and itself cost no more. Refused candidates count for
+those after them, so that each decision is one running sum and needs no other decision.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -20,15 +24,12 @@ from wordveil.release.budgets import (
     PURE,
     Budget,
 )
-from wordveil.spark.release.ledger import ATTRIBUTE
-
-if TYPE_CHECKING:
-    from wordveil.spark.release.ledger import Terms
+from wordveil.spark.release.ledger import ATTRIBUTE, Terms
 
 
 def admit_candidates(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget) -> DataFrame:
     """``candidates`` (record_id, author, tokens) with ``reason``: null, or which budget refuses the record."""
-    found = candidates.withColumn("owner", owner())
+    priced = candidates.withColumn("owner", owner())
     ours = ledger.where(F.col("release") == terms.release)
     reason = F.lit(None).cast("string")
     scopes = (
@@ -43,38 +44,25 @@ def admit_candidates(candidates: DataFrame, ledger: DataFrame, terms: Terms, bud
         if key == "author":
             reason = F.coalesce(reason, F.when(F.col("author").isNull(), NULL_AUTHOR))
         for measure in _measures(budget, limit):
-            found = _with_total(found, _spent(entries, key, measure), key, terms, measure)
+            priced = _with_total(priced, _spent(entries, key, measure), key, terms, measure)
             reason = F.coalesce(reason, F.when(F.col(f"{key}_{measure.name}") > measure.limit, name))
-    return found.select("record_id", "author", "tokens", reason.alias("reason"))
+    return priced.select("record_id", "author", "tokens", reason.alias("reason"))
 
 
-@dataclass(frozen=True)
-class _Measure:
-    """One sum that a scope limits.
-
-    Attributes
-    ----------
-    name
-        its name in column names.
-    limit
-        how large it may become.
-    unit
-        what is counted.
-    price
-        makes the price of a unit from the columns of an entry.
-    """
+class _Measure(NamedTuple):
+    """One sum that a scope limits. ``price``: of a unit, from the columns of an entry."""
 
     name: str
     limit: float
     unit: Literal["tokens", "draws"]
-    price: Callable[[], Column]
+    price: Column
 
 
 def _measures(budget: Budget, limit: float) -> Iterator[_Measure]:
     """What is limited in a scope: the budget's unit, and deltas if the budget limits them."""
-    yield _Measure("total", limit, "tokens" if budget.unit == PURE else "draws", lambda: price_of(budget))
+    yield _Measure("total", limit, "tokens" if budget.unit == PURE else "draws", price_of(budget))
     if budget.delta is not None:
-        yield _Measure("delta_total", budget.delta, "tokens", lambda: F.col("delta"))
+        yield _Measure("delta_total", budget.delta, "tokens", F.col("delta"))
 
 
 def price_of(budget: Budget) -> Column:
@@ -89,9 +77,7 @@ def price_of(budget: Budget) -> Column:
 
 
 def total(parts: Column) -> Column:
-    """The sum of an array of (unit_price, quantity) as :func:`wordveil.release.budgets.total` defines it: in ascending
-    order of price.
-    """
+    """The sum of an array of (unit_price, quantity), in ascending order of price (:mod:`wordveil.release.budgets`)."""
     return F.aggregate(
         F.array_sort(parts), F.lit(0.0), lambda sum_, part: sum_ + cost(part["unit_price"], part["quantity"])
     )
@@ -104,7 +90,7 @@ def cost(price: Column, quantity: Column) -> Column:
 
 def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
     """What each key has used: ``key`` and ``key_parts``, an array of (unit_price, quantity)."""
-    used = entries.groupBy(key, measure.price().alias("unit_price")).agg(
+    used = entries.groupBy(key, measure.price.alias("unit_price")).agg(
         F.sum(F.col(f"reserved_{measure.unit}") + F.col(f"spent_{measure.unit}")).alias("quantity"),
         F.sum(F.col("reserved_draws") + F.col("spent_draws")).alias("draws"),
     )
@@ -116,29 +102,22 @@ def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
     )
 
 
-def _with_total(found: DataFrame, spent: DataFrame, key: str, terms: Terms, measure: _Measure) -> DataFrame:
-    """Add to ``found`` what ``key`` will have used once this candidate, and all before it in the order of ids, are
-    drawn.
-    """
+def _with_total(candidates: DataFrame, spent: DataFrame, key: str, terms: Terms, measure: _Measure) -> DataFrame:
+    """Add what ``key`` will have used once a candidate, and all before it in the order of ids, are drawn."""
     order = Window.partitionBy(key).orderBy("record_id").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     quantity = F.col("tokens") if measure.unit == "tokens" else F.lit(1).cast("bigint")
-    priced = found.join(spent, key, "left").select(
-        "*",
-        F.sum(quantity).over(order).alias("running"),
-        F.lit(terms.price).alias("price"),
-        F.lit(terms.epsilon).alias("epsilon"),
-        F.lit(terms.delta).alias("delta"),
-        F.lit(terms.metric).alias("metric"),
-        F.lit(terms.relation).alias("relation"),
+    costs = ("price", "epsilon", "delta", "metric", "relation")
+    priced = candidates.join(spent, key, "left").select(
+        "*", F.sum(quantity).over(order).alias("running"), *(F.lit(getattr(terms, name)).alias(name) for name in costs)
     )
-    priced = priced.withColumn("unit_price", measure.price())
+    priced = priced.withColumn("unit_price", measure.price)
     parts, price = F.col(f"{key}_parts"), F.col("unit_price")
     none = F.array().cast("array<struct<unit_price:double,quantity:bigint>>")
     others = F.coalesce(F.filter(parts, lambda part: part["unit_price"] != price), none)
     same = F.coalesce(F.filter(parts, lambda part: part["unit_price"] == price), none)
     quantity = F.aggregate(same, F.col("running"), lambda sum_, part: sum_ + part["quantity"])
     name = f"{key}_{measure.name}"
-    return priced.withColumn(name, total(others) + price * quantity.cast("double")).select(*found.columns, name)
+    return priced.withColumn(name, total(others) + price * quantity.cast("double")).select(*candidates.columns, name)
 
 
 def owner() -> Column:

@@ -7,14 +7,15 @@ selection of rows, even after a crash.
 
 Three more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, whose record it turned
 out to be: it counts for that author, and not again for the record. ``withdraw`` names a record whose permanent
-withdrawal was requested. ``reset`` gives up the tables of a release that are lost. These entries are in the ledger and
-not with the draws, because they must outlive the draws.
+withdrawal was requested. ``reset`` gives up the lost tables of a release. These entries must outlive the draws, so they
+are in the ledger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -22,7 +23,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from wordveil.privacy.events import ReleaseTerms
-from wordveil.release.budgets import Charge
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
 
 RESERVE, REFUSE, SETTLE, ABANDON = "reserve", "refuse", "settle", "abandon"
@@ -72,19 +72,9 @@ class Terms:
     @classmethod
     def of(cls, terms: ReleaseTerms, *, tables: str, run_id: str, epoch: int, epoch_key: str) -> Terms:
         """The costs of a draw under ``terms``, for a run in a noise epoch."""
-        charge = Charge.of(terms, 0)
-        return cls(
-            release=terms.release,
-            tables=tables,
-            run_id=run_id,
-            epoch=epoch,
-            epoch_key=epoch_key,
-            price=charge.price,
-            epsilon=charge.epsilon,
-            delta=charge.delta,
-            metric=charge.metric,
-            relation=str(charge.relation),
-        )
+        guarantee = terms.guarantee
+        costs = (guarantee.pure, guarantee.epsilon, guarantee.delta, guarantee.metric.identifier)
+        return cls(terms.release, tables, run_id, epoch, epoch_key, *costs, relation=str(terms.relation))
 
     @classmethod
     def naming(cls, release: str, tables: str, run_id: str) -> Terms:
@@ -122,10 +112,8 @@ class Ledger:
 
     def entries(self, terms: Terms, *kinds: str) -> DataFrame:
         """A run's entries of these ``kinds``."""
-        ours = (
-            (F.col("run_id") == terms.run_id) & (F.col("release") == terms.release) & (F.col("tables") == terms.tables)
-        )
-        return self.table.read().where(ours & F.col("kind").isin(*kinds))
+        ours = [F.col(name) == getattr(terms, name) for name in ("run_id", "release", "tables")]
+        return self.table.read().where(ours[0] & ours[1] & ours[2] & F.col("kind").isin(*kinds))
 
     def has(self, terms: Terms, *kinds: str) -> bool:
         """Whether a run has entries of these ``kinds``."""
@@ -152,12 +140,12 @@ class Ledger:
             was drawn of them is charged to that author too, in the same commit, and is in the ledger that ``decide`` is
             given.
         is_fresh
-            it is known that this run has reserved nothing so far.
+            whether it is known that this run has reserved nothing so far.
 
         Returns
         -------
         int
-            how many records exceed a budget that fails the run: nothing was written then. Otherwise 0.
+            how many records exceed a budget that fails the run, so that nothing was written; otherwise 0.
         """
 
         def decide_entries(ledger: DataFrame, version: int) -> Decision[int]:
@@ -185,34 +173,26 @@ class Ledger:
     def settle(self, terms: Terms, drawn: DataFrame, *, is_fresh: bool = False) -> None:
         """Settle a run's reservations, once a run.
 
-        Parameters
-        ----------
-        terms
-            what a draw of the run costs.
-        drawn
-            record_id, author, reserved, tokens (null if the record was not drawn) and content_tag.
-        is_fresh
-            it is known that this run has settled nothing so far, and that this process reserved what was drawn.
-            Otherwise reservations are looked up. Only reservations that exist are taken back, and what was drawn
-            without one is charged too.
+        ``drawn``: record_id, author, reserved, tokens (null if the record was not drawn) and content_tag. ``is_fresh``:
+        whether it is known that this run has settled nothing so far, and that this process reserved what was drawn.
+        Otherwise reservations are looked up: only those that exist are taken back, and what was drawn without one is
+        charged too.
         """
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
             if not is_fresh and self.has(terms, SETTLE):
                 return Decision(None, None)
-            paid = find_charged(ledger, terms.release).where(F.col("epoch_key") == terms.epoch_key)
-            known = paid.select("record_id", "content_tag", F.lit(True).alias("known")).distinct()
+            # The contexts that were charged before, which cost nothing now.
+            is_paid = (F.col("release") == terms.release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0)
+            paid = ledger.where(is_paid & (F.col("epoch_key") == terms.epoch_key))
             reserved = drawn.withColumn("reservations", F.lit(1)) if is_fresh else self._with_reservations(terms, drawn)
-            found = (
-                reserved
-                if self._was_empty or paid.isEmpty()
-                else reserved.join(known, ["record_id", "content_tag"], "left")
-            )
-            if "known" not in found.columns:
-                found = found.withColumn("known", F.lit(None).cast("boolean"))
-            costs = F.col("tokens").isNotNull() & F.col("known").isNull()
+            costs = F.col("tokens").isNotNull()
+            if not (self._was_empty or paid.isEmpty()):
+                known = paid.select("record_id", "content_tag", F.lit(True).alias("known")).distinct()
+                reserved = reserved.join(known, ["record_id", "content_tag"], "left")
+                costs &= F.col("known").isNull()
             entries = _make_entries(
-                found,
+                reserved,
                 terms,
                 kind=F.lit(SETTLE),
                 content_tag=F.when(F.col("tokens").isNotNull(), F.col("content_tag")),
@@ -227,18 +207,20 @@ class Ledger:
 
     def _with_reservations(self, terms: Terms, drawn: DataFrame) -> DataFrame:
         """Add to ``drawn`` what was really reserved for it, and rows for reservations of which nothing was drawn."""
-        there = self.entries(terms, RESERVE).select(
+        reservations = self.entries(terms, RESERVE).select(
             "record_id",
             F.col("author").alias("reserved_author"),
             F.col("reserved_tokens").alias("__reserved"),
             F.lit(1).alias("__reservations"),
         )
-        found = drawn.join(there, "record_id", "full").withColumn("author", F.coalesce("author", "reserved_author"))
-        amounts = {
-            "reserved": F.coalesce("__reserved", F.lit(0)),
-            "reservations": F.coalesce("__reservations", F.lit(0)),
-        }
-        return found.withColumns(amounts).drop("reserved_author", "__reserved", "__reservations")
+        joined = drawn.join(reservations, "record_id", "full").withColumns(
+            {
+                "author": F.coalesce("author", "reserved_author"),
+                "reserved": F.coalesce("__reserved", F.lit(0)),
+                "reservations": F.coalesce("__reservations", F.lit(0)),
+            }
+        )
+        return joined.drop("reserved_author", "__reserved", "__reservations")
 
     def abandon(self, terms: Terms) -> None:
         """Charge all that a run has reserved, once a run."""
@@ -289,23 +271,14 @@ class Ledger:
 
     def reset(self, release: str, run_id: str, tables: list[str]) -> None:
         """Give up ``tables`` of a release that are lost, so that its next run may make new ones."""
-        gone = pa.table({"record_id": pa.nulls(1, pa.string()), "author": pa.nulls(1, pa.string())})
-        terms = [Terms.naming(release, name, run_id) for name in tables]
+        nobody = pa.table({"record_id": pa.nulls(1, pa.string()), "author": pa.nulls(1, pa.string())})
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
-            row = ledger.sparkSession.createDataFrame(gone)
-            made = [_make_marks(row, one, RESET) for one in terms]
-            frame = made[0]
-            for other in made[1:]:
-                frame = frame.unionByName(other)
-            return Decision(frame, None)
+            row = ledger.sparkSession.createDataFrame(nobody)
+            marks = (_make_marks(row, Terms.naming(release, name, run_id), RESET) for name in tables)
+            return Decision(reduce(DataFrame.unionByName, marks), None)
 
         self.table.compare_and_append(decide, step="reset")
-
-
-def find_charged(ledger: DataFrame, release: str) -> DataFrame:
-    """The contexts of a release that have been charged: one row each."""
-    return ledger.where((F.col("release") == release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0))
 
 
 def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> DataFrame:
@@ -319,23 +292,20 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
     now = records.where(F.col("author").isNotNull()).select("record_id", F.col("author").alias("now"))
     drawn = entries.where(F.col("kind").isin(SETTLE, ABANDON)).join(now, "record_id")
     names = {"record_id": "record_id", "origin": "origin", "content_tag": "content_tag", "author": "now"}
-    done = (
-        entries.where(F.col("author").isNotNull())
-        .select(*(F.col(name).alias(f"done_{name}") for name in names))
-        .distinct()
+    charged = entries.where(F.col("author").isNotNull())
+    charged = charged.select(*(F.col(name).alias(f"charged_{name}") for name in names)).distinct()
+    same = [F.col(column).eqNullSafe(F.col(f"charged_{name}")) for name, column in names.items()]
+    owed = drawn.join(charged, same, "left_anti").withColumns(
+        {
+            "author": F.col("now"),
+            "kind": F.lit(ATTRIBUTE),
+            "run_id": F.lit(terms.run_id),
+            "tables": F.lit(terms.tables),
+            "reserved_tokens": F.lit(0),
+            "reserved_draws": F.lit(0),
+        }
     )
-    same = [F.col(there).eqNullSafe(F.col(f"done_{name}")) for name, there in names.items()]
-    owed = drawn.join(done, same, "left_anti")
-    fixed = {
-        "author": F.col("now"),
-        "kind": F.lit(ATTRIBUTE),
-        "run_id": F.lit(terms.run_id),
-        "tables": F.lit(terms.tables),
-    }
-    values = owed.withColumns({**fixed, "reserved_tokens": F.lit(0), "reserved_draws": F.lit(0)})
-    return values.select(
-        *(F.col(field.name).cast(field.dataType).alias(field.name) for field in ledger_schema().fields)
-    )
+    return owed.select(*(F.col(field.name).cast(field.dataType).alias(field.name) for field in ledger_schema().fields))
 
 
 def _make_marks(records: DataFrame, terms: Terms, kind: str) -> DataFrame:
@@ -346,18 +316,12 @@ def _make_marks(records: DataFrame, terms: Terms, kind: str) -> DataFrame:
 
 def _make_entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFrame:
     """``frame`` (record_id, author and what ``columns`` use) as entries."""
-    constants = asdict(terms)
-    made: list[Column] = []
-    for field in ledger_schema().fields:
-        if field.name in columns:
-            value = columns[field.name]
-        elif field.name in constants:
-            value = F.lit(constants[field.name])
-        elif field.name in ("record_id", "author"):
-            value = F.col(field.name)
-        else:
-            value = F.lit(0 if field.name.startswith(("reserved", "spent")) else None)
-        made.append(value.cast(field.dataType).alias(field.name))
+    amounts = dict.fromkeys(("reserved_tokens", "reserved_draws", "spent_tokens", "spent_draws"), F.lit(0))
+    constants = {name: F.lit(value) for name, value in asdict(terms).items()}
+    known = {"record_id": F.col("record_id"), "author": F.col("author"), **amounts, **constants, **columns}
+    made = (
+        known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in ledger_schema().fields
+    )
     return _merge_tasks(frame.select(*made))
 
 

@@ -8,26 +8,17 @@ other weights, or at another price, which records that were charged before have 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.errors import ReleaseError
 from wordveil.privacy.corpus import CORPUS_METRIC
-from wordveil.spark.release.ledger import ABANDON, RESERVE, SETTLE
-
-if TYPE_CHECKING:
-    from wordveil.spark.release.ledger import Terms
+from wordveil.spark.release.ledger import ABANDON, RESERVE, SETTLE, Terms
 
 
 class RecordLimitError(ReleaseError):
-    """A run would draw more from the weights than its ledger has room for. Nothing was drawn or charged.
-
-    Attributes
-    ----------
-    over
-        how many records too many there are.
+    """A run would draw more from the weights than its ledger has room for, by ``over`` records. Nothing was drawn or
+    charged.
     """
 
     def __init__(self, message: str, over: int) -> None:

@@ -11,8 +11,7 @@ from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.records.sanitiser import release_terms
-from wordveil.release.budgets import ReleaseFacts
-from wordveil.release.faults import find_budget_faults
+from wordveil.release.budgets import ReleaseFacts, find_budget_faults
 from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.journal import ABANDONED
 from wordveil.spark.release.ledger import Terms
@@ -90,28 +89,12 @@ def _open_runner(
     progress: Callable[[str], None],
     tasks: TaskProgress,
 ) -> Iterator[ReleaseRunner]:
-    """Read the configuration, and open the release after all checks that need no Spark have passed."""
-    settings, budget = config.record_settings(""), config.budget
+    """Open the release after all checks that need no Spark have passed."""
     materials = load_materials(config, progress, tasks)
-    if budget is not None:
-        facts = ReleaseFacts.of(release_terms(settings, materials.bundle), authors=config.source.author is not None)
-        if faults := find_budget_faults(budget, facts):
-            raise ConfigError("configuration", faults)
-    with open_release(
-        config,
-        session,
-        progress,
-        outcome="the same command can be run again",
-        waiting_for="another run",
-    ) as release:
-        yield ReleaseRunner(
-            release=release,
-            materials=materials,
-            settings=settings,
-            source=config.source,
-            budget=budget,
-            records_per_file=config.output.records_per_file,
-            params=dict(params),
-            progress=progress,
-            tasks=tasks,
-        )
+    terms = release_terms(config.record_settings(""), materials.bundle)
+    facts = ReleaseFacts(terms.relation, terms.tokens, config.source.author is not None, terms.guarantee)
+    if faults := find_budget_faults(config.budget, facts):
+        raise ConfigError("configuration", faults)
+    outcome = "the same command can be run again"
+    with open_release(config, session, progress, outcome=outcome, waiting_for="another run") as release:
+        yield ReleaseRunner(release, config, materials, params, progress, tasks)

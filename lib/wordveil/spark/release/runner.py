@@ -8,13 +8,14 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from functools import cached_property
+from typing import Any
 
+from wordveil.config.load import Config
 from wordveil.errors import ReleaseError
 from wordveil.input.source import Source
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
-from wordveil.release.budgets import Budget
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, watch_tasks
@@ -44,16 +45,10 @@ class ReleaseRunner:
     ----------
     release
         the session, the tables, and whether no other process can work on them.
+    config
+        of a run that begins now.
     materials
         key, bundle and n-gram model.
-    settings
-        what the rows of a run that begins now say; without a run id.
-    source
-        the input.
-    budget
-        the limits of a run that begins now; None: there are none.
-    records_per_file
-        the most rows of a file of draws; None for the default.
     params
         the values of the parameters of ``input.where``.
     progress, tasks
@@ -61,26 +56,20 @@ class ReleaseRunner:
     """
 
     release: OpenRelease
+    config: Config
     materials: Materials
-    settings: RecordSettings
-    source: Source
-    budget: Budget | None
-    records_per_file: int | None
-    params: dict[str, str]
+    params: Mapping[str, str]
     progress: Callable[[str], None]
     tasks: TaskProgress
 
     def run(self, run_id: str | None, *, full_snapshot: bool) -> RunReport:
         """See :func:`wordveil.spark.release.run.run_release`."""
-        while True:
-            journal = self._read_journal()
-            self._finish_open(journal)
-            if run_id is not None and (done := journal.finished(run_id)) is not None:
-                return RunReport.from_dict(done)
-            table = open_input(self.release.spark, self.source, self.params)
+
+        def begin(journal: Journal) -> RunReport | None:
+            table = open_input(self.release.spark, self._source, self.params)
             if not table.is_delta:
                 raise ReleaseError(
-                    f"input {self.source.name}: is not a Delta table. A release reads a Delta table, so that a run "
+                    f"input {self._source.name}: is not a Delta table. A release reads a Delta table, so that a run "
                     "that was interrupted can read the same version again. Name a Delta table, or write Parquet."
                 )
             intent = self._make_intent(journal, table, run_id or new_run_id(), full_snapshot=full_snapshot)
@@ -88,32 +77,25 @@ class ReleaseRunner:
             if last is not None and not full_snapshot and last.reads_as(intent):
                 return self._report(replace(intent, changes="none"), NOTHING, 0.0)
             rows = table.read(intent.version)
-            self._tables.create(rows, self.source.keep, self.source.id, self.settings.columns)
-            if (report := self._begin(journal, intent, table)) is not None:
-                return report
+            self._tables.create(rows, self._source.keep, self._source.id, self._settings.columns)
+            return self._begin(journal, intent, table)
+
+        return self._repeat(run_id, begin)
 
     def withdraw(self, run_id: str | None, ids: list[str]) -> RunReport:
         """See :func:`wordveil.spark.release.run.withdraw`."""
-        while True:
-            journal = self._read_journal()
+
+        def begin(journal: Journal) -> RunReport | None:
             if not journal.intents():
                 raise ReleaseError(
                     f"release {self._name}: has no runs, so there is nothing to withdraw. Check release and "
                     "output.path."
                 )
-            self._finish_open(journal)
-            if run_id is not None and (done := journal.finished(run_id)) is not None:
-                return RunReport.from_dict(done)
-            intent = Intent(
-                run_id=run_id or new_run_id(),
-                seq=0,
-                kind="withdraw",
-                terms=self._terms(),
-                ids=tuple(sorted(set(ids))),
-            )
-            require_known_ids(self._tables, intent.ids, self.source.id)
-            if (report := self._begin(journal, intent, None)) is not None:
-                return report
+            intent = Intent(run_id or new_run_id(), 0, "withdraw", self._terms(), ids=tuple(sorted(set(ids))))
+            require_known_ids(self._tables, intent.ids, self._source.id)
+            return self._begin(journal, intent, None)
+
+        return self._repeat(run_id, begin)
 
     @property
     def _tables(self) -> ReleaseTables:
@@ -121,7 +103,28 @@ class ReleaseRunner:
 
     @property
     def _name(self) -> str:
-        return self.settings.release
+        return self.config.release
+
+    @property
+    def _source(self) -> Source:
+        return self.config.source
+
+    @cached_property
+    def _settings(self) -> RecordSettings:
+        """What the rows of a run that begins now say, without a run id."""
+        return self.config.record_settings("")
+
+    def _repeat(self, run_id: str | None, begin: Callable[[Journal], RunReport | None]) -> RunReport:
+        """Finish interrupted runs, and begin this one if it has not been finished by that; again where another process
+        has added to the journal meanwhile.
+        """
+        while True:
+            journal = self._read_journal()
+            self._finish_open(journal)
+            if run_id is not None and (done := journal.finished(run_id)) is not None:
+                return RunReport.from_dict(done)
+            if (report := begin(journal)) is not None:
+                return report
 
     def _begin(self, journal: Journal, intent: Intent, table: InputTable | None) -> RunReport | None:
         """Begin a run. None where another process has added to the journal since the run was decided."""
@@ -145,27 +148,33 @@ class ReleaseRunner:
         outcome = f"run {intent.run_id} is open (start it again, or give it up with {give_up})"
         with self.materials.distribute(context, replace(settings, internal=2), intent.terms.epoch) as job:
             steps = RunSteps(
-                self._tables,
-                intent,
-                table,
+                tables=self._tables,
+                intent=intent,
+                table=table,
+                job=job,
                 terms=release_terms(settings, self.materials.bundle),
-                columns=self.source,
-                records_per_file=self.records_per_file,
+                columns=replace(self._source, max_bytes=intent.max_bytes) if table else self._source,
+                records_per_file=self.config.output.records_per_file,
                 progress=self.progress,
                 is_fresh=is_fresh,
             )
             try:
                 with job_errors(outcome), watch_tasks(context, intent.run_id, self.tasks):
-                    if exceeding := steps.reserve(job):
-                        _refuse(journal, intent, exceeding)
-                    steps.draw(job)
+                    if exceeding := steps.reserve():
+                        _close(journal, intent, exceeding)
+                        raise ReleaseError(
+                            f"budgets: {exceeding:,} records would exceed a limit and on_exceeded is fail. Nothing was "
+                            "drawn or charged. Raise the limit, leave records out with input.where, or set "
+                            "on_exceeded: quarantine."
+                        )
+                    steps.draw()
                     steps.settle()
                     report = self._report(intent, steps.counts(), time.perf_counter() - started)
                     journal.add(
                         FINISHED,
                         intent.run_id,
                         lambda _: report.to_dict(),
-                        unless=lambda events: _has_ended(events, intent),
+                        unless=lambda events: _has_finished(events, intent),
                     )
             except RecordLimitError as error:
                 _close(journal, intent, error.over)
@@ -196,12 +205,12 @@ class ReleaseRunner:
             "Finish the run with its own configuration, or give it up, which charges it in full: "
             f"`wordveil release abandon {intent.run_id}`"
         )
-        if self.source.name != intent.source:
+        if self._source.name != intent.source:
             raise ReleaseError(
                 f"run {intent.run_id} was interrupted while it read {intent.source}, and the configuration names "
-                f"{self.source.name}. {hint}"
+                f"{self._source.name}. {hint}"
             )
-        pinned = replace(self.source, where=intent.where or None, version=intent.version, timestamp=None)
+        pinned = replace(self._source, where=intent.where or None, version=intent.version, timestamp=None)
         table = open_input(self.release.spark, pinned, intent.params)
         if table.table_id != intent.source_id:
             raise ReleaseError(
@@ -212,26 +221,26 @@ class ReleaseRunner:
 
     def _settings_of(self, intent: Intent) -> RecordSettings:
         """What a run's rows say: what was true when it began."""
-        return replace(self.settings, run_id=intent.run_id, shown=intent.terms.shown)
+        return replace(self._settings, run_id=intent.run_id, shown=intent.terms.shown)
 
     def _terms(self) -> RunTerms:
         """What a run that begins now draws under."""
         key = self.materials.key
-        settings = list_settings(self.settings.policy, self.materials.bundle, self.settings.columns)
-        return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self.settings.shown, settings)
+        settings = list_settings(self._settings.policy, self.materials.bundle, self._settings.columns)
+        return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self._settings.shown, settings)
 
     def _fixed_terms(self) -> dict[str, str]:
         """What is the same in all runs of a release."""
-        source = self.source
+        source = self._source
         text = source.texts[0] if len(source.texts) == 1 else source.texts
         columns = {"id": source.id, "text": text, "author": source.author, "keep": source.keep}
         if source.language is not None:  # releases that were begun before this setting have no entry
             columns["language"] = source.language
-        limit = self.settings.max_records
+        limit = self._settings.max_records
         return {
             "release": self._name,
             "mechanism_fingerprint": self.materials.bundle.fingerprint,
-            "policy_fingerprint": self.settings.policy_fingerprint,
+            "policy_fingerprint": self._settings.policy_fingerprint,
             "key_fingerprint": self.materials.key.fingerprint,
             "columns": json.dumps(columns),
             "ledger": self._tables.ledger.table.path,
@@ -241,7 +250,7 @@ class ReleaseRunner:
 
     def _make_intent(self, journal: Journal, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
         """What a new run is going to do."""
-        source = self.source
+        source, budget, runs = self._source, self.config.budget, journal.intents()
         if full_snapshot and source.where:
             raise ReleaseError(
                 "--full-snapshot: input.where selects a part of the input, and a record outside that part has not left "
@@ -256,23 +265,18 @@ class ReleaseRunner:
             source_id=table.table_id or "",
             version=-1 if table.latest_version is None else table.latest_version,
             where=source.where or "",
-            params=self.params,
+            params=dict(self.params),
             full_snapshot=full_snapshot,
-            budgets=self.budget.to_dict() if self.budget else None,
+            budgets=budget.to_dict() if budget else None,
             max_bytes=source.max_bytes,
-            anew=self._had_other_tables(journal),
+            anew=runs[0].anew if runs else self._tables.ledger.knows(self._name),
         )
         last = journal.last_of(intent.slice)
         if last is None or source.changes != "feed" or full_snapshot:
-            changes = "scan" if any(other.kind == "sanitise" for other in journal.intents()) else "all"
+            changes = "scan" if any(run.kind == "sanitise" for run in runs) else "all"
             return replace(intent, changes=changes, null_id_count=journal.null_id_count(intent.slice))
         require_feed(last, intent)
         return replace(intent, changes="feed", since=last.version, retried=not last.refuses_as(intent))
-
-    def _had_other_tables(self, journal: Journal) -> bool:
-        """Whether the release had other tables before, which were given up."""
-        begun = journal.intents()
-        return begun[0].anew if begun else self._tables.ledger.knows(self._name)
 
     def _report(self, intent: Intent, counts: Mapping[str, Any], seconds: float) -> RunReport:
         reads_input = intent.kind == "sanitise"
@@ -293,14 +297,6 @@ def _close(journal: Journal, intent: Intent, over: int) -> None:
     journal.add(REFUSED, intent.run_id, lambda _: {"over": over})
 
 
-def _refuse(journal: Journal, intent: Intent, exceeding: int) -> NoReturn:
-    _close(journal, intent, exceeding)
-    raise ReleaseError(
-        f"budgets: {exceeding:,} records would exceed a limit and on_exceeded is fail. Nothing was drawn or charged. "
-        "Raise the limit, leave records out with input.where, or set on_exceeded: quarantine."
-    )
-
-
-def _has_ended(events: list[Event], intent: Intent) -> bool:
+def _has_finished(events: list[Event], intent: Intent) -> bool:
     """Whether a run has finished: another process may have finished it too."""
     return any(event.event == FINISHED and event.run_id == intent.run_id for event in events)

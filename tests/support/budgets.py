@@ -1,0 +1,205 @@
+"""Admission to a budget on plain data: the definition of docs/guarantees.md, which the queries on Spark must match."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import (
+    MAX_EXACT,
+    NULL_AUTHOR,
+    OVER_AUTHOR_BUDGET,
+    OVER_CORPUS_BUDGET,
+    OVER_RECORD_BUDGET,
+    PURE,
+    Budget,
+    multiply,
+)
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one drawn context costs: one version of one record.
+
+    Attributes
+    ----------
+    tokens
+        the tokens paid for, as in the ``privacy`` column.
+    price
+        the maximum that a token costs under ``relation``, in nats: ``epsilon * D + slack`` or its largest loss.
+    epsilon
+        the proved constant, per unit of ``metric``'s distance.
+    metric
+        the metric's identifier.
+    relation
+        the pairs of texts for which that holds.
+    delta
+        of a token: by how much the probability of an output may exceed what ``price`` allows.
+    """
+
+    tokens: int
+    price: float
+    epsilon: float
+    metric: str
+    relation: Relation
+    delta: float = 0.0
+
+
+@dataclass(frozen=True, order=True)
+class Amount:
+    """``quantity`` units at one ``price``: tokens in nats per token, or contexts in epsilon. The price may be
+    infinite.
+    """
+
+    price: float
+    quantity: int
+
+
+def amount(charge: Charge, unit: str, relation: Relation) -> Amount:
+    """What ``charge`` adds to a budget in ``unit`` for pairs of ``relation``; its price is infinite where it is not
+    covered.
+
+    A metric counts epsilon once a context: the loss is at most the sum of epsilons times the largest distance between
+    the two texts of any context, each in its own composition, and ``slack`` beside it.
+    """
+    covered = charge.relation.covers(relation)
+    if unit == PURE:
+        return Amount(charge.price if covered else math.inf, charge.tokens)
+    return Amount(charge.epsilon if covered and charge.metric == unit else math.inf, 1)
+
+
+def cost(charge: Charge, unit: str, relation: Relation) -> float:
+    """The cost of one context in ``unit``; infinite where ``unit`` and ``relation`` do not cover it, even for no
+    tokens.
+    """
+    return total([amount(charge, unit, relation)])
+
+
+def total(amounts: Iterable[Amount]) -> float:
+    """The sum of amounts, whatever their order; infinite if one of them is."""
+    quantities: Counter[float] = Counter()
+    for item in amounts:
+        quantities[item.price] += item.quantity
+    spent = 0.0
+    for price in sorted(quantities):  # by hand: from Python 3.12 on, sum() compensates for rounding
+        spent += multiply(quantities[price], price)
+    return spent
+
+
+def max_quantity(limit: float, price: float, others: float = 0.0) -> int:
+    """The maximum number of units at ``price`` that, with ``others`` spent at other prices, stay within ``limit``; -1
+    where not even 0 units do.
+
+    The greatest whole ``q`` up to :data:`MAX_EXACT` with ``others + q * price <= limit`` in float64: two roundings to
+    nearest, each monotone, so that every smaller ``q`` is within the limit too. For a pure budget these are tokens.
+    """
+    if not others <= limit or price == math.inf:
+        return -1
+    low, high = 0, MAX_EXACT
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if others + middle * price <= limit else (low, middle - 1)
+    return low
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A context that is about to be reserved: the record's id (as UTF-8 bytes), its author, and its charge."""
+
+    record: bytes
+    author: str | None
+    charge: Charge
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A context in the ledger, spent or reserved by an open run: both count alike."""
+
+    release: str
+    record: bytes
+    author: str | None
+    charge: Charge
+
+
+def admit(budget: Budget, release: str, candidates: Sequence[Candidate], ledger: Iterable[Entry]) -> list[str | None]:
+    """Which candidates of one run of ``release`` are refused: for each, in the order given, the reason or None.
+
+    Scopes and their keys:
+
+    - record: the record's id, with the entries of this release;
+    - author: the author, with the entries of all releases. A null author is refused with ``null_author`` if
+      ``author`` is limited;
+    - corpus: the author, or the record where the author is null, with the entries of this release.
+
+    With ``budget.delta`` the same holds in each scope of the sums of deltas, tokens times the delta of a token,
+    whatever the unit.
+
+    Candidates are ordered by the bytes of their ids. In each limited scope a candidate is within the limit iff the
+    entries of its key, **all** candidates of its key before it and itself cost no more than the limit:
+    :func:`max_quantity` at the candidates' price, ``others`` being the entries of its key at other prices. Candidates
+    that are refused, in this scope or another, count for those after them: so each decision is one running sum and
+    needs no decision before it. The first scope that fails, in the order record, author, corpus, names the reason.
+
+    Raises :class:`ValueError` where an id occurs twice, or where candidates differ in price: a run has one mechanism.
+    """
+    if len({candidate.record for candidate in candidates}) < len(candidates):
+        raise ValueError("Expected each record id once among the candidates of a run.")
+    if len({amount(candidate.charge, budget.unit, budget.relation).price for candidate in candidates}) > 1:
+        raise ValueError("Expected one price among the candidates of a run.")
+    entries = [*ledger]
+    own = [entry for entry in entries if entry.release == release]
+    ordered = sorted(candidates, key=lambda candidate: candidate.record)
+    reasons: dict[bytes, str] = {}
+    # From the last scope to the first: a later round overwrites the reason.
+    for scope, reason, counted in (
+        ("corpus", OVER_CORPUS_BUDGET, own),
+        ("author", OVER_AUTHOR_BUDGET, entries),
+        ("record", OVER_RECORD_BUDGET, own),
+    ):
+        if scope in budget.limits:
+            for limit, measure in _measures(budget, scope):
+                reasons |= dict.fromkeys(_beyond(limit, measure, scope, ordered, counted), reason)
+        if scope == "author" and scope in budget.limits:
+            reasons |= {candidate.record: NULL_AUTHOR for candidate in ordered if candidate.author is None}
+    return [reasons.get(candidate.record) for candidate in candidates]
+
+
+def _measures(budget: Budget, scope: str) -> Iterator[tuple[float, Callable[[Charge], Amount]]]:
+    """The limits of a scope, each with what a charge adds to the sum that it limits."""
+    yield budget.limits[scope], lambda charge: amount(charge, budget.unit, budget.relation)
+    if budget.delta is not None:
+        yield budget.delta, lambda charge: Amount(charge.delta, charge.tokens)
+
+
+def _beyond(
+    limit: float,
+    measure: Callable[[Charge], Amount],
+    scope: str,
+    ordered: Sequence[Candidate],
+    entries: Sequence[Entry],
+) -> Iterator[bytes]:
+    """The ids of candidates that exceed one limit of one scope."""
+    spent: dict[object, list[Amount]] = {}
+    for entry in entries:
+        spent.setdefault(_key(scope, entry), []).append(measure(entry.charge))
+    room: dict[object, int] = {}
+    running: Counter[object] = Counter()
+    for candidate in ordered:
+        key = _key(scope, candidate)
+        added = measure(candidate.charge)
+        running[key] += added.quantity
+        if key not in room:  # the same for all candidates of the key, which have one price
+            before = spent.get(key, [])
+            same = sum(item.quantity for item in before if item.price == added.price)
+            others = total(item for item in before if item.price != added.price)
+            room[key] = max_quantity(limit, added.price, others) - same
+        if running[key] > room[key]:
+            yield candidate.record
+
+
+def _key(scope: str, item: Candidate | Entry) -> object:
+    by_author = scope == "author" or (scope == "corpus" and item.author is not None)
+    return ("author", item.author) if by_author else ("record", item.record)
