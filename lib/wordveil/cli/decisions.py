@@ -47,7 +47,7 @@ def print_publication(made: Publication, release: str) -> None:
     manifest = made.document["manifest"]
     facts = {
         "table": made.table,
-        "manifest": made.place,
+        "manifest": made.manifest_path,
         "records": f"{manifest['records']:,}",
         "publication": f"{manifest['publication']}, of version {manifest['draws_version']} of the draws",
         "relation": manifest["relation"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -27,6 +27,7 @@ from wordveil.records.schema import (
 )
 from wordveil.release.budgets import BUDGET_REASONS
 from wordveil.spark.input.screening import flag_invalid_ids, screen_input
+from wordveil.spark.input.source import InputTable
 from wordveil.spark.platform.columns import column
 from wordveil.spark.release.journal import Intent
 from wordveil.spark.release.latest import filter_by_ids, latest_state
@@ -41,16 +42,6 @@ _TASK_ROWS = 20_000
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
-class Source(Protocol):
-    """The input as Delta keeps it."""
-
-    def read(self, version: int | None) -> DataFrame:
-        """The slice at a version."""
-
-    def changes(self, first: int, last: int) -> DataFrame:
-        """The slice's change feed, with ``_change_type`` and ``_commit_version``."""
-
-
 @dataclass(frozen=True)
 class Candidates:
     """The records that a run is about.
@@ -63,7 +54,7 @@ class Candidates:
     compared
         where contents were compared or tokens counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens`` and
         ``__was`` (why the record is in quarantine now). It holds those of ``rows`` that are to be drawn or refused
-        (``__changed``), or whose author is not the one of their newest draw (``__corrected``). None: all rows are to be
+        (``__changed``), or whose author is not that of their newest draw (``__corrected``). None: all rows are to be
         drawn.
     leaving
         ids and reasons, columns ``__id`` and ``__reason``, of records that leave the release. None: no record does.
@@ -83,25 +74,14 @@ class Candidates:
 
     def unpersist(self) -> None:
         """Free what is kept in memory and scratch."""
-        # The last one first: Spark plans again what was made from a frame that is freed.
+        # The last frame first: Spark plans again what was made from a frame that is freed.
         for frame in reversed([*self.cached, *([self.compared] if self.compared is not None else [])]):
             frame.unpersist()
 
 
-@dataclass(frozen=True)
-class _Changes:
-    """What may have changed since the release read its input last.
-
-    Attributes
-    ----------
-    rows
-        records of the input that may be new or changed.
-    state
-        the newest draws, as :func:`latest_state` gives them, of these records at least.
-    leaving
-        as in :class:`Candidates`.
-    cached
-        frames that are kept in memory or scratch, each before those made from it.
+class _Changes(NamedTuple):
+    """What may have changed since the release last read its input: ``rows`` that may be new or changed, and the newest
+    draws, as :func:`latest_state` gives them, of these records at least. The others as in :class:`Candidates`.
     """
 
     rows: DataFrame
@@ -111,7 +91,7 @@ class _Changes:
 
 
 def find_candidates(
-    source: Source,
+    source: InputTable,
     draws: DataFrame | None,
     withdrawn: DataFrame,
     intent: Intent,
@@ -119,7 +99,7 @@ def find_candidates(
     inspect: Inspect,
 ) -> Candidates:
     """The candidates of a run. ``draws``: the release's draws, or None where there are none yet. ``withdrawn``:
-    records, column ``record_id``, that were withdrawn for ever.
+    records, column ``record_id``, that were withdrawn permanently.
     """
     if draws is None:
         rows = _identify(_drop_withdrawn(source.read(intent.version), withdrawn, columns.id), columns)
@@ -138,11 +118,14 @@ def find_candidates(
     return Candidates(rows, compared, leaving, changes.cached)
 
 
-def _read_snapshot(source: Source, draws: DataFrame, intent: Intent, name: str) -> _Changes:
+def _read_snapshot(source: InputTable, draws: DataFrame, intent: Intent, name: str) -> _Changes:
     """All records of the input, to be compared with their newest draws."""
     # Used several times: to find the newest draw of each record, all draws are read and sorted.
     state = latest_state(draws, name, intent.seq).persist()
-    rows = _drop_known_null_ids(source.read(intent.version), name, intent.null_id_count)
+    rows, without_id = source.read(intent.version), column(name).isNull()
+    # Nothing distinguishes one record without an id from another: they count as new if there are more than before.
+    if intent.null_id_count and rows.where(without_id).count() <= intent.null_id_count:
+        rows = rows.where(~without_id)
     return _Changes(rows, state, None, (state,))
 
 
@@ -152,31 +135,29 @@ def _identify(rows: DataFrame, columns: Columns) -> DataFrame:
     return named.withColumns({AUTHOR_COLUMN: author.cast("string"), UNSOUND_COLUMN: reason}).drop("__id", "__duplicate")
 
 
-def inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
+def _inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
     """What would become of the records of a screened table. Nothing is drawn."""
 
     def wordveil_inspect(batches: Any) -> Any:
         return inspect(batches)
 
     number = len(records.columns) - len(inspect.job.settings.columns.names) - 1
-    passed = records.columns[:number]
-    numbered = records.toDF(*(f"__{place}" for place in range(number)), *records.columns[number:])
+    numbered = records.toDF(*(f"__{index}" for index in range(number)), *records.columns[number:])
     added = from_arrow_schema(pa.schema(INSPECTED_FIELDS))
     result = numbered.mapInArrow(wordveil_inspect, StructType([*numbered.schema.fields[:number], *added.fields]))
-    return result.toDF(*passed, *result.columns[len(passed) :])
+    return result.toDF(*records.columns[:number], *result.columns[number:])
 
 
 def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns, inspect: Inspect) -> DataFrame:
     """The records that are new, differ from their newest draw, or have another author than it."""
     bare = replace(columns, keep=())
-    seen = inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
+    seen = _inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
     if state is None:
         nothing = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True), CORRECTED_COLUMN: F.lit(False)}
         return seen.withColumns(nothing)
-    known = state.withColumnRenamed(AUTHOR_COLUMN, "state_author")
+    known = state.withColumnsRenamed({AUTHOR_COLUMN: "state_author", "reason": "state_reason"})
     both = seen.join(known, column(columns.id) == F.col("__id"), "left")
     reason, was = F.col(REASON_COLUMN), F.col("state_reason")
-    both = both.withColumnRenamed("reason", "state_reason")
     differs = (
         F.col("status").isNull()
         | (F.col("status") == WITHDRAWN)
@@ -187,11 +168,11 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
     # A tombstone has no author: the ledger is asked for the author of a record that comes back.
     is_known = F.col("status").isNotNull() & ~F.coalesce(reason.isin(*ID_REASONS), F.lit(False))
     corrected = is_known & ~F.col("state_author").eqNullSafe(F.col(AUTHOR_COLUMN))
-    quarantined = F.when(F.col("status") == QUARANTINED, was).alias(WAS_COLUMN)
-    kept = [column(columns.id), F.col(AUTHOR_COLUMN), reason, F.col(TAG_COLUMN), F.col(TOKENS_COLUMN)]
-    both = both.withColumns({CHANGED_COLUMN: differs, CORRECTED_COLUMN: corrected})
+    quarantined = F.when(F.col("status") == QUARANTINED, was)
+    both = both.withColumns({CHANGED_COLUMN: differs, CORRECTED_COLUMN: corrected, WAS_COLUMN: quarantined})
     return both.where(F.col(CHANGED_COLUMN) | F.col(CORRECTED_COLUMN)).select(
-        *kept, quarantined, CHANGED_COLUMN, CORRECTED_COLUMN
+        *(column(columns.id), AUTHOR_COLUMN, REASON_COLUMN, TAG_COLUMN, TOKENS_COLUMN),
+        *(WAS_COLUMN, CHANGED_COLUMN, CORRECTED_COLUMN),
     )
 
 
@@ -203,19 +184,11 @@ def _drop_withdrawn(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFra
     return filter_by_ids(rows, name, ids, "left_anti")
 
 
-def _drop_known_null_ids(rows: DataFrame, name: str, known: int) -> DataFrame:
-    """The rows. Those without an id are left out unless there are more of them than are ``known``: nothing
-    distinguishes one from another.
-    """
-    without_id = column(name).isNull()
-    return rows.where(~without_id) if known and rows.where(without_id).count() <= known else rows
-
-
 def _mark_leaving(ids: DataFrame, reason: str) -> DataFrame:
     return ids.select("__id", F.lit(reason).alias(REASON_COLUMN))
 
 
-def _read_feed(source: Source, draws: DataFrame, intent: Intent, name: str) -> _Changes:
+def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str) -> _Changes:
     """The records that the change feed leaves, and the ids that it deletes.
 
     Where an id was in more than one record, or may be now, the feed alone does not say what is left: those ids are
@@ -233,16 +206,16 @@ def _read_feed(source: Source, draws: DataFrame, intent: Intent, name: str) -> _
     else:  # the feed does not mention most records, and their draws need not be sorted
         drawn = filter_by_ids(draws, name, ids, number=number)
         state = latest_state(drawn, name, intent.seq).coalesce(tasks).persist()
-    sorted_out = _sort_out(changed, state)
-    rows = sorted_out.present.unionByName(_inserted_without_id(feed, fields, name))
-    leaving = _mark_leaving(sorted_out.deleted, DELETED)
-    wanted = sorted_out.unclear
+    present, deleted, unclear = _sort_out(changed, state)
+    without_id = feed.where(column(name).isNull() & (F.col("_change_type") == "insert"))
+    rows, leaving, wanted = present.unionByName(without_id.select(*fields)), _mark_leaving(deleted, DELETED), unclear
     if intent.retried:
-        wanted = wanted.union(_refused_by_settings(state).join(ids, "__id", "left_anti"))
+        is_refused = (F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)
+        wanted = wanted.union(state.where(is_refused).select("__id").join(ids, "__id", "left_anti"))
     if not wanted.isEmpty():
-        found = filter_by_ids(source.read(intent.version), name, wanted).select(*fields)
-        vanished = sorted_out.unclear.join(found.select(column(name).alias("__id")), "__id", "left_anti")
-        rows, leaving = rows.unionByName(found), leaving.union(_mark_leaving(vanished, DELETED))
+        records = filter_by_ids(source.read(intent.version), name, wanted).select(*fields)
+        vanished = unclear.join(records.select(column(name).alias("__id")), "__id", "left_anti")
+        rows, leaving = rows.unionByName(records), leaving.union(_mark_leaving(vanished, DELETED))
     rows = rows.coalesce(tasks).persist()
     return _Changes(rows, state, leaving.coalesce(tasks), (changed, state, rows))
 
@@ -259,45 +232,18 @@ def _net_changes(feed: DataFrame, fields: list[Column], name: str) -> DataFrame:
     return named.agg(more.alias("__more"), last.alias("__last"))
 
 
-@dataclass(frozen=True)
-class _SortedOut:
-    """What the feed says of the ids that it names.
+def _sort_out(changed: DataFrame, state: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """Count the records of each id: those before, by its newest draw, and those that the feed adds or deletes.
 
-    Attributes
-    ----------
-    present
-        the records of ids that exactly one record has now, with the input's columns.
-    deleted
-        ids (``__id``) of records of the release that no record has now.
-    unclear
-        ids (``__id``) of which the feed alone does not say how many records have them.
+    Returns the records of ids that exactly one record has now, with the input's columns; the ids (``__id``) of records
+    of the release that no record has now; and the ids of which the feed alone does not say how many records have them.
     """
-
-    present: DataFrame
-    deleted: DataFrame
-    unclear: DataFrame
-
-
-def _sort_out(changed: DataFrame, state: DataFrame) -> _SortedOut:
-    """Count the records of each id: those before, by its newest draw, and those that the feed adds or deletes."""
     is_gone = F.col("status").isNull() | (F.col("status") == WITHDRAWN)
     before = F.when(is_gone, 0).when(F.col("reason") == DUPLICATE_ID, 2).otherwise(1)
     counted = changed.join(state, "__id", "left").withColumn("__before", before)
     copies = F.col("__before") + F.col("__more")
     is_single = (F.col("__before") <= 1) & (copies == 1) & F.col("__last").isNotNull()
     is_deleted = (F.col("__before") <= 1) & (copies <= 0)
-    return _SortedOut(
-        present=counted.where(is_single).select("__last.*"),
-        deleted=counted.where(is_deleted & (F.col("__before") == 1)).select("__id"),
-        unclear=counted.where(~is_single & ~is_deleted).select("__id"),
-    )
-
-
-def _inserted_without_id(feed: DataFrame, fields: list[Column], name: str) -> DataFrame:
-    return feed.where(column(name).isNull() & (F.col("_change_type") == "insert")).select(*fields)
-
-
-def _refused_by_settings(state: DataFrame) -> DataFrame:
-    """The ids of records that other settings than the policy's keep in quarantine."""
-    is_refused = (F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)
-    return state.where(is_refused).select("__id")
+    present = counted.where(is_single).select("__last.*")
+    deleted = counted.where(is_deleted & (F.col("__before") == 1)).select("__id")
+    return present, deleted, counted.where(~is_single & ~is_deleted).select("__id")

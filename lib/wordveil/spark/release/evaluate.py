@@ -11,19 +11,12 @@ from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.scores.evaluation import Evaluation
-from wordveil.spark.evaluate.job import (
-    OUTCOME,
-    Materials,
-    attack_authors,
-    check_pairs,
-    find_materials,
-    measure_pairs,
-)
+from wordveil.spark.evaluate.job import OUTCOME, Materials, attack_authors, check_pairs, find_materials, measure_pairs
 from wordveil.spark.evaluate.measures import find_attack_to_chance
 from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.journal import PUBLISHED, Intent, Journal
+from wordveil.spark.release.journal import PUBLISHED, Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import OpenRelease, open_release
 
@@ -38,27 +31,12 @@ def evaluate_release(
     published: bool = False,
     progress: Callable[[str], None] = ignore,
 ) -> Evaluation:
-    """Measure a release against its originals.
+    """Measure a release against its originals: its newest draws, or what was ``published``.
 
-    Parameters
-    ----------
-    config
-        the release's configuration.
-    session
-        starts the Spark session, or returns the running one.
-    params
-        those of ``input.where``: the records of this slice are measured. Without any all are.
-    published
-        whether the published table is measured, and not the newest draws.
-    progress
-        told what begins.
+    ``params``: those of ``input.where``: the records of this slice are measured; without any, all are.
 
-    Raises
-    ------
-    ReleaseError
-        where nothing was drawn, or published, yet.
-    WordveilError
-        as :func:`wordveil.spark.evaluate.job.evaluate_output`.
+    Raises :class:`ReleaseError` where nothing was drawn, or published, yet; and as
+    :func:`wordveil.spark.evaluate.job.evaluate_output`.
     """
     materials = find_materials(config)
     with open_release(config, session, progress, outcome=OUTCOME, is_locked=False) as release:
@@ -78,32 +56,18 @@ def measure_gate_attack(
     journal: Journal,
     progress: Callable[[str], None] = ignore,
 ) -> float | None:
-    """The figure of the rule ``attack_to_chance``; None where fewer than two authors have enough records.
+    """The figure of the rule ``attack_to_chance``, of the newest draws in ``rows``; None where fewer than two authors
+    have enough records.
 
-    Nothing of it is left to chance, not even what the attacker draws: the same draws give the same figure, so that a
-    gate that is asked again decides the same. What the attacker draws stays in this process.
-
-    Parameters
-    ----------
-    config
-        the release's configuration.
-    materials
-        what the attacker draws with.
-    spark, rows, journal
-        the release's session, its newest draws, and its events.
-    progress
-        told what begins.
-
-    Raises
-    ------
-    WordveilError
-        as :func:`evaluate_release`.
+    Nothing of it is left to chance, not even what the attacker draws: the same draws give the same figure, so that
+    repeating a gate repeats its decision. What the attacker draws stays in this process. Raises as
+    :func:`evaluate_release`.
     """
     source, _ = _read_originals(config, spark, journal, NO_PARAMS)
     pairs = read_pairs(source, rows, config, _GATE_SEED)
     check_pairs(config, materials, pairs)
-    found = attack_authors(config, materials, pairs, _GATE_SEED, progress, drawing=_GATE_SEED)
-    return None if found is None else find_attack_to_chance(found)
+    figures = attack_authors(config, materials, pairs, _GATE_SEED, progress, drawing=_GATE_SEED)
+    return None if figures is None else find_attack_to_chance(figures)
 
 
 def _read_rows(release: OpenRelease, config: Config, *, published: bool) -> tuple[DataFrame, str]:
@@ -117,8 +81,8 @@ def _read_rows(release: OpenRelease, config: Config, *, published: bool) -> tupl
     if not tables.draws.exists() or not journal.intents():
         raise ReleaseError(f"release {config.release}: nothing was drawn yet. Run `wordveil sanitise` first.")
     version = tables.draws.version()
-    newest = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
-    return newest, f"version {version} of the draws {tables.draws.path}"
+    rows = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
+    return rows, f"version {version} of the draws {tables.draws.path}"
 
 
 def _read_originals(
@@ -127,7 +91,10 @@ def _read_originals(
     """The input at the version that the rows' last run read, where the table still has it; and which version it is."""
     newest = replace(config.source, version=None, timestamp=None, where=config.source.where if params else None)
     source = open_input(spark, newest, params)
-    intent = _last_read(journal, published=published)
+    # Of what was published, the last run that read the input before that.
+    event = journal.latest(PUBLISHED) if published else None
+    reads = [run for run in journal.intents() if run.kind == "sanitise" and (event is None or run.seq < event.seq)]
+    intent = reads[-1] if reads else None
     if intent is not None and source.table_id == intent.source_id:
         try:
             return source.read(intent.version), f"{intent.version}, which run {intent.run_id} read"
@@ -135,11 +102,3 @@ def _read_originals(
             if [fault.where for fault in error.faults] != ["input.version"]:
                 raise
     return source.read(), f"{source.latest_version}, the current one: that of the last run is gone"
-
-
-def _last_read(journal: Journal, *, published: bool) -> Intent | None:
-    """The last run that read the input; of what was ``published``, the last one before that."""
-    event = journal.latest(PUBLISHED) if published else None
-    intents = [intent for intent in journal.intents() if intent.kind == "sanitise"]
-    before = [intent for intent in intents if event is None or intent.seq < event.seq]
-    return before[-1] if before else None

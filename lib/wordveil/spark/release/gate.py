@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from wordveil.assembly.audits import find_audits
 from wordveil.config.load import Config
 from wordveil.privacy.relations import Exposure, Relation, narrow_relation
-from wordveil.records.columns import ONE_TEXT, TextColumns
+from wordveil.records.columns import TextColumns
 from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
 from wordveil.release.rules import GateResult, Measured, evaluate
 from wordveil.spark.platform.columns import field_column
@@ -28,18 +28,8 @@ from wordveil.spark.release.tables import DRAWS_VERSION, LEDGER_VERSION
 class GateDecision:
     """What a gate decided about one version of the draws.
 
-    Attributes
-    ----------
-    release, draws_version, ledger_version
-        the release, and the versions of its tables.
-    result
-        the rules, and whether they passed.
-    rules
-        the digest of the rules, which a publication compares.
-    runs
-        the runs that drew, oldest first, as :meth:`Journal.list_runs` lists them.
-    fingerprints
-        those of mechanism, policy and key, which all runs share.
+    ``rules``: the digest of the rules, which a publication compares. ``runs``: as :meth:`Journal.list_runs` lists them.
+    ``fingerprints``: of mechanism, policy and key, which all runs share.
     """
 
     release: str
@@ -55,7 +45,7 @@ class GateDecision:
         return {**self.to_event(), "runs": self.runs, "fingerprints": self.fingerprints}
 
     def to_event(self) -> dict[str, Any]:
-        """What the journal records, which has the runs itself."""
+        """What the journal records; it has the runs already."""
         versions = {DRAWS_VERSION: self.draws_version, LEDGER_VERSION: self.ledger_version}
         return {"release": self.release, **versions, **self.result.to_dict(), "rules": self.rules}
 
@@ -81,9 +71,8 @@ def run_gate(
         version = tables.draws.version()
         progress("measuring")
         rows = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
-        has_word_rule = rules.min_distinct_words is not None
         shown = published_exposes(config.shown, journal)
-        measured = measure(rows, words=has_word_rule, shown=shown, texts=config.text_columns)
+        measured = _measure(rows, shown, config.text_columns, has_word_rule=rules.min_distinct_words is not None)
         if materials is not None:
             from wordveil.spark.release.evaluate import measure_gate_attack
 
@@ -109,7 +98,7 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
     """What a publication shows in addition to what each row said when it was drawn, sorted: what is ``configured`` now,
     what the runs showed, and what earlier publications showed.
 
-    A record that a condition or a budget kept out has no row that could say it. Readers still know what they have
+    A record that a condition or a budget kept out has no row that could say so. And readers remember what they have
     seen, such as that private rules passed, when the rules are gone.
     """
     before = journal.latest(PUBLISHED)
@@ -117,21 +106,11 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
     return tuple(sorted({*configured, *seen, *(entry for intent in journal.intents() for entry in intent.terms.shown)}))
 
 
-def measure(
-    newest_draws: DataFrame, *, words: bool, shown: Collection[str] = (), texts: TextColumns = ONE_TEXT
-) -> Measured:
-    """The current figures of a release.
+def _measure(newest_draws: DataFrame, shown: Collection[str], texts: TextColumns, *, has_word_rule: bool) -> Measured:
+    """The current figures of a release. A record is empty where all of its ``texts`` are.
 
-    Parameters
-    ----------
-    newest_draws
-        the newest draw of each record.
-    words
-        whether distinct words are counted, which takes a shuffle of them.
-    shown
-        what a publication would show besides what its rows say.
-    texts
-        the text columns of the draws. A record is empty where all of them are.
+    ``shown``: what a publication would show besides what its rows say. Distinct words are counted for their rule alone,
+    since that takes a shuffle of all words.
     """
     rows = newest_draws.where(F.col("status") != WITHDRAWN)
     released = F.col("status") == RELEASED
@@ -152,9 +131,9 @@ def measure(
     ).first()
     assert figures is not None
     distinct = None
-    if words:
-        spoken = rows.where(released).select(F.explode(F.split(text, " ")).alias("word")).where("word <> ''")
-        distinct = spoken.distinct().count()
+    if has_word_rule:
+        words = rows.where(released).select(F.explode(F.split(text, " ")).alias("word")).where("word <> ''")
+        distinct = words.distinct().count()
     exposes = tuple(sorted({*figures.exposes, *shown}))
     relations = {narrow_relation(Relation(name), exposes) for name in figures.relations}
     unbounded = figures.unbounded or Exposure.CONDITION in exposes

@@ -19,6 +19,8 @@ from wordveil.spark.platform.delta_table import Decision, DeltaTable
 
 INTENT, FINISHED, ABANDONED, REFUSED = "intent", "finished", "abandoned", "refused"
 GATE, PUBLISHED, PURGED, VACUUMED, FROZEN = "gate", "published", "purged", "vacuumed", "frozen"
+# What the last of these events makes of a run.
+_RUN_STATES = {INTENT: "open", FINISHED: FINISHED, ABANDONED: ABANDONED, REFUSED: REFUSED}
 _SCHEMA = "seq bigint, event string, run_id string, at string, body string"
 
 
@@ -33,7 +35,7 @@ class RunTerms:
     epoch, epochs
         the key's noise epoch, and the fingerprints of all its epochs.
     shown
-        what the run's rows list as shown by the release, in addition to policy and columns.
+        what the release shows, as the run's rows list it, in addition to policy and columns.
     settings
         the settings behind the fingerprints of ``fixed``; empty in runs of versions that did not record them.
     """
@@ -51,14 +53,10 @@ class Intent:
 
     Attributes
     ----------
-    run_id
-        the run's name.
     seq
-        the run's number in the release; of two draws of a record the later one has the greater number.
+        the run's number in the release, which its draws carry: of two draws of a record the greater one is newer.
     kind
         ``sanitise``, or ``withdraw`` (of the records listed in ``ids``).
-    terms
-        what it draws under.
     source, source_id
         the input as the configuration names it, and Delta's identifier of that table.
     version, since
@@ -68,7 +66,7 @@ class Intent:
     changes
         ``feed``, ``scan``, or ``all`` for a slice of which nothing is known yet.
     full_snapshot
-        records that are not in the input leave the release.
+        whether records that are not in the input leave the release.
     budgets, max_bytes
         what decides, besides the policy, which records are refused. A retry uses these values, even if the
         configuration has changed.
@@ -79,8 +77,6 @@ class Intent:
         its table of draws.
     null_id_count
         how many records without an id the earlier runs over the slice have reported.
-    ids
-        records to withdraw.
     """
 
     run_id: str
@@ -113,13 +109,12 @@ class Intent:
         return None if self.budgets is None else Budget.from_dict(self.budgets)
 
     def refuses_as(self, other: Intent) -> bool:
-        """Whether both refuse the same records, as far as this depends on settings that may change between runs."""
+        """Whether both refuse the same records, as far as settings that may change between runs decide it."""
         return (self.budgets, self.max_bytes) == (other.budgets, other.max_bytes)
 
     def reads_as(self, other: Intent) -> bool:
         """Whether both read the same version of the same table, and refuse the same records."""
-        same = (self.version, self.source_id) == (other.version, other.source_id)
-        return same and self.refuses_as(other)
+        return (self.version, self.source_id) == (other.version, other.source_id) and self.refuses_as(other)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Intent:
@@ -169,10 +164,8 @@ class Events:
         return [Intent.from_dict(event.body) for event in self.events if event.event == INTENT]
 
     def list_runs(self) -> list[dict[str, Any]]:
-        """All runs, oldest first, as plain values: ``run_id``, ``seq``, ``kind``, ``input_version``, ``epoch`` and
-        ``state``.
-        """
-        states = self.states()
+        """All runs, oldest first, as plain values; ``state``: finished, abandoned, refused or open."""
+        states = {event.run_id: event.event for event in self.events if event.event in _RUN_STATES}
         return [
             {
                 "run_id": intent.run_id,
@@ -180,18 +173,10 @@ class Events:
                 "kind": intent.kind,
                 "input_version": intent.version,
                 "epoch": intent.terms.epoch,
-                "state": states[intent.run_id],
+                "state": _RUN_STATES[states[intent.run_id]],
             }
             for intent in self.intents()
         ]
-
-    def states(self) -> dict[str, str]:
-        """The state of each run, by its name: finished, abandoned, refused or open."""
-        states: dict[str, str] = {}
-        for event in self.events:
-            if event.event in (INTENT, FINISHED, ABANDONED, REFUSED):
-                states[event.run_id] = "open" if event.event == INTENT else event.event
-        return states
 
     def finished(self, run_id: str) -> dict[str, Any] | None:
         """What a finished run reported; None for another run. Raises :class:`ReleaseError` for an abandoned one."""
@@ -207,32 +192,24 @@ class Events:
     def last_of(self, part: str) -> Intent | None:
         """The last finished run over this slice."""
         done = {event.run_id for event in self.events if event.event == FINISHED}
-        runs = [
-            intent
-            for intent in self.intents()
-            if intent.kind == "sanitise" and intent.slice == part and intent.run_id in done
-        ]
-        return runs[-1] if runs else None
+        return next((run for run in reversed(self._runs_over(part)) if run.run_id in done), None)
 
     def null_id_count(self, part: str) -> int:
         """How many records without an id the finished runs over this slice have reported."""
-        runs = {intent.run_id for intent in self.intents() if intent.kind == "sanitise" and intent.slice == part}
-        return sum(
-            event.body["quarantined"].get(NULL_ID, 0)
-            for event in self.events
-            if event.event == FINISHED and event.run_id in runs
-        )
+        runs = {run.run_id for run in self._runs_over(part)}
+        done = [event.body for event in self.events if event.event == FINISHED and event.run_id in runs]
+        return sum(report["quarantined"].get(NULL_ID, 0) for report in done)
+
+    def _runs_over(self, part: str) -> list[Intent]:
+        return [intent for intent in self.intents() if intent.kind == "sanitise" and intent.slice == part]
 
     def newest_version(self, name: str) -> int:
-        """The newest version of a table that an event has seen, by the name of the version in events' bodies; -1 where
-        none has.
-        """
+        """The newest version of a table that an event recorded under ``name``; -1 where none did."""
         return max((int(event.body.get(name, -1)) for event in self.events), default=-1)
 
     def latest(self, event: str) -> Event | None:
         """The last event of a kind."""
-        matching = [item for item in self.events if item.event == event]
-        return matching[-1] if matching else None
+        return next((item for item in reversed(self.events) if item.event == event), None)
 
 
 class Journal(Events):
@@ -261,13 +238,15 @@ class Journal(Events):
         *,
         unless: Callable[[list[Event]], bool] = lambda _: False,
     ) -> Event | None:
-        """Write one event and return it. ``body`` makes its body from its number.
+        """Write an event and return it. ``body`` makes its body from its number.
 
-        Returns None, and writes nothing, where ``unless`` is true of the events that are there by then.
+        Returns None, and writes nothing, where ``unless`` is true of the events that were written by then.
         """
 
         def decide(events: DataFrame, version: int) -> Decision[Event | None]:
-            if version != self._version():
+            # The first commit makes the table, and each further one adds an event: another version than this means
+            # that another process has written since the events were read.
+            if version != len(self.events):
                 self.events = self._load(events)
             if unless(self.events):
                 return Decision(None, None)
@@ -283,12 +262,6 @@ class Journal(Events):
         if added is not None:
             self.events.append(added)
         return added
-
-    def _version(self) -> int:
-        """The table's version if only this object has written since it was read: the first commit makes the table, and
-        each further one adds an event.
-        """
-        return len(self.events)
 
 
 def parse_events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:

@@ -14,29 +14,17 @@ _FEW = 1_000_000
 
 
 def latest_rows(draws: DataFrame, name: str, runs: int) -> DataFrame:
-    """The newest draw of each record: the draws without those that a later run has superseded.
+    """The newest draw of each record, of a release with this number of ``runs``: the draws without those that a later
+    run has superseded. ``name``: the id column.
 
     The texts are joined only with the ids that were drawn more than once.
-
-    Parameters
-    ----------
-    draws
-        the release's draws.
-    name
-        the id column.
-    runs
-        the number of the release's runs.
     """
     if runs == 1:
         return draws
     seq = F.col(SEQ_COLUMN)
     drawn = draws.where(column(name).isNotNull()).groupBy(column(name).alias("__id"))
-    again = (
-        drawn.agg(F.min(seq).alias("__first"), F.max(seq).alias("__newest"))
-        .where("__first < __newest")
-        .drop("__first")
-        .persist()
-    )
+    bounds = drawn.agg(F.min(seq).alias("__first"), F.max(seq).alias("__newest"))
+    again = bounds.where("__first < __newest").drop("__first").persist()
     try:
         if again.isEmpty():
             return draws
@@ -56,7 +44,7 @@ def latest_state(draws: DataFrame, name: str, before: int | None = None) -> Data
 
 
 def count_statuses(draws: DataFrame, name: str) -> dict[str, tuple[int, int]]:
-    """Count the records of each status, in one pass: how many there are, and of how many the draws have a text, be it
+    """Count the records of each status, in one pass: how many there are, and of how many the draws have a text, even if
     of an earlier run. ``name``: the id column.
     """
     seq = F.col(SEQ_COLUMN)
@@ -74,10 +62,9 @@ def filter_by_ids(
     rows: DataFrame, name: str, ids: DataFrame, how: str = "left_semi", number: int | None = None
 ) -> DataFrame:
     """Join ``rows`` with ``ids`` (column ``__id``) on the id column ``name``; by default, keep the rows whose id is
-    among them.
+    among them. Few ids are sent to the rows, and not the rows to the ids.
 
-    ``how``: the kind of join. ``number``: how many ids there are, if that is known. Few ids are sent to the rows, and
-    not the rows to the ids.
+    ``how``: the kind of join. ``number``: how many ids there are, if that is known.
     """
     few = (ids.limit(_FEW + 1).count() if number is None else number) <= _FEW
     return rows.join(F.broadcast(ids) if few else ids, column(name) == F.col("__id"), how)

@@ -36,9 +36,7 @@ class Selection:
     record: str | None = None
 
     def cuts(self, by: Scope) -> bool:
-        """Whether it leaves out a part of what a row of ``by`` sums, so that the sums cannot be compared with a
-        limit.
-        """
+        """Whether it leaves out part of what a row of ``by`` sums, so that no limit applies to the sums."""
         given = {name for name in ("release", "author", "record") if getattr(self, name) is not None}
         return not given <= {"record": {"release", "record"}, "author": {"author"}, "release": {"release"}}[by]
 
@@ -53,21 +51,17 @@ def read_ledger(spark: SparkSession, path: str, selection: Selection) -> DataFra
         )
     table.check()
     entries = table.read().where(F.col("kind").isin(*COSTS))
-    for column, wanted in (
-        ("release", selection.release),
-        ("author", selection.author),
-        ("record_id", selection.record),
-    ):
+    for name, wanted in (("release", selection.release), ("author", selection.author), ("record_id", selection.record)):
         if wanted is not None:
-            entries = entries.where(F.col(column) == wanted)
+            entries = entries.where(F.col(name) == wanted)
     return entries
 
 
 def relation_of(entries: DataFrame) -> Relation:
     """The widest relation for which the costs of all entries are finite; ``any_text`` where there is none."""
-    found = [Relation(row.relation) for row in entries.select("relation").distinct().collect()]
-    fitting = [wanted for wanted in Relation if all(relation.covers(wanted) for relation in found)]
-    return fitting[0] if fitting else Relation.ANY_TEXT
+    held = [Relation(row.relation) for row in entries.select("relation").distinct().collect()]
+    fitting = (wanted for wanted in Relation if all(relation.covers(wanted) for relation in held))
+    return next(fitting, Relation.ANY_TEXT)
 
 
 def sum_costs(
@@ -76,10 +70,10 @@ def sum_costs(
     """One row for each record, author or release: its key, contexts and tokens spent, ``spent``, ``reserved``,
     ``delta`` and ``left``.
 
-    Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite where that
-    does not cover them. ``delta`` is the sum of the deltas of what is spent and reserved. ``left`` is what the budget's
-    limit leaves; it is null without a limit, and where the costs are infinite. A row of a release also has ``corpus``,
-    the maximum that an author (or a record without one) has used in it. Entries without an author count for no author.
+    Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite where the
+    budget does not cover them. ``delta`` is the sum of the deltas of what is spent and reserved. ``left`` is what the
+    limit leaves; null without a limit, and where the costs are infinite. A row of a release also has ``corpus``, the
+    maximum that an author (or a record without one) has used in it. Entries without an author count for no author.
 
     Parameters
     ----------
@@ -96,22 +90,23 @@ def sum_costs(
     """
     keys = KEYS[by]
     # What was charged to a further author only counts for authors.
-    once = entries.where(F.col("author").isNotNull()) if by == "author" else entries.where(F.col("kind") != ATTRIBUTE)
-    found = _used(once, keys, budget)
+    counted = F.col("author").isNotNull() if by == "author" else F.col("kind") != ATTRIBUTE
+    sums = _used(entries.where(counted), keys, budget)
+    named = [*keys, "contexts", "tokens", "spent", "reserved", "delta"]
     used = F.col("spent") + F.col("reserved")
     if by == "release":
         owners = _used(entries.withColumn("owner", owner()), ("release", "owner"), budget)
         max_used = owners.groupBy("release").agg(F.max("used").alias("corpus"))
-        found = found.join(max_used, "release", "left").withColumn("corpus", F.coalesce("corpus", F.lit(0.0)))
+        sums = sums.join(max_used, "release", "left").withColumn("corpus", F.coalesce("corpus", F.lit(0.0)))
         used = F.col("corpus")
+        named.append("corpus")
     limit = {"record": budget.record, "author": budget.author, "release": budget.corpus}[by]
     left: Column = F.lit(None).cast("double")
     if limited and limit is not None:
         ours = F.lit(True) if by == "author" else F.col("release") == (release or "")
         difference = F.lit(limit) - used if by == "release" else F.lit(limit) - F.col("spent") - F.col("reserved")
         left = F.when(ours & (used != math.inf), difference)
-    named = [*keys, "contexts", "tokens", "spent", "reserved", "delta", *(["corpus"] if by == "release" else [])]
-    return found.select(*named, left.alias("left"))
+    return sums.select(*named, left.alias("left"))
 
 
 def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
@@ -123,28 +118,22 @@ def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
     open_ = entries.where(F.col("kind") == RESERVE).join(F.broadcast(ended), ["release", "run_id"], "left_anti")
     spent = entries.where(F.col("kind").isin(SETTLE, ABANDON) & (F.col("spent_draws") > 0))
     further = entries.where(F.col("kind") == ATTRIBUTE)
-    names = ("release", "record_id", "author", "run_id", "epoch")
-    parts = []
-    for frame, state, counted in (
-        (spent, "spent", "spent"),
-        (open_, "reserved", "reserved"),
-        (further, "attributed", "spent"),
-    ):
+
+    def describe(frame: DataFrame, state: str, counted: str) -> DataFrame:
         tokens = F.col(f"{counted}_tokens")
         quantity = tokens if budget.unit == PURE else F.lit(1).cast("bigint")
-        parts.append(
-            frame.select(
-                *names,
-                tokens.alias("tokens"),
-                "epsilon",
-                cost(price_of(budget), quantity).alias("cost"),
-                (tokens * F.col("delta")).alias("delta"),
-                "metric",
-                "relation",
-                F.lit(state).alias("state"),
-            )
+        return frame.select(
+            *("release", "record_id", "author", "run_id", "epoch"),
+            tokens.alias("tokens"),
+            "epsilon",
+            cost(price_of(budget), quantity).alias("cost"),
+            (tokens * F.col("delta")).alias("delta"),
+            *("metric", "relation"),
+            F.lit(state).alias("state"),
         )
-    return parts[0].unionByName(parts[1]).unionByName(parts[2])
+
+    charged = describe(spent, "spent", "spent").unionByName(describe(open_, "reserved", "reserved"))
+    return charged.unionByName(describe(further, "attributed", "spent"))
 
 
 def order_by_cost(rows: DataFrame) -> DataFrame:
@@ -155,8 +144,8 @@ def order_by_cost(rows: DataFrame) -> DataFrame:
 
 
 def _used(entries: DataFrame, keys: tuple[str, ...], budget: Budget) -> DataFrame:
-    """What each key has used: contexts, tokens, ``spent``, ``reserved``, ``used``, which is both together, and the
-    ``delta`` of that.
+    """What each key has used: contexts, tokens, ``spent``, ``reserved``, both together as ``used``, and the ``delta``
+    of that.
     """
     kinds = ("spent", "reserved")
     priced = entries.groupBy(*keys, price_of(budget).alias("unit_price"), F.col("delta").alias("unit_delta")).agg(
@@ -172,10 +161,10 @@ def _used(entries: DataFrame, keys: tuple[str, ...], budget: Budget) -> DataFram
     deltas = F.struct(
         F.col("unit_delta").alias("unit_price"), (F.col("spent_tokens") + F.col("reserved_tokens")).alias("quantity")
     )
-    found = priced.groupBy(*keys).agg(
+    sums = priced.groupBy(*keys).agg(
         F.sum("spent_draws").alias("contexts"),
         F.sum("spent_tokens").alias("tokens"),
         *collected,
         F.collect_list(deltas).alias("delta"),
     )
-    return found.withColumns({name: total(F.col(name)) for name in (*quantities, "delta")})
+    return sums.withColumns({name: total(F.col(name)) for name in (*quantities, "delta")})

@@ -1,6 +1,6 @@
-"""The state of a release whose tables are on this machine's disk, without Java: as Spark finds it, or not at all.
+"""The state of a release whose tables are on this machine's disk, read without Java.
 
-What is unusual is left to Spark, and so is all that is wrong: it says what, and what to do.
+Unusual tables are left to Spark, and so are faults: Spark's reader says what is wrong and what to do.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
     """
     assert config.ledger is not None
     public = config.output.public or f"{config.output.path.rstrip('/')}/{PUBLIC}"
-    places = [find_local(path.rstrip("/"), config.spark) for path in (config.output.path, public, config.ledger.path)]
-    home, public_place, ledger_place = places
-    if home is None or public_place is None or ledger_place is None:
+    home, public_path, ledger_path = (
+        find_local(path.rstrip("/"), config.spark) for path in (config.output.path, public, config.ledger.path)
+    )
+    if home is None or public_path is None or ledger_path is None:
         return None
     require_free_places(None, config.output, config.ledger)
-    if not any((place / DELTA_LOG).exists() for place in (home / JOURNAL, home / DRAWS, ledger_place)):
+    if not any((path / DELTA_LOG).exists() for path in (home / JOURNAL, home / DRAWS, ledger_path)):
         return describe_release(config.release, config.output.path.rstrip("/"), Events([]))  # nothing has run yet
     try:
         journal = _open_table(home / JOURNAL)
@@ -49,8 +50,8 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
         if not intents or intents[0].terms.fixed["release"] != config.release:
             return None
         draws = _open_table(home / DRAWS, events.newest_version(DRAWS_VERSION))
-        _open_table(ledger_place, events.newest_version(LEDGER_VERSION))
-        published = _open_table(public_place) if (public_place / DELTA_LOG).exists() else None
+        _open_table(ledger_path, events.newest_version(LEDGER_VERSION))
+        published = _open_table(public_path) if (public_path / DELTA_LOG).exists() else None
         facts = describe_release(config.release, config.output.path.rstrip("/"), events)
         return facts | _count_records(draws, published, config.source.id)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
@@ -58,9 +59,7 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
 
 
 def _open_table(root: Path, version: int = 0) -> DeltaLog:
-    """The log of a table of this format that is at ``version`` or a newer one. Raises :class:`UnusualTableError` for
-    others.
-    """
+    """The log of a table of this format, at ``version`` or newer. Raises :class:`UnusualTableError` for others."""
     log = read_log(root)
     if log.metadata["configuration"].get(VERSION_PROPERTY) != str(TABLE_VERSION) or log.version < version:
         raise UnusualTableError(root)
@@ -96,14 +95,8 @@ def _count_records(draws: DeltaLog, public: DeltaLog | None, name: str) -> dict[
 def count_latest(
     ids: pa.ChunkedArray, statuses: pa.ChunkedArray, seqs: pa.ChunkedArray
 ) -> tuple[dict[str, tuple[int, int]], pa.Array]:
-    """As :func:`wordveil.spark.release.latest.count_statuses`, of the columns of draws, whose ids are not null.
-
-    Returns
-    -------
-    counts : dict of str to (int, int)
-        for each status how many records there are, and of how many the draws have a text.
-    withdrawn : pyarrow.Array
-        the ids of the withdrawn records.
+    """As :func:`wordveil.spark.release.latest.count_statuses`, of the columns of draws, whose ids are not null; and the
+    ids of the withdrawn records.
     """
     if not len(ids):
         return {}, pa.array([], ids.type)
@@ -118,7 +111,7 @@ def count_latest(
     table = pa.table({"status": newest, "text": has_text.astype(np.int64)})
     grouped = table.group_by("status").aggregate([("text", "count"), ("text", "sum")]).to_pylist()
     counts = {row["status"]: (row["text_count"], row["text_sum"]) for row in grouped}
-    return counts, coded.dictionary.filter(pc.equal(newest, WITHDRAWN))
+    return counts, coded.dictionary.filter(pc.equal(newest, WITHDRAWN))  # the dictionary is in the order of newest
 
 
 def _walk_data(root: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Maintenance of a release: purge what was withdrawn, compact files and delete old ones, show what is still there."""
+"""Maintenance of a release: purge what was withdrawn, compact files and delete old ones, show what still exists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.config.load import Config
@@ -18,7 +18,7 @@ from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.journal import FROZEN, PURGED, VACUUMED, Journal
+from wordveil.spark.release.journal import FROZEN, PURGED, VACUUMED
 from wordveil.spark.release.latest import count_statuses, latest_state
 from wordveil.spark.release.local_state import read_local_state
 from wordveil.spark.release.opening import open_release
@@ -38,23 +38,25 @@ def purge(config: Config, session: Callable[[], SparkSession], *, progress: Call
     Their text stays in old files until those are vacuumed, and in the public table until the next publication.
     """
     with open_release(config, session, progress, outcome="the draws are unchanged") as release:
+        draws, name = release.tables.draws, config.source.id
         require_no_open_runs(release.journal, config.release)
         progress("purging")
-        return _purge(release.tables.draws, release.journal, config.source.id)
-
-
-def _purge(draws: DeltaTable, journal: Journal, name: str) -> int:
-    withdrawn = latest_state(draws.read(), name).where(f"status = '{WITHDRAWN}'").select("__id").persist()
-    try:
-        has_draw = (F.col("status") != WITHDRAWN) & column(name).isNotNull()
-        rows = draws.read().where(has_draw).join(withdrawn, column(name) == F.col("__id"), "left_semi").count()
-        if rows:
-            draws.delete(withdrawn, name, f"status <> '{WITHDRAWN}'")
-            version = draws.version()
-            journal.add(PURGED, "", lambda _: {"rows": rows, "draws_version": version})
-    finally:
-        withdrawn.unpersist()
+        withdrawn = _withdrawn_ids(draws, name).persist()
+        try:
+            has_draw = (F.col("status") != WITHDRAWN) & column(name).isNotNull()
+            rows = draws.read().where(has_draw).join(withdrawn, column(name) == F.col("__id"), "left_semi").count()
+            if rows:
+                draws.delete(withdrawn, name, f"status <> '{WITHDRAWN}'")
+                version = draws.version()
+                release.journal.add(PURGED, "", lambda _: {"rows": rows, "draws_version": version})
+        finally:
+            withdrawn.unpersist()
     return rows
+
+
+def _withdrawn_ids(draws: DeltaTable, name: str) -> DataFrame:
+    """The ids of withdrawn records, column ``__id``. ``name``: the id column."""
+    return latest_state(draws.read(), name).where(f"status = '{WITHDRAWN}'").select("__id")
 
 
 def compact(
@@ -95,11 +97,11 @@ def compact(
 def reset(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> list[str]:
-    """Give up the tables of a release that are lost, so that the next run may make new ones. Returns Delta's
-    identifiers of the tables that were given up.
+    """Give up the lost tables of a release, so that the next run may make new ones. Returns Delta's identifiers of the
+    tables that were given up.
 
     What was spent stays charged, and records whose withdrawal was requested stay out. Raises :class:`ReleaseError`
-    where the tables are there, or the ledger does not know the release.
+    where the tables exist, or the ledger does not know the release.
     """
     with open_release(config, session, progress, outcome="nothing was given up") as release:
         tables, ledger = release.tables, release.tables.ledger
@@ -108,8 +110,7 @@ def reset(
                 f"release {config.release}: some or all of its tables are at {tables.path}. This command gives up lost "
                 "tables. If you do not need what is left of them, move it away first. Nothing was done."
             )
-        known = ledger.tables_of(config.release)
-        if not known:
+        if not (known := ledger.tables_of(config.release)):
             raise ReleaseError(
                 f"release {config.release}: the ledger {ledger.table.path} lists no tables of it that could be given "
                 "up. Check the release's name and ledger.path. Nothing was done."
@@ -122,7 +123,7 @@ def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Cal
     """Mark a release whose key is about to be destroyed: nothing is drawn, gated or published afterwards. Returns since
     when it is frozen (UTC).
 
-    To freeze a release a second time does nothing. Raises :class:`ReleaseError` for a release without runs, with an
+    Freezing a release a second time does nothing. Raises :class:`ReleaseError` for a release without runs, with an
     open one, or with another key.
     """
     key = load_key(config.key.file, config.key.env)
@@ -138,11 +139,11 @@ def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Cal
 def show(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> dict[str, Any]:
-    """The state of a release: its runs, its records, what was published, and withdrawn text that is still there. Spark
+    """The state of a release: its runs, its records, what was published, and withdrawn text that still exists. Spark
     starts only where it has to read the tables.
     """
-    if (found := read_local_state(config)) is not None:
-        return found
+    if (state := read_local_state(config)) is not None:
+        return state
     with open_release(config, session, progress, outcome="nothing was changed", is_locked=False) as release:
         tables = release.tables
         facts = describe_release(config.release, tables.path, release.journal)
@@ -157,7 +158,7 @@ def _count_records(tables: ReleaseTables, name: str) -> dict[str, Any]:
     withdrawn, _ = counts.get(WITHDRAWN, (0, 0))
     in_public = 0
     if withdrawn and tables.public.exists():
-        ids = latest_state(tables.draws.read(), name).where(f"status = '{WITHDRAWN}'").select("__id")
+        ids = _withdrawn_ids(tables.draws, name)
         in_public = tables.public.read().join(ids, column(name) == ids["__id"], "left_semi").count()
     old = {
         table.kind: len(set(_files_on_disk(table)) - _current_files(table))
@@ -169,16 +170,16 @@ def _count_records(tables: ReleaseTables, name: str) -> dict[str, Any]:
 
 @contextmanager
 def _compaction_settings(spark: SparkSession, retain_hours: int) -> Iterator[None]:
-    """Set the options that Delta takes only from the session, for the time of the block."""
+    """Set the options that Delta takes only from the session, for the duration of the block."""
     wanted = {
         "spark.databricks.delta.optimize.maxFileSize": str(FILE_BYTES),
         "spark.databricks.delta.optimize.minFileSize": str(FILE_BYTES),
         # Nothing writes to a release while it is locked, so no file of an unfinished transaction is mistaken for an old
         # one.
         "spark.databricks.delta.retentionDurationCheck.enabled": str(retain_hours >= DEFAULT_RETAIN_HOURS).lower(),
+        # Delta lists a table's files by this many tasks; by default ten thousand, whatever the table's size.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * spark.sparkContext.defaultParallelism),
     }
-    # Delta lists a table's files by this many tasks. By default these are ten thousand, whatever the table's size.
-    wanted["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = str(4 * spark.sparkContext.defaultParallelism)
     before = {name: spark.conf.get(name, None) for name in wanted}
     for name, value in wanted.items():
         spark.conf.set(name, value)

@@ -1,6 +1,6 @@
 """A night of a release in one Spark session: update it, gate it and publish it, by the steps of the three commands.
 
-Nothing of a night is kept outside the release. So a night that was stopped is called again, and does what the three
+A night has no state outside the release. A night that was stopped is simply called again, and does what the three
 commands would do: it finishes the run, gates the draws and publishes what passed.
 """
 
@@ -23,16 +23,8 @@ from wordveil.spark.sanitise.report import RunReport
 
 @dataclass(frozen=True)
 class Night:
-    """What the steps of a night did; None for a step that has not ended.
-
-    Attributes
-    ----------
-    report
-        of the run, as ``wordveil sanitise`` gives it.
-    decision
-        the gate's.
-    publication
-        what was published; None where the gate did not pass, too.
+    """What the steps of a night did; None for a step that has not ended, and for a publication that did not pass the
+    gate.
     """
 
     report: RunReport | None = None
@@ -56,33 +48,14 @@ def run_night(
     tasks: TaskProgress = ignore,
     done: Callable[[Night], None] = ignore,
 ) -> Night:
-    """Update a release from its input, gate it and, where it passes, publish it.
+    """Update a release from its input, gate it and, where it passes, publish it. Parameters as of
+    :func:`wordveil.spark.release.run.run_release`; ``done`` is told after each step what has been done so far.
 
-    Parameters
-    ----------
-    config
-        a configuration with ``output.format: delta``.
-    session
-        starts the Spark session, or returns the running one.
-    params, run_id, full_snapshot, progress, tasks
-        as :func:`wordveil.spark.release.run.run_release` takes them.
-    done
-        told what has been done after each step, also where a later step fails.
-
-    Raises
-    ------
-    WordveilError
-        What a step raises; the steps after it are not begun, and what the steps before it did stays. A gate that does
-        not pass is no error: the night then has no publication.
+    Raises what a step raises: the steps after it are not begun, and what the steps before it did stays. A gate that
+    does not pass is no error: the night then has no publication.
     """
     report = run_release(
-        config,
-        session,
-        params=params,
-        run_id=run_id,
-        full_snapshot=full_snapshot,
-        progress=progress,
-        tasks=tasks,
+        config, session, params=params, run_id=run_id, full_snapshot=full_snapshot, progress=progress, tasks=tasks
     )
     night = Night(report)
     done(night)

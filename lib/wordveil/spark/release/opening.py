@@ -20,16 +20,9 @@ from wordveil.spark.release.tables import ReleaseTables
 
 @dataclass(frozen=True)
 class OpenRelease:
-    """A release that a command works on.
+    """A release that a command works on, in a classic session that has Delta.
 
-    Attributes
-    ----------
-    spark
-        a classic session that has Delta.
-    tables
-        the release's tables and its ledger.
-    is_exclusive
-        whether no other process can work on the release until it is closed.
+    ``is_exclusive``: whether no other process can work on the release until it is closed.
     """
 
     spark: SparkSession

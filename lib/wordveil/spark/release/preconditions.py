@@ -15,15 +15,10 @@ from wordveil.spark.release.latest import latest_state
 from wordveil.spark.release.tables import ReleaseTables
 
 
-def require_runs(journal: Journal, release: str) -> None:
-    """Raise :class:`ReleaseError` for a release that no run has begun."""
-    if not journal.intents():
-        raise ReleaseError(f"release {release}: has no runs. Run `wordveil sanitise` first.")
-
-
 def require_no_open_runs(journal: Journal, release: str) -> None:
     """Raise :class:`ReleaseError` for a release that has no runs, or one that has not ended."""
-    require_runs(journal, release)
+    if not journal.intents():
+        raise ReleaseError(f"release {release}: has no runs. Run `wordveil sanitise` first.")
     if interrupted := journal.open_intents():
         raise ReleaseError(
             f"run {interrupted[0].run_id} was interrupted. Run `wordveil sanitise` again: it finishes that run first."

@@ -43,33 +43,19 @@ _SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptogr
 
 @dataclass(frozen=True)
 class Publication:
-    """What was published.
-
-    Attributes
-    ----------
-    table
-        the path of the public table.
-    place
-        the path of its manifest.
-    manifest_sha256
-        the digest of the manifest's file, in hexadecimal.
-    document
-        the signed manifest.
+    """What was published: the paths of the public table and its manifest, the digest of the manifest's file in
+    hexadecimal, and the signed manifest.
     """
 
     table: str
-    place: str
+    manifest_path: str
     manifest_sha256: str
     document: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "table": self.table,
-            "manifest_path": self.place,
-            "manifest_sha256": self.manifest_sha256,
-            **self.document,
-        }
+        files = {"table": self.table, "manifest_path": self.manifest_path, "manifest_sha256": self.manifest_sha256}
+        return {**files, **self.document}
 
 
 def publish(
@@ -77,8 +63,8 @@ def publish(
 ) -> Publication:
     """Write the public table and its signed manifest, from the version of the draws that last passed the gate.
 
-    To publish the same version a second time signs the same table again. Raises :class:`ReleaseError`
-    where that version is not the current one, or was measured by other rules than those of ``config``.
+    Publishing the same version a second time signs the same table again. Raises :class:`ReleaseError` where that
+    version is not the current one, or was measured by other rules than those of ``config``.
     """
     key = load_key(config.key.file, config.key.env)
     name, output, rules = config.release, config.output, config.gate.rules
@@ -92,17 +78,17 @@ def publish(
         version = int(gate.body["draws_version"])
         shown = published_exposes(config.shown, journal)
         signing_key = key.signing_key(name)
-        before = _find_published(tables, journal, version, shown, encode_public_key(signing_key))
+        public_key = encode_public_key(signing_key)
+        before = _find_published(tables, journal, version, shown, public_key)
         if output.public_table:
             _check_name(tables, output.public_table)
         newest = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
         released = newest.where(f"status = '{RELEASED}'")
-        seed = key.for_release(name).layout_seed
-        written = (
-            before.public_version
-            if before
-            else _write_rows(tables.public, released, shown, output, config.source.id, seed)
-        )
+        if before:
+            written = before.public_version
+        else:
+            seed = key.for_release(name).layout_seed
+            written = _write_rows(tables.public, released, shown, output, config.source.id, seed)
         if output.public_table:
             location = Files(release.spark, tables.public.path).path
             release.spark.sql(
@@ -114,10 +100,11 @@ def publish(
             raise ReleaseError(
                 f"public table {tables.public.path}: files of version {written} are gone already. Publish again."
             )
+        publication = _next_publication(tables, journal, public_key)
         manifest = Manifest(
             **_describe_release(released, journal, gate, config.policy, key, shown),
             release=name,
-            publication=_next_publication(tables, journal, encode_public_key(signing_key)),
+            publication=publication,
             public_version=written,
             rules=rules.digest,
             software=software_versions(release.spark.version),
@@ -127,18 +114,18 @@ def publish(
         )
         document = sign(manifest, signing_key)
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
-        place = f"{tables.public.path}/{MANIFEST}"
-        _kept_manifest(tables, manifest.publication).write(text)
-        Files(release.spark, place).write(text)
+        manifest_path = f"{tables.public.path}/{MANIFEST}"
+        _kept_manifest(tables, publication).write(text)
+        Files(release.spark, manifest_path).write(text)
         body = {
-            "publication": manifest.publication,
+            "publication": publication,
             "draws_version": version,
             "public_version": written,
-            "records": manifest.snapshot.records,
+            "records": snapshot.records,
             "exposes": list(shown),
         }
         journal.add(PUBLISHED, "", lambda _: body)
-    return Publication(tables.public.path, place, hash_text(text), document)
+    return Publication(tables.public.path, manifest_path, hash_text(text), document)
 
 
 def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Event:
@@ -179,9 +166,7 @@ def _write_rows(
 
 
 def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
-    """Add ``shown`` to the ``exposes`` of ``rows``, in the order that the draws have, columns last. Their relation
-    becomes what that leaves of it.
-    """
+    """Add ``shown`` to the ``exposes`` of ``rows``, columns last as in the draws, and narrow their relation by it."""
     named = F.array_sort(F.array_union("privacy.exposes", F.array(*map(F.lit, shown)).cast("array<string>")))
     is_column = column_exposure("")
     parts = F.concat(
@@ -196,14 +181,14 @@ def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
 
 
 def _kept_manifest(tables: ReleaseTables, publication: int) -> Files:
-    """Where the release keeps the manifest of a publication, besides the public table."""
+    """The release's own copy of a publication's manifest."""
     return Files(tables.spark, f"{tables.path}/manifests/{publication:020d}.json")
 
 
 def _find_published(
     tables: ReleaseTables, journal: Journal, version: int, shown: tuple[str, ...], public_key: str
 ) -> Manifest | None:
-    """The manifest of the last publication, if that was of this ``version`` of the draws and the table is still there.
+    """The manifest of the last publication, if that was of this ``version`` of the draws and its table still exists.
 
     Raises :class:`ReleaseError` where the table has changed since: a new signature would confirm that change.
     """
@@ -225,14 +210,15 @@ def _find_published(
 
 
 def _next_publication(tables: ReleaseTables, journal: Journal, public_key: str) -> int:
-    """One more than the last publication's number, which the journal has, and the public table after a reset of the
-    release.
+    """One more than the last publication's number, which is in the journal, and in the public table after a reset of
+    the release.
     """
     numbers = [event.body.get("publication", 0) for event in journal.events if event.event == PUBLISHED]
-    place = Files(tables.spark, f"{tables.public.path}/{MANIFEST}")
-    with suppress(ReleaseError, ValueError):  # another's manifest, or a damaged one, has no number of this release
-        if place.exists():
-            numbers.append(open_document(json.loads(place.read()), public_key).publication)
+    manifest = Files(tables.spark, f"{tables.public.path}/{MANIFEST}")
+    # Another release's manifest, or a damaged one, has no number of this release.
+    with suppress(ReleaseError, ValueError):
+        if manifest.exists():
+            numbers.append(open_document(json.loads(manifest.read()), public_key).publication)
     return max(numbers, default=0) + 1
 
 
@@ -283,11 +269,11 @@ def _describe_release(
 
 
 def software_versions(spark_version: str) -> dict[str, str]:
-    """The versions of the software that drew and wrote. A Spark that was unpacked, or belongs to a platform, is not an
-    installed package: it says its version itself.
+    """The versions of the software that drew and wrote. ``spark_version``: of a Spark that is not an installed package,
+    but was unpacked or belongs to a platform.
     """
-    found = {"pyspark": spark_version}
+    versions = {"pyspark": spark_version}
     for name in _SOFTWARE:
         with suppress(PackageNotFoundError):
-            found[name] = installed(name)
-    return found
+            versions[name] = installed(name)
+    return versions

@@ -32,20 +32,9 @@ DRAWS_VERSION, LEDGER_VERSION = "draws_version", "ledger_version"
 
 
 class ReleaseTables:
-    """The tables of one release under ``output.path``, and its ledger.
+    """The tables of one release under ``output.path``, and its ledger, which other releases may be charged to as well.
 
-    Attributes
-    ----------
-    spark
-        a session that has Delta.
-    release
-        the release's name.
-    path
-        the directory of the release, without a slash at its end.
-    draws, public
-        the tables of draws and of published rows.
-    ledger
-        the ledger, which other releases may be charged to as well.
+    ``path``: the directory of the release, without a slash at its end.
     """
 
     def __init__(self, spark: SparkSession, release: str, output: OutputSection, ledger_path: str) -> None:
@@ -59,9 +48,10 @@ class ReleaseTables:
         self._partition_by = output.partition_by
 
     def locked(self, waiting: Callable[[], None] = lambda: None) -> AbstractContextManager[bool]:
-        """Have other runs, gates and publications of this release on this machine wait.
+        """Make other runs, gates and publications of this release on this machine wait.
 
-        The context yields whether that makes them all wait. ``waiting`` is called once if another process has the lock.
+        The context yields whether that holds for all of them. ``waiting`` is called once if another process has the
+        lock.
         """
         return hold_lock(self.spark, f"{self.path}/release", waiting)
 
@@ -83,12 +73,12 @@ class ReleaseTables:
                 return Journal(self._journal)
             self._journal.check()
             journal = Journal(self._journal)
-            intents = journal.intents()
-            if intents and (held := intents[0].terms.fixed["release"]) != self.release:
-                raise ReleaseError(
-                    f"output.path = {self.path}: holds the release {held}, not {self.release}. Name another directory."
-                )
-            if intents:
+            if intents := journal.intents():
+                if (held := intents[0].terms.fixed["release"]) != self.release:
+                    raise ReleaseError(
+                        f"output.path = {self.path}: holds the release {held}, not {self.release}. Name another "
+                        "directory."
+                    )
                 self._check(self.draws, journal, DRAWS_VERSION)
                 self._check(self.ledger.table, journal, LEDGER_VERSION)
         return journal
@@ -132,17 +122,17 @@ class ReleaseTables:
         return self.draws.has(self.idempotency_key(intent))
 
     def idempotency_key(self, intent: Intent) -> str:
-        """The name under which a run appends its draws: to append a second time does nothing."""
+        """The key under which a run appends its draws: appending a second time does nothing."""
         return f"{self.release} {intent.run_id} {intent.seq}"
 
     def create(self, rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> None:
-        """Make the tables that are missing, for the id column ``name`` and the ``kept`` columns of ``rows``, and for
+        """Create the tables that are missing, for the id column ``name`` and the ``kept`` columns of ``rows``, and for
         the ``texts`` of the output.
 
         Raises :class:`ReleaseError` where the draws have other columns.
         """
         with job_errors("nothing was drawn or charged"):
-            schema = self.schema(rows, kept, name, texts)
+            schema = _draws_schema(rows, kept, name, texts)
             self.ledger.create()
             if self.draws.exists():
                 self._check_columns(schema)
@@ -151,12 +141,13 @@ class ReleaseTables:
             Journal.create(self._journal)
 
     def _check_columns(self, schema: StructType) -> None:
-        there = {field.name: field.dataType.simpleString() for field in self.draws.read().schema.fields}
-        now = {field.name: field.dataType.simpleString() for field in schema.fields}
-        differing = sorted(name for name in there.keys() | now.keys() if there.get(name) != now.get(name))
-        if differing:
+        was, now = (
+            {field.name: field.dataType.simpleString() for field in columns.fields}
+            for columns in (self.draws.read().schema, schema)
+        )
+        if differing := sorted(name for name in was.keys() | now.keys() if was.get(name) != now.get(name)):
             shown = ", ".join(
-                f"{name} ({there.get(name, 'none')} in the release, {now.get(name, 'none')} in the input)"
+                f"{name} ({was.get(name, 'none')} in the release, {now.get(name, 'none')} in the input)"
                 for name in differing
             )
             raise ReleaseError(
@@ -173,21 +164,18 @@ class ReleaseTables:
         given = self.spark.createDataFrame(pa.table({"__id": pa.array(ids, pa.string())}))
         return given.select(F.col("__id").try_cast(kind).alias("__id"), F.col("__id").alias("named"))
 
-    @staticmethod
-    def schema(rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> StructType:
-        """The columns of the draws table: those of a Parquet output, and internal ones that begin with two
-        underscores.
-        """
-        passed = rows.select(column(name), *(column(kept_name) for kept_name in kept)).schema.fields
-        made = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS])).fields
-        internal = [
-            StructField(AUTHOR_COLUMN, StringType()),
-            StructField(RESERVED_COLUMN, LongType()),
-            StructField(SEQ_COLUMN, LongType()),
-            StructField(EPOCH_COLUMN, IntegerType()),
-        ]
-        fields = [*passed, *made, *internal]
-        return StructType([StructField(field.name, field.dataType) for field in fields])
+
+def _draws_schema(rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> StructType:
+    """The columns of the draws table: those of a Parquet output, and internal ones that begin with two underscores."""
+    passed = rows.select(column(name), *map(column, kept)).schema.fields
+    made = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS])).fields
+    internal = [
+        StructField(AUTHOR_COLUMN, StringType()),
+        StructField(RESERVED_COLUMN, LongType()),
+        StructField(SEQ_COLUMN, LongType()),
+        StructField(EPOCH_COLUMN, IntegerType()),
+    ]
+    return StructType([StructField(field.name, field.dataType) for field in (*passed, *made, *internal)])
 
 
 def is_internal(name: str) -> bool:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
@@ -51,7 +50,7 @@ def verify_table(
     public_key
         the release's public key, 64 hexadecimal digits, from another source than the table; None: any key will do.
     at_least
-        the smallest number of the publication. Only it tells an older publication that somebody has put back.
+        the smallest number of the publication. Nothing else reveals an older publication that somebody has put back.
 
     Raises
     ------
@@ -59,16 +58,16 @@ def verify_table(
         If the table is not the one that was signed; the message says what differs.
     """
     published = DeltaTable(spark, table, "table")
-    place = Files(spark, manifest or f"{published.path}/{MANIFEST}")
-    if not place.exists():
-        raise ReleaseError(f"manifest {place.path}: no such file. Name it with --manifest.")
+    file = Files(spark, manifest or f"{published.path}/{MANIFEST}")
+    if not file.exists():
+        raise ReleaseError(f"manifest {file.path}: no such file. Name it with --manifest.")
     if not published.exists():
         raise ReleaseError(f"table {table}: is not a Delta table. Name the directory of a published table.")
-    text = place.read()
+    text = file.read()
     try:
         document = json.loads(text)
     except ValueError:
-        raise ReleaseError(f"manifest {place.path}: is not JSON. Use the one that was published.") from None
+        raise ReleaseError(f"manifest {file.path}: is not JSON. Use the one that was published.") from None
     signed = open_document(document, public_key)
     if signed.publication < at_least:
         raise ReleaseError(
@@ -81,8 +80,8 @@ def verify_table(
 
 
 def compare_with(table: DeltaTable, signed: Manifest) -> None:
-    """Raise :class:`ReleaseError` unless the readers of a table see what was signed: those who name the signed version,
-    and those who name none.
+    """Raise :class:`ReleaseError` unless readers of a table see what was signed, whether they name its version or
+    none.
     """
     newest = table.version()
     if newest < signed.public_version:
@@ -103,19 +102,15 @@ def describe(table: DeltaTable, version: int) -> Snapshot:
     """What readers of a version of a table see. Reads all its files; the executors hash them.
 
     Raises :class:`ReleaseError` for a version that is gone, and for deletion vectors and mapped columns: not all
-    readers know them, so that two would see two tables.
+    readers know them, so that two readers would see two tables.
     """
     log = _read_log(table, version)
     digests = _hash_files(table, [file.path for file in log.files])
-    files = [
-        file._replace(bytes=size, sha256=digest)
-        for file in log.files
-        for size, digest in [digests.get(file.path, (file.bytes, file.sha256))]
-    ]
+    files = tuple(file._replace(**digests.get(file.path, {})) for file in log.files)
     # Spark fails where a file is gone. Delta counts by its log alone, unless a column is asked for.
     is_complete = all(file.sha256 for file in files)
     seen = table.read(version).agg(F.count("_metadata.file_name")).first() if is_complete else None
-    return replace(log, files=tuple(files), records=seen[0] if seen else log.records)
+    return replace(log, files=files, records=seen[0] if seen else log.records)
 
 
 def hash_text(text: str) -> str:
@@ -155,27 +150,18 @@ def _read_log(table: DeltaTable, version: int) -> Snapshot:
     )
 
 
-def _hash_files(table: DeltaTable, paths: list[str]) -> dict[str, tuple[int, str]]:
-    """Size and SHA-256 of those files of a table that are there."""
-    spark = table.spark
-    place = Files(spark, table.path)
-    root = str(place.path.toUri().getPath()).rstrip("/") + "/"
-    present = place.list_files()
+def _hash_files(table: DeltaTable, paths: list[str]) -> dict[str, dict[str, Any]]:
+    """``bytes`` and ``sha256`` of those files of a table that exist."""
+    directory = Files(table.spark, table.path)
+    root = str(directory.path.toUri().getPath()).rstrip("/") + "/"
+    present = directory.list_files()
     if not (names := [f"{table.path}/{path}" for path in paths if path in present]):
         return {}
-    with _without_checksums(place):
-        contents = spark.read.format("binaryFile").load(names)
-        hashed = contents.select("path", "length", F.sha2("content", 256).alias("digest")).collect()
-    return {row.path.split(root, 1)[1]: (row.length, row.digest) for row in hashed}
-
-
-@contextmanager
-def _without_checksums(files: Files) -> Iterator[None]:
-    """Switch off the checksums that Hadoop keeps beside local files: a changed file must be named, and not fail the
-    job.
-    """
-    files.verify_checksums(on=False)
+    # Hadoop keeps checksums beside local files: a changed file must be named, and not fail the job.
+    directory.verify_checksums(on=False)
     try:
-        yield
+        contents = table.spark.read.format("binaryFile").load(names)
+        hashed = contents.select("path", "length", F.sha2("content", 256).alias("digest")).collect()
     finally:
-        files.verify_checksums(on=True)
+        directory.verify_checksums(on=True)
+    return {row.path.split(root, 1)[1]: {"bytes": row.length, "sha256": row.digest} for row in hashed}
