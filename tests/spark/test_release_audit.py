@@ -93,8 +93,8 @@ def test_the_layout_of_the_input_shows(spark: Any, workspace: Workspace):
     config = config_of(workspace, output={"order": "input"}, text={"profile": "strict", "n_max": 4})
     inputs = module._make_inputs(config, module.ready_bundle(config), None, COPIES, 0)
     orders = []
-    with module._open_place(spark, config) as place:
-        pipeline = module._Pipeline(spark, config, inputs, place)
+    with module._open_directory(spark, config) as directory:
+        pipeline = module._Pipeline(spark, config, inputs, directory)
         for side in (False, True):
             rows = pipeline.read_input(pipeline.write_input(f"in-{side}", other=side))
             orders.append([row.id for row in rows.select("id").collect()])

@@ -120,7 +120,7 @@ def test_a_table_sorted_by_length_is_represented(spark, workspace: Workspace):
     for seed in (1, 1, 2, None):
         found = preview_of(spark, workspace, 300, seed=seed, text=policy).sample
         assert (found.rows, found.sample.records, found.files) == (3000, 300, 60)
-        assert found.files_read <= 2 * spread.PLACES
+        assert found.files_read <= 2 * spread.MAX_WINDOWS
         means.append((found.sample.words, found.sample.lengths, found.seed))
     assert means[0] == means[1]
     assert means[2][:2] != means[0][:2]

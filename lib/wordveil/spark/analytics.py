@@ -13,8 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from wordveil.errors import InputError, usage_error
+from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
+from wordveil.spark.platform.progress import ignore
 
 TERMS, TOPICS = "terms", "topics"
 """The tables in the output's directory."""
@@ -31,8 +33,6 @@ class Analysis:
     ----------
     table, public_version, output
         what was read and where the tables are.
-    records
-        records of the table.
     documents
         records that have a term.
     terms
@@ -70,7 +70,7 @@ def analyse(
     min_documents: int = 2,
     vocabulary: int = 10_000,
     stop_words: Sequence[str] = (),
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = ignore,
 ) -> Analysis:
     """Count the terms of a published table and find topics among them by latent Dirichlet allocation; write both as
     Delta tables.
@@ -99,19 +99,19 @@ def analyse(
             kept = terms.count()
             total = int(terms.agg({"count": "sum"}).collect()[0][0] or 0)
             progress("finding topics")
-            found = _find_topics(words, vocabulary, min_documents, min(topics, documents), shown) if kept else []
+            weighed = _find_topics(words, vocabulary, min_documents, min(topics, documents), shown) if kept else []
             progress("writing")
             _replace(spark, f"{output}/{TERMS}", terms.selectExpr(f"{chosen}L AS public_version", "*"), _TERMS_SCHEMA)
             flat = [
                 (chosen, number, rank, term, weight)
-                for number, topic in enumerate(found)
+                for number, topic in enumerate(weighed)
                 for rank, (term, weight) in enumerate(topic)
             ]
             _replace(spark, f"{output}/{TOPICS}", spark.createDataFrame(flat, _TOPICS_SCHEMA), _TOPICS_SCHEMA)
             terms.unpersist()
         finally:
             words.unpersist()
-    shown_topics = tuple(tuple(term for term, _ in topic) for topic in found)
+    shown_topics = tuple(tuple(term for term, _ in topic) for topic in weighed)
     return Analysis(table, chosen, output, records, documents, kept, total, shown_topics)
 
 
@@ -123,9 +123,10 @@ def _check_output(table: str, output: str) -> None:
 
 def _split_words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
     """Split each record's text into its words, in lower case, without the stop-words."""
-    found = F.regexp_extract_all(F.lower(F.col(f"`{text}`")), F.lit(_WORD), F.lit(0))
-    stops = F.array(*(F.lit(word) for word in stop_words))
-    words = F.filter(found, lambda word: ~F.array_contains(stops, word)) if stop_words else found
+    words = F.regexp_extract_all(F.lower(column(text)), F.lit(_WORD), F.lit(0))
+    if stop_words:
+        stops = F.array(*map(F.lit, stop_words))
+        words = F.filter(words, lambda word: ~F.array_contains(stops, word))
     return rows.select(F.coalesce(words, F.array().cast("array<string>")).alias("words"))
 
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from wordveil.spark.plan.spread import PLACES, choose_records, draw_rate, new_seed, spread_records
+from wordveil.spark.plan.spread import MAX_WINDOWS, choose_records, draw_rate, new_seed, spread_records
 
 UNEVEN = {"a": 1, "b": 500, "c": 3, "d": 120, "e": 1, "f": 1, "g": 2000, "h": 74}
 SEEDS = 3000
@@ -48,9 +48,9 @@ def test_many_files_are_left_alone_and_the_others_lie_all_over_the_table():
     counts = {f"part-{number:05d}": 1000 for number in range(10_000)}
     for seed in range(10):
         taken = spread_records(counts, 1000, seed)
-        assert PLACES <= len(taken) <= 2 * PLACES
+        assert MAX_WINDOWS <= len(taken) <= 2 * MAX_WINDOWS
         places = [int(name.removeprefix("part-")) for name in taken]
-        assert max(np.diff([*places, places[0] + 10_000])) <= 10_000 / PLACES + 1
+        assert max(np.diff([*places, places[0] + 10_000])) <= 10_000 / MAX_WINDOWS + 1
     assert len(spread_records({f"f{number}": 1 for number in range(5000)}, 1000, 1)) == 1000
 
 

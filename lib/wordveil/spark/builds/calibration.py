@@ -1,7 +1,7 @@
-"""Draws of public words on Spark's executors, for vocabularies that take one machine too long.
+"""Draws of public words on Spark's executors, for vocabularies that take a single machine too long.
 
 A word is drawn there exactly as here (:mod:`wordveil.measures.calibration.drawing`), so that neither the number of
-executors nor the cut into tasks changes a count.
+executors nor the division into tasks changes a count.
 """
 
 from __future__ import annotations
@@ -29,29 +29,24 @@ _TASKS = 4
 
 @dataclass(frozen=True)
 class CountWords:
-    """What an executor does: it draws the words of one block with the bundle at ``place``."""
+    """What an executor does: it draws the words of a block with the bundle at ``location``."""
 
-    place: BundlePlace
+    location: BundlePlace
     identity: BytesBroadcast
     runs: int
 
     def __call__(self, words: NDArray[np.int32]) -> WordCounts:
         """Return the counts of the block."""
-        return count_block(load_bundle(self.place, self.identity.value).mechanism, words, self.runs)
+        return count_block(load_bundle(self.location, self.identity.value).mechanism, words, self.runs)
 
 
 @dataclass(frozen=True)
 class ExecutorCounter:
-    """Draws on the executors of a session (:class:`wordveil.measures.calibration.drawing.DrawCounter`).
+    """Draws on the executors of a session (:class:`wordveil.measures.calibration.drawing.DrawCounter`), which is called
+    once there are words to draw.
 
-    Attributes
-    ----------
-    session
-        is called once there are words to draw.
-    built
-        the mechanism. It reaches the executors as a bundle that lives as long as the work.
-    how
-        how the bundle reaches them: ``auto``, ``path`` or ``archive``.
+    ``built``: the mechanism, which reaches the executors as a temporary bundle. ``how``: how it does: ``auto``,
+    ``path`` or ``archive``.
     """
 
     session: Callable[[], SparkSession]
@@ -67,12 +62,12 @@ class ExecutorCounter:
     def _count(self, bundle: Bundle, blocks: Sequence[NDArray[np.int32]], runs: int) -> Iterator[WordCounts]:
         context = self.session().sparkContext
         require_workers(context)
-        place, identity = distribute(context, bundle, self.how)
+        location, identity = distribute(context, bundle, self.how)
         step = _TASKS * context.defaultParallelism
         try:
             for start in range(0, len(blocks), step):
                 part = blocks[start : start + step]
-                yield from context.parallelize(part, len(part)).map(CountWords(place, identity, runs)).collect()
+                yield from context.parallelize(part, len(part)).map(CountWords(location, identity, runs)).collect()
         finally:
             identity.unpersist()
 

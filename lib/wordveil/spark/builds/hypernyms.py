@@ -22,11 +22,9 @@ def read_on_executors(session: Callable[[], SparkSession]) -> ReadPairs:
     """
 
     def read(path: Path, settings: TrainingSettings) -> pa.Table:
-        return (
-            read_pairs_from_parquet(session(), path, settings)
-            if path.exists() and is_parquet(path)
-            else read_pairs(path)
-        )
+        if path.exists() and is_parquet(path):
+            return read_pairs_from_parquet(session(), path, settings)
+        return read_pairs(path)
 
     return read
 
@@ -35,9 +33,8 @@ def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: TrainingS
     """Read the distinct pairs at ``path`` that pass the limits of counts and stop-words, as a table of ``PAIR_SCHEMA``,
     in no order.
 
-    Filters of single pairs run here, so that
-    :func:`wordveil.embeddings.training.hypernyms.build_hierarchy` makes the same of
-    the result as of all pairs. Every executor must see the path. Raises :class:`EmbeddingError` and
+    Filters of single pairs run here, so that :func:`wordveil.embeddings.training.hypernyms.build_hierarchy` builds the
+    same from the result as from all pairs. Every executor must see the path. Raises :class:`EmbeddingError` and
     :class:`wordveil.errors.SparkJobError`.
     """
     with job_errors():

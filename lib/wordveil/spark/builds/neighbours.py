@@ -1,4 +1,4 @@
-"""Lists of neighbours computed by Spark's executors, for vocabularies that take one machine too long."""
+"""Lists of neighbours computed by Spark's executors, for vocabularies that take a single machine too long."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Building an n-gram model of public text on Spark.
 
 There are two passes over the texts. The first counts words. The second counts the n-grams of the words that are
-frequent enough, because any other n-gram is rarer still. Executors count in batches and Spark sums. What is frequent
-enough reaches the driver sorted, one partition at a time, so that its memory holds little more than the model.
+frequent enough, because any other n-gram is rarer still. Executors count in batches and Spark sums. Frequent n-grams
+reach the driver sorted, partition by partition, so that its memory holds little more than the model.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def build_ngrams(
     with job_errors("no n-gram model was written"):
         texts = _select_texts(table, text)
         progress("counting words")
-        rows = table.count()
+        records = table.count()
         words, counts, total = _count_words(texts, settings)
         progress("counting n-grams")
         sent = spark.sparkContext.broadcast(words)
@@ -78,7 +78,7 @@ def build_ngrams(
                     f"{MAX_NGRAMS:,}. Raise --min-count, or lower --max-n."
                 )
             progress(f"collecting {number:,} n-grams")
-            found, numbers = _collect_grams(grams, settings, number)
+            rows, numbers = _collect_grams(grams, settings, number)
         finally:
             grams.unpersist()
             sent.unpersist()
@@ -88,10 +88,10 @@ def build_ngrams(
         "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "source": source,
         "texts": read,
-        "left_out": rows - read,
+        "left_out": records - read,
     }
-    path = write_model(store, settings, words, total, assemble_trie(counts, found, numbers), provenance)
-    return BuiltNgrams(open_model(path), read, rows - read)
+    path = write_model(store, settings, words, total, assemble_trie(counts, rows, numbers), provenance)
+    return BuiltNgrams(open_model(path), read, records - read)
 
 
 def _select_texts(table: DataFrame, name: str) -> DataFrame:
@@ -128,12 +128,10 @@ def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringAr
     counted = counted.persist(StorageLevel.DISK_ONLY)
     try:
         total = counted.where(F.col("word") != "").agg(F.sum("number")).first()
-        found = (
-            counted.where((F.col("word") == "") | (F.col("number") >= settings.min_count)).toArrow().combine_chunks()
-        )
+        frequent = counted.where((F.col("word") == "") | (F.col("number") >= settings.min_count)).toArrow()
     finally:
         counted.unpersist()
-    words, numbers = rank_words(found)
+    words, numbers = rank_words(frequent.combine_chunks())
     if len(words) < 2:
         raise NgramError(
             f"no word occurs at least {settings.min_count} times in the text, so the model would hold none. "
@@ -152,11 +150,12 @@ def _collect_grams(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Collect the n-grams, int32 ``(number, max_n)``, and their counts, int64 ``(number,)``, in the order of a trie."""
     code = Grams(settings.max_n)
-    found, numbers = np.empty((number, settings.max_n), np.int32), np.empty(number, np.int64)
-    place = 0
+    rows, numbers = np.empty((number, settings.max_n), np.int32), np.empty(number, np.int64)
+    start = 0
     for block, counts in _map_batches(grams.orderBy("gram"), pack, PACKED_FIELDS).toLocalIterator():
-        rows = code.decode(bytes(block))
-        found[place : place + len(rows)] = rows
-        numbers[place : place + len(rows)] = np.frombuffer(bytes(counts), "<i8")
-        place += len(rows)
-    return found, numbers
+        decoded = code.decode(bytes(block))
+        stop = start + len(decoded)
+        rows[start:stop] = decoded
+        numbers[start:stop] = np.frombuffer(bytes(counts), "<i8")
+        start = stop
+    return rows, numbers

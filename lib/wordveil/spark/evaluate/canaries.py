@@ -1,14 +1,15 @@
 """Made documents through the whole pipeline: what a release shows of a text, against what it claims.
 
 Nothing of the corpus is read, and neither the release's key nor its tables are touched: documents are drawn under a
-public key and a name of their own, and written to a temporary place.
+public key and a name of their own, and written to a temporary directory.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -51,51 +52,32 @@ from wordveil.version import __version__
 OUTCOME = "nothing was audited"
 """What is true where a Spark job fails."""
 _FILES = 4
-# Spark packs files by their sizes: one of them is much larger, another one in each table.
+# Spark packs files by their sizes: one file is much larger, a different one in each table.
 _BALLAST = 2**17
 _PART = "__part"
 _NAME = "canaries"
-_PARSED = "the canaries lie in a Parquet table, of which every row can be parsed."
+_PARSED = "the canaries are in a Parquet table, of which every row can be parsed."
 
 
 @dataclass(frozen=True)
 class _Pipeline:
-    """What documents are drawn with and where they go.
-
-    Attributes
-    ----------
-    spark
-        the session.
-    config
-        the release's configuration.
-    inputs
-        the documents.
-    place
-        a directory for tables, as Spark knows it.
-    """
+    """What documents are drawn with, and the ``directory`` for their tables, as Spark knows it."""
 
     spark: SparkSession
     config: Config
     inputs: Inputs
-    place: str
+    directory: str
 
     @property
     def source(self) -> Source:
         """The input's columns, in a Parquet table of documents."""
         given = self.config.source
-        return Source(
-            id=given.id,
-            text=given.text,
-            keep=given.keep,
-            max_bytes=given.max_bytes,
-            language=given.language,
-            path=f"{self.place}/none",
-            format="parquet",
-        )
+        columns = {name: getattr(given, name) for name in ("id", "text", "keep", "max_bytes", "language")}
+        return Source(**columns, path=f"{self.directory}/none", format="parquet")
 
     def write_input(self, name: str, *, other: bool, as_strings: bool = False) -> str:
         """Write one of the tables as a few files of which one is large; returns its path."""
-        path = f"{self.place}/{name}"
+        path = f"{self.directory}/{name}"
         table = _make_table(self.config.source, self.inputs, other=other, as_strings=as_strings)
         part = np.arange(table.num_rows) * _FILES // table.num_rows
         weighed = _weigh(table, int(np.searchsorted(part, _FILES - 1)) if other else 0)
@@ -106,8 +88,7 @@ class _Pipeline:
 
     def read_input(self, path: str, where: str | None = None, params: Mapping[str, str] = NO_PARAMS) -> DataFrame:
         """The documents as the pipeline reads them."""
-        section = replace(self.source, path=path, where=where)
-        return open_input(self.spark, section, params).read()
+        return open_input(self.spark, replace(self.source, path=path, where=where), params).read()
 
     def release(self, table: DataFrame, path: str, bundle: Bundle, materials: Materials) -> Output:
         """Sanitise documents as the job does, and read what is there then."""
@@ -122,16 +103,13 @@ class _Pipeline:
         """The rows of an output in the order of its files, as a reader finds them."""
         rows = self.spark.read.parquet(path)
         file, row = (F.col(f"_metadata.{name}") for name in ("file_path", "row_index"))
-        seen = rows.select("*", file.alias("__file"), row.alias("__row"))
-        table = seen.toArrow()
+        table = rows.select("*", file.alias("__file"), row.alias("__row")).toArrow()
         root = str(Files(self.spark, path).path)
-        files = [_place_of(name, root) for name in table["__file"].to_pylist()]
-        places = list(zip(files, table["__row"].to_pylist(), strict=True))
-        order = sorted(range(len(places)), key=places.__getitem__)
-        counts: dict[tuple[str, str], int] = {}
-        for number in order:
-            counts[files[number]] = counts.get(files[number], 0) + 1
-        cut = tuple((directory, number) for (directory, _), number in counts.items())
+        files = [_split_path(name, root) for name in table["__file"].to_pylist()]
+        positions = list(zip(files, table["__row"].to_pylist(), strict=True))
+        order = sorted(range(len(positions)), key=positions.__getitem__)
+        counts = Counter(files[index] for index in order)
+        cut = tuple((directory, count) for (directory, _), count in counts.items())
         kept = table.drop_columns(["__file", "__row"]).take(pa.array(order, pa.int64()))
         return Output(kept, self.config.text_columns, self.config.source.id, cut)
 
@@ -146,7 +124,7 @@ def audit_release(
     params: Mapping[str, str] = NO_PARAMS,
     progress: Callable[[str], None] = ignore,
 ) -> Audit:
-    """Draw made documents as a release is drawn, and look for what shows and is not declared, and the other way round.
+    """Draw made documents as a release is drawn, and look for what shows without being declared, and the reverse.
 
     Parameters
     ----------
@@ -181,13 +159,14 @@ def audit_release(
     progress("starting Spark")
     spark = session()
     require_classic(spark)
-    untested = _find_untested(config)
-    with ExitStack() as stack:
-        place = stack.enter_context(_open_place(spark, config))
-        store = stack.enter_context(TemporaryDirectory(prefix="wordveil-canaries-"))
-        stack.enter_context(job_errors(OUTCOME))
+    untested = {str(Exposure.PRESENCE): _PARSED} if Exposure.PRESENCE in config.source.shown else {}
+    with (
+        _open_directory(spark, config) as directory,
+        TemporaryDirectory(prefix="wordveil-canaries-") as store,
+        job_errors(OUTCOME),
+    ):
         blind = open_bundle(write_blind_bundle(bundle, Path(store)))
-        pipeline = _Pipeline(spark, config, inputs, place)
+        pipeline = _Pipeline(spark, config, inputs, directory)
         progress("writing documents")
         tables = [pipeline.read_input(pipeline.write_input(f"in-{side}", other=bool(side))) for side in (0, 1)]
         runs = []
@@ -196,7 +175,8 @@ def audit_release(
             name = "blind" if drawn is blind else "own"
             materials = Materials(key, drawn, model, how)
             sides = [
-                pipeline.release(table, f"{place}/{name}-{side}", drawn, materials) for side, table in enumerate(tables)
+                pipeline.release(table, f"{directory}/{name}-{side}", drawn, materials)
+                for side, table in enumerate(tables)
             ]
             runs.append(Run(sides[0], sides[1], drawn is blind, bundle.vocabulary.size))
         admitted = None
@@ -245,25 +225,25 @@ def _make_inputs(config: Config, bundle: Bundle, model: Any, copies: int, seed: 
 
 
 @contextmanager
-def _open_place(spark: SparkSession, config: Config) -> Iterator[str]:
+def _open_directory(spark: SparkSession, config: Config) -> Iterator[str]:
     """A directory for tables that all executors see: on this machine, or beside the output. It is deleted after use."""
     if str(spark.sparkContext.master).startswith("local"):
-        with TemporaryDirectory(prefix="wordveil-canaries-") as directory:
-            yield f"file:{directory}"
+        with TemporaryDirectory(prefix="wordveil-canaries-") as local:
+            yield f"file:{local}"
         return
     files = Files(spark, config.output.path)
-    place = files.sibling(f".wordveil-canaries-{secrets.token_hex(8)}")
+    directory = files.sibling(f".wordveil-canaries-{secrets.token_hex(8)}")
     try:
-        yield str(place)
+        yield str(directory)
     finally:
-        files.delete(place)
+        files.delete(directory)
 
 
 def _make_table(given: Source, inputs: Inputs, *, other: bool, as_strings: bool) -> pa.Table:
     """One of the tables with the columns of the configuration's input, and :data:`HIDDEN_COLUMN`."""
     raw = [pa.array(texts, pa.binary()) for texts in inputs.texts(other=other)]
     if as_strings:
-        raw = [pa.array([_read_text(text) for text in column.to_pylist()], pa.string()) for column in raw]
+        raw = [pa.array(map(_read_text, column.to_pylist()), pa.string()) for column in raw]
     columns: dict[str, Any] = {given.id: inputs.ids}
     columns |= {name: list(values) for name, values in inputs.kept.items()}
     if given.author is not None:
@@ -285,7 +265,7 @@ def _weigh(table: pa.Table, row: int) -> pa.Table:
     return table.set_column(table.column_names.index(HIDDEN_COLUMN), HIDDEN_COLUMN, [values])
 
 
-def _place_of(file: str, root: str) -> tuple[str, str]:
+def _split_path(file: str, root: str) -> tuple[str, str]:
     """The directory of a file below ``root``, and the part of its name that orders files."""
     directory, _, name = file.rpartition("/")
     return directory.partition(root.rpartition("/")[2])[2], name[:10] + name[-20:]
@@ -295,20 +275,15 @@ def _find_admitted(
     pipeline: _Pipeline, where: str, params: Mapping[str, str]
 ) -> tuple[frozenset[str], frozenset[str]] | None:
     """The ids of each table whose records meet the condition; None where it cannot be applied to documents."""
-    found = []
+    admitted = []
     for side in (0, 1):
         path = pipeline.write_input(f"where-{side}", other=bool(side), as_strings=True)
         try:
             rows = pipeline.read_input(path, where, params).select(pipeline.config.source.id).toArrow()
         except (ConfigError, InputError, PySparkException):
             return None
-        found.append(frozenset(rows.column(0).to_pylist()))
-    return found[0], found[1]
-
-
-def _find_untested(config: Config) -> dict[str, str]:
-    """What documents in a Parquet table cannot show."""
-    return {str(Exposure.PRESENCE): _PARSED} if Exposure.PRESENCE in config.source.shown else {}
+        admitted.append(frozenset(rows.column(0).to_pylist()))
+    return admitted[0], admitted[1]
 
 
 def _describe(config: Config, bundle: Bundle, inputs: Inputs, seed: int) -> dict[str, str]:
@@ -328,8 +303,8 @@ def _describe(config: Config, bundle: Bundle, inputs: Inputs, seed: int) -> dict
 
 def _list_notes(config: Config) -> Iterator[str]:
     """What a reader should know of what was not audited."""
-    yield "words are the mechanism's matter: `wordveil audit bundle` audits what they lose."
+    yield "what the mechanism loses about words was not audited here: `wordveil audit bundle` audits it."
     if config.output.format == "delta":
         yield "documents were drawn as one run; runs over time, budgets and the gate were not audited."
     if config.source.kind != "parquet" or config.source.table is not None:
-        yield f"documents lie in a Parquet table: how {config.source.name} is read was not audited."
+        yield f"documents are in a Parquet table: how {config.source.name} is read was not audited."

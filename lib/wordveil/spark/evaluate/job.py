@@ -60,16 +60,7 @@ def evaluate_output(
 ) -> Evaluation:
     """Measure a Parquet output against its input.
 
-    Parameters
-    ----------
-    config
-        the configuration of the run that wrote the output.
-    session
-        starts the Spark session, or returns the running one.
-    params
-        those of ``input.where``.
-    progress
-        told what begins.
+    ``config``: that of the run that wrote the output. ``params``: those of ``input.where``.
 
     Raises
     ------
@@ -105,14 +96,7 @@ def evaluate_output(
 class Materials:
     """What an attacker knows of a release: all but its key and its originals.
 
-    Attributes
-    ----------
-    bundle
-        of the release.
-    sanitiser
-        the bundle with the text policy.
-    embedding
-        of the mechanism; None where it is not at hand.
+    ``sanitiser``: the bundle with the text policy. ``embedding``: of the mechanism; None where it is not available.
     """
 
     bundle: Bundle
@@ -149,29 +133,36 @@ def measure_pairs(
     """
     section = config.evaluation
     check_pairs(config, materials, pairs)
-    found = Figures(scores=measure_words(materials.bundle))
+    figures = Figures(scores=measure_words(materials.bundle))
     originals = pairs.originals
-    _measure_authors(config, materials, pairs, found, progress)
+    if config.author is None:
+        figures.notes.append(_NO_AUTHORS)
+    elif section.attackers:
+        if attacks := attack_authors(config, materials, pairs, section.seed, progress):
+            figures.add(attacks)
+        figures.notes.append(_STATIC if attacks else _too_few("author", section.min_texts))
     if section.label is None:
-        found.notes.append(_NO_LABELS)
+        figures.notes.append(_NO_LABELS)
     elif section.tasks:
-        split = split_pairs(pairs, pairs.labels, section.known_share, section.min_texts, section.seed)
-        if split is None:
-            found.notes.append(_too_few("label", section.min_texts))
+        parts = split_rows(pairs.labels, section.known_share, section.min_texts, section.seed)
+        if parts is None:
+            figures.notes.append(_too_few("label", section.min_texts))
         else:
             progress("training tasks")
-            found.add(measure_tasks(split, section.tasks, section.label, materials.embedding, section.seed))
+            split = _take_parts(pairs, pairs.labels, parts)
+            figures.add(measure_tasks(split, section.tasks, section.label, materials.embedding, section.seed))
     progress("comparing texts")
-    found.scores += measure_texts(
+    figures.scores += measure_texts(
         originals, pairs.released, materials.sanitiser, materials.embedding, section.topics, section.seed
     )
+    shown = zip(originals[: section.examples], pairs.released[: section.examples], strict=True)
     return Evaluation(
         title=f"Evaluation of {config.release}",
         facts={"release": config.release, **facts, **_describe(config, materials.bundle, pairs)},
-        scores=tuple(found.scores),
-        confusions=tuple(found.confusions),
-        examples=_examples(originals, pairs.released, section.examples),
-        notes=tuple(found.notes),
+        scores=tuple(figures.scores),
+        confusions=tuple(figures.confusions),
+        examples=tuple(Example("release", original, released) for original, released in shown),
+        notes=tuple(figures.notes),
         is_private=True,
     )
 
@@ -198,21 +189,6 @@ def check_pairs(config: Config, materials: Materials, pairs: Pairs) -> None:
         )
 
 
-def _measure_authors(
-    config: Config, materials: Materials, pairs: Pairs, found: Figures, progress: Callable[[str], None]
-) -> None:
-    section = config.evaluation
-    if config.author is None:
-        found.notes.append(_NO_AUTHORS)
-    elif section.attackers:
-        attacks = attack_authors(config, materials, pairs, section.seed, progress)
-        if attacks is None:
-            found.notes.append(_too_few("author", section.min_texts))
-        else:
-            found.add(attacks)
-            found.notes.append(_STATIC)
-
-
 def attack_authors(
     config: Config,
     materials: Materials,
@@ -224,16 +200,8 @@ def attack_authors(
 ) -> Figures | None:
     """Attack the authors of records. None where fewer than two authors have enough of them.
 
-    Parameters
-    ----------
-    config, materials, pairs
-        as for :func:`measure_pairs`.
-    seed
-        decides which records the attacker knows.
-    progress
-        told what begins.
-    drawing
-        gives the key by which the attacker draws. None: a fresh one. What is drawn stays in this process.
+    ``seed``: decides which records the attacker knows. ``drawing``: gives the key by which the attacker draws; None: a
+    fresh one. What is drawn stays in this process.
     """
     section = config.evaluation
     parts = split_rows(pairs.authors, section.known_share, section.min_texts, seed)
@@ -245,12 +213,6 @@ def attack_authors(
     return measure_attacks(
         _take_parts(pairs, pairs.authors, parts), redrawn, section.attackers, materials.embedding, seed
     )
-
-
-def split_pairs(pairs: Pairs, labels: Sequence[str | None], share: float, least: int, seed: int) -> Split | None:
-    """The records whose label has at least ``least`` of them, in two parts; None where fewer than two labels have."""
-    parts = split_rows(labels, share, least, seed)
-    return None if parts is None else _take_parts(pairs, labels, parts)
 
 
 def split_rows(labels: Sequence[str | None], share: float, least: int, seed: int) -> tuple[Int64, Int64] | None:
@@ -270,7 +232,7 @@ def split_rows(labels: Sequence[str | None], share: float, least: int, seed: int
     Returns
     -------
     pair of int64 arrays or None
-        the places of both parts, ascending; None where fewer than two labels have enough records.
+        the rows of both parts, ascending; None where fewer than two labels have enough records.
     """
     names, numbers, counts = np.unique(
         np.array([label or "" for label in labels], np.str_), return_inverse=True, return_counts=True
@@ -319,8 +281,3 @@ def _describe(config: Config, bundle: Bundle, pairs: Pairs) -> dict[str, str]:
         labels = len({label for label in pairs.labels if label is not None})
         facts["labels"] = f"{labels:,} by {section.label}; {section.known_share:.0%} of each are trained on"
     return facts
-
-
-def _examples(originals: Sequence[str], released: Sequence[str], number: int) -> tuple[Example, ...]:
-    pairs = zip(originals[:number], released[:number], strict=True)
-    return tuple(Example("release", original, sanitised) for original, sanitised in pairs)

@@ -45,7 +45,7 @@ _PRIORS = {
 
 @dataclass
 class Figures:
-    """What was measured so far, in the order of the report; ``missing``: attackers and tasks that could not be."""
+    """What was measured so far, in the order of the report; ``missing``: attackers and tasks that could not run."""
 
     scores: list[Score] = field(default_factory=list)
     confusions: list[Confusion] = field(default_factory=list)
@@ -54,10 +54,8 @@ class Figures:
 
     def add(self, more: Figures) -> None:
         """Add what was measured next."""
-        self.scores += more.scores
-        self.confusions += more.confusions
-        self.notes += more.notes
-        self.missing += more.missing
+        for name, items in vars(more).items():
+            getattr(self, name).extend(items)
 
     def miss(self, classifier: TextClassifier) -> None:
         """Note that a method could not learn from these texts, and why."""
@@ -67,14 +65,8 @@ class Figures:
 
 @dataclass(frozen=True)
 class Split:
-    """Labelled records in two parts: those that are learnt from, and those that are guessed.
-
-    Attributes
-    ----------
-    known, others
-        the original texts.
-    known_released, others_released
-        the same texts as they were released.
+    """Labelled records in two parts, those that are learnt from and those that are guessed: the original texts, and the
+    same texts as they were released.
     """
 
     known: Documents
@@ -88,27 +80,27 @@ def measure_words(bundle: Bundle) -> list[Score]:
     if bundle.recovery is None:
         return []
     priors = {"uniform": bundle.recovery.uniform, "frequency": bundle.recovery.frequency}
-    return [_word_score(name, prior, one) for name, prior in priors.items() for one in prior.after]
+    return [_word_score(name, prior, recovered) for name, prior in priors.items() for recovered in prior.after]
 
 
-def _word_score(name: str, prior: PriorRecovery, found: Recovered) -> Score:
-    draws = "one draw" if found.draws == 1 else f"{found.draws} draws of the same word"
-    is_exact = found.at_most == found.at_least
+def _word_score(name: str, prior: PriorRecovery, recovered: Recovered) -> Score:
+    draws = "one draw" if recovered.draws == 1 else f"{recovered.draws} draws of the same word"
+    is_exact = recovered.at_most == recovered.at_least
     return Score(
         subject=RELEASE,
         group=Group.PRIVACY,
         task=WORDS,
         method=f"best-guess-{name}",
-        variant=f"draws-{found.draws}",
+        variant=f"draws-{recovered.draws}",
         figure="recovered",
-        value=found.at_least,
-        low=None if is_exact else found.at_least,
-        high=found.at_most if not is_exact else None,
+        value=recovered.at_least,
+        low=None if is_exact else recovered.at_least,
+        high=None if is_exact else recovered.at_most,
         chance=prior.before,
-        count=found.draws,
+        count=recovered.draws,
         definition=f"The share of words that the best guesser of single words recovers from {draws}, {_PRIORS[name]}.",
         higher_is_better=False,
-        note="" if found.at_most is not None else "A lower bound: the mechanism does not know its probabilities.",
+        note="" if recovered.at_most is not None else "A lower bound: the mechanism does not know its probabilities.",
     )
 
 
@@ -120,7 +112,7 @@ def measure_attacks(
     ``redrawn``: the known texts, sanitised again under a throwaway key. ``embedding``: of the mechanism; None for the
     one that comes with the package.
     """
-    found = Figures()
+    figures = Figures()
     for name in names:
         attack = _make(AUTHOR_ATTACKS[name], embedding)
         try:
@@ -128,27 +120,27 @@ def measure_attacks(
                 attack, split.known, split.others, split.others_released, redrawn, RELEASE, seed
             )
         except ValueError:  # its message may quote a text
-            found.miss(attack)
+            figures.miss(attack)
             continue
-        found.scores += scores
-        found.confusions += confusions
-    return found
+        figures.scores += scores
+        figures.confusions += confusions
+    return figures
 
 
 def _make(method: Method, embedding: Embedding | None) -> TextClassifier:
-    """A classifier, with the mechanism's embedding where it needs one and that is at hand."""
+    """A classifier, with the mechanism's embedding where it needs one and there is one."""
     made: Any = method()
     classifier: TextClassifier = replace(made, embedding=embedding) if made.needs_embedding and embedding else made
     return classifier
 
 
-def find_attack_to_chance(found: Figures) -> float | None:
+def find_attack_to_chance(figures: Figures) -> float | None:
     """The largest accuracy of an adaptive attacker divided by its chance level; None where one of them is missing."""
-    if found.missing:
+    if figures.missing:
         return None
     ratios = [
         score.value / score.chance
-        for score in found.scores
+        for score in figures.scores
         if (score.subject, score.variant, score.figure) == (RELEASE, ADAPTIVE, ACCURACY)
         and score.value is not None
         and score.chance
@@ -157,11 +149,11 @@ def find_attack_to_chance(found: Figures) -> float | None:
 
 
 def measure_tasks(split: Split, names: Sequence[str], label: str, embedding: Embedding | None, seed: int) -> Figures:
-    """How well labels are told apart by who has sanitised texts alone, and, as the upper bound, originals.
+    """How well somebody with sanitised texts alone tells labels apart, and, as the upper bound, with originals.
 
     ``embedding``: as for :func:`measure_attacks`.
     """
-    found = Figures()
+    figures = Figures()
     subjects = {
         ORIGINAL: (split.known, split.others),
         RELEASE: (split.known.with_texts(split.known_released), split.others.with_texts(split.others_released)),
@@ -170,10 +162,10 @@ def measure_tasks(split: Split, names: Sequence[str], label: str, embedding: Emb
         classifier = _make(TEXT_TASKS[name], embedding)
         try:
             for subject, (train, test) in subjects.items():
-                found.scores += measure_task(classifier, train, test, subject, label, seed)
+                figures.scores += measure_task(classifier, train, test, subject, label, seed)
         except ValueError:  # its message may quote a text
-            found.miss(classifier)
-    return found
+            figures.miss(classifier)
+    return figures
 
 
 def measure_texts(
@@ -195,7 +187,7 @@ def measure_texts(
     befores, afters = [originals[row] for row in pool], [released[row] for row in pool]
     redrawn = _redraw(sanitiser, befores)
     return [
-        *([] if redrawn is None else _measure_context(redrawn, seed)),
+        *_measure_context(redrawn, seed),
         *measure_linkage(befores, afters, encoder, RELEASE, seed, redrawn),
         *measure_terms(originals, released, RELEASE, seed, topics, load_stop_words(None, sanitiser.policy.language)),
         *measure_style_change(originals, released, RELEASE, seed),
@@ -205,16 +197,15 @@ def measure_texts(
 
 def _redraw(sanitiser: BundleSanitiser, texts: Sequence[str]) -> Redrawn | None:
     """What the mechanism draws for texts; None for several text columns, and for a generator."""
-    if len(sanitiser.columns.names) > 1:
-        return None
-    with suppress(ValueError):  # it draws texts of other lengths
-        return redraw(sanitiser, texts)
+    if len(sanitiser.columns.names) == 1:
+        with suppress(ValueError):  # it draws texts of other lengths
+            return redraw(sanitiser, texts)
     return None
 
 
-def _measure_context(redrawn: Redrawn, seed: int) -> list[Score]:
+def _measure_context(redrawn: Redrawn | None, seed: int) -> list[Score]:
     """What is recovered of the words of these texts, without the words around them and with them."""
-    if redrawn.laws is None:
+    if redrawn is None or redrawn.laws is None:
         return []
     language = PublicLanguage.of(bigrams_of(open_named(DEMO)), redrawn.words)
     return measure_word_recovery(redrawn, language, RELEASE, seed)

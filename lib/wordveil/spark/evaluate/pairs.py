@@ -6,8 +6,6 @@ records are read from the input and from the output each on its own, and come to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,14 +26,15 @@ _TEXT, _BUNDLE, _POLICY = "__released", "__bundle", "__policy"
 
 @dataclass(frozen=True)
 class Pairs:
-    """Released records beside their originals, in the order of their ids.
+    """Released records beside their originals, in the order of their ids. Several text columns are on lines of their
+    own.
 
     Attributes
     ----------
     records
         the originals as a sanitiser reads them: :attr:`wordveil.records.columns.TextColumns.inputs` and ``__reason``.
     released
-        the sanitised texts; several text columns stand on lines of their own.
+        the sanitised texts.
     authors, labels
         of each record; None where it has none.
     bundles, policies
@@ -57,54 +56,20 @@ class Pairs:
 
     @property
     def originals(self) -> list[str]:
-        """The texts before they were sanitised; several text columns stand on lines of their own."""
+        """The texts before they were sanitised."""
         texts = [pc.fill_null(values, "") for values in self.records.drop_columns([REASON_COLUMN]).columns]
         joined: list[str] = pc.binary_join_element_wise(*texts, "\n").to_pylist()
         return joined
 
 
 def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) -> Pairs:
-    """Read a sample of the records that both tables have.
+    """Read a sample of the records that both tables have; ``seed`` decides which.
 
-    Parameters
-    ----------
-    source
-        the input.
-    output
-        an output, a release's newest draws or its published table: a row for each record at most.
-    config
-        the columns, and in ``evaluation`` how many records.
-    seed
-        decides which records.
+    ``output``: an output, a release's newest draws or its published table: a row for each record at most.
 
-    Raises
-    ------
-    ConfigError
-        where the input lacks a column of ``evaluation``.
-    InputError
-        where ``output`` is no output of this configuration.
+    Raises :class:`ConfigError` where the input lacks a column of ``evaluation``, and :class:`InputError` where
+    ``output`` is no output of this configuration.
     """
-    check_described(source, config)
-    released = _released_rows(output, config)
-    name = config.source.id
-    described = source.withColumn(_AUTHOR, _as_text(config.author)).withColumn(
-        _LABEL, _as_text(config.evaluation.label)
-    )
-    both = described.select(column(name).alias(_ID), _AUTHOR).join(released.select(_ID), _ID, "left_semi")
-    with _kept(both):
-        total = both.count()
-        ids = _choose(both, config.evaluation, seed, has_author=config.author is not None).distinct()
-        chosen = F.broadcast(source.sparkSession.createDataFrame(ids.toArrow()))
-    before = described.join(chosen, column(name) == chosen[_ID], "left_semi")
-    screened = screen_input(before, config.source, internal=[_AUTHOR, _LABEL])
-    inputs = config.text_columns.inputs
-    texts = screened.select(column(name).alias(_ID), *inputs, REASON_COLUMN, _AUTHOR, _LABEL).toArrow()
-    after = released.join(chosen, _ID, "left_semi").toArrow()
-    return _pair(texts, after, inputs, total)
-
-
-def check_described(source: DataFrame, config: Config) -> None:
-    """Raise :class:`ConfigError` for columns of ``evaluation`` that the input lacks."""
     faults = [
         Fault(f"evaluation.{setting}", name, f"the table has no such column. It has: {', '.join(source.columns)}.")
         for setting, name in (("author", config.evaluation.author), ("label", config.evaluation.label))
@@ -112,6 +77,23 @@ def check_described(source: DataFrame, config: Config) -> None:
     ]
     if faults:
         raise ConfigError("configuration", faults)
+    released = _released_rows(output, config)
+    name = config.source.id
+    described = source.withColumns({_AUTHOR: _as_text(config.author), _LABEL: _as_text(config.evaluation.label)})
+    both = described.select(column(name).alias(_ID), _AUTHOR).join(released.select(_ID), _ID, "left_semi")
+    both.persist()
+    try:
+        total = both.count()
+        ids = _choose(both, config.evaluation, seed, has_author=config.author is not None).distinct()
+        chosen = F.broadcast(source.sparkSession.createDataFrame(ids.toArrow()))
+    finally:
+        both.unpersist()
+    before = described.join(chosen, column(name) == chosen[_ID], "left_semi")
+    screened = screen_input(before, config.source, internal=[_AUTHOR, _LABEL])
+    inputs = config.text_columns.inputs
+    texts = screened.select(column(name).alias(_ID), *inputs, REASON_COLUMN, _AUTHOR, _LABEL).toArrow()
+    after = released.join(chosen, _ID, "left_semi").toArrow()
+    return _pair(texts, after, inputs, total)
 
 
 def _as_text(name: str | None) -> Column:
@@ -137,15 +119,6 @@ def _released_rows(output: DataFrame, config: Config) -> DataFrame:
     )
 
 
-@contextmanager
-def _kept(frame: DataFrame) -> Iterator[None]:
-    frame.persist()
-    try:
-        yield
-    finally:
-        frame.unpersist()
-
-
 def _choose(both: DataFrame, section: EvaluationSection, seed: int, *, has_author: bool) -> DataFrame:
     """The ids, column ``__id``, of the records to measure: those of some authors, or any where authors are too few."""
     order = F.xxhash64(F.lit(seed), _ID)
@@ -156,34 +129,32 @@ def _choose(both: DataFrame, section: EvaluationSection, seed: int, *, has_autho
         authors = counts.orderBy(F.xxhash64(F.lit(seed), _AUTHOR), _AUTHOR).limit(room).select(_AUTHOR).toArrow()
         if authors.num_rows > 1:
             candidates = F.broadcast(both.sparkSession.createDataFrame(authors))
-            place = F.row_number().over(Window.partitionBy(_AUTHOR).orderBy(order, _ID))
-            ranked = named.join(candidates, _AUTHOR, "left_semi").withColumn("__place", place)
-            return ranked.where(F.col("__place") <= section.records // authors.num_rows).select(_ID)
+            rank = F.row_number().over(Window.partitionBy(_AUTHOR).orderBy(order, _ID))
+            ranked = named.join(candidates, _AUTHOR, "left_semi").withColumn("__rank", rank)
+            return ranked.where(F.col("__rank") <= section.records // authors.num_rows).select(_ID)
     return both.orderBy(order, _ID).limit(section.records).select(_ID)
 
 
 def _pair(before: pa.Table, after: pa.Table, inputs: tuple[str, ...], total: int) -> Pairs:
-    """Bring the texts together. Records whose original cannot be read are left out."""
-    places = {name: place for place, name in enumerate(after.column(_ID).to_pylist())}
+    """Pair the texts. Records whose original cannot be read are left out."""
+    rows = {name: row for row, name in enumerate(after.column(_ID).to_pylist())}
     has_text = [
         any(texts) for texts in zip(*(before.column(name).is_valid().to_pylist() for name in inputs), strict=True)
     ]
-    found = sorted(
-        (str(name), place)
-        for place, (name, valid) in enumerate(zip(before.column(_ID).to_pylist(), has_text, strict=True))
-        if valid and name in places
+    paired = sorted(
+        (str(name), row, rows[name])
+        for row, (name, valid) in enumerate(zip(before.column(_ID).to_pylist(), has_text, strict=True))
+        if valid and name in rows
     )
-    rows = pa.array([place for _, place in found], pa.int64())
-    mine = before.take(rows)
-    theirs = after.take(pa.array([places[name] for name in mine.column(_ID).to_pylist()], pa.int64()))
+    before = before.take(pa.array([row for _, row, _ in paired], pa.int64()))
+    after = after.take(pa.array([row for _, _, row in paired], pa.int64()))
+    records = before.select([*inputs, REASON_COLUMN])
     return Pairs(
-        records=mine.select([*inputs, REASON_COLUMN]).cast(
-            pa.schema((name, pa.string()) for name in (*inputs, REASON_COLUMN))
-        ),
-        released=tuple(theirs.column(_TEXT).to_pylist()),
-        authors=tuple(name or None for name in mine.column(_AUTHOR).to_pylist()),
-        labels=tuple(name or None for name in mine.column(_LABEL).to_pylist()),
-        bundles=frozenset(theirs.column(_BUNDLE).to_pylist()),
-        policies=frozenset(theirs.column(_POLICY).to_pylist()),
+        records=records.cast(pa.schema((name, pa.string()) for name in records.column_names)),
+        released=tuple(after.column(_TEXT).to_pylist()),
+        authors=tuple(name or None for name in before.column(_AUTHOR).to_pylist()),
+        labels=tuple(name or None for name in before.column(_LABEL).to_pylist()),
+        bundles=frozenset(after.column(_BUNDLE).to_pylist()),
+        policies=frozenset(after.column(_POLICY).to_pylist()),
         total=total,
     )

@@ -29,12 +29,11 @@ class Plan:
 
     ``tokens`` is the public length at which a record is priced: ``n_max``, times the records that are ever drawn where
     the private corpus trained the weights; None where each record's own length is public. Then ``epsilon_bound`` and
-    ``delta`` are those of one token. Prices are None while there is no bundle to take the diameter from.
-    ``output_format`` is ``delta`` where the output is a release that is updated incrementally. ``has_records`` says
+    ``delta`` are those of one token. Prices are None without a bundle to take the diameter from. ``has_records`` says
     whether the input, under ``input.where``, has a record; None where it was not checked. ``recovery`` is what an
-    attacker recovers of single words, as :class:`wordveil.privacy.recovery.Recovery` writes it; None where there is no
-    bundle, or it does not say. ``output_words`` says how many words texts of some lengths come out with
-    (:class:`wordveil.measures.text_lengths.OutputLength`); empty where there is no bundle.
+    attacker recovers of single words, as :class:`wordveil.privacy.recovery.Recovery` writes it; None without a bundle,
+    or where it does not say. ``output_words`` says how many words texts of some lengths come out with; empty without a
+    bundle.
     """
 
     release: str
@@ -131,14 +130,14 @@ def _read_schema(config: Config) -> StructType | None:
         return None
     if (source.version, source.timestamp, source.where) != (None, None, None):
         return None
-    found = read_local_schema(source.path, config.spark, delta=source.kind == "delta")
-    if found is None:
+    local = read_local_schema(source.path, config.spark, delta=source.kind == "delta")
+    if local is None:
         return None
-    check_columns(found.schema, source, f"{source.setting} {source.name}")
-    return found.schema
+    check_columns(local.schema, source, f"{source.setting} {source.name}")
+    return local.schema
 
 
 def _has_records(table: DataFrame) -> bool:
-    """Whether there is a record: Spark reads files until it finds one, and only the columns of the condition."""
+    """Whether there is a record: Spark reads files until it finds a row, and only the columns of the condition."""
     with job_errors("nothing was planned"):
         return not table.isEmpty()

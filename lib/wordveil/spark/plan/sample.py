@@ -35,8 +35,8 @@ _RATE, _DRAWN = "__wordveil_rate", "__wordveil_drawn"
 class TableSample:
     """A sample and the table it comes from: ``rows`` in all, counted without reading any column but those of
     ``input.where``, in ``files``, of which ``files_read`` were read. ``token_price``: the largest loss of a token, for
-    each record that is ever drawn where the private corpus trained the mechanism's weights.
-    ``seed``: gives the same sample of the same table again.
+    each record that is ever drawn where the private corpus trained the mechanism's weights. ``seed``: reproduces the
+    sample.
     """
 
     sample: Sample
@@ -48,20 +48,23 @@ class TableSample:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        hours = {
+        length = self.sample.suggested
+        return {
+            **self.sample.to_dict(),
+            "suggested": {**asdict(length), "epsilon_bound": length.n_max * self.token_price} if length else None,
+            "table_rows": self.rows,
+            "seed": self.seed,
+            "files": self.files,
+            "files_read": self.files_read,
             "core_hours": self.sample.core_hours(self.rows),
             "core_hours_a_million": self.sample.core_hours(_A_MILLION),
         }
-        found = self.sample.suggested
-        suggested = {**asdict(found), "epsilon_bound": found.n_max * self.token_price} if found else None
-        drawn = {"seed": self.seed, "files": self.files, "files_read": self.files_read}
-        return {**self.sample.to_dict(), "suggested": suggested, "table_rows": self.rows, **drawn, **hours}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a preview should show: ``rows`` of the corpus unless None, and ``words``; drawn with ``bundle``.
-    ``unknown``: words that its vocabulary lacks. ``seed``: decides which rows; None: a new one.
+    """What a preview should show, drawn with ``bundle``: ``rows`` of the corpus unless None, and ``words``.
+    ``unknown``: words that its vocabulary lacks. ``seed``: decides which rows; None: a new seed.
     """
 
     bundle: Bundle
@@ -81,13 +84,12 @@ class Preview:
 
     def to_dict(self) -> dict[str, Any]:
         """The parts that were asked for, as plain values."""
-        sample = {"sample": self.sample.to_dict()} if self.sample else {}
-        words = {"words": [word.to_dict() for word in self.words]} if self.words else {}
-        return {
-            **sample,
-            **words,
-            **({"unknown_words": [asdict(word) for word in self.unknown]} if self.unknown else {}),
+        parts = {
+            "sample": self.sample and self.sample.to_dict(),
+            "words": [word.to_dict() for word in self.words],
+            "unknown_words": [asdict(word) for word in self.unknown],
         }
+        return {name: part for name, part in parts.items() if part}
 
 
 def check_preview(
@@ -141,11 +143,9 @@ def make_preview(
     """
     if wanted is None:
         return Preview(None, [])
-    sample = (
-        None
-        if wanted.rows is None
-        else sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params, seed=wanted.seed)
-    )
+    sample = None
+    if wanted.rows is not None:
+        sample = sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params, seed=wanted.seed)
     previews = preview_words(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress)
     return Preview(sample, previews, wanted.unknown)
 
@@ -162,9 +162,9 @@ def sample_table(
 ) -> TableSample:
     """Read ``rows`` random records of the corpus and say what the job would do to them.
 
-    Each record has the same chance, and few files are read, as :func:`spread_records` says. ``seed``: decides which;
-    None: a new one. The records do not leave this process, and no key is loaded. Duplicate ids are those in the files
-    that were read. Raises a :class:`WordveilError`.
+    Each record has the same chance, and few files are read (:func:`spread_records`). ``seed``: decides which; None: a
+    new one. The records do not leave this process, and no key is loaded. Duplicate ids are those in the files that were
+    read. Raises a :class:`WordveilError`.
     """
     seed = new_seed() if seed is None else seed
     source = open_input(session(), config.source, params)
@@ -189,8 +189,8 @@ def _read_records(
     """Texts and reason, the columns ``names``, of random records: of each file the number that is ``taken`` of its
     ``counts``.
 
-    The executors pass on each record with a chance that lets hardly too few through, and the superfluous ones are left
-    out here: to choose an exact number there would shuffle the texts through their disks, and so would a limit.
+    The executors pass on each record with a chance at which too few hardly ever come out, and surplus records are
+    dropped here: choosing an exact number there would shuffle the texts through their disks, and so would a limit.
     """
     if not taken:
         return []
@@ -199,8 +199,8 @@ def _read_records(
     table = table.join(F.broadcast(source.spark.createDataFrame(pa.table(rates))), FILE_COLUMN)
     table = table.withColumn(_DRAWN, F.rand(seed) < F.col(_RATE))
     records = screen_input(table, source.source, internal=[FILE_COLUMN, _DRAWN]).where(_DRAWN)
-    found = records.select(*names, FILE_COLUMN).collect()
-    return [tuple(found[place][:-1]) for place in choose_records([row[-1] for row in found], taken, seed)]
+    rows = records.select(*names, FILE_COLUMN).collect()
+    return [tuple(rows[index][:-1]) for index in choose_records([row[-1] for row in rows], taken, seed)]
 
 
 def _make_batches(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:

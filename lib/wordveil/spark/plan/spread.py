@@ -1,13 +1,13 @@
-"""Which records a sample takes: each has the same chance, few files are read, and they lie all over the table.
+"""Which records a sample takes: each has the same chance, few files are read, and these are spread over the table.
 
-The records of a table stand in a line, file after file in the order of their names. A systematic sample of this line
-with a random start has windows at equal distances. Each window decides how many records are taken of the files that it
-covers, and chance decides which. A file of c records out of T, of which the windows of N records cover x, gives x of
-its c, and x is N c / T on average over the start: so each record has the chance N / T, however files are cut (Särndal,
-Swensson and Wretman, *Model Assisted Survey Sampling*, 1992, sections 3.4 and 4.3).
+The records of a table form a line, file after file in the order of their names. A systematic sample of this line with a
+random start has windows at equal distances. Each window decides how many records are taken of the files that it covers,
+and chance decides which. A file of c records out of T, of which the windows of N records cover x, gives x of its c, and
+x is N c / T on average over the start: so each record has the chance N / T, however files are cut (Särndal, Swensson
+and Wretman, *Model Assisted Survey Sampling*, 1992, sections 3.4 and 4.3).
 
-Records of one file come along together. Where files differ, figures vary more than those of N records drawn singly, by
-as much as if there were one record for each window at the worst.
+Records of a file are sampled together. Where files differ, figures vary more than those of N records drawn singly, at
+worst as much as if there were one record for each window.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from wordveil.crypto.keys import Secret
 from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
 
-PLACES = 32
+MAX_WINDOWS = 32
 """The most windows of a sample."""
 MAX_SEED = 2**63 - 1
 
@@ -33,7 +33,7 @@ def new_seed() -> int:
     return secrets.randbelow(10**9)
 
 
-def spread_records(counts: Mapping[str, int], rows: int, seed: int, places: int = PLACES) -> dict[str, int]:
+def spread_records(counts: Mapping[str, int], rows: int, seed: int, max_windows: int = MAX_WINDOWS) -> dict[str, int]:
     """How many records to take of each file.
 
     Parameters
@@ -43,8 +43,8 @@ def spread_records(counts: Mapping[str, int], rows: int, seed: int, places: int 
     rows
         how many records to take of all; all of them where the table has no more.
     seed
-        decides where windows lie; 0 to :data:`MAX_SEED`.
-    places
+        decides where windows begin; 0 to :data:`MAX_SEED`.
+    max_windows
         the most windows.
 
     Returns
@@ -63,7 +63,7 @@ def spread_records(counts: Mapping[str, int], rows: int, seed: int, places: int 
         chosen = np.sort(np.argsort(draw_words(seed, b"records", total), kind="stable")[:rows])
         taken = np.diff(np.searchsorted(chosen, ends))
     else:
-        windows = min(places, rows)
+        windows = min(max_windows, rows)
         start = int(draw_words(seed, b"start", 1)[0]) * total >> 64
         # As whole numbers: a window is at most as long as the distance to the next, so none overlap.
         first = [start + number * total // windows for number in range(windows)]
@@ -77,36 +77,24 @@ def spread_records(counts: Mapping[str, int], rows: int, seed: int, places: int 
 
 
 def draw_rate(number: int, count: int) -> float:
-    """The chance of each of ``count`` records, drawn singly, by which fewer than ``number`` come out less than once in
+    """The chance of each of ``count`` records, drawn singly, at which fewer than ``number`` are drawn less than once in
     a million times.
     """
     return min(1.0, (number + 5 * math.sqrt(number) + 12) / count)
 
 
 def choose_records(files: Sequence[str], wanted: Mapping[str, int], seed: int) -> list[int]:
-    """Which of the records that were read to keep: of each file the number that is ``wanted``, or all where fewer were
-    read.
+    """The positions, ascending, of the records to keep of those that were read: of each file the number that is
+    ``wanted``, or all where fewer were read.
 
-    Parameters
-    ----------
-    files
-        the file of each record.
-    wanted
-        how many to keep of each file.
-    seed
-        decides which.
-
-    Returns
-    -------
-    list of int
-        their positions, ascending.
+    ``files``: the file of each record. ``seed``: decides which.
     """
     left = dict(wanted)
     kept = []
-    for place in np.argsort(draw_words(seed, b"kept", len(files)), kind="stable").tolist():
-        if left[files[place]] > 0:
-            left[files[place]] -= 1
-            kept.append(place)
+    for position in np.argsort(draw_words(seed, b"kept", len(files)), kind="stable").tolist():
+        if left[files[position]] > 0:
+            left[files[position]] -= 1
+            kept.append(position)
     return sorted(kept)
 
 
