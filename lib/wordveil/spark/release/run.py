@@ -90,11 +90,22 @@ def _open_runner(
     tasks: TaskProgress,
 ) -> Iterator[ReleaseRunner]:
     """Open the release after all checks that need no Spark have passed."""
+    settings, source, budget = config.record_settings(""), config.source, config.budget
     materials = load_materials(config, progress, tasks)
-    terms = release_terms(config.record_settings(""), materials.bundle)
-    facts = ReleaseFacts(terms.relation, terms.tokens, config.source.author is not None, terms.guarantee)
-    if faults := find_budget_faults(config.budget, facts):
+    terms = release_terms(settings, materials.bundle)
+    facts = ReleaseFacts(terms.relation, terms.tokens, source.author is not None, terms.guarantee)
+    if faults := find_budget_faults(budget, facts):
         raise ConfigError("configuration", faults)
     outcome = "the same command can be run again"
     with open_release(config, session, progress, outcome=outcome, waiting_for="another run") as release:
-        yield ReleaseRunner(release, config, materials, params, progress, tasks)
+        yield ReleaseRunner(
+            release=release,
+            materials=materials,
+            settings=settings,
+            source=source,
+            budget=budget,
+            records_per_file=config.output.records_per_file,
+            params=params,
+            progress=progress,
+            tasks=tasks,
+        )

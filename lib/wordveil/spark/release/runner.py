@@ -8,14 +8,13 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-from wordveil.config.load import Config
 from wordveil.errors import ReleaseError
 from wordveil.input.source import Source
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
+from wordveil.release.budgets import Budget
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, watch_tasks
@@ -45,10 +44,14 @@ class ReleaseRunner:
     ----------
     release
         the session, the tables, and whether no other process can work on them.
-    config
-        of a run that begins now.
     materials
         key, bundle and n-gram model.
+    settings
+        what the rows of a run that begins now say; without a run id.
+    source, budget
+        the input and the limits of a run that begins now.
+    records_per_file
+        the most rows of a file of draws; None for the default.
     params
         the values of the parameters of ``input.where``.
     progress, tasks
@@ -56,8 +59,11 @@ class ReleaseRunner:
     """
 
     release: OpenRelease
-    config: Config
     materials: Materials
+    settings: RecordSettings
+    source: Source
+    budget: Budget | None
+    records_per_file: int | None
     params: Mapping[str, str]
     progress: Callable[[str], None]
     tasks: TaskProgress
@@ -66,10 +72,10 @@ class ReleaseRunner:
         """See :func:`wordveil.spark.release.run.run_release`."""
 
         def begin(journal: Journal) -> RunReport | None:
-            table = open_input(self.release.spark, self._source, self.params)
+            table = open_input(self.release.spark, self.source, self.params)
             if not table.is_delta:
                 raise ReleaseError(
-                    f"input {self._source.name}: is not a Delta table. A release reads a Delta table, so that a run "
+                    f"input {self.source.name}: is not a Delta table. A release reads a Delta table, so that a run "
                     "that was interrupted can read the same version again. Name a Delta table, or write Parquet."
                 )
             intent = self._make_intent(journal, table, run_id or new_run_id(), full_snapshot=full_snapshot)
@@ -77,7 +83,7 @@ class ReleaseRunner:
             if last is not None and not full_snapshot and last.reads_as(intent):
                 return self._report(replace(intent, changes="none"), NOTHING, 0.0)
             rows = table.read(intent.version)
-            self._tables.create(rows, self._source.keep, self._source.id, self._settings.columns)
+            self._tables.create(rows, self.source.keep, self.source.id, self.settings.columns)
             return self._begin(journal, intent, table)
 
         return self._repeat(run_id, begin)
@@ -92,7 +98,7 @@ class ReleaseRunner:
                     "output.path."
                 )
             intent = Intent(run_id or new_run_id(), 0, "withdraw", self._terms(), ids=tuple(sorted(set(ids))))
-            require_known_ids(self._tables, intent.ids, self._source.id)
+            require_known_ids(self._tables, intent.ids, self.source.id)
             return self._begin(journal, intent, None)
 
         return self._repeat(run_id, begin)
@@ -103,16 +109,7 @@ class ReleaseRunner:
 
     @property
     def _name(self) -> str:
-        return self.config.release
-
-    @property
-    def _source(self) -> Source:
-        return self.config.source
-
-    @cached_property
-    def _settings(self) -> RecordSettings:
-        """What the rows of a run that begins now say, without a run id."""
-        return self.config.record_settings("")
+        return self.settings.release
 
     def _repeat(self, run_id: str | None, begin: Callable[[Journal], RunReport | None]) -> RunReport:
         """Finish interrupted runs, and begin this one if it has not been finished by that; again where another process
@@ -153,8 +150,8 @@ class ReleaseRunner:
                 table=table,
                 job=job,
                 terms=release_terms(settings, self.materials.bundle),
-                columns=replace(self._source, max_bytes=intent.max_bytes) if table else self._source,
-                records_per_file=self.config.output.records_per_file,
+                columns=replace(self.source, max_bytes=intent.max_bytes) if table else self.source,
+                records_per_file=self.records_per_file,
                 progress=self.progress,
                 is_fresh=is_fresh,
             )
@@ -205,12 +202,12 @@ class ReleaseRunner:
             "Finish the run with its own configuration, or give it up, which charges it in full: "
             f"`wordveil release abandon {intent.run_id}`"
         )
-        if self._source.name != intent.source:
+        if self.source.name != intent.source:
             raise ReleaseError(
                 f"run {intent.run_id} was interrupted while it read {intent.source}, and the configuration names "
-                f"{self._source.name}. {hint}"
+                f"{self.source.name}. {hint}"
             )
-        pinned = replace(self._source, where=intent.where or None, version=intent.version, timestamp=None)
+        pinned = replace(self.source, where=intent.where or None, version=intent.version, timestamp=None)
         table = open_input(self.release.spark, pinned, intent.params)
         if table.table_id != intent.source_id:
             raise ReleaseError(
@@ -221,26 +218,26 @@ class ReleaseRunner:
 
     def _settings_of(self, intent: Intent) -> RecordSettings:
         """What a run's rows say: what was true when it began."""
-        return replace(self._settings, run_id=intent.run_id, shown=intent.terms.shown)
+        return replace(self.settings, run_id=intent.run_id, shown=intent.terms.shown)
 
     def _terms(self) -> RunTerms:
         """What a run that begins now draws under."""
         key = self.materials.key
-        settings = list_settings(self._settings.policy, self.materials.bundle, self._settings.columns)
-        return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self._settings.shown, settings)
+        settings = list_settings(self.settings.policy, self.materials.bundle, self.settings.columns)
+        return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self.settings.shown, settings)
 
     def _fixed_terms(self) -> dict[str, str]:
         """What is the same in all runs of a release."""
-        source = self._source
+        source = self.source
         text = source.texts[0] if len(source.texts) == 1 else source.texts
         columns = {"id": source.id, "text": text, "author": source.author, "keep": source.keep}
         if source.language is not None:  # releases that were begun before this setting have no entry
             columns["language"] = source.language
-        limit = self._settings.max_records
+        limit = self.settings.max_records
         return {
             "release": self._name,
             "mechanism_fingerprint": self.materials.bundle.fingerprint,
-            "policy_fingerprint": self._settings.policy_fingerprint,
+            "policy_fingerprint": self.settings.policy_fingerprint,
             "key_fingerprint": self.materials.key.fingerprint,
             "columns": json.dumps(columns),
             "ledger": self._tables.ledger.table.path,
@@ -250,7 +247,7 @@ class ReleaseRunner:
 
     def _make_intent(self, journal: Journal, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
         """What a new run is going to do."""
-        source, budget, runs = self._source, self.config.budget, journal.intents()
+        source, budget, runs = self.source, self.budget, journal.intents()
         if full_snapshot and source.where:
             raise ReleaseError(
                 "--full-snapshot: input.where selects a part of the input, and a record outside that part has not left "
