@@ -141,7 +141,7 @@ def audit_release(
     params
         those of ``input.where``.
     progress
-        told what begins.
+        called with what begins.
 
     Raises
     ------

@@ -36,7 +36,7 @@ RELEASE = "release"
 """The subject of what is measured on sanitised texts; ``original`` is that of the texts that they were made of."""
 WORDS = "words"
 POOL = 2_000
-"""How many records are linked to their originals: one among as many."""
+"""How many records are linked to their originals, each among as many."""
 _PRIORS = {
     "uniform": "all words of the vocabulary equally likely",
     "frequency": "words as likely as they are frequent in public text",
@@ -149,7 +149,7 @@ def find_attack_to_chance(figures: Figures) -> float | None:
 
 
 def measure_tasks(split: Split, names: Sequence[str], label: str, embedding: Embedding | None, seed: int) -> Figures:
-    """How well somebody with sanitised texts alone tells labels apart, and, as the upper bound, with originals.
+    """How well labels can be distinguished from sanitised texts alone, and, as the upper bound, from originals.
 
     ``embedding``: as for :func:`measure_attacks`.
     """

@@ -1,4 +1,4 @@
-"""Which records of the input a run draws: all, those whose content changed, or those that a change feed names."""
+"""Which records of the input a run draws: all, those whose content changed, or those that a change feed lists."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class Event:
 
 
 class Events:
-    """Events of one release, oldest first, and what they add up to."""
+    """Events of one release, oldest first, and the state that follows from them."""
 
     def __init__(self, events: list[Event]) -> None:
         self.events = events
@@ -221,7 +221,7 @@ class Journal(Events):
 
     @staticmethod
     def create(table: DeltaTable) -> None:
-        """Make the table if there is none."""
+        """Create the table where there is none."""
         schema = StructType.fromDDL(_SCHEMA)
         assert isinstance(schema, StructType)
         table.create(schema)

@@ -107,7 +107,7 @@ class Ledger:
         """Whether the table had no entries when this object reserved."""
 
     def create(self) -> None:
-        """Make the table if there is none. Raises :class:`ReleaseError` for a table of another format."""
+        """Create the table where there is none. Raises :class:`ReleaseError` for a table of another format."""
         self.table.create(ledger_schema(), indexed=INDEXED)
 
     def entries(self, terms: Terms, *kinds: str) -> DataFrame:
@@ -127,7 +127,7 @@ class Ledger:
         *,
         is_fresh: bool = False,
     ) -> int:
-        """Write what ``decide(ledger)`` reserves and refuses, while no other process adds to the ledger; once a run.
+        """Write, once for each run, what ``decide(ledger)`` reserves and refuses, while nobody else adds to the ledger.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class Ledger:
         return self.table.compare_and_append(decide_entries, step="reserve")
 
     def settle(self, terms: Terms, drawn: DataFrame, *, is_fresh: bool = False) -> None:
-        """Settle a run's reservations, once a run.
+        """Settle the reservations of a run, once.
 
         ``drawn``: record_id, author, reserved, tokens (null if the record was not drawn) and content_tag. ``is_fresh``:
         whether it is known that this run has settled nothing so far, and that this process reserved what was drawn.
@@ -223,7 +223,7 @@ class Ledger:
         return joined.drop("reserved_author", "__reserved", "__reservations")
 
     def abandon(self, terms: Terms) -> None:
-        """Charge all that a run has reserved, once a run."""
+        """Charge all that a run has reserved, once."""
 
         def decide(_: DataFrame, __: int) -> Decision[None]:
             if self.has(terms, SETTLE, ABANDON):
@@ -236,7 +236,7 @@ class Ledger:
         self.table.compare_and_append(decide, step="abandon")
 
     def withdraw(self, terms: Terms, records: DataFrame) -> None:
-        """Record that ``records`` (record_id) are withdrawn for ever, once a run."""
+        """Record, once for each run, that ``records`` (record_id) are withdrawn permanently."""
 
         def decide(_: DataFrame, __: int) -> Decision[None]:
             if self.has(terms, WITHDRAW):

@@ -49,7 +49,7 @@ def run_night(
     done: Callable[[Night], None] = ignore,
 ) -> Night:
     """Update a release from its input, gate it and, where it passes, publish it. Parameters as of
-    :func:`wordveil.spark.release.run.run_release`; ``done`` is told after each step what has been done so far.
+    :func:`wordveil.spark.release.run.run_release`; ``done`` is called after each step with what has been done so far.
 
     Raises what a step raises: the steps after it are not begun, and what the steps before it did stays. A gate that
     does not pass is no error: the night then has no publication.

@@ -54,9 +54,9 @@ def open_release(
     session
         starts the Spark session, or returns the running one.
     progress
-        told what begins, and what is waited for.
+        called with what begins, and with what is waited for.
     outcome
-        what is true when a Spark job of the block fails; it completes the sentence "the Spark job failed and".
+        what holds when a Spark job of the block fails; it completes the sentence "the Spark job failed and".
     waiting_for
         what holds the lock as a rule.
     is_locked

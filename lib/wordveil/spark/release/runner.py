@@ -1,5 +1,5 @@
-"""What a run of a release does: it writes down what it is going to do, then reserves, draws and settles. Each step is
-done once, whatever crashes.
+"""A run of a release records what it is going to do, then reserves, draws and settles. Each step is done exactly once,
+even if processes crash in between.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ReleaseRunner:
     params
         the values of the parameters of ``input.where``.
     progress, tasks
-        told what begins, and how many tasks are done.
+        called with what begins, and with how many tasks are done.
     """
 
     release: OpenRelease
@@ -112,8 +112,8 @@ class ReleaseRunner:
         return self.settings.release
 
     def _repeat(self, run_id: str | None, begin: Callable[[Journal], RunReport | None]) -> RunReport:
-        """Finish interrupted runs, and begin this one if it has not been finished by that; again where another process
-        has added to the journal meanwhile.
+        """Finish interrupted runs, then begin this one unless it was among them. Start over where another process has
+        added to the journal meanwhile.
         """
         while True:
             journal = self._read_journal()

@@ -1,4 +1,4 @@
-"""The steps of one run, each of which finds out whether it has been done."""
+"""The steps of one run. Each finds out whether it has been done before."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REFUSED = "__refused"
 
 @dataclass(kw_only=True)
 class RunSteps:
-    """What one intent says is done: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order.
+    """Carries out one intent: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order.
 
     Attributes
     ----------
@@ -59,9 +59,9 @@ class RunSteps:
     records_per_file
         the most rows of a file of draws; None for the default.
     progress
-        told what begins.
+        called with what begins.
     is_fresh
-        the intent has just been written and no other process can have seen it, so that none of its steps has been done.
+        whether the intent was just written and no other process can have seen it, so that no step has been done.
     """
 
     tables: ReleaseTables

@@ -1,7 +1,7 @@
-"""Whether a published table is the one that was signed: what a reader of the signed version sees, against the manifest.
+"""Whether a published table is the one that was signed: what its readers see is compared with the manifest.
 
-The files alone do not say it. Delta's log gives a table its columns, the values of its partition columns, and the rows
-that readers leave out. All of that is compared, at exactly the version that was signed, and at the newest version.
+The files alone do not decide that. Delta's log gives a table its columns, the values of its partition columns, and the
+rows that readers skip. All of this is compared, at exactly the version that was signed, and at the newest version.
 """
 
 from __future__ import annotations
