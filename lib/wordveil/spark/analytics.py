@@ -1,4 +1,4 @@
-"""Terms and topics of a published table: an analysis that a reader can do with Spark alone."""
+"""Terms and topics of a published table: an analysis that readers can do with Spark alone."""
 
 from __future__ import annotations
 
@@ -25,23 +25,11 @@ _TOPICS_SCHEMA = "public_version bigint, topic int, rank int, term string, weigh
 
 @dataclass(frozen=True)
 class Analysis:
-    """What was counted.
+    """What was counted in a ``table``, and where the tables of the ``output`` are.
 
-    Attributes
-    ----------
-    table, public_version, output
-        what was read and where the tables are.
-    records
-        records of the table.
-    documents
-        records that have a term.
-    terms
-        different terms, without stop-words, that occur in enough documents.
-    occurrences
-        how often these terms occur in all documents.
-    topics
-        the terms of each topic with the highest weights; fewer topics than requested if there are fewer documents, none
-        without terms.
+    ``documents``: how many of its ``records`` have a term. ``terms``: how many different terms, without stop-words,
+    occur in enough documents, and how often (``occurrences``). ``topics``: the terms of each topic with the highest
+    weights; fewer topics than requested if there are fewer documents, none without terms.
     """
 
     table: str
@@ -99,19 +87,19 @@ def analyse(
             kept = terms.count()
             total = int(terms.agg({"count": "sum"}).collect()[0][0] or 0)
             progress("finding topics")
-            found = _find_topics(words, vocabulary, min_documents, min(topics, documents), shown) if kept else []
+            described = _find_topics(words, vocabulary, min_documents, min(topics, documents), shown) if kept else []
             progress("writing")
             _replace(spark, f"{output}/{TERMS}", terms.selectExpr(f"{chosen}L AS public_version", "*"), _TERMS_SCHEMA)
             flat = [
                 (chosen, number, rank, term, weight)
-                for number, topic in enumerate(found)
+                for number, topic in enumerate(described)
                 for rank, (term, weight) in enumerate(topic)
             ]
             _replace(spark, f"{output}/{TOPICS}", spark.createDataFrame(flat, _TOPICS_SCHEMA), _TOPICS_SCHEMA)
             terms.unpersist()
         finally:
             words.unpersist()
-    shown_topics = tuple(tuple(term for term, _ in topic) for topic in found)
+    shown_topics = tuple(tuple(term for term, _ in topic) for topic in described)
     return Analysis(table, chosen, output, records, documents, kept, total, shown_topics)
 
 
@@ -123,9 +111,10 @@ def _check_output(table: str, output: str) -> None:
 
 def _split_words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
     """Split each record's text into its words, in lower case, without the stop-words."""
-    found = F.regexp_extract_all(F.lower(F.col(f"`{text}`")), F.lit(_WORD), F.lit(0))
-    stops = F.array(*(F.lit(word) for word in stop_words))
-    words = F.filter(found, lambda word: ~F.array_contains(stops, word)) if stop_words else found
+    words = F.regexp_extract_all(F.lower(F.col(f"`{text}`")), F.lit(_WORD), F.lit(0))
+    if stop_words:
+        stops = F.array(*(F.lit(word) for word in stop_words))
+        words = F.filter(words, lambda word: ~F.array_contains(stops, word))
     return rows.select(F.coalesce(words, F.array().cast("array<string>")).alias("words"))
 
 

@@ -42,7 +42,7 @@ def _delta() -> Any:
     return Table
 
 
-# Called after each commit with the name of the step; tests put in its place what kills the process.
+# Called after each commit with the name of the step. Tests replace it with something that kills the process.
 after_commit: Callable[[str], None] = ignore
 Result = TypeVar("Result")
 

@@ -91,7 +91,9 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
         )
     options = {**OPTIONS, **_encryption(master, section, submitted)}
     if master.startswith("local"):
-        options |= local_options(is_short=is_short)
+        # Java logs errors alone and, for a short session, starts soon.
+        java = f"{_LOG_OPTION} {SHORT_JAVA}" if is_short else _LOG_OPTION
+        options |= {**LOCAL_OPTIONS, **(SHORT_OPTIONS if is_short else {}), _JAVA_OPTIONS: java}
         # Workers run the same Python as this process; PySpark would take the first python3 on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {name: value for name, value in options.items() if name not in submitted or name in SAFETY}
@@ -177,13 +179,6 @@ def _submitted_options() -> dict[str, str]:
         return {}
     SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM; until then SparkConf is empty
     return dict(SparkConf().getAll())
-
-
-def local_options(*, is_short: bool = False) -> dict[str, str]:
-    """Return :data:`LOCAL_OPTIONS` and Java's: to log errors alone and, if the session ``is_short``, to start soon."""
-    if is_short:
-        return {**LOCAL_OPTIONS, **SHORT_OPTIONS, _JAVA_OPTIONS: f"{_LOG_OPTION} {SHORT_JAVA}"}
-    return {**LOCAL_OPTIONS, _JAVA_OPTIONS: _LOG_OPTION}
 
 
 def check_java() -> None:
