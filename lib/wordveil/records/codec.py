@@ -100,12 +100,12 @@ class Texts:
     @property
     def words(self) -> NDArray[np.int64]:
         """int64 ``(records,)``, words before the policy."""
-        return np.sum([column.words for column in self.columns], axis=0, dtype=np.int64)
+        return _add([column.words for column in self.columns])
 
     @property
     def unknown(self) -> NDArray[np.int64]:
         """int64 ``(records,)``, of those outside the vocabulary."""
-        return np.sum([column.unknown for column in self.columns], axis=0, dtype=np.int64)
+        return _add([column.unknown for column in self.columns])
 
     @property
     def refused(self) -> NDArray[np.object_]:
@@ -114,6 +114,11 @@ class Texts:
         for column in self.columns[1:]:
             refused = np.where(refused == None, column.refused, refused)  # noqa: E711 - elementwise
         return refused
+
+
+def _add(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    total: NDArray[np.int64] = np.sum(counts, axis=0, dtype=np.int64)
+    return total
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def arrange_rows(
     keyed = rows.withColumn(_ORDER, order).withColumns({_TASK: task, _TIE: _tie(rows, kept)})
     # Spark requires rows in the order of their directories. If it sorted them itself, it could undo the order within
     # a directory.
-    keys = [*map(column, partition_by), _ORDER, column(name), _TIE]
+    keys: list[str | Column] = [*map(column, partition_by), _ORDER, column(name), _TIE]
     return keyed.repartitionById(tasks, _TASK).sortWithinPartitions(*keys).select(*map(column, rows.columns))
 
 

@@ -63,8 +63,9 @@ class RunReport:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RunReport:
         """The inverse of :meth:`to_dict`, from JSON."""
-        chosen = {item.name: values[item.name] for item in fields(cls) if item.name in values}
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()})
+        chosen: dict[str, Any] = {item.name: values[item.name] for item in fields(cls) if item.name in values}
+        chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+        return cls(**chosen)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
