@@ -112,7 +112,7 @@ def test_workers_map_the_payload_and_do_not_copy_it(spark, workspace: Workspace)
     def mapping(_):
         import wordveil.spark.sanitise.worker as worker
 
-        sanitiser = worker._sanitiser(job.settings, job.keys, job.place, job.identity.value)
+        sanitiser = worker._sanitiser(job.settings, job.keys, job.location, job.identity.value)
         index = sanitiser._bundle.mechanism._index
         maps = [line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith("index.bin")]
         yield os.getpid(), index.flags.writeable, [line.split()[1] for line in maps]

@@ -8,7 +8,7 @@ A *store* is a directory of bundles, each named by its mechanism fingerprint:
     <store>/<fingerprint>/<file>          files in a library's own format (Annoy's trees), mapped by that library
     <store>/<fingerprint>-<digits>/...    the same, built by another recipe
 
-The fingerprint covers all that decides what is drawn and what a row says that it costs: vocabulary, arrays, files,
+The fingerprint covers all that decides what is drawn and which price a row states: vocabulary, arrays, files,
 parameters, padding, the certified guarantee, and the versions of sampler and certificate. It covers no software
 versions, no time, and nothing that only describes the build. :mod:`wordveil.artifacts.content_store` writes, verifies
 and maps such directories.
@@ -53,24 +53,12 @@ _WORDS, _LISTS = "words.txt", "lists.bin"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a bundle was built from: a configuration identifies its bundle by this.
+    """What a bundle was built from, by which a configuration identifies its bundle.
 
-    Attributes
-    ----------
-    mechanism
-        its name.
-    settings
-        the mechanism's own, without those that name files.
-    padding
-        whether texts are padded.
-    embedding, embedding_digest
-        its source, and the SHA-256 of its files; empty where they are missing.
-    inputs
-        the other public files, by setting: ``name``, the source, and ``digest``, which is empty where the file is not
-        at hand.
-    lists
-        the language of the public lists from which typed tokens are drawn; empty where none are. The bundle keeps the
-        lists themselves, so that a later version of the package draws from the same ones.
+    ``settings``: the mechanism's own, without those that name files. ``embedding_digest``: the SHA-256 of its files;
+    empty where they are missing. ``inputs``: the other public files, by setting, each with ``name``, its source, and
+    ``digest``, empty where the file is missing. ``lists``: the language of the public lists from which typed tokens are
+    drawn; empty for none. The bundle keeps the lists, so that later versions of the package draw from the same ones.
     """
 
     mechanism: str
@@ -88,7 +76,7 @@ class Recipe:
     def differences(self, manifest: Mapping[str, Any]) -> list[str]:
         """How a bundle differs from this recipe, in the configuration's terms; empty if it matches.
 
-        Where the content of the embedding or of a file is not known (a digest is empty), its name is compared.
+        Files whose content is not known (a digest is empty) are compared by name.
         """
         other = manifest["recipe"]
         pairs = [("mechanism.name", self.mechanism, other["mechanism"]), ("padding", self.padding, other["padding"])]
@@ -113,7 +101,7 @@ def _public_files(recipe: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 def _compare_files(
     setting: str, mine: Mapping[str, str] | None, theirs: Mapping[str, str] | None
 ) -> tuple[str, str | None, str | None]:
-    """A row of :meth:`Recipe.differences`: the contents of two files where both are known, else their sources."""
+    """A row of :meth:`Recipe.differences`: the contents of two files if both are known, else their sources."""
     if mine and theirs and mine["digest"] and theirs["digest"]:
         return f"content of mechanism.{setting}", mine["digest"], theirs["digest"]
     return f"mechanism.{setting}", mine["name"] if mine else None, theirs["name"] if theirs else None
@@ -151,7 +139,7 @@ class Bundle:
 
     @property
     def padding(self) -> bool:
-        """Whether padding is one of its symbols."""
+        """Whether padding is among its symbols."""
         return bool(self.manifest["content"]["padding"])
 
     @property
@@ -169,9 +157,7 @@ class Bundle:
         return suitability
 
     def count_preview(self, records: int) -> int | None:
-        """The ``max_records`` of a preview of so many records, which is internal: None where nothing private made the
-        mechanism.
-        """
+        """The ``max_records`` of an internal preview; None for a mechanism made from public data alone."""
         return max(records, 1) if self.mechanism.private_weights else None
 
     @property
@@ -184,22 +170,16 @@ class Bundle:
 
         ``widths``: the public number of tokens of each text column, where there are several.
         """
+        problem = ""
         if policy.pads != self.padding:
-            built = "with" if not policy.pads else "without"
-            raise BundleError(
-                f"bundle {self.path}: it was built {built} padding, and text.length is {policy.length}. Run `wordveil "
-                "build` with this policy."
-            )
-        if policy.draws_types and self.lists is None:
-            raise BundleError(
-                f"bundle {self.path}: it was built without public lists, and text.types or text.names needs them. Run "
-                "`wordveil build` with this policy."
-            )
-        if policy.draws_types and self.lists is not None and self.lists.language != policy.language:
-            raise BundleError(
-                f"bundle {self.path}: its public lists are of language {self.lists.language}, and text.language is "
-                f"{policy.language}. Run `wordveil build` with this policy."
-            )
+            built = "with" if self.padding else "without"
+            problem = f"it was built {built} padding, and text.length is {policy.length}"
+        elif policy.draws_types and self.lists is None:
+            problem = "it was built without public lists, and text.types or text.names needs them"
+        elif policy.draws_types and self.lists is not None and self.lists.language != policy.language:
+            problem = f"its public lists are of language {self.lists.language}, and text.language is {policy.language}"
+        if problem:
+            raise BundleError(f"bundle {self.path}: {problem}. Run `wordveil build` with this policy.")
         if (policy.n_max or 0) > self.mechanism.max_tokens:
             raise BundleError(
                 f"text.n_max = {policy.n_max}: this mechanism can draw at most {self.mechanism.max_tokens} tokens of a "
@@ -230,8 +210,8 @@ def write(
     ``suitability``: how the embedding suits the mechanism, as plain values, if that is known.
 
     The directory gets its name only once all files are on disk. An existing bundle with the same content stays
-    unchanged. If it was built by another recipe, the new one stands beside it with the same fingerprint: a file may
-    change and leave what is drawn as it was, and each configuration must find a bundle of its own recipe.
+    unchanged. If it was built by another recipe, the new one is kept beside it with the same fingerprint: a file may
+    change without changing what is drawn, and each configuration must find a bundle of its own recipe.
     """
     measured = {"recovery": recovery.to_dict() if recovery else None, "suitability": suitability}
     return content_store.write_directory(
@@ -239,7 +219,7 @@ def write(
         KIND,
         lambda draft: _fill(draft, embedding, built, recipe, {"provenance": dict(provenance), **measured}),
         open_bundle,
-        lambda manifest: "" if not recipe.differences(manifest) else _variant(recipe),
+        lambda manifest: _variant(recipe) if recipe.differences(manifest) else "",
         private=bool(built.parameters.get(PRIVATE_WEIGHTS)),
     )
 
@@ -249,11 +229,7 @@ def _variant(recipe: Recipe) -> str:
 
 
 def _fill(
-    draft: Path,
-    embedding: Embedding,
-    built: MechanismArtifact,
-    recipe: Recipe,
-    measured: Mapping[str, Any],
+    draft: Path, embedding: Embedding, built: MechanismArtifact, recipe: Recipe, measured: Mapping[str, Any]
 ) -> dict[str, Any]:
     words = "".join(f"{word}\n" for word in embedding.words.to_pylist()).encode("utf-8")
     files = {_WORDS: content_store.write_file(draft / _WORDS, memoryview(words))}
@@ -264,11 +240,12 @@ def _fill(
     for name, write_to in built.files.items():
         write_to(draft / name)
         files[name] = {**content_store.sync_file(draft / name), "raw": True}
+    mechanism = MECHANISMS[recipe.mechanism]
     content = {
         "format_version": FORMAT_VERSION,
         "mechanism": recipe.mechanism,
-        "sampler_version": MECHANISMS[recipe.mechanism].sampler_version,
-        "certificate_version": MECHANISMS[recipe.mechanism].certificate_version,
+        "sampler_version": mechanism.sampler_version,
+        "certificate_version": mechanism.certificate_version,
         "guarantee": built.guarantee.to_dict(),
         "padding": recipe.padding,
         "parameters": built.parameters,
@@ -288,8 +265,8 @@ def _fill(
 def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     """Open and verify a bundle: every file's size and SHA-256, the manifest's own checksum and the fingerprint.
 
-    ``identity``: the manifest that the bundle must have (:attr:`Bundle.identity`), if the caller knows it. Raises
-    :class:`BundleError`, which names the file, also where others can read a bundle of a private corpus.
+    ``identity``: the manifest that it must have (:attr:`Bundle.identity`), if the caller knows it. Raises
+    :class:`BundleError`, which names the file, also if others can read a bundle of a private corpus.
     """
     manifest = _read_manifest(path)
     if identity is not None and content_store.encode_canonical(manifest) != identity:
@@ -320,22 +297,19 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
 
 
 def find_one(path: Path) -> Path:
-    """The bundle's directory: ``path`` itself, or the only bundle of the store ``path``.
-
-    Raises :class:`BundleError` if there is none, or more than one; the message lists them.
+    """The bundle's directory, as :func:`wordveil.artifacts.content_store.find_one` finds it. Raises
+    :class:`BundleError`.
     """
     return content_store.find_one(path, KIND, "bundle")
 
 
 def find_store(path: Path) -> Path:
-    """The store: ``path`` itself, or the one that has the bundle ``path``."""
+    """The store: ``path`` itself, or that of the bundle ``path``."""
     return path.parent if content_store.is_finished(path) else path
 
 
 def find(store: Path, recipe: Recipe) -> Path | None:
-    """The bundle in ``store`` that matches ``recipe``, or None if the store holds no bundle at all.
-
-    ``store`` may be the directory of a bundle, which then is the only one.
+    """The bundle that matches ``recipe`` in ``store``, which may be a bundle itself; None if there are no bundles.
 
     Raises :class:`BundleError` if there are bundles and none matches, with how the nearest one differs; or if several
     match that were built from different files.
@@ -345,8 +319,7 @@ def find(store: Path, recipe: Recipe) -> Path | None:
     is_bundle = content_store.is_finished(store)
     for path in [store] if is_bundle else content_store.list_directories(store):
         manifest = _read_manifest(path)
-        differences = recipe.differences(manifest)
-        if differences:
+        if differences := recipe.differences(manifest):
             others.append((differences, path))
         else:
             matches.setdefault(_contents_of(manifest["recipe"]), path)
@@ -355,8 +328,8 @@ def find(store: Path, recipe: Recipe) -> Path | None:
         names = ", ".join(path.name for path in matches.values())
         raise BundleError(
             f"bundle_store = {store}: bundles {names} were built from different files of the names in the "
-            "configuration, and the files are not here to tell which one is meant. Set bundle_store to the "
-            "directory of that one, or bring the files."
+            "configuration, and the files that would decide between them are missing. Set bundle_store to the "
+            "directory of the bundle that you mean, or add the files."
         )
     if matches:
         return next(iter(matches.values()))
@@ -371,16 +344,15 @@ def find(store: Path, recipe: Recipe) -> Path | None:
         )
     raise BundleError(
         f"bundle_store = {store}: none of its {len(others)} bundle(s) matches the configuration. The nearest is "
-        f"{nearest.name}: "
-        + "; ".join(differences)
-        + ". Run `wordveil build` with this configuration, or change the configuration to match the bundle."
+        f"{nearest.name}: {'; '.join(differences)}. Run `wordveil build` with this configuration, or change the "
+        "configuration to match the bundle."
     )
 
 
 def _contents_of(recipe: Mapping[str, Any]) -> str:
-    """The digests of the files that a bundle was built from, in one."""
-    inputs = {setting: entry["digest"] for setting, entry in recipe["inputs"].items()}
-    return str((recipe["embedding_digest"], sorted(inputs.items())))
+    """The digests of the files that a bundle was built from, in one string."""
+    inputs = sorted((setting, entry["digest"]) for setting, entry in recipe["inputs"].items())
+    return str((recipe["embedding_digest"], inputs))
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

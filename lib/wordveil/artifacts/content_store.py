@@ -1,9 +1,7 @@
-"""Content-addressed directories: a manifest with a checksum of every file and of itself, and arrays that are mapped
-into memory.
+"""Content-addressed directories: a manifest with a checksum of every file and of itself, and memory-mapped arrays.
 
 A directory gets its name only once all its files are on disk, and everything is verified when it is opened. Arrays are
-raw bytes, little-endian, in C order; the manifest has dtype and shape, so that no library's file format can change
-them.
+raw bytes, little-endian, in C order; the manifest has dtype and shape. So no library's file format can change them.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,27 +24,15 @@ from wordveil.errors import WordveilError
 
 MANIFEST = "manifest.json"
 _LISTED = 8
-_READ = 2**20
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of stored content.
 
-    Attributes
-    ----------
-    noun
-        its name in messages.
-    error
-        the class of its errors.
-    digest_key
-        the key of its digest in the manifest.
-    format_version
-        the version of its format.
-    origin
-        a sentence that says how one is made.
-    describe
-        what tells one from others, from its manifest, in a few words.
+    ``noun``: its name in messages. ``error``: the class of its errors. ``digest_key``: the key of its digest in the
+    manifest. ``origin``: a sentence that says how it is made. ``describe``: what distinguishes it from others, from its
+    manifest, in a few words.
     """
 
     noun: str
@@ -58,9 +44,7 @@ class Kind:
 
     @property
     def hint(self) -> str:
-        """What to do with a damaged directory: deleting it would lose a sound one too, where the disk alone was at
-        fault.
-        """
+        """What to do with a damaged directory. Not to delete it: it may be sound and the disk at fault."""
         return f"Move its directory out of the store and build the {self.noun} again."
 
     @property
@@ -75,14 +59,14 @@ def is_finished(path: Path) -> bool:
 
 
 def list_directories(store: Path) -> list[Path]:
-    """The finished directories of a store, in order; none where there is no store."""
+    """The finished directories of a store, in order; none if there is no store."""
     return sorted(manifest.parent for manifest in store.glob(f"[!.]*/{MANIFEST}")) if store.is_dir() else []
 
 
 def find_one(path: Path, kind: Kind, setting: str) -> Path:
-    """The directory that is meant by ``path``: itself, or the only one of the store ``path``.
+    """``path`` itself, or the only directory of the store ``path``.
 
-    ``setting``: what names the place, for messages. Raises ``kind.error`` if there is none, or more than one.
+    ``setting``: what names the path, for messages. Raises ``kind.error`` if there is none, or more than one.
     """
     if is_finished(path):
         return path
@@ -117,8 +101,8 @@ def write_directory(
     """Write a directory into ``store`` and return its path.
 
     ``fill`` writes its files and returns the manifest, whose digest becomes the directory's name. An existing directory
-    with the same content stays unchanged, once ``verify`` has opened it. ``variant`` gets its manifest and may return
-    an ending, by which the new directory then stands beside it. ``private``: whether only its owner can read it; else
+    with the same content stays unchanged, once ``verify`` has opened it. ``variant`` gets its manifest and may return a
+    suffix, under which the new directory is then kept beside it. ``private``: whether only its owner can read it; else
     the umask decides.
     """
     store.mkdir(parents=True, exist_ok=True)
@@ -130,8 +114,8 @@ def write_directory(
         if private:
             for file in draft.iterdir():
                 file.chmod(0o600)  # a library may have written it; until here the directory hides it
-        if not _rename(draft, target) and (ending := variant(read_manifest(target, kind))):
-            target = target.with_name(f"{target.name}-{ending}")
+        if not _rename(draft, target) and (suffix := variant(read_manifest(target, kind))):
+            target = target.with_name(f"{target.name}-{suffix}")
             _rename(draft, target)
         if draft.exists():
             verify(target)  # the same content, written earlier or at the same time
@@ -142,7 +126,7 @@ def write_directory(
 
 
 def _rename(draft: Path, target: Path) -> bool:
-    """Rename a directory; False where there is a finished one already."""
+    """Rename a directory; False if there is a finished one already."""
     try:
         draft.rename(target)
     except OSError:
@@ -153,14 +137,9 @@ def _rename(draft: Path, target: Path) -> bool:
 
 
 def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the manifest: ``content``, which the digest covers, and ``facts``, which it does not. The seal covers
-    both.
-    """
-    manifest = {
-        "content": dict(content),
-        kind.digest_key: hashlib.sha256(encode_canonical(content)).hexdigest(),
-        **facts,
-    }
+    """Write the manifest. The digest covers ``content`` and not ``facts``; the seal covers both."""
+    digest = hashlib.sha256(encode_canonical(content)).hexdigest()
+    manifest = {"content": dict(content), kind.digest_key: digest, **facts}
     manifest["seal"] = _seal(manifest)
     write_file(draft / MANIFEST, memoryview(json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8")))
     _sync(draft)
@@ -176,8 +155,7 @@ def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
         seal = manifest["seal"]
         digest = manifest[kind.digest_key]
     except (FileNotFoundError, NotADirectoryError):
-        problem = f"no such file, so that this is not the directory of a finished {kind.noun}."
-        raise kind.error(f"{file}: {problem}") from None
+        raise kind.error(f"{file}: no such file, so this is not the directory of a finished {kind.noun}.") from None
     except PermissionError:
         raise kind.error(f"{file}: cannot be read (Permission denied). Run this as the owner of {path}.") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -206,26 +184,33 @@ def write_array(draft: Path, name: str, array: NDArray[Any]) -> dict[str, dict[s
 
 
 def sync_file(file: Path) -> dict[str, Any]:
-    """Flush a file that a library wrote to the disk. Returns its entry in the manifest: ``bytes`` and ``sha256``."""
+    """Flush a file that a library wrote to the disk. Returns its entry as :func:`write_file` does."""
     with file.open("rb+") as stream:
         os.fsync(stream.fileno())
-        return {"bytes": file.stat().st_size, "sha256": _digest(stream)}
+        return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
 
 
 def verify_files(path: Path, kind: Kind, files: Mapping[str, Mapping[str, Any]]) -> None:
     """Check size and SHA-256 of all ``files`` of the directory. Raises ``kind.error``, which names the file."""
     for name, entry in files.items():
-        _verify_file(path / name, entry, kind)
+        file = path / name
+        try:
+            with file.open("rb") as stream:
+                size = os.fstat(stream.fileno()).st_size
+                digest = hashlib.file_digest(stream, "sha256").hexdigest() if size == entry["bytes"] else ""
+        except OSError as error:
+            raise kind.error(f"{file}: cannot be read ({error.strerror}). {kind.hint}") from None
+        if size != entry["bytes"]:
+            problem = f"has {size} bytes, and the manifest says {entry['bytes']}. It is truncated or altered."
+            raise kind.error(f"{file}: {problem} {kind.hint}")
+        if digest != entry["sha256"]:
+            raise kind.error(f"{file}: its checksum differs from the manifest's. It was altered. {kind.hint}")
 
 
 def map_arrays(path: Path, files: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Map the arrays among ``files`` into memory: read-only views by name. All processes on a machine share their
-    pages.
-    """
+    """Map the arrays among ``files`` into memory: read-only views by name. Processes of a machine share their pages."""
     return {
-        entry["array"]: np.asarray(
-            np.memmap(path / name, np.dtype(entry["dtype"]), mode="r", shape=tuple(entry["shape"]))
-        )
+        entry["array"]: np.asarray(np.memmap(path / name, entry["dtype"], mode="r", shape=tuple(entry["shape"])))
         for name, entry in files.items()
         if "array" in entry
     }
@@ -241,29 +226,6 @@ def encode_canonical(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
-def _verify_file(file: Path, entry: Mapping[str, Any], kind: Kind) -> None:
-    try:
-        size = file.stat().st_size
-        if size != entry["bytes"]:
-            raise kind.error(
-                f"{file}: has {size} bytes, and the manifest says {entry['bytes']}. It is truncated or altered. "
-                f"{kind.hint}"
-            )
-        with file.open("rb") as stream:
-            digest = _digest(stream)
-    except OSError as error:
-        raise kind.error(f"{file}: cannot be read ({error.strerror}). {kind.hint}") from None
-    if digest != entry["sha256"]:
-        raise kind.error(f"{file}: its checksum differs from the manifest's. It was altered. {kind.hint}")
-
-
-def _digest(stream: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    while block := stream.read(_READ):
-        digest.update(block)
-    return digest.hexdigest()
-
-
 def _sync(directory: Path) -> None:
     descriptor = os.open(directory, os.O_RDONLY)
     try:
@@ -273,6 +235,5 @@ def _sync(directory: Path) -> None:
 
 
 def _seal(manifest: Mapping[str, Any]) -> str:
-    return hashlib.sha256(
-        encode_canonical({key: value for key, value in manifest.items() if key != "seal"})
-    ).hexdigest()
+    sealed = {key: value for key, value in manifest.items() if key != "seal"}
+    return hashlib.sha256(encode_canonical(sealed)).hexdigest()

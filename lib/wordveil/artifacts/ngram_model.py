@@ -33,16 +33,10 @@ def _describe(manifest: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {settings[name]}" for name in ("max_n", "min_count"))
 
 
-KIND = content_store.Kind(
-    "n-gram model",
-    NgramError,
-    "digest",
-    FORMAT_VERSION,
-    "Make one with `wordveil ngrams` from public text.",
-    _describe,
-)
+_ORIGIN = "Make one with `wordveil ngrams` from public text."
+KIND = content_store.Kind("n-gram model", NgramError, "digest", FORMAT_VERSION, _ORIGIN, _describe)
 DEMO = "demo"
-"""The name of the model that comes with the package: bigrams of old novels over the words of the demo embedding."""
+"""The name of the package's own model: bigrams of old novels over the words of the demo embedding."""
 _ARRAYS = ("word_bytes", "word_offsets", "word_slots", "words", "counts", "first")
 
 
@@ -51,7 +45,7 @@ def write_model(
 ) -> Path:
     """Write a model into ``store`` and return its directory.
 
-    ``words``: the words in the order of their numbers, the first one empty. ``total``: words of the text.
+    ``words``: in the order of their numbers, the first one empty. ``total``: how many words the text has.
     ``provenance``: facts for people, which the digest does not cover.
     """
 
@@ -70,8 +64,7 @@ def write_model(
 def open_model(path: Path, digest: str | None = None) -> NgramModel:
     """Open and verify the model at ``path``: every file's size and SHA-256, the manifest's own checksum and the digest.
 
-    ``digest``: that of the model it must be, if the caller knows it. Raises :class:`NgramError`, which names the
-    file.
+    ``digest``: what it must be, if the caller knows it. Raises :class:`NgramError`, which names the file.
     """
     manifest = read_model(path)
     if digest is not None and manifest["digest"] != digest:
@@ -104,7 +97,7 @@ def open_named(source: str, setting: str = "mechanism.ngrams") -> NgramModel:
 
 
 def bigrams_of(model: NgramModel) -> Bigrams:
-    """The words and bigrams of a model, longer n-grams left out. Words and bigrams keep their order."""
+    """The words and bigrams of a model, in its order, without longer n-grams."""
     size = len(model.index.offsets) - 1
     end = int(model.first[size])
     offsets, data = pa.py_buffer(model.index.offsets), pa.py_buffer(model.index.data)
@@ -118,9 +111,8 @@ def bigrams_of(model: NgramModel) -> Bigrams:
 
 
 def find_model(path: Path, setting: str = "text.ngrams") -> Path:
-    """The model's directory: ``path`` itself, or the only model of the store ``path``.
-
-    ``setting``: the setting that names it, for messages. Raises :class:`NgramError` if there is none, or more than one.
+    """The model's directory, as :func:`wordveil.artifacts.content_store.find_one` finds it. Raises
+    :class:`NgramError`.
     """
     return content_store.find_one(path, KIND, setting)
 

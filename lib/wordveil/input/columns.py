@@ -15,23 +15,7 @@ DEFAULT_MAX_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are what: the settings of a configuration's section ``input`` of the same names.
-
-    Attributes
-    ----------
-    id
-        the column with the ids.
-    text
-        the column with the texts, or several.
-    author
-        the column that says who wrote a record; None where there is none.
-    keep
-        the columns that are published unchanged beside the text.
-    max_bytes
-        texts of more UTF-8 bytes are refused.
-    language
-        the column with the language of each record; None where there is none.
-    """
+    """Which columns of a table are what: settings of a configuration's section ``input``, which explains them."""
 
     id: str
     text: str | Sequence[str]
@@ -71,12 +55,11 @@ def find_column_faults(source: Columns) -> Iterable[Fault]:
 
 
 def _text_column_faults(source: Columns, text: str) -> Iterable[Fault]:
-    """A text column that is something else too. Names differ as Spark takes them: in more than case."""
+    """A text column that is something else too. As for Spark, names that differ only in case are the same."""
     roots = {fold_name(text), fold_name(read_path(text)[0])}
     if fold_name(source.id) in roots:
-        yield Fault(
-            "input.text", text, "is also the id column. An id is published unchanged, so it must not be the text."
-        )
+        problem = "is also the id column. An id is published unchanged, so it must not be the text."
+        yield Fault("input.text", text, problem)
     for name in source.keep:
         if fold_name(name) in roots:
             what = "is the text column" if name == text else f"is the column with the text {text}"
@@ -96,7 +79,7 @@ def _several_faults(source: Columns, text: str) -> Iterable[Fault]:
     try:
         path = parse_path(text)
     except ValueError as error:
-        yield Fault("input.text", text, f"is no name of a column: {str(error).partition(': ')[2]}")
+        yield Fault("input.text", text, f"is not a column name: {str(error).partition(': ')[2]}")
         return
     others = [read_path(other) for other in source.texts if other != text]
     if any(other[: len(path)] == path for other in others):

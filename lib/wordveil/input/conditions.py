@@ -1,7 +1,7 @@
 """What a condition in Spark SQL reads, found without Spark: what a release shows follows from its configuration alone.
 
 A false alarm costs a message that says what to write instead; a miss would be a leak. So where it is unclear what is
-read, the text counts as read. Spark's own answer is compared with this one before a record is read
+read, the text counts as read. Before a record is read, this is compared with Spark's own answer
 (:mod:`wordveil.spark.input.condition`).
 """
 
@@ -41,21 +41,19 @@ _QUERIES = frozenset({"FROM", "TABLE", "VALUES", "WITH"})
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of a condition. ``name`` is one in quotes: in backticks or, as some sessions read them, in double
-    quotes.
-    """
+    """A piece of a condition. A ``name`` is in backticks or, as some sessions read it, in double quotes."""
 
     kind: Literal["word", "name", "literal", "parameter", "sign"]
     value: str
 
     @property
     def keyword(self) -> str:
-        """A plain word in upper case, a sign as it is, nothing for the rest."""
+        """A plain word in upper case, or a sign; else empty."""
         return self.value.upper() if self.kind in ("word", "sign") else ""
 
     @property
     def is_operand(self) -> bool:
-        """Whether it can be an operand of a product, as far as it alone shows."""
+        """Whether it can be an operand of a product, by itself."""
         return self.kind != "sign" and self.keyword not in _NO_OPERANDS
 
 
@@ -69,25 +67,19 @@ def tokens(condition: str) -> Iterator[Token]:
         piece = _TOKEN.match(condition, offset)
         assert piece is not None, "any character is a sign"
         offset = piece.end()
-        if token := _token(piece):
-            yield token
-
-
-def _token(piece: re.Match[str]) -> Token | None:
-    kind, value = piece.lastgroup, piece[piece.lastgroup or 0]
-    match kind:
-        case "name":
-            return Token("name", value.replace("``", "`"))
-        case "double":
-            return Token("name", value.replace('""', '"'))
-        case "word" | "literal" | "parameter" | "sign":
-            return Token(kind, value)
-    return None
+        kind, value = piece.lastgroup, piece[piece.lastgroup or 0]
+        match kind:
+            case "name":
+                yield Token("name", value.replace("``", "`"))
+            case "double":
+                yield Token("name", value.replace('""', '"'))
+            case "word" | "literal" | "parameter" | "sign":
+                yield Token(kind, value)
 
 
 def _after_comment(condition: str, start: int) -> int:
-    """Where a comment in brackets ends: such comments nest. An unclosed comment ends at the first bracket, so that the
-    rest of the condition is checked too.
+    """Where a bracketed comment ends; such comments nest. An unclosed one ends at the first closing bracket, so that
+    the rest of the condition is checked too.
     """
     depth, first = 0, None
     for edge in _COMMENT_EDGE.finditer(condition, start):
@@ -99,7 +91,7 @@ def _after_comment(condition: str, start: int) -> int:
 
 
 def find_reading(condition: str, columns: Sequence[str]) -> str:
-    """Find what in a condition reads one of the text ``columns`` or may read it, as the end of a sentence; empty where
+    """Find what in a condition reads or may read one of the text ``columns``, as the end of a sentence; empty where
     nothing does. A struct with a text among its fields counts as read wherever it or any field is named.
     """
     pieces = [*tokens(condition)]
@@ -118,9 +110,7 @@ def find_reading(condition: str, columns: Sequence[str]) -> str:
 
 
 def find_condition_faults(where: str | None, texts: Sequence[str], relation: Relation) -> Iterator[Fault]:
-    """A condition that reads the text under a policy whose bound is for any two texts: it could admit one of them and
-    not the other.
-    """
+    """A condition that reads the text under a policy whose bound holds for any two texts: it could admit only one."""
     if where and relation is Relation.ANY_TEXT and (how := find_reading(where, texts)):
         problem = (
             f"{how}. The presence of a record would reveal something about its text, but the text policy's bound "
@@ -131,10 +121,7 @@ def find_condition_faults(where: str | None, texts: Sequence[str], relation: Rel
 
 
 def find_exposures(condition: str | None, texts: Sequence[str]) -> tuple[str, ...]:
-    """List what the condition adds to ``exposes``.
-
-    Where it reads the text column, a record that is there shows that its text meets the condition.
-    """
+    """List what the condition adds to ``exposes``. If it reads the text, each record shows that its text meets it."""
     return (str(Exposure.CONDITION),) if condition and find_reading(condition, texts) else ()
 
 

@@ -1,5 +1,5 @@
-"""Formats of inputs, and the options that their readers may have: whatever would lose records, or change types from
-night to night, is a fault.
+"""Formats of inputs and the options of their readers. What would lose records, or change types from night to night, is
+a fault.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from wordveil.input.columns import find_column_faults
 from wordveil.input.source import PARSED_FORMATS, Source
 
 KNOWN = ("parquet", "delta", "orc", "json", "csv", "text", "avro", "jdbc", "xml", "binaryfile")
-"""Formats by the names that Spark has for them, in lower case. Others are possible, by name or class."""
+"""Spark's names of formats, in lower case. Others are possible, by name or class."""
 FILE_FORMATS = frozenset({"parquet", "delta", "orc", "json", "csv", "text", "avro", "xml"})
-"""Formats of files, of which a path is required."""
+"""Formats of files, which require a path."""
 CORRUPT_COLUMN = "__corrupt"
 """The column in which Spark puts a row that it cannot parse."""
 
 # With Spark's own defaults for CSV a line break or a quote inside a quoted text cuts the record: then pieces of the
-# text are in other columns, which may be published. Of a part of the columns Spark would not count the others.
+# text are in other columns, which may be published. With columnPruning Spark would not notice missing or extra columns.
 _CSV = {"header": "true", "multiLine": "true", "escape": '"', "columnPruning": "false"}
 READER_OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({"csv": MappingProxyType(_CSV)})
 """Options that differ from Spark's defaults, unless a configuration sets them."""
@@ -30,7 +30,7 @@ _FEED = "Set input.changes."
 _TYPES = "takes types from the data, so that they may differ from night to night. Name them in input.columns."
 _LOSES = "would drop records silently. Remove it."
 _OURS = "is set by wordveil, so that no row is lost silently. Remove it."
-# By their names in lower case: what each would do, and what to do instead.
+# By name in lower case: what each option would do, and what to do instead.
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "path": "is not an option here. Set input.path.",
@@ -55,7 +55,7 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
         "enforceschema": _OURS,
     }
 )
-# The same of formats whose rows are parsed: what could cut a text, lose a piece of it, or write it into a log.
+# The same for formats whose rows are parsed: what could cut a text, lose a piece of it, or write it into a log.
 _REFUSED_PARSED: Mapping[str, str] = MappingProxyType(
     {
         "multiline": "is set by wordveil, so that a line break in a text does not end its record. Remove it.",
@@ -72,43 +72,25 @@ def find_source_faults(source: Source) -> Iterator[Fault]:
     yield from _format_faults(source)
     named = (source.path is not None) + (source.table is not None)
     if named > 1 or (named == 0 and source.kind in FILE_FORMATS):
-        yield Fault(
-            "input.table" if source.table else "input.path", "", "name exactly one of input.path and input.table."
-        )
+        where = "input.table" if source.table else "input.path"
+        yield Fault(where, "", "name exactly one of input.path and input.table.")
     if source.table is not None and source.format is not None:
-        yield Fault(
-            "input.format",
-            source.format,
-            "must not be set with input.table, because the catalogue knows the format. Remove it.",
-        )
+        problem = "must not be set with input.table, because the catalogue knows the format. Remove it."
+        yield Fault("input.format", source.format, problem)
     chosen = {name: value for name in ("version", "timestamp") if (value := getattr(source, name)) is not None}
     if len(chosen) == 2:
-        yield Fault(
-            "input.timestamp",
-            str(source.timestamp),
-            "and input.version both say which version to read. Remove one of them.",
-        )
+        problem = "and input.version both say which version to read. Remove one of them."
+        yield Fault("input.timestamp", str(source.timestamp), problem)
     if source.table is None and source.kind != "delta":
         for name, value in chosen.items():
-            yield Fault(
-                f"input.{name}",
-                shown_value(value),
-                "only Delta tables have versions. Set input.format: delta, or remove it.",
-            )
-    if source.timestamp is not None and not _is_timestamp(source.timestamp):
-        yield Fault(
-            "input.timestamp",
-            shown_value(source.timestamp),
-            'is not a date or time. Write "2026-11-20 03:00:00", in quotes.',
-        )
-
-
-def _is_timestamp(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+            problem = "only Delta tables have versions. Set input.format: delta, or remove it."
+            yield Fault(f"input.{name}", shown_value(value), problem)
+    if source.timestamp is not None:
+        try:
+            datetime.fromisoformat(source.timestamp)
+        except ValueError:
+            problem = 'is not a date or time. Write "2026-11-20 03:00:00", in quotes.'
+            yield Fault("input.timestamp", shown_value(source.timestamp), problem)
 
 
 def _format_faults(source: Source) -> Iterator[Fault]:
@@ -119,15 +101,15 @@ def _format_faults(source: Source) -> Iterator[Fault]:
                 problem = "must not be set with input.table, because the catalogue knows them. Remove it."
                 yield Fault(f"input.{name}", "", problem)
     if source.format is not None and source.kind not in KNOWN and (near := did_you_mean(source.kind, KNOWN)):
-        problem = f"is no format that Spark is known to have.{near} Another source is also found by its class."
+        problem = f"is not a format that Spark is known to have.{near} Other sources can also be named by their class."
         yield Fault("input.format", source.format, problem)
     if source.columns is not None and source.kind == "delta":
         yield Fault("input.columns", source.columns[:80], "a Delta table has its own columns. Remove it.")
     yield from _option_faults(source)
     if source.kind == "text" and find_option(source, "wholetext").lower() != "true":
         problem = (
-            'reads a record a file: set options: {wholetext: "true"}, id: file_name and text: value. The lines of a '
-            "file have no ids that stay: give each one, as JSON lines or CSV, to have a record a line."
+            'reads a record a file: set options: {wholetext: "true"}, id: file_name and text: value. Lines of a file '
+            "have no ids that stay the same. For a record a line, write JSON lines or CSV with an id in each."
         )
         yield Fault("input.format", source.reader, problem)
 
@@ -139,8 +121,10 @@ def _option_faults(source: Source) -> Iterator[Fault]:
     for section, name in named:
         where, folded = f"input.{section}.{name}", name.lower()
         if folded in seen:
-            yield Fault(where, "", f"is set twice: also as {seen[folded]}. Spark takes both for one. Remove one.")
-        seen[folded] = f"input.{section}.{name}"
+            yield Fault(
+                where, "", f"is set twice: also as {seen[folded]}. Spark treats both as one option. Remove one."
+            )
+        seen[folded] = where
         if folded in refused:
             yield Fault(where, "", refused[folded])
 

@@ -13,19 +13,14 @@ NO_PARAMS: Mapping[str, str] = MappingProxyType({})
 
 
 def parse_params(pairs: Sequence[str]) -> dict[str, str]:
-    """Read ``NAME=VALUE`` pairs. Raises :class:`ConfigError` with every fault: a bad name, or one given twice."""
+    """Read ``NAME=VALUE`` pairs. Raises :class:`ConfigError` with every fault: a bad name, or a repeated one."""
     params: dict[str, str] = {}
     faults = []
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not re.fullmatch(PARAMETER, name):
-            faults.append(
-                Fault(
-                    "--param",
-                    name[:80],
-                    "should be NAME=VALUE, with a name of letters, digits and '_' that does not begin with a digit.",
-                )
-            )
+            problem = "should be NAME=VALUE, with a name of letters, digits and '_' that does not begin with a digit."
+            faults.append(Fault("--param", name[:80], problem))
         elif name in params:
             faults.append(Fault("--param", name, "is given more than once."))
         params[name] = value
@@ -40,7 +35,7 @@ def find_parameter_names(condition: str) -> list[str]:
 
 
 def check_params(where: str | None, params: Mapping[str, str]) -> None:
-    """Raise :class:`ConfigError` unless ``params`` are just those that the condition ``where`` uses."""
+    """Raise :class:`ConfigError` unless ``params`` are exactly those that the condition ``where`` uses."""
     used = find_parameter_names(where or "")
     faults = [
         Fault("input.where", f":{name}", "has no value.", f"Add --param {name}=... to the command.")

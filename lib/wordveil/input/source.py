@@ -12,7 +12,7 @@ from wordveil.privacy.relations import Exposure
 
 PARSED_FORMATS = frozenset({"csv", "json", "xml"})
 """Formats of rows that may be impossible to parse. Such a row is quarantined."""
-# What else Spark calls its own readers: the packages they once were, and the classes that they are.
+# Other names of Spark's own readers: the packages that they once were, and their classes.
 _READER = re.compile(
     r"(?:com\.databricks\.spark|org\.apache\.spark\.sql(?:\.execution\.datasources)?(?:\.v2)?)"
     r"\.(avro|binaryfile|csv|delta|jdbc|json|orc|parquet|text|xml)(?:\..+)?",
@@ -47,13 +47,13 @@ class Source(Columns):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What ``where`` adds to ``exposes``, and a format in which a text may make its row impossible to parse."""
+        """What ``exposes`` lists for ``where``, and for formats in which a text can make its row malformed."""
         parsed = (str(Exposure.PRESENCE),) if self.table is None and self.kind in PARSED_FORMATS else ()
         return (*find_exposures(self.where, self.texts), *parsed)
 
     @property
     def reader(self) -> str:
-        """The format by which a path is read: the short name of a reader of Spark's own, whatever it was called."""
+        """The format by which a path is read, with the short names of Spark's own readers."""
         known = _READER.fullmatch(self.format or "parquet")
         return known[1].lower() if known else self.format or "parquet"
 

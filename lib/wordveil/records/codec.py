@@ -1,8 +1,8 @@
-"""Encodes and decodes the text columns of records, whose tokens run on over the columns."""
+"""Encodes and decodes the text columns of records. The tokens of a record run on over its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,16 +30,11 @@ from wordveil.text.types.lists import PublicLists
 
 @dataclass(frozen=True)
 class TokenLayout:
-    """Where the tokens of several columns stand among those of their records.
+    """Where the tokens of several columns are among those of their records.
 
-    Attributes
-    ----------
-    offsets
-        int64 ``(records + 1,)``, the tokens of each record.
-    bounds
-        int64 ``(records * columns + 1,)``, those of each column of each record.
-    rows
-        for each column int64 ``(its tokens,)``: where each of its tokens stands among all.
+    ``offsets``: int64 ``(records + 1,)``, of the tokens of each record. ``bounds``: int64
+    ``(records * columns + 1,)``, of those of each column of each record. ``rows``: for each column int64
+    ``(its tokens,)``, the index of each of its tokens among all.
     """
 
     offsets: NDArray[np.int64]
@@ -48,7 +43,7 @@ class TokenLayout:
 
     @classmethod
     def of(cls, offsets: Sequence[NDArray[np.int64]]) -> TokenLayout:
-        """The layout of columns with these offsets, int64 ``(records + 1,)`` each."""
+        """The layout of columns with these offsets, each int64 ``(records + 1,)``."""
         lengths = np.stack([np.diff(column) for column in offsets], axis=1)
         bounds = np.concatenate([[0], np.cumsum(lengths.ravel())]).astype(np.int64)
         rows = []
@@ -58,7 +53,7 @@ class TokenLayout:
         return cls(bounds[:: len(offsets)], bounds, tuple(rows))
 
     def join(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """The values of all tokens, from those of each column's."""
+        """The values of all tokens, from those of each column."""
         joined = np.empty(int(self.bounds[-1]), values[0].dtype)
         for rows, column in zip(self.rows, values, strict=True):
             joined[rows] = column
@@ -71,16 +66,8 @@ class TokenLayout:
 
 @dataclass(frozen=True)
 class Texts:
-    """The encoded texts of records: each column's, and what holds for the records.
-
-    Attributes
-    ----------
-    columns
-        the texts of each column, of the same records.
-    layout
-        where their tokens stand.
-    pattern
-        which tokens of a record are the same word, in whatever column; None where each is drawn on its own.
+    """The encoded texts of records, by column. ``pattern``: which tokens of a record are the same word, in whatever
+    column; None where each token is drawn separately.
     """
 
     columns: tuple[Encoded, ...]
@@ -91,10 +78,9 @@ class Texts:
     def of(cls, columns: Sequence[Encoded]) -> Texts:
         """The texts of records with these columns."""
         layout = TokenLayout.of([column.offsets for column in columns])
-        pattern = (
-            columns[0].pattern if len(columns) == 1 else _join_patterns([column.forms for column in columns], layout)
-        )
-        return cls(tuple(columns), layout, pattern)
+        if len(columns) == 1:
+            return cls(tuple(columns), layout, columns[0].pattern)
+        return cls(tuple(columns), layout, _join_patterns([column.forms for column in columns], layout))
 
     @property
     def offsets(self) -> NDArray[np.int64]:
@@ -114,45 +100,37 @@ class Texts:
     @property
     def words(self) -> NDArray[np.int64]:
         """int64 ``(records,)``, words before the policy."""
-        return _add(column.words for column in self.columns)
+        return _add([column.words for column in self.columns])
 
     @property
     def unknown(self) -> NDArray[np.int64]:
         """int64 ``(records,)``, of those outside the vocabulary."""
-        return _add(column.unknown for column in self.columns)
+        return _add([column.unknown for column in self.columns])
 
     @property
     def refused(self) -> NDArray[np.object_]:
-        """Why each record is refused, or None: the reason of its first column that is."""
+        """Why each record is refused, or None: the reason of its first column that is refused."""
         refused = self.columns[0].refused.copy()
         for column in self.columns[1:]:
             refused = np.where(refused == None, column.refused, refused)  # noqa: E711 - elementwise
         return refused
 
 
-def _add(counts: Iterator[NDArray[np.int64]]) -> NDArray[np.int64]:
-    total: NDArray[np.int64] = np.sum(list(counts), axis=0, dtype=np.int64)
+def _add(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    total: NDArray[np.int64] = np.sum(counts, axis=0, dtype=np.int64)
     return total
 
 
 @dataclass(frozen=True)
 class ShownTexts:
-    """The typed tokens of records whose class shows, those of all columns in a row.
-
-    Attributes
-    ----------
-    tokens
-        of the records.
-    layout
-        where those of each column stand.
-    """
+    """The typed tokens of records whose class shows, from all columns. ``layout``: where those of each column are."""
 
     tokens: ShownTokens
     layout: TokenLayout
 
     @classmethod
     def of(cls, columns: Sequence[ShownTokens | None]) -> ShownTexts | None:
-        """Those of records with these columns; None where the policy shows no class."""
+        """The tokens of records with these columns; None where the policy shows no class."""
         present = [column for column in columns if column is not None]
         if not present:
             return None
@@ -171,33 +149,25 @@ class ShownTexts:
 
 
 def _join_patterns(columns: Sequence[pa.DictionaryArray | None], layout: TokenLayout) -> Pattern | None:
-    """Which tokens of a record are the same, by the forms of all columns. Padding is the same as nothing else."""
+    """Which tokens of a record are the same, by the forms of all columns. Padding equals nothing else."""
     forms = [column for column in columns if column is not None]
     if not forms:
         return None
-    dictionary = pa.chunked_array(forms).unify_dictionaries()
-    codes = [pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False) for chunk in dictionary.chunks]
-    # Arrow drops chunks without values.
-    filled = iter(codes if len(codes) == len(forms) else _with_empty(codes, forms))
-    joined = layout.join([next(filled).astype(np.int64) for _ in forms])
+    indices = pa.chunked_array(forms).unify_dictionaries().combine_chunks().indices
+    codes = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    joined = layout.join(np.split(codes, np.cumsum([len(form) for form in forms[:-1]], dtype=np.intp)))
     padding = joined < 0
     count = int(joined.max(initial=-1)) + 1
     joined[padding] = count + np.arange(int(padding.sum()))
     return Pattern.of(joined, layout.offsets, count + int(padding.sum()))
 
 
-def _with_empty(codes: Sequence[NDArray[Any]], forms: Sequence[pa.Array]) -> Iterator[NDArray[Any]]:
-    left = iter(codes)
-    for form in forms:
-        yield next(left) if len(form) else np.empty(0, np.int64)
-
-
 class ColumnsCodec:
     """Encodes and decodes the text columns of records under one policy and vocabulary.
 
-    ``model``: the n-gram model that the policy names, if it names one. ``lists``: the public lists, where the policy
-    draws from them. Raises :class:`ValueError` for another model, for missing lists, and for widths that do not add up
-    to the policy's ``n_max``.
+    ``model``: the n-gram model, if the policy names one. ``lists``: the public lists, if the policy draws from them.
+    Raises :class:`ValueError` for another model, for missing lists, and for widths that do not add up to the policy's
+    ``n_max``.
     """
 
     def __init__(
@@ -219,7 +189,7 @@ class ColumnsCodec:
     def find_other(
         self, columns: Sequence[pa.StringArray], named: Sequence[str | None] | None = None
     ) -> NDArray[np.bool_]:
-        """Which records are of another language, by all their texts together: bool ``(records,)``. ``columns`` as in
+        """Which records are in another language, by all their texts together: bool ``(records,)``. ``columns`` as in
         :meth:`encode`; ``named``: the languages that records name.
         """
         if len(columns) == 1 or self._policy.other_language == OtherLanguage.RELEASE:
@@ -227,19 +197,17 @@ class ColumnsCodec:
         return self._codecs[0].find_other(pc.binary_join_element_wise(*columns, "\n"), named)
 
     def encode(self, columns: Sequence[pa.StringArray], other: NDArray[np.bool_] | None = None) -> Texts:
-        """``columns``: the texts of each column, string arrays without nulls, valid UTF-8. ``other``: what
-        :meth:`find_other` says; None: ask it.
+        """Encode the texts of each column, string arrays without nulls, valid UTF-8. ``other``: as :meth:`find_other`
+        returns it, which is called by default.
 
-        Under ``refused: empty`` a record of which one column is refused is encoded as one without any text.
+        Under ``refused: empty`` a record with a refused column is encoded as one without any text.
         """
         other = self.find_other(columns) if other is None else other
         texts = self._encode(columns, other)
-        refused = texts.refused
-        if self._policy.refused != "empty" or len(columns) == 1 or not (refused != None).any():  # noqa: E711
+        refused = texts.refused != None  # noqa: E711 - elementwise
+        if self._policy.refused != "empty" or len(columns) == 1 or not refused.any():
             return texts
-        emptied = pa.array(refused != None)  # noqa: E711 - elementwise
-        sound = other & (refused == None)  # noqa: E711 - elementwise
-        return self._encode([pc.if_else(emptied, "", column) for column in columns], sound)
+        return self._encode([pc.if_else(pa.array(refused), "", column) for column in columns], other & ~refused)
 
     def _encode(self, columns: Sequence[pa.StringArray], other: NDArray[np.bool_]) -> Texts:
         texts = Texts.of([codec.encode(column, other) for codec, column in zip(self._codecs, columns, strict=True)])
@@ -249,7 +217,7 @@ class ColumnsCodec:
         return texts
 
     def fit(self, texts: Texts, contexts: Contexts, key: Secret) -> tuple[NDArray[np.int32], TokenLayout]:
-        """The ids to draw, int32 ``(tokens,)``, and where each column's stand: those of ``texts``, or under
+        """The ids to draw, int32 ``(tokens,)``, and where each column's are: those of ``texts``, or under
         ``length: sample`` each column's number of them, drawn by ``key``.
         """
         ids = [column.ids for column in texts.columns]
@@ -266,16 +234,13 @@ class ColumnsCodec:
     def decode(
         self, ids: NDArray[np.int32], layout: TokenLayout, texts: Texts, values: pa.StringArray | None
     ) -> list[pa.StringArray]:
-        """The texts of each column, of drawn ids; padding leaves no trace in them. ``values``: what the tokens of
-        :attr:`Texts.shown` are written as.
+        """The texts of each column from drawn ids; padding leaves no trace in them. ``values``: what is written for the
+        tokens of :attr:`Texts.shown`.
         """
         shown: Sequence[pa.StringArray | None] = [None] * len(texts.columns)
         if texts.shown is not None and values is not None:
             shown = texts.shown.split(values)
-        offsets = [np.concatenate([[0], np.cumsum(lengths)]) for lengths in self._lengths(layout)]
+        lengths = np.diff(layout.bounds).reshape(-1, len(self._codecs)).T
+        offsets = [np.concatenate([[0], np.cumsum(column)]) for column in lengths]
         rows = zip(self._codecs, layout.split(ids), offsets, texts.columns, shown, strict=True)
         return [codec.decode(part, bounds, column.skeleton, drawn) for codec, part, bounds, column, drawn in rows]
-
-    def _lengths(self, layout: TokenLayout) -> NDArray[np.int64]:
-        """int64 ``(columns, records)``."""
-        return np.diff(layout.bounds).reshape(-1, len(self._codecs)).T

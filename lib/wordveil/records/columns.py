@@ -1,9 +1,9 @@
 """The text columns of a record: one, or several that are sanitised together and paid for as one.
 
-The tokens of a record run on over its columns, in the order in which they are named: so each has a position of its own
-in the record's noise, and the price of a record is that of all its tokens. The contents of the columns enter the tag
-and the noise's context one after another, each with its length before it. So two records that differ only in which
-column holds a word share no noise.
+The tokens of a record run on over its columns, in the order of their names. So each has a position of its own in the
+record's noise, and the price of a record is that of all its tokens. The contents of the columns enter the tag and the
+noise's context one after another, each after its length. So two records that differ only in which column holds a word
+share no noise.
 """
 
 from __future__ import annotations
@@ -29,14 +29,9 @@ def text_inputs(count: int) -> tuple[str, ...]:
 class TextColumns:
     """The text columns of an output.
 
-    Attributes
-    ----------
-    names
-        what the output calls them: ``text`` where there is one; where there are several the names of the input, of
-        which a dotted one becomes a field of a struct.
-    widths
-        the public number of tokens of each, where the policy hides lengths; else empty. The policy's ``n_max`` is
-        their sum.
+    ``names``: what the output calls them: a single one ``text``, several by their names in the input, of which a dotted
+    one becomes a field of a struct. ``widths``: the public number of tokens of each, whose sum is the policy's
+    ``n_max``; empty unless the policy hides lengths.
     """
 
     names: tuple[str, ...] = ("text",)
@@ -49,7 +44,7 @@ class TextColumns:
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        """The columns of the output that hold the texts, of which structs hold several."""
+        """The columns of the output that hold the texts; a struct holds several."""
         empty = [pa.nulls(0, pa.string())] * len(self.names)
         return tuple(pa.field(name, values.type) for name, values in self.nest(empty))
 
@@ -60,7 +55,7 @@ class TextColumns:
 
     @property
     def struct_fields(self) -> tuple[pa.Field, ...]:
-        """What the SQL function returns: those columns of the output that its caller does not already have."""
+        """What the SQL function returns: the columns of the output that its caller does not already have."""
         return (*self.fields, *OUTPUT_FIELDS[1:4])
 
     @property
@@ -81,7 +76,7 @@ class TextColumns:
         return tuple(replace(policy, n_max=width) for width in self.widths)
 
     def fingerprint(self, policy: TextPolicy) -> str:
-        """SHA-256 of what decides the texts beside bundle and keys: the policy's own where there is one column."""
+        """SHA-256 of what decides the texts, apart from bundle and keys: for one column the policy's own."""
         if len(self.names) == 1:
             return policy.fingerprint
         content = {"policy": policy.fingerprint, "columns": self.paths, "widths": self.widths}
@@ -89,7 +84,7 @@ class TextColumns:
 
 
 ONE_TEXT = TextColumns()
-"""One text column, as outputs had before there could be several."""
+"""The only text column of an output."""
 
 
 def _nest(texts: Sequence[tuple[tuple[str, ...], pa.Array]]) -> list[tuple[str, pa.Array]]:
@@ -97,12 +92,11 @@ def _nest(texts: Sequence[tuple[tuple[str, ...], pa.Array]]) -> list[tuple[str, 
     nested = []
     for name in names:
         below = [(path[1:], values) for path, values in texts if path[0] == name]
+        values = below[0][1]
         if below[0][0]:
             inner = _nest(below)
-            # Typed by hand: Arrow makes a struct of no record from arrays without knowing their names.
-            fields = [pa.field(child, values.type) for child, values in inner]
-            struct = pa.StructArray.from_arrays([values for _, values in inner], fields=fields)
-            nested.append((name, struct))
-        else:
-            nested.append((name, below[0][1]))
+            # With explicit types, which Arrow needs where there are no records.
+            fields = [pa.field(child, child_values.type) for child, child_values in inner]
+            values = pa.StructArray.from_arrays([child_values for _, child_values in inner], fields=fields)
+        nested.append((name, values))
     return nested

@@ -1,7 +1,7 @@
 """From the hidden words of records to the words that are written for them: drawn, put into an order, rendered.
 
-What is written is a function of what was drawn, of public data and of an order that does not depend on the words; and,
-where a word is drawn once for all its places, of which places hold the same word.
+What is written is a function of what was drawn, of public data and of an order that does not depend on the words. Where
+a word is drawn once for all its occurrences, it also depends on which positions hold the same word.
 """
 
 from __future__ import annotations
@@ -26,16 +26,8 @@ from wordveil.text.types.surrogates import WORDS, draw_values
 
 @dataclass(frozen=True)
 class Written:
-    """What is written for the tokens of records.
-
-    Attributes
-    ----------
-    batch
-        what is written, with the offsets of the tokens.
-    replaced
-        int32 ``(tokens,)``: the id that each written one replaces.
-    drawn
-        int64 ``(records,)``: the tokens that were drawn.
+    """What is written for the tokens of records, with their offsets. ``replaced``: int32 ``(tokens,)``, the id that
+    each written one replaces. ``drawn``: int64 ``(records,)``, how many tokens were drawn.
     """
 
     batch: TokenBatch
@@ -63,12 +55,12 @@ def write_words(
     keys
         the keys of noise and order.
     pattern
-        which tokens are the same word: each is drawn once, at the number of distinct words before it as its position.
-        Whatever is rendered at its first place is then written at all of them. None: every token is drawn.
+        which tokens are the same word. Each word is drawn once, and its position is the number of distinct words before
+        it. What is rendered for its first occurrence is written for all. None: every token is drawn.
     bag
         whether each text's tokens are written in a random order.
     bounds
-        int64 ``(texts + 1,)``, the tokens of each text: every record has as many texts. None: one.
+        int64 ``(texts + 1,)``, the tokens of each text. Each record has the same number of texts. None: one.
     """
     if pattern is None:
         drawn = mechanism.draw(batch, keys)
@@ -93,26 +85,11 @@ def draw_shown(
 ) -> pa.StringArray | None:
     """Draw what is written for the tokens whose class shows: uniformly, by class and shape alone.
 
-    A draw costs nothing within a class and shape: the original token is no input of it. Tokens that are the same are
-    drawn once where the policy draws words once.
+    Within a class and shape a draw costs nothing, because the original token does not enter it. Equal tokens are drawn
+    once where the policy draws words once. Of ``keys`` only ``types`` is used.
 
-    Parameters
-    ----------
-    shown
-        the tokens of records whose class shows; None where the policy shows no class.
-    contexts
-        uint8 ``(records, 12)``, the contexts of the records' noise.
-    keys
-        ``types`` is used, and nothing else.
-    policy
-        what happens to each class.
-    lists
-        the public lists; None where the policy draws from none.
-
-    Returns
-    -------
-    pa.StringArray
-        ``(shown,)``, or None where no class shows.
+    Returns strings ``(shown,)``; None where the policy shows no class. ``lists``: the public lists, if the policy draws
+    from them.
     """
     if shown is None:
         return None
@@ -125,6 +102,6 @@ def draw_shown(
 
 
 def _by_text(batch: TokenBatch, bounds: NDArray[np.int64]) -> TokenBatch:
-    """The same tokens, text by text: what is written in one column does not depend on another."""
+    """The same tokens, text by text, so that what is written in one column does not depend on another."""
     texts = (len(bounds) - 1) // max(len(batch), 1)
     return TokenBatch(batch.ids, bounds, np.repeat(batch.contexts, texts, axis=0))

@@ -1,4 +1,4 @@
-"""The settings behind the fingerprints of a release: recorded with its first run, so that a refused change is named."""
+"""The settings behind a release's fingerprints, recorded with its first run to name the change that is refused."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ _SECTIONS = {"mechanism_fingerprint": "mechanism", "policy_fingerprint": "text"}
 
 
 def list_settings(policy: TextPolicy, bundle: Bundle, columns: TextColumns = ONE_TEXT) -> dict[str, str]:
-    """The settings that decide the fingerprints of policy and bundle, by their names in a configuration. ``columns``:
-    the text columns of the output.
-
-    They are those of the configuration and digests of public files. Nothing is from records or from the key.
+    """The settings that decide the fingerprints of policy and bundle, by their names in a configuration: values of the
+    configuration and digests of public files. Nothing comes from records or from the key.
     """
     recipe = bundle.manifest["recipe"]
     settings = {f"text.{name}": _plain(value) for name, value in asdict(policy).items()}
@@ -41,7 +39,7 @@ def list_settings(policy: TextPolicy, bundle: Bundle, columns: TextColumns = ONE
 
 
 def _plain(value: Any) -> str:
-    """A value as text; of a list of words its digest, since it may be long."""
+    """A value as text; for a list of words, which may be long, its digest."""
     if isinstance(value, tuple) and value and isinstance(value[0], tuple):
         return ", ".join(f"{kind}: {action}" for kind, action in value)
     if isinstance(value, tuple | list) and value and isinstance(value[0], str):
@@ -54,14 +52,8 @@ def explain_change(
 ) -> str:
     """Say which settings make a fixed term of a release differ: ``mechanism.epsilon is 5.0 now and was 4.0``.
 
-    Parameters
-    ----------
-    term, now, before : str
-        the term, such as ``policy_fingerprint``, and its two values.
-    settings : mapping of str to str
-        those of :func:`list_settings` now.
-    recorded : mapping of str to str or None
-        those of the first run; None or empty where it was recorded by a version that did not keep them.
+    ``term``: such as ``policy_fingerprint``, with its values ``now`` and ``before``. ``settings``: those of
+    :func:`list_settings` now. ``recorded``: those of the first run; empty where its version of wordveil kept none.
     """
     whole = f"{term} is {now} now and was {before}"
     if term == "columns":

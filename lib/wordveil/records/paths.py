@@ -1,4 +1,4 @@
-"""Names of columns that lead into structs."""
+"""Names of columns, which may lead into structs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 
 
 def parse_path(name: str) -> tuple[str, ...]:
-    """The parts of a column's name, as Spark reads it: ``message.body`` is a field of a struct, and in backticks a dot
-    is a part of a name.
-
-    Raises :class:`ValueError` for a name that cannot be read so.
+    """The parts of a column's name as Spark reads it: ``message.body`` is a field of a struct, and a dot in backticks
+    belongs to a name. Raises :class:`ValueError` for a malformed name.
     """
     parts, end = [], 0
     while part := _PART.match(name, end):
@@ -22,11 +20,11 @@ def parse_path(name: str) -> tuple[str, ...]:
         if name[end] != ".":
             break
         end += 1
-    raise ValueError(f"{name!r} is no name of a column: parts are separated by dots, unusual ones in backticks.")
+    raise ValueError(f"{name!r} is not a column name: separate its parts by dots, and put unusual ones in backticks.")
 
 
 def read_path(name: str) -> tuple[str, ...]:
-    """The same; a name that cannot be read so is a column's own name as it is."""
+    """The same; a malformed name is a column's own name as it is."""
     try:
         return parse_path(name)
     except ValueError:

@@ -18,7 +18,7 @@ from wordveil.crypto.streams import TAG_BYTES, Payload, compute_macs, derive_con
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.keep_rate import count_kept_words
-from wordveil.privacy.accounting import Price, price
+from wordveil.privacy.accounting import price
 from wordveil.privacy.corpus import charge_corpus
 from wordveil.privacy.events import Composition, ReleaseTerms
 from wordveil.privacy.relations import Relation, column_exposure, narrow_relation
@@ -57,11 +57,10 @@ _PRIVATE = (
 class RecordSettings:
     """What a release is, beyond its bundle and keys.
 
-    ``kept`` are the columns that pass unchanged besides the text; they are listed in ``exposes``. ``shown`` is what the
-    configuration shows besides, such as ``gate`` or ``condition``. ``internal`` is the number of columns that pass
-    unchanged and are never published. ``columns`` are the text columns; of several, ``n_max`` of the policy is the sum.
-    ``max_records``: the most records that are ever drawn from weights that the private corpus trained; None for a
-    mechanism that is made from public data alone.
+    ``kept``: the columns that are published unchanged, which ``exposes`` lists. ``shown``: what else the configuration
+    shows, such as ``gate`` or ``condition``. ``internal``: how many columns pass unchanged and are never published.
+    ``columns``: the text columns, over which the policy's ``n_max`` is the sum. ``max_records``: the most records that
+    are ever drawn from weights that the private corpus trained; None for a mechanism made from public data alone.
     """
 
     release: str
@@ -92,8 +91,8 @@ class RecordSettings:
 def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
     """The constant part of the ``privacy`` column.
 
-    Raises :class:`BundleError` where the private corpus trained the bundle's weights and the settings do not say how
-    many records are ever drawn from them, or hide no length.
+    Raises :class:`BundleError` where the private corpus trained the bundle's weights and the settings do not limit the
+    records that are drawn from them, or do not hide lengths.
     """
     policy, limit = settings.policy, settings.max_records
     weights, guarantee = bundle.mechanism.private_weights, bundle.guarantee
@@ -126,8 +125,8 @@ def compose(mechanism: type[Mechanism[Any]], policy: TextPolicy, max_records: in
 
 
 class RecordSanitiser:
-    """Sanitises Arrow batches with the columns id, kept and internal columns, ``__text`` (string; of several text
-    columns :attr:`TextColumns.inputs`) and ``__reason`` (string), in this order.
+    """Sanitises Arrow batches with the columns id, kept and internal columns, :attr:`TextColumns.inputs` (string) and
+    ``__reason`` (string), in this order.
 
     A record with a ``__reason`` was refused earlier; its texts are null. A ``__reason`` may also be the language that a
     record names (:data:`wordveil.records.schema.LANGUAGE_MARK`). A null among several texts is an empty text. Each
@@ -149,7 +148,7 @@ class RecordSanitiser:
         self._fingerprint = settings.policy_fingerprint
         self._scope = frame_parts(settings.release.encode(), bundle.fingerprint.encode(), self._fingerprint.encode())
         self._unpassed = len(settings.columns.names) + 1
-        self._rows = max(1, _SLICE_TOKENS // (settings.policy.n_max or 1))
+        self._slice_rows = max(1, _SLICE_TOKENS // (settings.policy.n_max or 1))
 
     def sanitise(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The sanitised records of ``batch``, in slices that bound memory.
@@ -159,9 +158,9 @@ class RecordSanitiser:
         expected = len(self._settings.kept) + self._settings.internal + 1 + self._unpassed
         if batch.num_columns != expected:
             raise ValueError(f"Expected {expected} columns, got {batch.num_columns}.")
-        for start in range(0, batch.num_rows, self._rows):
-            piece = batch.slice(start, self._rows)
-            yield self._assemble(piece, *self._encode(piece))
+        for start in range(0, batch.num_rows, self._slice_rows):
+            part = batch.slice(start, self._slice_rows)
+            yield self._assemble(part, *self._encode(part))
 
     def inspect(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Everything but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its
@@ -169,24 +168,18 @@ class RecordSanitiser:
 
         Nothing is drawn. ``batch`` has the id first, and the texts and ``__reason`` last.
         """
-        for start in range(0, batch.num_rows, self._rows):
-            piece = batch.slice(start, self._rows)
-            reason, accepted, encoded = self._encode(piece)
-            row_of = np.full(piece.num_rows, -1)
-            row_of[accepted] = np.arange(len(accepted))
-            spread = pa.array(row_of, mask=row_of < 0)
-            record_ids = _id_bytes(piece.column(0).take(pa.array(accepted)))
-            drawn = encoded.drawn_offsets
+        for start in range(0, batch.num_rows, self._slice_rows):
+            part = batch.slice(start, self._slice_rows)
+            reason, accepted, encoded = self._encode(part)
+            spread = _spread(accepted, part.num_rows)
             paid = self._terms.tokens
-            tokens = np.diff(drawn) if paid is None else np.full(len(accepted), paid)
+            tokens = np.diff(encoded.drawn_offsets) if paid is None else np.full(len(accepted), paid)
             columns = [
                 pa.array(reason, pa.string()),
-                self._tags(record_ids, _content(encoded)).take(spread),
+                self._tags(_id_bytes(part, accepted), _content(encoded)).take(spread),
                 pa.array(tokens, pa.int64()).take(spread),
             ]
-            passed = piece.num_columns - self._unpassed
-            schema = pa.schema([*(piece.schema.field(number) for number in range(passed)), *INSPECTED_FIELDS])
-            yield pa.RecordBatch.from_arrays([*piece.columns[:passed], *columns], schema=schema)
+            yield self._extend(part, columns, INSPECTED_FIELDS)
 
     def _encode(self, batch: pa.RecordBatch) -> tuple[NDArray[np.object_], NDArray[np.intp], Texts]:
         """Why each record is refused (None if it is not), the rows of the accepted ones, and their tokens."""
@@ -209,34 +202,33 @@ class RecordSanitiser:
     def _assemble(
         self, batch: pa.RecordBatch, reason: NDArray[np.object_], accepted: NDArray[np.intp], encoded: Texts
     ) -> pa.RecordBatch:
-        record_ids = _id_bytes(batch.column(0).take(pa.array(accepted)))
-        content = _content(encoded)
+        record_ids, content = _id_bytes(batch, accepted), _content(encoded)
         texts, drawn, unchanged = self._draw(record_ids, encoded, content)
-        row_of = np.full(batch.num_rows, -1)
-        row_of[accepted] = np.arange(len(accepted))
-        quarantined = row_of < 0
-        spread = pa.array(row_of, mask=quarantined)
+        spread = _spread(accepted, batch.num_rows)
         columns = [
             *(values for _, values in self._columns.nest([column.take(spread) for column in texts])),
-            pc.if_else(pa.array(quarantined), QUARANTINED, RELEASED),
+            pc.if_else(spread.is_null(), QUARANTINED, RELEASED),
             pa.array(reason, pa.string()),
-            self._privacy(drawn, row_of, quarantined),
+            self._privacy(drawn, spread),
             self._tags(record_ids, content).take(spread),
             pa.repeat(self._settings.run_id, batch.num_rows),
             pa.array(encoded.words, pa.int64()).take(spread),
             pa.array(encoded.unknown, pa.int64()).take(spread),
             pa.array(unchanged, pa.int64()).take(spread),
         ]
+        return self._extend(batch, columns, (*self._columns.output_fields, *STATISTIC_FIELDS))
+
+    def _extend(self, batch: pa.RecordBatch, columns: list[pa.Array], fields: Sequence[pa.Field]) -> pa.RecordBatch:
+        """The columns of ``batch`` that pass unchanged, and ``columns`` after them."""
         passed = batch.num_columns - self._unpassed
-        fields = [batch.schema.field(number) for number in range(passed)]
-        schema = pa.schema([*fields, *self._columns.output_fields, *STATISTIC_FIELDS])
+        schema = pa.schema([*list(batch.schema)[:passed], *fields])
         return pa.RecordBatch.from_arrays([*batch.columns[:passed], *columns], schema=schema)
 
     def _draw(
         self, record_ids: list[bytes], encoded: Texts, content: list[Payload]
     ) -> tuple[list[pa.StringArray], NDArray[np.int64], NDArray[np.int64]]:
-        """Sanitised texts by column, the number of tokens drawn, and the number of words that are written as they were,
-        of accepted records.
+        """Of accepted records: the sanitised texts by column, the number of tokens drawn, and the number of words that
+        stay as they were.
         """
         context = derive_contexts(self._keys.context, self._scope, record_ids, content)
         ids, layout = self._codec.fit(encoded, context, self._keys.sampling)
@@ -254,12 +246,11 @@ class RecordSanitiser:
         tags = compute_macs(self._keys.tag, self._scope, record_ids, content, TAG_BYTES)
         return pa.array([bytes(tag) for tag in tags], pa.binary())
 
-    def _privacy(
-        self, drawn: NDArray[np.int64], row_of: NDArray[np.int64], quarantined: NDArray[np.bool_]
-    ) -> pa.StructArray:
+    def _privacy(self, drawn: NDArray[np.int64], spread: pa.Array) -> pa.StructArray:
+        """The column ``privacy``: a price for each number of tokens drawn, spread over the records."""
         counts, which = np.unique(drawn, return_inverse=True)
-        prices = [price(self._terms, int(count)) for count in counts] or [Price(0, 0.0, None)]
-        spread = pa.array(which[row_of] if len(which) else np.zeros_like(row_of))
+        prices = [price(self._terms, int(count)) for count in counts]
+        price_of = pa.array(which, pa.int64()).take(spread)
         terms = self._terms
         constants = {
             "release_id": terms.release,
@@ -281,17 +272,24 @@ class RecordSanitiser:
             for name in ("tokens", "epsilon_bound", "epsilon_pure", "delta")
         }
         arrays = [
-            pa.array(varying[field.name], field.type).take(spread)
+            pa.array(varying[field.name], field.type).take(price_of)
             if field.name in varying
-            else pa.repeat(pa.scalar(constants[field.name], field.type), len(row_of))
+            else pa.repeat(pa.scalar(constants[field.name], field.type), len(spread))
             for field in PRIVACY_TYPE
         ]
-        return pa.StructArray.from_arrays(arrays, fields=list(PRIVACY_TYPE), mask=pa.array(quarantined))
+        return pa.StructArray.from_arrays(arrays, fields=list(PRIVACY_TYPE), mask=spread.is_null())
+
+
+def _spread(accepted: NDArray[np.intp], rows: int) -> pa.Array:
+    """Which accepted record each row of a batch is, int64 ``(rows,)``; null where the row is refused."""
+    spread = np.full(rows, -1)
+    spread[accepted] = np.arange(len(accepted))
+    return pa.array(spread, mask=spread < 0)
 
 
 def _content(texts: Texts) -> list[Payload]:
-    """All of each record that its output depends on: column by column, each with as many parts, and each part with its
-    length before it. Of several columns also which words are the same across them.
+    """All of each record that its output depends on, column by column, each part after its length; of several columns
+    also which words are the same across them.
     """
     content = [part for column in texts.columns for part in _column_content(column)]
     if len(texts.columns) > 1 and texts.pattern is not None:
@@ -306,8 +304,8 @@ def _column_content(encoded: Encoded) -> list[Payload]:
     it shows, and which positions hold the same word or token.
 
     Both the content tag and the context of the noise cover all of it. If two versions of a record that differ in a
-    comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed. Ids do not
-    tell unknown words apart, so versions of which only one repeats an unknown word have the same ids.
+    comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed. Unknown
+    words share an id, so versions of which only one repeats an unknown word have the same ids.
     """
     content = [id_payload(encoded.ids, encoded.offsets)]
     if encoded.skeleton is not None:
@@ -320,11 +318,9 @@ def _column_content(encoded: Encoded) -> list[Payload]:
 
 
 def find_refusals(ids: pa.Array, texts: Sequence[pa.Array], max_bytes: int) -> pa.StringArray:
-    """Why each record is refused before its texts are encoded, or null: for ids and texts that no Spark query has
-    checked.
-
-    ``ids`` are strings or whole numbers, ``texts`` the text columns, strings. ``max_bytes`` is for all texts of a
-    record together. Duplicate ids are not found here.
+    """Why each record is refused before its texts are encoded, or null: for ids (strings or whole numbers) and texts
+    (strings, by column) that no Spark query has checked. ``max_bytes``: of all texts of a record together. Does not
+    find duplicate ids.
     """
     reason = pa.nulls(len(ids), pa.string())
     sizes = [pc.cast(pc.fill_null(pc.binary_length(column), 0), pa.int64()) for column in texts]
@@ -345,9 +341,8 @@ def _undecodable(values: pa.Array) -> pa.BooleanArray:
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
-        return pa.array(
-            [value is not None and not _is_utf8(value) for value in values.cast(pa.large_binary()).to_pylist()]
-        )
+        items = values.cast(pa.large_binary()).to_pylist()
+        return pa.array([item is not None and not _is_utf8(item) for item in items])
     return pa.repeat(False, len(values))
 
 
@@ -359,8 +354,9 @@ def _is_utf8(value: bytes) -> bool:
     return True
 
 
-def _id_bytes(ids: pa.Array) -> list[bytes]:
-    """Record ids as bytes, the same for a number and its decimal string."""
+def _id_bytes(batch: pa.RecordBatch, accepted: NDArray[np.intp]) -> list[bytes]:
+    """The ids of accepted records as bytes, the same for a number and its decimal string."""
+    ids = batch.column(0).take(pa.array(accepted))
     text = ids if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type) else ids.cast(pa.string())
     values: list[bytes] = text.cast(pa.binary()).to_pylist()
     return values

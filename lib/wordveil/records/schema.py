@@ -1,4 +1,4 @@
-"""What a record can be, why it is refused or withdrawn, and the columns of inputs and outputs."""
+"""What can become of a record, why it is refused or withdrawn, and the columns of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ QUARANTINED = "quarantined"
 WITHDRAWN = "withdrawn"
 # Why a record was withdrawn. A requested withdrawal is final, even while the input still has the record.
 REQUESTED, DELETED, ABSENT = "requested", "deleted", "absent"
-# Reasons found in ids: a record without a valid id cannot be drawn, whatever its text.
-# Of a malformed row not even the id is known.
+# Reasons about ids: a record without a valid id cannot be drawn, whatever its text. Of a malformed row not even the id
+# is known.
 NULL_ID, INVALID_ID, DUPLICATE_ID, MALFORMED = "null_id", "invalid_id", "duplicate_id", "malformed"
 ID_REASONS = (NULL_ID, INVALID_ID, DUPLICATE_ID, MALFORMED)
-# Reasons found in texts before they are split into words; the codec adds its own.
+# Reasons about texts before they are split into words; the codec adds its own.
 NULL_TEXT, OVERSIZE, UNDECODABLE, TOO_MANY_TOKENS = "null_text", "oversize", "undecodable", "too_many_tokens"
 TEXT_REASONS = (
     *(NULL_TEXT, OVERSIZE, UNDECODABLE, TOO_MANY_TOKENS),
@@ -23,10 +23,10 @@ TEXT_REASONS = (
     *("other_language", "too_many_unknown_words"),
 )
 LANGUAGE_MARK = "language:"
-"""Stands in ``__reason`` before the language that a record names (``input.language``): that record is not refused."""
+"""Precedes, in ``__reason``, the language that a record names (``input.language``). That record is not refused."""
 # Columns of the input of :class:`RecordSanitiser` and of its output that no table keeps.
 TEXT_COLUMN, REASON_COLUMN = "__text", "__reason"
-# A column of inputs whose format can hold rows that cannot be parsed: whether this is one.
+# In inputs whose rows may be impossible to parse: whether this is such a row.
 MALFORMED_COLUMN = "__malformed"
 WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN = "__words", "__unknown", "__unchanged"
 # Columns of what :meth:`RecordSanitiser.inspect` returns, besides the id and ``__reason``.
@@ -52,7 +52,7 @@ PRIVACY_TYPE = pa.struct(
         pa.field("exposes", pa.list_(pa.string())),
     ]
 )
-# Those of an output with one text column; :class:`wordveil.records.columns.TextColumns` has those of several.
+# With one text column; :class:`wordveil.records.columns.TextColumns` has the fields for several.
 OUTPUT_FIELDS = (
     pa.field("text", pa.string()),
     pa.field("status", pa.string()),

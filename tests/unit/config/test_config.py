@@ -92,7 +92,7 @@ def test_the_base_is_sound():
         ("mechanism.search_k", 50, "mechanism.search_k: is only for search: annoy. Remove it"),
         ("mechanism.embedding_format", "glov", "Did you mean glove?"),
         ("input.formt", "parquet", "input.formt: unknown key. Did you mean format?"),
-        ("input.format", "detla", "is no format that Spark is known to have. Did you mean delta?"),
+        ("input.format", "detla", "is not a format that Spark is known to have. Did you mean delta?"),
         ("input.path", None, "input.path: name exactly one of input.path and input.table"),
         ("input.table", "lake.tickets", "input.table: name exactly one of input.path and input.table"),
         ("input.version", -1, "input.version = -1: should be greater than or equal to 0"),

@@ -164,7 +164,7 @@ def test_secrets_come_from_the_environment():
         ("message.body", 8, ["message"], "input.keep", "keeping it would publish the original"),
         ("body", 8, ["BODY"], "input.keep", "keeping it would publish the original"),
         (["message", "message.body"], 8, [], "input.text", "holds another text column"),
-        (["a..b", "body"], 8, [], "input.text", "is no name of a column"),
+        (["a..b", "body"], 8, [], "input.text", "is not a column name"),
         (["status", "body"], 8, [], "input.text", "is a name that the output reserves"),
         ([], 8, [], "input.text", "should have at least 1 item"),
         (["body", "subject"], 0, [], "text.n_max", "greater than or equal to 1"),

@@ -293,6 +293,6 @@ def test_names_are_read_as_spark_reads_them():
     assert parse_path("`a.b`.c d") == ("a.b", "c d")
     assert parse_path("`a``b`") == ("a`b",)
     for name in ("a.", ".a", "a..b", "`a", "a`b`", ""):
-        with pytest.raises(ValueError, match="is no name of a column"):
+        with pytest.raises(ValueError, match="is not a column name"):
             parse_path(name)
         assert read_path(name) == (name,)

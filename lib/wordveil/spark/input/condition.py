@@ -1,5 +1,5 @@
-"""What ``input.where`` reads according to Spark's own plan, and whether it could fail on a text: Spark would put the
-text into its event log.
+"""What ``input.where`` reads according to Spark's own plan, and whether it could fail on a text, which Spark would
+then write into its event log.
 """
 
 from __future__ import annotations
@@ -21,44 +21,18 @@ from wordveil.spark.platform.jvm import gateway, list_items
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 # Functions that return a value for any text, by the names of Spark's classes.
 _LOGIC = {"And", "Or", "Not", "If", "CaseWhen", "Coalesce", "Nvl", "Nvl2", "NullIf", "IsNull", "IsNotNull"}
-_ORDER = {
-    "EqualTo",
-    "EqualNullSafe",
-    "EqualNull",
-    "LessThan",
-    "LessThanOrEqual",
-    "GreaterThan",
-    "GreaterThanOrEqual",
-    "Between",
-}
+_EQUAL = {"EqualTo", "EqualNullSafe", "EqualNull"}
+_ORDER = {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "Between"}
 _AMONG = {"In", "InSet", "InSubquery", "LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"}
-_PARTS = {
-    "Contains",
-    "StartsWith",
-    "EndsWith",
-    "BinaryPredicate",
-    "Substring",
-    "Left",
-    "Right",
-    "StringInstr",
-    "StringLocate",
-}
+_SEARCHES = {"Contains", "StartsWith", "EndsWith", "BinaryPredicate", "StringInstr", "StringLocate"}
+_PARTS = {"Substring", "Left", "Right"}
 _FORMS = {"Length", "OctetLength", "BitLength", "Lower", "Upper"}
 _TRIMS = {"StringTrim", "StringTrimLeft", "StringTrimRight", "StringTrimBoth"}
-# A field of a struct, what surrounds a value that is used twice, and what subqueries consist of.
-_FRAMES = {
-    "GetStructField",
-    "With",
-    "CommonExpressionDef",
-    "TypedNullLiteral",
-    "Alias",
-    "AggregateExpression",
-    "Count",
-    "Max",
-    "Min",
-}
-_SAFE = frozenset(_LOGIC | _ORDER | _AMONG | _PARTS | _FORMS | _TRIMS | _FRAMES)
-# A pattern can be wrong, and the error then quotes it: the text may be what is matched, never the pattern.
+# A field of a struct, and what surrounds a value that is used twice.
+_FRAMES = {"GetStructField", "With", "CommonExpressionDef", "TypedNullLiteral"}
+_QUERY_PARTS = {"Alias", "AggregateExpression", "Count", "Max", "Min"}
+_SAFE = frozenset(_LOGIC | _EQUAL | _ORDER | _AMONG | _SEARCHES | _PARTS | _FORMS | _TRIMS | _FRAMES | _QUERY_PARTS)
+# The error about a wrong pattern quotes it: the text may be what is matched, never the pattern.
 _MATCHES = frozenset({"Like", "ILike", "RLike"})
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 _PLANS = frozenset(
@@ -78,9 +52,7 @@ _PLANS = frozenset(
 
 
 def check_condition(spark: SparkSession, plan: Any, source: Source) -> None:
-    """Raise :class:`ConfigError` for a condition that must not be used; nothing is read. ``plan``: Spark's plan of the
-    condition alone.
-    """
+    """Raise :class:`ConfigError` for a condition that must not be used. ``plan``: Spark's, of the condition alone."""
     if problem := next(_problems(spark, plan, source), None):
         raise ConfigError("configuration", [Fault("input.where", (source.where or "")[:80], problem)])
 
@@ -100,22 +72,22 @@ def _problems(spark: SparkSession, plan: Any, source: Source) -> Iterator[str]:
     # Spark reads the whole struct that a text is in.
     roots = frozenset(fold_name(part) for name in source.texts for part in (name, read_path(name)[0]))
     shown = ", ".join(source.texts)
-    look = _ConditionInspector(spark, roots).inspect(plan.condition())
-    if look.reads and Exposure.CONDITION not in source.shown:
+    use = _ConditionInspector(spark, roots).inspect(plan.condition())
+    if use.reads and Exposure.CONDITION not in source.shown:
         yield (
             f"reads {shown}, the text column, in a way that only Spark sees, so that exposes does not list "
             "condition. Name the column itself, or filter in a view of public columns."
         )
-    if look.risks:
+    if use.risks:
         yield (
-            f"computes {', '.join(dict.fromkeys(look.risks))} on what may be {shown}, the text column: if that "
+            f"computes {', '.join(dict.fromkeys(use.risks))} on what may be {shown}, the text column: if that "
             "fails, Spark writes the text into its logs. Use like, rlike, length, = or try_cast, which cannot fail, "
             "or filter in a view of public columns."
         )
 
 
 @dataclass(frozen=True)
-class _Found:
+class _TextUse:
     """Whether a part of a condition reads the text, and the functions applied to it that could fail."""
 
     reads: bool
@@ -124,49 +96,43 @@ class _Found:
 
 @dataclass(frozen=True)
 class _ConditionInspector:
-    """Inspects a condition, or with ``columns`` None a subquery, where any column may be the text. ``columns``: folded
-    names.
-
-    ``refers``: whether the reference to an expression that is used twice refers to the text.
+    """Inspects a condition. ``columns``: the folded names of the text; None in a subquery, where any column may be it.
+    ``refers``: whether references to an expression that is used twice refer to the text.
     """
 
     spark: SparkSession
     columns: frozenset[str] | None
     refers: bool = False
 
-    def inspect(self, node: Any) -> _Found:
+    def inspect(self, node: Any) -> _TextUse:
         """Inspect an expression and all below it."""
-        if self._is_subquery(node):
-            return _Found(reads=True, risks=_ConditionInspector(self.spark, None).inspect_query(node.plan()))
+        if is_instance_of(gateway(self.spark), node, _SUBQUERY):
+            return _TextUse(reads=True, risks=_ConditionInspector(self.spark, None).inspect_query(node.plan()))
         if self._is_text(node):
-            return _Found(reads=True)
+            return _TextUse(reads=True)
         below = self._inspect_children(node)
-        reads = any(found.reads for found in below)
+        reads = any(use.reads for use in below)
         own = (_name_function(node),) if reads and not _is_safe(node, below) else ()
-        return _Found(reads, (*own, *(risk for found in below for risk in found.risks)))
+        return _TextUse(reads, (*own, *(risk for use in below for risk in use.risks)))
 
-    def _inspect_children(self, node: Any) -> list[_Found]:
-        """Inspect each child and all below it. What is used twice is last: Spark holds its value separately."""
+    def _inspect_children(self, node: Any) -> list[_TextUse]:
+        """Inspect each child and all below it. What is used twice comes last: Spark holds its value separately."""
         children = list_items(node.children())
         if _kind(node) != "With":
             return [self.inspect(child) for child in children]
         used = [self.inspect(child) for child in children[1:]]
-        refers = self.refers or any(found.reads for found in used)
+        refers = self.refers or any(use.reads for use in used)
         return [replace(self, refers=refers).inspect(children[0]), *used]
 
     def inspect_query(self, plan: Any) -> tuple[str, ...]:
         """Return the functions in a query that could fail on what it reads."""
         children = list_items(plan.children())
         own = () if not children or _kind(plan) in _PLANS else (_kind(plan).lower(),)
-        looked = [self.inspect(expression) for expression in list_items(plan.expressions())]
         return (
             *own,
-            *(risk for found in looked for risk in found.risks),
+            *(risk for expression in list_items(plan.expressions()) for risk in self.inspect(expression).risks),
             *(risk for child in children for risk in self.inspect_query(child)),
         )
-
-    def _is_subquery(self, node: Any) -> bool:
-        return bool(is_instance_of(gateway(self.spark), node, _SUBQUERY))
 
     def _is_text(self, node: Any) -> bool:
         """Whether an expression is the text column itself, or refers to what may be."""
@@ -177,19 +143,17 @@ class _ConditionInspector:
         return self.columns is None or fold_name(node.name()) in self.columns
 
 
-def _is_safe(node: Any, below: list[_Found]) -> bool:
-    """Whether an expression returns a value for any text; ``below``: what was found in each of its children."""
+def _is_safe(node: Any, below: list[_TextUse]) -> bool:
+    """Whether an expression returns a value for any text; ``below``: what each of its children does with it."""
     if _kind(node) == "Cast":
         return _is_safe_cast(node)
     if _kind(node) in _MATCHES:
-        return not any(found.reads for found in below[1:])
+        return not any(use.reads for use in below[1:])
     return _kind(node) in _SAFE
 
 
 def _is_safe_cast(node: Any) -> bool:
-    """Whether a cast returns null where it fails, casts to a string or to bytes, or is between numbers and loses
-    nothing.
-    """
+    """Whether a cast returns null where it fails, is to a string or to bytes, or is between numbers without loss."""
     source, target = node.child().dataType(), node.dataType()
     if node.evalMode().toString() == "TRY" or target.typeName() in ("string", "binary"):
         return True

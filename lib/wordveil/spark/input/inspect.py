@@ -23,13 +23,13 @@ from wordveil.spark.platform.errors import input_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.formats import FileFormat, find_format, require_parquet
 
-# A first line of CSV that is a record after all must not get into a configuration.
+# If the first line of a CSV file is in fact a record, it must not get into a configuration.
 _NAME = re.compile(r"[^\W\d][\w .()/#%-]{0,63}")
 
 
 def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: bool = False) -> list[Column]:
     """Read the columns of the table at ``path``, from file names, a Delta log, one footer, or the first line of CSV;
-    JSON is read as a whole. Spark starts only where it alone can tell them.
+    JSON is read as a whole. Starts Spark only if nothing else can tell them.
 
     ``is_release``: whether the table is to be the input of a release, which must be a Delta table. Raises
     :class:`InputError`.
@@ -38,10 +38,8 @@ def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: 
     files = FileFormat() if is_delta else find_format(path)
     if files.kind != "parquet" and not is_release:
         return _read_files(session, path, files)
-    if is_delta or not is_release:
-        local = read_local_schema(path, SparkSection(), delta=is_delta)
-        if local is not None:
-            return _list_columns(local.schema, local.partitions)
+    if (is_delta or not is_release) and (local := read_local_schema(path, SparkSection(), delta=is_delta)):
+        return _list_columns(local.schema, local.partitions)
     table = open_path(session, path, "--from", "Draft an incremental release of it with --release.")
     if is_release and not is_delta_path(table.sparkSession, path):
         raise InputError(
@@ -73,8 +71,8 @@ def _list_columns(schema: StructType, partitions: Collection[str]) -> list[Colum
 
 
 def open_path(session: Callable[[], SparkSession], path: str, option: str, otherwise: str) -> DataFrame:
-    """Open the Parquet or Delta table at ``path``, which ``option`` of the command line named. Reads file names, a
-    Delta log and one footer. ``session`` is started once the path is no file of another format.
+    """Open the Parquet or Delta table at ``path``, which ``option`` of the command line names. Reads file names, a
+    Delta log and one footer. ``session`` is called only if the file's format is right.
 
     Raises :class:`InputError`; ``otherwise`` is the fix for a Delta table that the session cannot read.
     """

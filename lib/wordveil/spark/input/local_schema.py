@@ -1,7 +1,7 @@
 """The schema of a plain table on this machine's disk, without Java: as Spark would read it, or not at all.
 
-Java and Spark need many times longer to start than a schema takes to read. What is unusual here is left to Spark:
-another file system, types that are not plain, partition values of unclear type, features of Delta's log.
+Java and Spark take many times longer to start than a schema takes to read. Unusual tables are left to Spark: on another
+file system, with types that are not plain, partition values of unclear type, or features of Delta's log.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from wordveil.spark.platform.formats import walk_files
 from wordveil.spark.platform.local_delta import find_local, read_log
 
 _SPARK_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
-# Files by which Spark reads a table otherwise than by its data files, or not at all.
+# With one of these Spark does not read a table by its data files.
 _SUMMARIES = ("_metadata", "_common_metadata", "_delta_log")
-# Words that a number can be made of.
+# Words that are numbers.
 _NUMBERS = {"nan", "inf", "infinity"}
-# By Parquet's physical type and the essence of its logical one.
+# By Parquet's physical and logical type.
 _TYPES = {
     ("BYTE_ARRAY", "String"): "string",
     ("BYTE_ARRAY", "None"): "binary",
@@ -53,24 +53,11 @@ class LocalSchema:
 
 
 def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSchema | None:
-    """Read the schema of a Parquet table, or of a Delta table at its latest version, from its files.
+    """Read the schema of a Parquet table, or of a Delta table (``delta``) at its latest version, from its files.
 
-    Parameters
-    ----------
-    path
-        where the table is, as the configuration names it.
-    spark
-        how Spark would be started.
-    delta
-        whether it is a Delta table.
-
-    Returns
-    -------
-    LocalSchema or None
-        None where only Spark can tell, or can tell what is wrong with the table.
+    ``spark``: how Spark would be started. None where only Spark knows it, or knows what is wrong with the table.
     """
-    root = find_local(path, spark)
-    if root is None:
+    if (root := find_local(path, spark)) is None:
         return None
     try:
         return _read_delta(root) if delta else _read_parquet(root)
@@ -79,12 +66,10 @@ def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSc
 
 
 def _read_parquet(root: Path) -> LocalSchema | None:
-    """The columns of the first file, as Spark takes them where schemas are not merged, and those of the directories."""
+    """The columns of the first file, since Spark merges no schemas by default, and those of the directories."""
     files = sorted([root] if root.is_file() else _data_files(root))
-    if not files:
-        return None
     partitions = _partition_types(root, files)
-    schema = _footer_schema(pq.read_metadata(files[0]))
+    schema = _footer_schema(pq.read_metadata(files[0])) if files else None
     if partitions is None or schema is None:
         return None
     fields = [*schema.fields, *(StructField(name, kind) for name, kind in partitions.items())]
@@ -97,9 +82,8 @@ def _data_files(root: Path) -> list[Path]:
     """The files of a table in directories named ``column=value``. Raises :class:`ValueError` for other directories."""
     files = [*walk_files(root)]
     folders = {root, *(folder for file in files for folder in file.parents if root in folder.parents)}
-    if any((folder / name).exists() for folder in folders for name in _SUMMARIES):
-        raise ValueError(root)
-    if any("=" not in folder.name or folder.name.startswith("_") for folder in folders - {root}):
+    has_summary = any((folder / name).exists() for folder in folders for name in _SUMMARIES)
+    if has_summary or any("=" not in folder.name or folder.name.startswith("_") for folder in folders - {root}):
         raise ValueError(root)
     return files
 
@@ -111,8 +95,8 @@ def _partition_types(root: Path, files: Iterable[Path]) -> dict[str, DataType] |
     names = [name for name, _, _ in rows[0]] if rows else []
     if any([name for name, _, _ in row] != names for row in rows):
         return None
-    kinds = [_value_type({row[place][2] for row in rows}) for place in range(len(names))]
-    return None if None in kinds else {name: kind for name, kind in zip(names, kinds, strict=True) if kind}
+    kinds = {name: _value_type({row[index][2] for row in rows}) for index, name in enumerate(names)}
+    return None if None in kinds.values() else {name: kind for name, kind in kinds.items() if kind}
 
 
 def _value_type(values: set[str]) -> DataType | None:
@@ -130,14 +114,12 @@ def _footer_schema(footer: Any) -> StructType | None:
     written = (footer.metadata or {}).get(_SPARK_METADATA)
     if written is not None:
         return _parse_schema(written)
-    columns = [footer.schema.column(place) for place in range(footer.num_columns)]
-    kinds = [_column_type(column) for column in columns]
-    if None in kinds:
-        return None
+    columns = [footer.schema.column(index) for index in range(footer.num_columns)]
     fields = [
-        {"name": column.name, "type": kind, "nullable": True, "metadata": {}}
-        for column, kind in zip(columns, kinds, strict=True)
+        {"name": column.name, "type": _column_type(column), "nullable": True, "metadata": {}} for column in columns
     ]
+    if any(field["type"] is None for field in fields):
+        return None
     return StructType.fromJson({"type": "struct", "fields": fields})
 
 
@@ -154,7 +136,7 @@ def _column_type(column: Any) -> str | None:
 
 
 def _parse_schema(written: str | bytes) -> StructType | None:
-    """A schema in Spark's JSON; None if a column says more of itself than Spark's plain types do."""
+    """A schema in Spark's JSON; None if a column has metadata that change how it is read."""
     schema = StructType.fromJson(json.loads(written))
     return None if any(set(field.metadata or {}) - {"comment"} for field in schema.fields) else schema
 

@@ -1,8 +1,8 @@
 """Reading the files of an input, or a source of Spark: by format, options and columns.
 
-A row of CSV, JSON or XML that cannot be parsed becomes a row without any value, marked in ``__malformed``. Spark's mode
-PERMISSIVE alone would fill its columns with what could be read: of a text with a stray quote that is a piece of it in
-another column, which may be published. DROPMALFORMED would lose the row, and FAILFAST writes it into Spark's logs.
+A row of CSV, JSON or XML that cannot be parsed becomes a row without values, marked in ``__malformed``. Spark's mode
+PERMISSIVE alone would fill its columns with what it could read. After a stray quote in a text that can be a piece of
+the text in another column, which may be published. DROPMALFORMED loses the row; FAILFAST writes it into Spark's logs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
 
 OPENED_FORMATS = PARSED_FORMATS | {"text"}
-"""Formats of text, of which Spark reads files by wordveil's options."""
+"""Formats of text files, which Spark reads with wordveil's options."""
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _LONGEST_HEADER = 2**20
 
@@ -39,23 +39,11 @@ def read_source(
     columns: StructType | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
-    """Read a source that is named by path, or by its format alone, with ``__malformed`` where rows can be that.
+    """Read a source without a ``table``, with ``__malformed`` where rows can be malformed.
 
-    Parameters
-    ----------
-    spark
-        the session.
-    source
-        the input. ``table`` is not set.
-    columns
-        what :func:`find_columns` found; None: Spark finds them again, if they are not configured.
-    options
-        more options of the reader: a version of a Delta table, its change feed.
-
-    Raises
-    ------
-    ConfigError
-        If an environment variable is missing, or ``input.columns`` cannot be read. Errors of Spark pass through.
+    ``columns``: those of :func:`find_columns`, by default found again. ``options``: more options of the reader, such
+    as a version of a Delta table. Raises :class:`ConfigError` if an environment variable is missing or
+    ``input.columns`` cannot be read. Errors of Spark pass through.
     """
     if source.kind in PARSED_FORMATS and columns is None:
         columns = find_columns(spark, source)
@@ -68,14 +56,13 @@ def read_source(
 
 
 def find_columns(spark: SparkSession, source: Source) -> StructType | None:
-    """The columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`: as configured, or else by the first
-    line of CSV, or by reading JSON once. None for other formats, which know their columns.
+    """The columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`: as configured, or else from the first
+    line of CSV, or from reading JSON once. None for other formats, which know their columns.
     """
     if source.kind not in PARSED_FORMATS or source.table is not None:
         return None
-    found = load_files(spark, source).schema
-    kept = [field for field in found.fields if field.name != CORRUPT_COLUMN]
-    return StructType([*kept, StructField(CORRUPT_COLUMN, StringType())])
+    fields = [field for field in load_files(spark, source).schema.fields if field.name != CORRUPT_COLUMN]
+    return StructType([*fields, StructField(CORRUPT_COLUMN, StringType())])
 
 
 def _reader(
@@ -83,7 +70,7 @@ def _reader(
 ) -> DataFrameReader:
     problem = "is not set in the environment. Name a variable that is, or remove this option."
     faults = [
-        # What is no variable may be the secret itself.
+        # What is not a variable's name may be the secret itself.
         Fault(f"input.options_env.{name}", variable if variable.isupper() else "", problem)
         for name, variable in source.options_env.items()
         if variable not in os.environ
@@ -111,15 +98,13 @@ def load_files(
     columns: StructType | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
-    """The same as Spark reads it, with :data:`CORRUPT_COLUMN` among ``columns`` where rows are parsed."""
+    """The source as Spark reads it, with :data:`CORRUPT_COLUMN` among ``columns`` where rows are parsed."""
     reader = _reader(spark, source, columns, options)
     return reader.load() if source.path is None else reader.load(source.path)
 
 
 def _mark_malformed(frame: DataFrame) -> DataFrame:
-    """The frame with ``__malformed`` in place of Spark's column. A malformed row keeps what its directory says of it,
-    and nothing of its own.
-    """
+    """The frame with ``__malformed`` in place of Spark's column. A malformed row keeps only its directory's values."""
     sound = F.col(CORRUPT_COLUMN).isNull()
     partitions = partition_columns(frame)
     columns = [name for name in frame.columns if name != CORRUPT_COLUMN]
@@ -130,7 +115,7 @@ def _mark_malformed(frame: DataFrame) -> DataFrame:
 
 
 def partition_columns(table: DataFrame) -> set[str]:
-    """The columns whose values are in directory names; only Spark's plan of the table distinguishes them."""
+    """The columns whose values are in directory names; only Spark's plan of the table tells which they are."""
     plan = table._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
     return set(plan.relation().partitionSchema().fieldNames())
 
@@ -146,8 +131,7 @@ def check_headers(spark: SparkSession, source: Source) -> None:
     """
     if not has_header(source):
         return
-    bare = replace(source, columns=None)
-    frame = load_files(spark, bare)
+    frame = load_files(spark, replace(source, columns=None))
     lines = {name: _first_line(spark, name, source) for name in frame.inputFiles()}
     first = next((line for line in lines.values() if line), None)
     for name, line in lines.items():
@@ -159,10 +143,12 @@ def check_headers(spark: SparkSession, source: Source) -> None:
             )
     if source.columns is None:
         return
-    partitions = partition_columns(frame)
-    named = [name.lower() for name in frame.columns if name not in partitions]
-    chosen = [name.lower() for name in load_files(spark, source).columns]
-    if named != [name for name in chosen if name not in {part.lower() for part in partitions}]:
+    partitions = {name.lower() for name in partition_columns(frame)}
+    named, chosen = (
+        [name.lower() for name in columns if name.lower() not in partitions]
+        for columns in (frame.columns, load_files(spark, source).columns)
+    )
+    if named != chosen:
         problem = (
             "has other names than the first line of the CSV files, or another order. Name all columns, in the order "
             "of the files."

@@ -33,15 +33,14 @@ _BROADCAST_IDS = 1_000_000
 def screen_input(
     table: DataFrame, columns: Columns, *, internal: Sequence[str] = (), refused: str | None = None
 ) -> DataFrame:
-    """Return the columns id, kept, ``internal``, ``__text`` (and ``__text_1`` and so on, where there are several text
-    columns) and ``__reason``: a record that Spark refuses has its reason and no text. The ``__reason`` of any other
-    holds the language that the record names, if there is a column of languages
-    (:data:`wordveil.records.schema.LANGUAGE_MARK`).
+    """Return the columns id, kept, ``internal``, ``__text`` (and ``__text_1`` and so on for further text columns) and
+    ``__reason``. A record that Spark refuses has its reason and no text. The ``__reason`` of any other holds the
+    language that the record names, if there is a column of languages (:data:`wordveil.records.schema.LANGUAGE_MARK`).
 
     A record has no text where all its text columns are null, and is too long where all together are.
 
-    Spark reads the texts once. It reads the ids first, to find those that are listed more than once, unless ``refused``
-    names a column that holds what is known of the ids, and other reasons found before (null for records without one).
+    Spark reads the texts once. To find repeated ids it reads the ids first, unless ``refused`` names a column with the
+    reasons that are known already (null for records without one).
     """
     texts = [_to_string(table, path) for path in text_paths(table.schema, columns)]
     sizes = [F.octet_length(text) for text in texts]
@@ -71,44 +70,36 @@ def _to_string(table: DataFrame, path: Sequence[str]) -> Column:
 
 
 def flag_invalid_ids(table: DataFrame, columns: Columns) -> tuple[DataFrame, Column]:
-    """Return the table, and why each record's id is invalid (null where it is valid). Counts the ids and reads nothing
-    else. A row that could not be parsed has no id.
+    """Return the table, and why each record's id is invalid (null where it is valid). Reads only the ids. A row that
+    could not be parsed has no id.
     """
-    record_id = column(columns.id)
-    table, duplicate = _mark_duplicates(table, _find_repeated_ids(table, columns.id), columns.id)
+    record_id, is_string = column(columns.id), isinstance(table.schema[columns.id].dataType, StringType)
+    table, duplicate = _mark_duplicates(table, columns.id)
     malformed = F.col(MALFORMED_COLUMN) if MALFORMED_COLUMN in table.columns else F.lit(False)
     reason = (
         F.when(malformed, MALFORMED)
         .when(record_id.isNull(), NULL_ID)
-        .when(~F.is_valid_utf8(record_id) if _is_string(table, columns.id) else F.lit(False), INVALID_ID)
+        .when(~F.is_valid_utf8(record_id) if is_string else F.lit(False), INVALID_ID)
         .when(duplicate, DUPLICATE_ID)
     )
     return table, reason
 
 
-def _is_string(table: DataFrame, name: str) -> bool:
-    return isinstance(table.schema[name].dataType, StringType)
-
-
-def _find_repeated_ids(table: DataFrame, name: str) -> DataFrame:
-    """The ids, column ``__id``, of more than one record."""
-    counts = table.select(column(name).alias("__id")).where("__id is not null").groupBy("__id").count()
-    return counts.where(F.col("count") > 1).select("__id")
-
-
 def _may_repeat(table: DataFrame, name: str) -> bool:
-    """Whether some id may be listed more than once: false only if none is. Counting 64-bit hashes takes less than half
-    of the time of counting ids.
+    """Whether some id may be repeated: false only if none is. Counting 64-bit hashes takes less than half the time of
+    counting ids.
     """
     hashes = table.where(column(name).isNotNull()).select(F.xxhash64(column(name)).alias("__hash"))
     return bool(hashes.groupBy("__hash").count().where("count > 1").take(1))
 
 
-def _mark_duplicates(table: DataFrame, repeated: DataFrame, name: str) -> tuple[DataFrame, Column]:
-    """The table, and a condition that is true for each record whose id is among ``repeated``.
+def _mark_duplicates(table: DataFrame, name: str) -> tuple[DataFrame, Column]:
+    """The table, and a condition that is true for each record whose id another one has too.
 
-    The ids are counted first: usually there are none, and the texts then need no join.
+    Repeated ids are counted first: usually there are none, and the texts then need no join.
     """
+    counts = table.select(column(name).alias("__id")).where("__id is not null").groupBy("__id").count()
+    repeated = counts.where(F.col("count") > 1).select("__id")
     number = repeated.count() if _may_repeat(table, name) else 0
     if number == 0:
         return table, F.lit(False)

@@ -1,10 +1,7 @@
-"""The input: a table by path or name, at one version where it has versions, and only the records that meet the
-condition.
-"""
+"""The input: a table by path or name, at one version if it has versions, and only the records that meet a condition."""
 
 from __future__ import annotations
 
-import difflib
 import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping
@@ -19,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.errors import ConfigError, Fault, InputError, did_you_mean
 from wordveil.input.formats import FILE_FORMATS, has_header
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
@@ -49,9 +46,9 @@ _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 class InputTable:
     """The opened input. Opening and reading check names, columns, version and condition, and read no data.
 
-    ``latest_version``: the version of a Delta table that the settings choose, or the latest one when it was opened
-    where they choose none; None for other tables. ``table_id``: Delta's own identifier of the table; a table that is
-    deleted and created again has another. None for other tables. ``columns``: those of a format whose rows are parsed.
+    ``latest_version``: the version of a Delta table that the settings choose, by default the latest when it was opened.
+    ``table_id``: Delta's own identifier of the table; a table that is deleted and created again has another. Both are
+    None for other tables. ``columns``: those of a format whose rows are parsed.
     """
 
     spark: SparkSession
@@ -67,7 +64,7 @@ class InputTable:
         return self.table_id is not None
 
     def read(self, version: int | None = None) -> DataFrame:
-        """Read the records of ``version``, by default of :attr:`latest_version`, however the table changes meanwhile.
+        """Read the records of ``version``, by default of :attr:`latest_version`, even if the table changes meanwhile.
 
         Raises :class:`InputError`, and :class:`ConfigError` for faults of columns, version or condition.
         """
@@ -91,41 +88,40 @@ class InputTable:
         options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
         with input_errors(self.source.setting, self.source.name), _feed_errors(self.source, first, last):
             frame = self._load(options)
-            frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - Delta looks for the feed only as it plans
+            frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - only planning makes Delta look for the feed
         self._check(frame)
         return self._filter(frame)
 
     def _check(self, frame: DataFrame) -> None:
         where = f"{self.source.setting} {self.source.name}"
-        # The first line of a CSV file may be a record after all: no message quotes it.
+        # The first line of a CSV file may be a record after all. No message quotes it.
         lists = not has_header(self.source) or self.source.columns is not None
         check_columns(frame.drop(MALFORMED_COLUMN).schema, self.source, where, lists=lists)
 
     def read_with_files(self, names: Collection[str] | None = None) -> DataFrame:
-        """Read the records with :data:`FILE_COLUMN`, the file of each; of the files ``names`` alone where they are
-        given, and no other file is opened.
+        """Read the records with :data:`FILE_COLUMN`, the file of each. If ``names`` are given, only these files are
+        opened.
 
-        In a table without files of its own, such as a view, the column is empty, and ``names`` choose nothing. Raises
-        as :meth:`read`.
+        In a table without files of its own, such as a view, the column is empty and ``names`` are ignored. Raises as
+        :meth:`read`.
         """
         frame = self._load_version(None)
         self._check(frame)
         try:
             with silence_query_logs():
-                place = frame.metadataColumn("_metadata").getField("file_path")
-                placed = frame.withColumn(FILE_COLUMN, place)
+                located = frame.withColumn(FILE_COLUMN, frame.metadataColumn("_metadata").getField("file_path"))
         except AnalysisException:
             return self._filter(frame.withColumn(FILE_COLUMN, F.lit("")))
-        return self._filter(placed if names is None else self._read_files(frame, names))
+        return self._filter(located if names is None else self._read_files(frame, names))
 
     def _read_files(self, frame: DataFrame, names: Collection[str]) -> DataFrame:
         # Spark lists local files as file:///x and calls them file:/x in their metadata.
         both = {*names, *(re.sub("^file:/(?!/)", "file:///", name) for name in names)}
         if (snapshot := _find_snapshot(frame)) is not None:
-            with suppress(Py4JError):  # another Delta: it then opens the other files too, and finds no row in them
+            with suppress(Py4JError):  # another version of Delta also opens the other files, and the filter drops them
                 frame = read_delta_files(self.spark, snapshot.deltaLog(), int(snapshot.version()), names)
-        place = frame.metadataColumn("_metadata").getField("file_path")
-        return frame.where(place.isin(*both)).withColumn(FILE_COLUMN, place)
+        path = frame.metadataColumn("_metadata").getField("file_path")
+        return frame.where(path.isin(*both)).withColumn(FILE_COLUMN, path)
 
     def _load_version(self, version: int | None) -> DataFrame:
         chosen = self.latest_version if version is None else version
@@ -168,15 +164,11 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
         require_delta(spark)
     if source.path is not None:
         _check_path(spark, source)
-    with input_errors(source.setting, source.name, _kind(source)):
+    chosen = {"versionAsOf": source.version, "timestampAsOf": source.timestamp}
+    options = {name: str(value) for name, value in chosen.items() if value is not None}
+    with input_errors(source.setting, source.name, _kind(source)), _version_errors(source):
         check_headers(spark, source)
         table = InputTable(spark, source, params, columns=find_columns(spark, source))
-    options: dict[str, str] = {}
-    if source.version is not None:
-        options["versionAsOf"] = str(source.version)
-    if source.timestamp is not None:
-        options["timestampAsOf"] = source.timestamp
-    with input_errors(source.setting, source.name, _kind(source)), _version_errors(source):
         snapshot = _find_snapshot(table._load(options))  # noqa: SLF001
         if snapshot is not None:
             return replace(table, latest_version=int(snapshot.version()), table_id=str(snapshot.metadata().id()))
@@ -236,18 +228,13 @@ def _find_snapshot(frame: DataFrame) -> Any:
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
     while plan.nodeName() == "SubqueryAlias":
         plan = plan.child()
-    relation = plan.relation() if plan.getClass().getSimpleName() == "LogicalRelation" else None
+    if plan.getClass().getSimpleName() != "LogicalRelation":
+        return None
     files = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
-    location = (
-        relation.location()
-        if relation is not None and is_instance_of(gateway(frame.sparkSession), relation, files)
-        else None
-    )
-    return (
-        location.snapshotAtAnalysis()
-        if location is not None and "TahoeLog" in location.getClass().getSimpleName()
-        else None
-    )
+    if not is_instance_of(gateway(frame.sparkSession), plan.relation(), files):
+        return None
+    location = plan.relation().location()
+    return location.snapshotAtAnalysis() if "TahoeLog" in location.getClass().getSimpleName() else None
 
 
 @contextmanager
@@ -266,10 +253,7 @@ def _version_errors(source: Source) -> Iterator[None]:
             shown = f" It has {numbers[0][0]} to {numbers[0][1]}." if numbers else " Choose another."
             problem = f"the Delta table does not have this version, or no longer has it.{shown}"
         elif name == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT":
-            problem = (
-                "is after the latest version of the Delta table. Use an earlier time, or leave it out to read the "
-                "latest."
-            )
+            problem = "is after the latest version of the Delta table. Use an earlier time, or none to read the latest."
         elif name.startswith("DELTA_TIMESTAMP_EARLIER"):
             problem = "is before the first version that the Delta table still has. Use a later time."
         elif name == "DELTA_TIMESTAMP_INVALID":
@@ -319,10 +303,7 @@ def _condition_errors(where: str, columns: list[str]) -> Iterator[None]:
         if name.startswith("UNRESOLVED_COLUMN"):
             match = re.search(r"with name (`[^,\n]*?`) cannot be resolved", str(error))
             column = match[1].strip("`") if match else ""
-            near = difflib.get_close_matches(column, columns, n=1)
-            problem = f"names the column {column}, which the table does not have." + (
-                f" Did you mean {near[0]}?" if near else ""
-            )
+            problem = f"names the column {column}, which the table does not have.{did_you_mean(column, columns)}"
         elif name.startswith("PARSE"):
             problem = "is not one condition in Spark SQL. Write a single boolean expression."
         elif name.endswith("FILTER_NOT_BOOLEAN"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 from pyspark.errors import PySparkException
@@ -23,7 +22,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import ConfigError, Fault, did_you_mean
 from wordveil.input.columns import Columns
 
 
@@ -38,7 +37,7 @@ def field_column(path: Sequence[str]) -> Column:
 
 
 def text_paths(schema: StructType, columns: Columns) -> tuple[tuple[str, ...], ...]:
-    """Where the text columns are. The name of the only one may also be that of a column whose own name has dots."""
+    """The paths of the text columns. A single name with dots may also be a column's own name."""
     if len(columns.texts) == 1 and columns.texts[0] in schema.names:
         return ((columns.texts[0],),)
     return columns.text_paths
@@ -46,22 +45,21 @@ def text_paths(schema: StructType, columns: Columns) -> tuple[tuple[str, ...], .
 
 def find_field(schema: StructType, path: Sequence[str]) -> StructField | None:
     """The column, or the field of a struct, of exactly this path; None where there is none."""
-    found: StructField | None = None
-    inside: DataType = schema
+    field: StructField | None = None
+    kind: DataType = schema
     for part in path:
-        if not isinstance(inside, StructType) or part not in inside.names:
+        if not isinstance(kind, StructType) or part not in kind.names:
             return None
-        found = inside[part]
-        inside = found.dataType
-    return found
+        field = kind[part]
+        kind = field.dataType
+    return field
 
 
 def check_columns(schema: StructType, columns: Columns, source: str, *, lists: bool = True) -> None:
     """Raise :class:`ConfigError` unless the table has the columns, with types that they may have. ``lists``: whether
-    faults list the columns that there are. The first line of a CSV file may be no header, but a record.
+    faults list the table's columns, which they must not where the first line of a CSV file may be a record.
     """
-    faults = list(_schema_faults(schema, columns, lists=lists))
-    if faults:
+    if faults := list(_schema_faults(schema, columns, lists=lists)):
         raise ConfigError(source, faults)
 
 
@@ -78,11 +76,8 @@ def _schema_faults(schema: StructType, columns: Columns, *, lists: bool) -> Iter
     named += [("input.keep", name) for name in columns.keep]
     for where, name in named:
         if "`" in name:
-            yield Fault(
-                where,
-                name,
-                "Spark cannot quote a backtick in a column's name. Rename the column in a view of the input.",
-            )
+            problem = "Spark cannot quote a backtick in a column's name. Rename the column in a view of the input."
+            yield Fault(where, name, problem)
         elif name not in schema.names:
             yield Fault(where, name, f"the table has no such column.{_suggest_column(name, schema.names, lists=lists)}")
         elif problem := _type_problem(where, schema[name].dataType):
@@ -90,19 +85,19 @@ def _schema_faults(schema: StructType, columns: Columns, *, lists: bool) -> Iter
 
 
 def _suggest_column(name: str, names: list[str], *, lists: bool) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
-    if not near and not lists:
-        return " The first line of its files must name the columns, unless options.header is false."
-    return f" Did you mean {near[0]}?" if near else f" It has: {', '.join(names)}."
+    others = f" It has: {', '.join(names)}."
+    if not lists:
+        others = " The first line of its files must name the columns, unless options.header is false."
+    return did_you_mean(name, names) or others
 
 
 def _missing_text(schema: StructType, path: Sequence[str], *, lists: bool) -> str:
     """Why there is no text column of this path."""
-    above = find_field(schema, path[:-1]) if len(path) > 1 else None
     if len(path) == 1:
         return f"the table has no such column.{_suggest_column(path[0], schema.names, lists=lists)}"
-    if above is not None and isinstance(above.dataType, StructType):
-        return f"the struct has no such field.{_suggest_column(path[-1], above.dataType.names, lists=lists)}"
+    struct = find_field(schema, path[:-1])
+    if struct is not None and isinstance(struct.dataType, StructType):
+        return f"the struct has no such field.{_suggest_column(path[-1], struct.dataType.names, lists=lists)}"
     return (
         "the table has no such field of a struct. A dot leads into a struct; write a column whose own name has a dot "
         f"in backticks, such as '`{'.'.join(path)}`'."

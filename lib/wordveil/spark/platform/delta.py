@@ -32,22 +32,18 @@ _JARS = ("delta-spark", "delta-storage")
 def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -> dict[str, str]:
     """Return the options that a new session needs for Delta, in addition to the options ``given``.
 
-    ``submitted``: spark-submit started its Java process, which has the jars that it was given and takes no more.
-    ``jars``: a directory (``spark.delta_jars``); left out, the jars that Ivy has, which it fetches where it has none.
+    ``submitted``: spark-submit started its Java process, which takes no more jars. ``jars``: a directory
+    (``spark.delta_jars``); by default the jars that Ivy has fetched, or else fetches.
     Raises :class:`PlatformError` if delta-spark is not installed or the directory lacks a jar.
     """
-    options = {name: value for name, value in OPTIONS.items() if name not in given} | _extensions(given)
+    options = {name: value for name, value in OPTIONS.items() if name not in given}
+    extensions = given.get("spark.sql.extensions", "")
+    options["spark.sql.extensions"] = extensions if EXTENSION in extensions else _join(extensions, EXTENSION)
     if submitted:
         return options
-    found = _find_jars(jars) if jars else fetched_jars(given.get("spark.jars.ivy"))
-    if found:
-        return {**options, "spark.jars": _join(given.get("spark.jars"), *map(str, found))}
+    if files := _find_jars(jars) if jars else fetched_jars(given.get("spark.jars.ivy")):
+        return {**options, "spark.jars": _join(given.get("spark.jars"), *map(str, files))}
     return {**options, "spark.jars.packages": _join(*_packages(given.get("spark.jars.packages")))}
-
-
-def _extensions(given: dict[str, str]) -> dict[str, str]:
-    others = given.get("spark.sql.extensions")
-    return {"spark.sql.extensions": others if others and EXTENSION in others else _join(others, EXTENSION)}
 
 
 def require_delta(session: SparkSession) -> None:
@@ -69,47 +65,41 @@ def require_delta(session: SparkSession) -> None:
 
 
 def read_delta_files(spark: SparkSession, log: Any, version: int, names: Collection[str]) -> DataFrame:
-    """Read the rows of some data files of a Delta table, and open no other file: for a condition on the names of files
-    Delta opens them all. It has no Python for this.
+    """Read the rows of some data files of a Delta table and open no other file. Given a condition on file names, Delta
+    would open them all.
 
-    ``log``: Delta's own object of the table. ``names``: as Spark's metadata column ``file_path`` has them. Raises
-    py4j's error where Delta's classes are not those of the version that was tested.
+    ``log``: Delta's own object of the table. ``names``: as in Spark's metadata column ``file_path``. Raises a Py4J
+    error where Delta's classes differ from those of the tested version.
     """
     none = java_class(spark, "scala.Option").apply(None)
     snapshot = log.getSnapshotAt(version, none, none, False)
     files = snapshot.allFiles()
-    paths = [row[0] for row in DataFrame(files.toDF(), spark).select("path").collect()]
-    ends = {f"/{path}" for path in paths}
-    chosen = [found[1:] for name in names if (found := _find_end(name, ends)) is not None]
+    ends = {f"/{row[0]}" for row in DataFrame(files.toDF(), spark).select("path").collect()}
+    chosen = [end[1:] for name in names if (end := _find_end(name, ends)) is not None]
     rows = files.filter(F.col("path").isin(*chosen)._jc).collectAsList()  # noqa: SLF001 - what else keeps the rows' type
     parts = java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq(rows)
     return DataFrame(log.createDataFrame(snapshot, parts, False, none), spark)
 
 
 def _find_end(name: str, ends: Collection[str]) -> str | None:
-    """The longest of ``ends`` that a file's name has; None where it has none."""
-    places = [place for place, letter in enumerate(name) if letter == "/"]
-    return next((name[place:] for place in places if name[place:] in ends), None)
+    """The longest of ``ends`` that a file's name ends with; None where there is none."""
+    return next((name[at:] for at, letter in enumerate(name) if letter == "/" and name[at:] in ends), None)
 
 
 def fetched_jars(ivy: str | None = None) -> list[Path]:
-    """Find Delta's jars of the installed version as Ivy keeps them, in ``ivy`` or in Spark's default directory; empty
-    if one is missing.
+    """Find Delta's jars of the installed version in Ivy's directory, ``ivy`` or Spark's default; empty if one is
+    missing.
 
-    A path needs no resolving by Ivy, which takes seconds, prints line by line, and races where two processes do it at
-    once.
+    Paths of jars spare Ivy's resolution, which takes seconds, prints line by line, and races between processes.
     """
     home = Path(ivy) if ivy else ivy_home()
     group, name, version = artifact().split(":")
-    names = (f"{group}_{name}-{version}.jar", f"{group}_delta-storage-{version}.jar")
-    found = [home / "jars" / name for name in names]
-    return found if all(path.is_file() for path in found) else []
+    files = [home / "jars" / f"{group}_{jar}-{version}.jar" for jar in (name, "delta-storage")]
+    return files if all(file.is_file() for file in files) else []
 
 
 def ivy_home() -> Path:
-    """Return the directory in which Spark's Ivy keeps what it fetches. Java takes the home of the user's account and
-    ignores HOME.
-    """
+    """The directory in which Spark's Ivy keeps what it fetches: in the account's home, because Java ignores HOME."""
     try:
         home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError:
@@ -118,14 +108,12 @@ def ivy_home() -> Path:
 
 
 def artifact() -> str:
-    """Return the Maven coordinates of Delta for this PySpark, from delta-spark's own helper. Raises
-    :class:`PlatformError` if delta-spark is not installed.
-    """
+    """Return the Maven coordinates of Delta for this PySpark. Raises :class:`PlatformError` without delta-spark."""
     return _packages(None)[-1]
 
 
 def _packages(others: str | None) -> list[str]:
-    """Delta's package by delta-spark's own helper, which knows the versions that fit, and ``others``."""
+    """``others`` and Delta's package, last, whose version delta-spark's own helper chooses."""
     try:
         from delta import configure_spark_with_delta_pip  # jobs that write Parquet run without delta-spark
     except ImportError:
@@ -140,14 +128,14 @@ def _packages(others: str | None) -> list[str]:
 
 
 def _find_jars(directory: str) -> list[Path]:
-    found = sorted(Path(directory).glob("*.jar"))
-    missing = [name for name in _JARS if not any(name in path.name for path in found)]
+    files = sorted(Path(directory).glob("*.jar"))
+    missing = [name for name in _JARS if not any(name in file.name for file in files)]
     if missing:
         raise PlatformError(
             f"spark.delta_jars = {directory}: the directory has no jar of {' and of '.join(missing)}. Add it; "
             "`wordveil docs operations` lists the jars that are needed."
         )
-    return found
+    return files
 
 
 def _join(*parts: str | None) -> str:

@@ -15,9 +15,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from wordveil.errors import ReleaseError
+from wordveil.spark.platform.delta import DELTA_LOG
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.locks import hold_lock
+from wordveil.spark.platform.progress import ignore
 
 TABLE_VERSION = 3
 FILE_ROWS = 1_000_000
@@ -33,26 +35,21 @@ PROPERTIES: dict[str, str] = {
 }
 
 
-def _ignore_commit(step: str) -> None:
-    """Do nothing after a commit; tests replace it by something that kills the process."""
-
-
 def _delta() -> Any:
-    """Delta's own class of tables, imported at its use: jobs that write Parquet run without delta-spark."""
+    """Delta's own class of tables. Imported here, since jobs that write Parquet run without delta-spark."""
     from delta.tables import DeltaTable as Table
 
     return Table
 
 
-after_commit: Callable[[str], None] = _ignore_commit
+# Called after each commit with the name of the step. Tests replace it with something that kills the process.
+after_commit: Callable[[str], None] = ignore
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Decision(Generic[Result]):
-    """What was decided on one version of a table: the rows to append (None: nothing to do), and a result for the
-    caller.
-    """
+    """What was decided on one version of a table: the rows to append, None for none, and a result for the caller."""
 
     rows: DataFrame | None
     result: Result
@@ -110,12 +107,11 @@ class DeltaTable:
         with hold_lock(self.spark, self.path):
             # As Hadoop writes it: Delta treats hdfs:///lake and hdfs:/lake as two paths, and refuses to create one
             # table at both.
-            place = str(java_class(self.spark, "org.apache.hadoop.fs.Path")(self.path).toString())
-            builder = _delta().createIfNotExists(self.spark).location(place).addColumns(schema)
-            chosen = (
-                {} if indexed is None else {"delta.dataSkippingStatsColumns": ",".join(f"`{name}`" for name in indexed)}
-            )
-            for name, value in {**PROPERTIES, **chosen}.items():
+            location = str(java_class(self.spark, "org.apache.hadoop.fs.Path")(self.path).toString())
+            builder = _delta().createIfNotExists(self.spark).location(location).addColumns(schema)
+            if indexed is not None:
+                builder = builder.property("delta.dataSkippingStatsColumns", ",".join(f"`{name}`" for name in indexed))
+            for name, value in PROPERTIES.items():
                 builder = builder.property(name, value)
             if partition_by:
                 builder = builder.partitionedBy(*partition_by)
@@ -128,29 +124,21 @@ class DeltaTable:
 
     def check(self) -> None:
         """Raise :class:`ReleaseError` unless this version of wordveil reads the table."""
-        found = self._snapshot().metadata().configuration().get(VERSION_PROPERTY)
-        version = str(found.get()) if found.isDefined() else None
-        if version != str(TABLE_VERSION):
-            problem = (
-                "was not created by wordveil"
-                if version is None
-                else f"has format version {version}, and this wordveil reads {TABLE_VERSION}"
+        version = self._snapshot().metadata().configuration().get(VERSION_PROPERTY)
+        if not version.isDefined():
+            raise ReleaseError(f"{self.kind} {self.path}: was not created by wordveil. Choose another path.")
+        if (number := str(version.get())) != str(TABLE_VERSION):
+            raise ReleaseError(
+                f"{self.kind} {self.path}: has format version {number}, and this wordveil reads {TABLE_VERSION}. Use "
+                "the wordveil version that wrote it, or start a release with another name at another path."
             )
-            hint = (
-                "Choose another path."
-                if version is None
-                else "Use the wordveil version that wrote it, or start a release with another name at another path."
-            )
-            raise ReleaseError(f"{self.kind} {self.path}: {problem}. {hint}")
 
     def has(self, idempotency_key: str) -> bool:
         """Whether :meth:`append` has written under ``idempotency_key``."""
         return bool(self._snapshot().transactions().get(f"wordveil {idempotency_key}").isDefined())
 
     def list_files(self, snapshot: Any) -> list[Row]:
-        """Return what the log says about each data file of a :meth:`snapshot`: ``path``, ``size``, ``partitionValues``,
-        ``stats`` and ``deletionVector``.
-        """
+        """Return what the log says about each data file of a :meth:`snapshot`."""
         files = DataFrame(snapshot.allFiles().toDF(), self.spark)
         return files.select("path", "size", "partitionValues", "stats", "deletionVector").collect()
 
@@ -162,13 +150,8 @@ class DeltaTable:
     def append(self, frame: DataFrame, *, step: str, idempotency_key: str, records_per_file: int | None = None) -> None:
         """Append in one commit; a second call with the same ``idempotency_key`` does nothing."""
         with hold_lock(self.spark, self.path):
-            writer = (
-                frame.write.format("delta")
-                .mode("append")
-                .option("txnAppId", f"wordveil {idempotency_key}")
-                .option("txnVersion", 1)
-            )
-            writer = writer.option("maxRecordsPerFile", records_per_file or FILE_ROWS)
+            writer = frame.write.format("delta").mode("append").option("txnAppId", f"wordveil {idempotency_key}")
+            writer = writer.option("txnVersion", 1).option("maxRecordsPerFile", records_per_file or FILE_ROWS)
             try:
                 writer.save(self.path)
             except Exception as error:
@@ -182,8 +165,7 @@ class DeltaTable:
         with hold_lock(self.spark, self.path):
             before = self.version()
             writer = rows.write.format("delta").mode("overwrite").option("userMetadata", token)
-            # A session may be set to replace only partitions that have new rows: withdrawn text would remain in the
-            # others.
+            # Some sessions replace only partitions that have new rows. Withdrawn text would remain in the others.
             writer = writer.option("partitionOverwriteMode", "static")
             if records_per_file:
                 writer = writer.option("maxRecordsPerFile", records_per_file)
@@ -227,18 +209,16 @@ class DeltaTable:
                     return decision.result
                 writer = decision.rows.write.format("delta").mode("append").option("maxRecordsPerFile", FILE_ROWS)
                 if locked:
-                    # No other process can write; and Delta would compute its whole state to compare numbers, about a
-                    # second each time.
+                    # No other process can write. To compare numbers, Delta would compute its whole state, which takes
+                    # about a second.
                     writer.save(self.path)
                     after_commit(step)
                     return decision.result
                 # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap was committed.
                 token = secrets.token_hex(16)
-                number = self._last_swap(snapshot) + 1
+                writer = writer.option("userMetadata", token).option("txnAppId", _SWAP)
                 try:
-                    writer.option("userMetadata", token).option("txnAppId", _SWAP).option("txnVersion", number).save(
-                        self.path
-                    )
+                    writer.option("txnVersion", self._last_swap(snapshot) + 1).save(self.path)
                 except Exception as error:
                     if not _lost_race(error):
                         raise
@@ -263,10 +243,8 @@ class DeltaTable:
 
     def _actions(self, version: int) -> list[dict[str, Any]]:
         """The actions of a commit."""
-        return [
-            json.loads(line)
-            for line in Files(self.spark, f"{self.path}/_delta_log/{version:020d}.json").read().splitlines()
-        ]
+        commit = Files(self.spark, f"{self.path}/{DELTA_LOG}/{version:020d}.json").read()
+        return [json.loads(line) for line in commit.splitlines()]
 
     def _commit_of(self, token: str, after: int) -> int | None:
         """The version newer than ``after`` whose commit carries ``token``."""
@@ -278,8 +256,5 @@ class DeltaTable:
 
 def _lost_race(error: Exception) -> bool:
     """Whether Delta refused a commit because another one was first."""
-    return (
-        "Concurrent" in type(error).__name__
-        or "io.delta.exceptions.Concurrent" in str(error)
-        or "DELTA_CONCURRENT" in str(error)
-    )
+    marks = ("io.delta.exceptions.Concurrent", "DELTA_CONCURRENT")
+    return "Concurrent" in type(error).__name__ or any(mark in str(error) for mark in marks)

@@ -60,9 +60,7 @@ def job_errors(outcome: str = "nothing was written") -> Iterator[None]:
 
 @contextmanager
 def input_errors(setting: str, source: str, kind: str = "table") -> Iterator[None]:
-    """Turn an error of Spark into an :class:`InputError` that names the ``setting``, its value ``source``, the cause
-    and the fix.
-    """
+    """Turn an error of Spark into an :class:`InputError` that names the ``setting``, its value ``source`` and why."""
     try:
         with silence_query_logs():
             yield
@@ -86,10 +84,10 @@ def silence_query_logs() -> Iterator[None]:
 
 def error_condition(error: BaseException) -> str:
     """Return Spark's name of an error condition; the type of the error where it has none."""
-    found = getattr(error, "getCondition", lambda: None)()
-    if found is None and (java := _JAVA.search(str(error))):
-        found = java[1]
-    return found or type(error).__name__
+    condition = getattr(error, "getCondition", lambda: None)()
+    if condition is None and (java := _JAVA.search(str(error))):
+        condition = java[1]
+    return condition or type(error).__name__
 
 
 def describe_cause(error: BaseException) -> str:
@@ -117,24 +115,23 @@ def describe_cause(error: BaseException) -> str:
 
 
 def _find_detail(error: BaseException) -> str:
-    """What Spark says of an error that it finds before it reads a row, in one line; empty of others."""
-    said = re.sub(r"^\[[A-Z0-9_.]+\] ", "", hide_credentials(str(error))).partition("\n")[0].strip()
+    """The first line of Spark's message about an error that it meets before it reads a row; empty for other errors."""
     if not isinstance(error, AnalysisException):
         return ""
-    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
+    line = re.sub(r"^\[[A-Z0-9_.]+\] ", "", hide_credentials(str(error))).partition("\n")[0].strip()
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
 
 
 def _write_trace(error: BaseException) -> str:
-    """Write where in Java an error arose to the log, and return where the log is. Java's messages may quote a record:
-    the log gets the names of the exceptions and of the code alone.
+    """Log where in Java an error arose, and return a sentence that names the log. Java's messages may quote a record,
+    so the log gets only the names of exceptions and of the code.
     """
     if (log := java_log.name()) is None:
         return "See Spark's own log for the details."
     lines = [f"{datetime.now(UTC):%H:%M:%S} {error_condition(error)}"]
     cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     while cause is not None:
-        frames = cause.getStackTrace()
-        lines += [str(cause.getClass().getName()), *(f"  at {frame.toString()}" for frame in frames)]
+        lines += [str(cause.getClass().getName()), *(f"  at {frame.toString()}" for frame in cause.getStackTrace())]
         cause = cause.getCause()
     java_log.write("\n".join([*lines, ""]))
     return f"Spark's log, without values of records, is {log}."

@@ -36,11 +36,11 @@ class Files:
         return bool(self.path.toUri().getScheme() == "file")
 
     def sibling(self, name: str) -> Any:
-        """The path ``name`` beside this one."""
+        """The path of ``name`` beside this one."""
         return self._path(self.path.getParent(), name)
 
     def below(self, name: str) -> Any:
-        """The path ``name`` inside this one."""
+        """The path of ``name`` inside this one."""
         return self._path(self.path, name)
 
     def exists(self, path: Any | None = None) -> bool:
@@ -59,7 +59,7 @@ class Files:
         return java_class(self._spark, f"{_HADOOP}.FileContext").getFileContext(self.path.toUri(), self._conf)
 
     def try_directory(self, path: Any) -> None:
-        """Create a directory and remove it: a job of hours should not find at its end that it cannot write."""
+        """Create a directory and remove it, so that a job of hours does not fail at its end because it cannot write."""
         try:
             self._context().mkdir(path, None, True)
         except BaseException:
@@ -74,14 +74,7 @@ class Files:
 
     def list_matching(self, name: str) -> list[Any]:
         """List the paths in this one's directory whose name matches a glob, in order."""
-        found = self._system.globStatus(self.sibling(name)) or []
-        return [status.getPath() for status in found]
-
-    def list_children(self) -> list[Any]:
-        """List the paths in this directory; none where there is no such directory."""
-        if not self._system.exists(self.path):
-            return []
-        return [status.getPath() for status in self._system.listStatus(self.path)]
+        return [status.getPath() for status in self._system.globStatus(self.sibling(name)) or ()]
 
     def verify_checksums(self, *, on: bool) -> None:
         """Set whether reading a local file compares it with the checksum that Hadoop keeps beside it."""
@@ -98,15 +91,15 @@ class Files:
 
     def list_files(self) -> dict[str, int]:
         """Return all files below this directory by their paths relative to it, with their sizes in bytes."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         if not self._system.exists(self.path):
-            return found
+            return sizes
         root = str(self.path.toUri().getPath()).rstrip("/") + "/"
         files = self._system.listFiles(self.path, True)
         while files.hasNext():
             status = files.next()
-            found[str(status.getPath().toUri().getPath()).removeprefix(root)] = int(status.getLen())
-        return found
+            sizes[str(status.getPath().toUri().getPath()).removeprefix(root)] = int(status.getLen())
+        return sizes
 
     def make_parent(self) -> None:
         """Create the directory that this path is in."""
@@ -121,13 +114,10 @@ class Files:
             stream.close()
 
     def open_text(self, encoding: str) -> Any:
-        """Open a file of text as a reader of Java, which the caller closes. The ending of its name says how it is
-        compressed.
-        """
+        """Open a text file as a Java reader, which the caller closes. Its suffix says how it is compressed."""
         factory = java_class(self._spark, "org.apache.hadoop.io.compress.CompressionCodecFactory")(self._conf)
-        codec = factory.getCodec(self.path)
         stream = self._system.open(self.path)
-        if codec is not None:
+        if (codec := factory.getCodec(self.path)) is not None:
             stream = codec.createInputStream(stream)
         return java_class(self._spark, "java.io.InputStreamReader")(stream, encoding)
 
@@ -158,11 +148,8 @@ class Files:
         if not self._system.exists(parent):
             return []
         prefix = f".{self.path.getName()}{_DRAFT}"
-        return [
-            str(status.getPath())
-            for status in self._system.listStatus(parent)
-            if status.getPath().getName().startswith(prefix)
-        ]
+        paths = [status.getPath() for status in self._system.listStatus(parent)]
+        return [str(path) for path in paths if path.getName().startswith(prefix)]
 
 
 @dataclass(frozen=True)
@@ -170,25 +157,25 @@ class Draft:
     """An output that is being written: beside its final path, and moved there in one step."""
 
     files: Files
-    place: Any
+    directory: Any
     run_id: str
 
     @property
     def path(self) -> str:
         """Where to write."""
-        return str(self.place)
+        return str(self.directory)
 
     def publish(self, *, overwrite: bool) -> None:
         """Move the table to its final path, without checksum files. With ``overwrite``, an existing table is moved
         aside first and deleted last.
         """
-        self.files.delete_checksums(self.place)
+        self.files.delete_checksums(self.directory)
         aside = None
         if overwrite and self.files.exists():
             aside = self.files.sibling(f".{self.files.path.getName()}{_DRAFT}{self.run_id}.replaced")
             self.files.move(self.files.path, aside)
         try:
-            self.files.move(self.place, self.files.path)
+            self.files.move(self.directory, self.files.path)
         except Exception:
             if aside is not None:
                 self.files.move(aside, self.files.path)
@@ -205,11 +192,11 @@ class Draft:
     def discard(self) -> None:
         """Delete what was written, if anything."""
         with suppress(Exception):
-            self.files.delete(self.place)
+            self.files.delete(self.directory)
 
 
 def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool) -> Draft:
-    """Return a path of this attempt's own to write the output to.
+    """Return the draft of an output, at a path that no other attempt uses.
 
     Raises :class:`OutputExistsError` if the output exists and ``overwrite`` is not set, and :class:`ConfigError` if
     nothing can be written.
@@ -219,20 +206,20 @@ def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool
         raise OutputExistsError(
             f"output.path = {path}: already exists. Choose another path, or pass --overwrite to replace it."
         )
-    place = files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}")
+    directory = files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}")
     try:
-        files.try_directory(place)
+        files.try_directory(directory)
     except Py4JError:
         problem = (
             "no directory can be created beside it: a file is in the way, or the parent directory is read-only or "
             "belongs to another user. Choose a path that you may write to."
         )
         raise ConfigError("configuration", [Fault("output.path", path, problem)]) from None
-    return Draft(files, place, run_id)
+    return Draft(files, directory, run_id)
 
 
-def replace_file(place: str, text: str) -> None:
-    """Write a small file on the file system of ``place``, through the running session.
+def replace_file(path: str, text: str) -> None:
+    """Write the small file ``path`` through the running session.
 
     Raises :class:`ConfigError` if there is no session, because the command ended before it started one, or if the file
     cannot be written.
@@ -240,14 +227,11 @@ def replace_file(place: str, text: str) -> None:
     session = SparkSession.getActiveSession()
     if session is None:
         problem = "was not written: the command ended before Spark started, and only Spark reaches that file system."
-        raise usage_error("--report", place, problem)
+        raise usage_error("--report", path, problem)
     try:
-        Files(session, place).replace(text)
+        Files(session, path).replace(text)
     except Py4JError as error:
-        kind = re.search(
-            r"([A-Za-z]+(?:Exception|Error))\b", str(getattr(error, "java_exception", "")) or type(error).__name__
-        )
-        problem = (
-            f"cannot be written ({kind[1] if kind else type(error).__name__}). Name a file that the session may write."
-        )
-        raise usage_error("--report", place, problem) from None
+        name = re.search(r"[A-Za-z]+(?:Exception|Error)\b", str(getattr(error, "java_exception", "")))
+        kind = name[0] if name else type(error).__name__
+        problem = f"cannot be written ({kind}). Name a file that the session may write."
+        raise usage_error("--report", path, problem) from None

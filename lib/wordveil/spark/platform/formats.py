@@ -8,40 +8,39 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
 from wordveil.errors import InputError
 
-# How every Parquet file begins; the second one where the footer is encrypted.
+# How every Parquet file begins; the second where the footer is encrypted.
 _MAGIC = (b"PAR1", b"PARE")
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _CSV = "d.CsvFileFormat(c.ParseOptions({delimiter}newlines_in_values=True))"
-# What a file is by the ending of its name, and the format as pyarrow.dataset has it; empty where it has none.
-# `_READERS` has the formats by which an input of these endings is read.
+
+
+class _Known(NamedTuple):
+    """A format: its name, what pyarrow.dataset calls it, and how an input of it is read; empty where they cannot."""
+
+    name: str = ""
+    arrow: str = ""
+    kind: str = ""
+    options: str = ""
+
+
+# By the suffix of a file's name.
 _FORMATS = {
-    "csv": ("CSV", _CSV.format(delimiter="")),
-    "tsv": ("CSV with tabs", _CSV.format(delimiter='delimiter="\\t", ')),
-    "jsonl": ("JSON lines", '"json"'),
-    "ndjson": ("JSON lines", '"json"'),
-    "json": ("JSON", '"json"'),
-    "orc": ("ORC", '"orc"'),
-    "arrow": ("Arrow", '"ipc"'),
-    "feather": ("Arrow", '"ipc"'),
-    "avro": ("Avro", ""),
-    "txt": ("plain text", ""),
-    "xml": ("XML", ""),
-    "xlsx": ("Excel", ""),
-}
-
-
-_READERS = {
-    "csv": ("csv", ""),
-    "tsv": ("csv", 'sep: "\\t"'),
-    **dict.fromkeys(("jsonl", "ndjson", "json"), ("json", "")),
-    "orc": ("orc", ""),
-    "avro": ("avro", ""),
-    "txt": ("text", 'wholetext: "true"'),
+    "csv": _Known("CSV", _CSV.format(delimiter=""), "csv"),
+    "tsv": _Known("CSV with tabs", _CSV.format(delimiter='delimiter="\\t", '), "csv", 'sep: "\\t"'),
+    **dict.fromkeys(("jsonl", "ndjson"), _Known("JSON lines", '"json"', "json")),
+    "json": _Known("JSON", '"json"', "json"),
+    "orc": _Known("ORC", '"orc"', "orc"),
+    **dict.fromkeys(("arrow", "feather"), _Known("Arrow", '"ipc"')),
+    "avro": _Known("Avro", "", "avro"),
+    "txt": _Known("plain text", "", "text", 'wholetext: "true"'),
+    "xml": _Known("XML"),
+    "xlsx": _Known("Excel"),
 }
 
 
@@ -60,23 +59,28 @@ class FileFormat:
 
 
 def find_format(path: str) -> FileFormat:
-    """How the files at ``path`` are read, by the ending of their names; of those on this machine's disk the first is
-    looked at, and its first bytes say whether it is Parquet. Parquet where it is unclear.
+    """How the files at ``path`` are read, by the suffix of their names. Of files on this machine's disk, the first
+    bytes of the first one say whether they are Parquet. Parquet where it is unclear.
     """
-    local = Path(path.removeprefix("file:"))
-    found = next(walk_files(local), None)
-    if found is not None and _is_parquet(found):
+    file = next(walk_files(_local_path(path)), None)
+    known = _find_known(file.name if file else path)
+    if not known.kind or (file is not None and _is_parquet(file)):
         return FileFormat()
-    return FileFormat(*_READERS.get(_ending(found.name if found else path), ("parquet", "")))
+    return FileFormat(known.kind, known.options)
 
 
 def describe_foreign(path: str) -> str:
-    """What a file that is no Parquet is by its name, and how an input of it is read, in sentences."""
-    name, _ = _format_of(path)
-    found = f"It is not a Parquet file; by its name it is {name}." if name else "It is not a Parquet file."
-    if (reader := _READERS.get(_ending(path))) is None:
-        return found
-    return f"{found} Set input.format: {reader[0]}{f' and input.options: {{{reader[1]}}}' if reader[1] else ''}."
+    """What a file that is not Parquet is by its name, and how an input of it is read, in sentences."""
+    known = _find_known(path)
+    if not known.kind:
+        return _name_foreign(known)
+    options = f" and input.options: {{{known.options}}}" if known.options else ""
+    return f"{_name_foreign(known)} Set input.format: {known.kind}{options}."
+
+
+def _name_foreign(known: _Known) -> str:
+    named = f"; by its name it is {known.name}" if known.name else ""
+    return f"It is not a Parquet file{named}."
 
 
 def require_format(setting: str, path: str, kind: str) -> None:
@@ -85,41 +89,40 @@ def require_format(setting: str, path: str, kind: str) -> None:
     Raises :class:`InputError`, which names the format to set. Other file systems, empty files, what cannot be read and
     Delta tables, whose files are Parquet, are left to Spark.
     """
-    if kind == "delta":
+    file = next(walk_files(_local_path(path)), None)
+    if kind == "delta" or file is None:
         return
-    local = Path(path.removeprefix("file:"))
-    found = next(walk_files(local), None)
-    if found is None:
-        return
-    within = f" (looked at {found.relative_to(local)})" if local.is_dir() else ""
     if kind != "parquet":
-        if os.access(found, os.R_OK) and _starts_as_parquet(found):
-            raise InputError(f"{setting} = {path}{within}: is a Parquet file. Set input.format: parquet, or remove it.")
-        return
-    if found.suffix != ".parquet" and not _is_parquet(found):
-        convert = "" if _ending(found.name) in _READERS else f" {_conversion(path, found.name)}"
-        raise InputError(f"{setting} = {path}{within}: {describe_foreign(found.name)}{convert}")
+        if os.access(file, os.R_OK) and _starts_as_parquet(file):
+            raise _error(setting, path, file, "is a Parquet file. Set input.format: parquet, or remove it.")
+    elif file.suffix != ".parquet" and not _is_parquet(file):
+        convert = "" if _find_known(file.name).kind else f" {_conversion(path, file.name)}"
+        raise _error(setting, path, file, f"{describe_foreign(file.name)}{convert}")
 
 
 def require_parquet(setting: str, path: str) -> None:
     """Check the first file of what should be a Parquet table on this machine's disk, by its first bytes.
 
-    Raises :class:`InputError`, which says how to convert the data, where it is no Parquet file. Other file systems,
-    empty files, what cannot be read, and damaged files whose name says Parquet are left to Spark.
+    Raises :class:`InputError`, which says how to convert the data, where it is not Parquet. Other file systems, empty
+    files, what cannot be read, and damaged files whose name says Parquet are left to Spark.
     """
-    local = Path(path.removeprefix("file:"))
-    found = next((file for file in walk_files(local) if file.stat().st_size), None)
-    if found is not None and found.suffix != ".parquet" and not _is_parquet(found):
-        within = f" (looked at {found.relative_to(local)})" if local.is_dir() else ""
-        name, _ = _format_of(found.name)
-        said = f"It is not a Parquet file; by its name it is {name}." if name else "It is not a Parquet file."
-        raise InputError(f"{setting} = {path}{within}: {said} {_conversion(path, found.name)}")
+    file = next((file for file in walk_files(_local_path(path)) if file.stat().st_size), None)
+    if file is not None and file.suffix != ".parquet" and not _is_parquet(file):
+        raise _error(setting, path, file, f"{_name_foreign(_find_known(file.name))} {_conversion(path, file.name)}")
+
+
+def _error(setting: str, path: str, file: Path, problem: str) -> InputError:
+    local = _local_path(path)
+    within = f" (looked at {file.relative_to(local)})" if local.is_dir() else ""
+    return InputError(f"{setting} = {path}{within}: {problem}")
+
+
+def _local_path(path: str) -> Path:
+    return Path(path.removeprefix("file:"))
 
 
 def walk_files(path: Path) -> Iterator[Path]:
-    """The files of a table on this machine's disk in the order of their names: ``path`` itself, or those below it that
-    Spark does not skip.
-    """
+    """The files of a local table in the order of their names: ``path`` itself, or those below it that Spark reads."""
     if path.is_file():
         yield path
     for folder, inner, names in os.walk(path):
@@ -146,31 +149,26 @@ def _starts_as_parquet(file: Path) -> bool:
         return stream.read(4) in _MAGIC
 
 
-def _ending(path: str) -> str:
-    """The ending of a file's name in lower case, before that of its compression."""
+def _find_known(path: str) -> _Known:
+    """The format that a file's name tells, compressed or not."""
     name = path.lower()
-    for ending in _COMPRESSED:
-        name = name.removesuffix(ending)
-    return name.rpartition(".")[2]
-
-
-def _format_of(path: str) -> tuple[str, str]:
-    """The name of a format and what pyarrow calls it, by the ending of a file's name; empty where it is unknown."""
-    return _FORMATS.get(_ending(path), ("", ""))
+    for suffix in _COMPRESSED:
+        name = name.removesuffix(suffix)
+    return _FORMATS.get(name.rpartition(".")[2], _Known())
 
 
 def _conversion(path: str, file: str) -> str:
     """How to convert ``path``, which is ``file`` or a directory of such files."""
-    _, reader = _format_of(file)
+    reader = _find_known(file).arrow
     if not reader:
         return "Write it as Parquet first, with a column for the id and one for the text."
     stem = path.rstrip("/")
     while Path(stem).suffix:
         stem = stem.removesuffix(Path(stem).suffix)
-    places = [json.dumps(place) for place in (path, f"{stem}.parquet")]
+    source, target = json.dumps(path), json.dumps(f"{stem}.parquet")
     modules = "pyarrow.csv as c, pyarrow.dataset as d" if "c." in reader else "pyarrow.dataset as d"
     code = (
         f"import {modules}, pyarrow.parquet as p; "
-        f"p.write_table(d.dataset({places[0]}, format={reader}).to_table(), {places[1]})"
+        f"p.write_table(d.dataset({source}, format={reader}).to_table(), {target})"
     )
     return f"Convert it: python -c {shlex.quote(code)}"

@@ -22,10 +22,9 @@ _ROUTINE = re.compile(r"WARNING: Using incubator modules|^\s*$|^:: |^\t|SLF4J|Se
 
 
 class JavaLog:
-    """The file that takes what Spark's Java process prints, where it does not print to a terminal or a log of its
-    user's. A process has at most one.
+    """The file that takes what Spark's Java process prints, unless that goes to a terminal or to the user's own log.
 
-    It is readable by its owner alone. It is deleted when Python ends, unless a message has named it.
+    Only its owner can read it. It is deleted when Python ends, unless a message has named it.
     """
 
     def __init__(self) -> None:
@@ -49,7 +48,7 @@ class JavaLog:
         return str(self._path)
 
     def last_lines(self) -> str:
-        """Return the last lines that say more than that Java was started."""
+        """Return the last lines that say more than that Java started."""
         if self._path is None:
             return ""
         lines = self._path.read_text("utf-8", errors="replace").splitlines()
@@ -72,8 +71,8 @@ java_log = JavaLog()
 def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
     """Start Spark's Java process with Spark's ``options``, unless there is one.
 
-    It does not print to this process's standard output, which is for results alone. Both its streams go to standard
-    error or, with ``is_logged``, to :data:`java_log`. Raises PySpark's error if the process ends at once.
+    Both its streams go to standard error or, with ``is_logged``, to :data:`java_log`: standard output is for results
+    alone. Raises PySpark's error if the process ends at once.
     """
     if SparkContext._gateway is not None:  # noqa: SLF001 - it is there after a session was stopped, too
         return
@@ -86,19 +85,17 @@ def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
 
 
 def redirect_console(spark: SparkSession) -> None:
-    """Send what Scala's code prints in this thread, such as Delta's VACUUM, to Java's standard error. For a Java
-    process that was started by spark-submit: its standard output is where the results go.
+    """Send what Scala code prints in this thread, such as Delta's VACUUM, to Java's standard error. For a Java process
+    that spark-submit started: results go to its standard output.
     """
     console = getattr(java_class(spark, "scala.Console$"), "MODULE$")
     console.setOutDirect(java_class(spark, "java.lang.System").err)
 
 
 def java_class(spark: SparkSession, name: str) -> Any:
-    """Return the class of a full name, such as ``org.apache.hadoop.fs.Path``; ``$`` precedes the name of a nested
-    class.
+    """Return the class of a full name, such as ``org.apache.hadoop.fs.Path``; ``$`` precedes a nested class.
 
-    By attributes (``jvm.org.apache``) Py4J would ask Java for a class of each package's name, and Java would search
-    every jar for it.
+    For attributes (``jvm.org.apache``) Py4J would ask Java for a class of each package's name, in every jar.
     """
     return getattr(gateway(spark).jvm, name)
 
@@ -106,14 +103,14 @@ def java_class(spark: SparkSession, name: str) -> Any:
 def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
     """Return a Java array of the class ``kind``."""
     array = gateway(spark).new_array(kind, len(items))
-    for place, item in enumerate(items):
-        array[place] = item
+    for index, item in enumerate(items):
+        array[index] = item
     return array
 
 
 def list_items(sequence: Any) -> list[Any]:
-    """Return a sequence of Scala as a list."""
-    return [sequence.apply(place) for place in range(sequence.size())]
+    """Return a Scala sequence as a list."""
+    return [sequence.apply(index) for index in range(sequence.size())]
 
 
 def gateway(spark: SparkSession) -> Any:

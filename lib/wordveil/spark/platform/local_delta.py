@@ -1,8 +1,8 @@
-"""Delta tables on this machine's disk by their logs, without Java: as Delta would read them, or not at all.
+"""Delta tables on this machine's disk, read from their logs without Java: as Delta would read them, or not at all.
 
-Java and Spark need many times longer to start than a log takes to read. What is unusual here is left to Delta: another
-file system, a log that a checkpoint of another kind begins, features that change names or rows, deletion vectors.
-Delta's protocol (PROTOCOL.md in its repository) says what a log holds and how its actions add up.
+Java and Spark take many times longer to start than a log takes to read. Unusual tables are left to Delta: on another
+file system, with another kind of checkpoint, with features that change names or rows, with deletion vectors. Delta's
+protocol (PROTOCOL.md in its repository) says what a log holds and how its actions add up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from wordveil.config.schema import SparkSection
 from wordveil.spark.platform.delta import DELTA_LOG
 
-# By these a user tells Spark of another file system, or of options.
+# Variables by which users configure another file system, or options of Spark.
 _SPARK_VARIABLES = ("HADOOP_CONF_DIR", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
 # Hadoop takes what follows two slashes for a host, expands wildcards, and splits lists.
 _PLAIN_PATH = re.compile(r"(file:(//)?(?=/[^/]))?(?!//)[\w./ +=@-]+", re.ASCII)
@@ -38,24 +38,15 @@ _READER_FEATURES = {"deletionVectors", "vacuumProtocolCheck"}
 
 
 class UnusualTableError(ValueError):
-    """A table that Delta may read otherwise than this module would."""
+    """A table that Delta may read differently from this module."""
 
 
 @dataclass(frozen=True)
 class DeltaLog:
-    """The newest version of a Delta table.
+    """The newest version of the Delta table in the directory ``root``.
 
-    Attributes
-    ----------
-    root
-        the table's directory.
-    version
-        its number.
-    metadata
-        the action ``metaData``: ``id``, ``schemaString``, ``partitionColumns``, ``configuration``.
-    added
-        the actions ``add`` of its data files, by the paths that they have there; empty where only the metadata was
-        read.
+    ``metadata``: the action ``metaData`` with ``id``, ``schemaString``, ``partitionColumns`` and ``configuration``.
+    ``added``: the actions ``add`` of its data files by their paths; empty where only the metadata was read.
     """
 
     root: Path
@@ -64,8 +55,8 @@ class DeltaLog:
     added: Mapping[str, Mapping[str, Any]]
 
     def list_files(self) -> list[str]:
-        """The data files relative to :attr:`root`, in order. Raises :class:`UnusualTableError` for files that hold
-        deleted rows, or are elsewhere.
+        """The data files relative to :attr:`root`, in order. Raises :class:`UnusualTableError` where files hold deleted
+        rows or are elsewhere.
         """
         for path, action in self.added.items():
             if (action.get("deletionVector") or {}).get("storageType") is not None:
@@ -76,10 +67,7 @@ class DeltaLog:
 
 
 def find_local(path: str, spark: SparkSection) -> Path | None:
-    """The place of ``path`` on this machine's disk, as Spark would find it; None where it might find another.
-
-    ``spark``: how Spark would be started.
-    """
+    """``path`` on this machine's disk if Spark, started as ``spark`` says, would surely read that one; else None."""
     if not _PLAIN_PATH.fullmatch(path) or not is_plain(spark):
         return None
     return Path(path.removeprefix("file:"))
@@ -98,46 +86,39 @@ def is_plain(spark: SparkSection) -> bool:
 def read_log(root: Path, *, files: bool = True) -> DeltaLog:
     """Read the log of the Delta table at ``root``; without ``files``, its metadata alone.
 
-    Raises
-    ------
-    UnusualTableError
-        For a table with features that are left to Delta.
-    OSError, ValueError, KeyError, pyarrow.ArrowException
-        Where there is no table, or something is wrong with its log, which Delta can tell best.
+    Raises :class:`UnusualTableError` for features that are left to Delta. Raises :class:`OSError`, :class:`ValueError`,
+    :class:`KeyError` or ``pyarrow.ArrowException`` where there is no table or its log is damaged: Delta says how.
     """
     log = root / DELTA_LOG
     names = [path.name for path in log.iterdir()]
     commits = {int(match[1]): log / match[0] for name in names if (match := _COMMIT.fullmatch(name))}
     checkpoints = {int(match[1]): log / match[0] for name in names if (match := _CHECKPOINT.fullmatch(name))}
     first, last = max(checkpoints, default=-1), max(commits)
-    found: dict[str, Any] = {}
+    state: dict[str, Any] = {}
     added: dict[str, Mapping[str, Any]] = {}
     if checkpoints:
-        found, added = _read_checkpoint(checkpoints[first], files=files)
+        state, added = _read_checkpoint(checkpoints[first], files=files)
     for version in range(first + 1, last + 1):
         actions = [json.loads(line) for line in commits[version].read_bytes().splitlines()]
-        found |= {name: value for action in actions for name, value in action.items()}
+        state |= {name: value for action in actions for name, value in action.items()}
         # A file whose rows change in place is removed and added by one commit, in any order.
         for action in actions:
             if "remove" in action:
                 added.pop(action["remove"]["path"], None)
         added |= {action["add"]["path"]: action["add"] for action in actions if "add" in action}
-    features = set(found["protocol"].get("readerFeatures") or ())
-    if found["protocol"]["minReaderVersion"] not in (1, 3) or not features <= _READER_FEATURES:
+    features = set(state["protocol"].get("readerFeatures") or ())
+    if state["protocol"]["minReaderVersion"] not in (1, 3) or not features <= _READER_FEATURES:
         raise UnusualTableError("features")
-    return DeltaLog(root, max(first, last), found["metaData"], added if files else {})
+    return DeltaLog(root, max(first, last), state["metaData"], added if files else {})
 
 
 def _read_checkpoint(path: Path, *, files: bool) -> tuple[dict[str, Any], dict[str, Mapping[str, Any]]]:
     """The table's metadata and protocol, each in one row of a checkpoint, and its files."""
-    # Statistics of the files, which are most of a checkpoint, are not read. A column that is not there is left out.
+    # Most of a checkpoint are statistics of the files, which are not read. Columns that are not there are left out.
     columns = ["metaData", "protocol", *(("add.path", "add.deletionVector.storageType") if files else ())]
     table = pq.ParquetFile(path).read(columns=columns)
-    found = {
-        name: next(value for value in table[name].drop_null().to_pylist() if value is not None)
-        for name in ("metaData", "protocol")
-    }
-    # A map, which Arrow gives as pairs.
-    found["metaData"]["configuration"] = dict(found["metaData"].get("configuration") or ())
+    state = {name: table[name].drop_null()[0].as_py() for name in ("metaData", "protocol")}
+    # A map, which Arrow returns as pairs.
+    state["metaData"]["configuration"] = dict(state["metaData"].get("configuration") or ())
     adds = [action for action in table["add"].to_pylist() if action and action["path"] is not None] if files else []
-    return found, {action["path"]: action for action in adds}
+    return state, {action["path"]: action for action in adds}

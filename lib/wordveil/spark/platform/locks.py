@@ -1,6 +1,6 @@
 """Exclusion between processes that write to one local file system, where Delta alone does not provide it.
 
-The Java virtual machine holds the lock, because that is the process which commits. It holds the lock until it ends,
+The Java virtual machine holds the lock, because it is the process that commits. It holds the lock until it ends,
 however it ends, even if the Python that drives it ends first.
 """
 
@@ -26,8 +26,8 @@ _held = threading.local()
 def hold_lock(spark: SparkSession, path: str, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
     """Hold the lock file ``.NAME.lock`` beside ``path``; ``waiting`` is called once if another process has it.
 
-    Yields whether there is a lock. Paths on file systems that are not local have none, because Delta's commits are
-    exclusive there. A thread may hold a lock more than once.
+    Yields whether there is a lock: only paths on local file systems have one, because Delta's commits are exclusive on
+    others. A thread may hold a lock more than once.
     """
     files = Files(spark, path)
     if not files.is_local:

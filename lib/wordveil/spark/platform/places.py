@@ -1,4 +1,4 @@
-"""Places where no table may be created: inside a release that is there already, or inside a Delta table."""
+"""Paths where no table may be created: inside an existing release or Delta table."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from wordveil.spark.platform.delta import DELTA_LOG
 from wordveil.spark.platform.filesystem import Files
 
 DRAWS, JOURNAL = "draws", "journal"
-"""The directories of a release's tables, by which its own directory is recognised."""
+"""The directories of a release's tables, which identify the release's directory."""
 
 
 def require_free_places(spark: SparkSession | None, output: OutputSection, ledger: LedgerSection | None) -> None:
-    """Raise :class:`ConfigError` where a table would be created inside a release or a Delta table: their clean-up and
-    their removal would take it along. Tables of the configuration that exist already stay where they are.
+    """Raise :class:`ConfigError` where a table would be created inside a release or a Delta table, whose clean-up or
+    removal would delete it too. Tables of the configuration that exist already stay where they are.
 
-    Without a session only places on this machine's disk are looked at.
+    Without a session only paths on this machine's disk are checked.
     """
     faults = [
-        Fault(setting, place, f"is {owner}, or inside it.", "Choose another place.")
-        for setting, place in _list_new_tables(spark, output, ledger)
-        if (owner := _find_owner(spark, place))
+        Fault(setting, path, f"is {owner}, or inside it.", "Choose another path.")
+        for setting, path in _list_new_tables(spark, output, ledger)
+        if (owner := _find_owner(spark, path))
     ]
     if faults:
         raise ConfigError("configuration", faults)
@@ -37,7 +37,7 @@ def require_free_places(spark: SparkSession | None, output: OutputSection, ledge
 def _list_new_tables(
     spark: SparkSession | None, output: OutputSection, ledger: LedgerSection | None
 ) -> Iterator[tuple[str, str]]:
-    """The settings whose tables a run would create, with their places."""
+    """The settings whose tables a run would create, with their paths."""
     if output.format != "delta":
         yield "output.path", output.path
         return
@@ -46,41 +46,41 @@ def _list_new_tables(
         ("output.public", output.public, DELTA_LOG),
         ("ledger.path", ledger and ledger.path, DELTA_LOG),
     )
-    for setting, place, sign in tables:
-        if place and not _exists(spark, f"{place.rstrip('/')}/{sign}"):
-            yield setting, place
+    for setting, path, sign in tables:
+        if path and not _exists(spark, f"{path.rstrip('/')}/{sign}"):
+            yield setting, path
 
 
-def _find_owner(spark: SparkSession | None, place: str) -> str:
-    """What has ``place``: the release or the Delta table that is there or above; empty where there is none."""
+def _find_owner(spark: SparkSession | None, path: str) -> str:
+    """The release or the Delta table that is at ``path`` or above it; empty where there is none."""
     with suppress(Py4JError):  # a file system that cannot be reached; opening the table says how
-        for here in _list_ancestors(spark, place):
-            shown = here.removeprefix("file:")
-            if all(_exists(spark, f"{here}/{name}/{DELTA_LOG}") for name in (JOURNAL, DRAWS)):
+        for directory in _list_ancestors(spark, path):
+            shown = directory.removeprefix("file:")
+            if all(_exists(spark, f"{directory}/{name}/{DELTA_LOG}") for name in (JOURNAL, DRAWS)):
                 return f"the directory of a release, {shown}"
-            if _exists(spark, f"{here}/{DELTA_LOG}"):
+            if _exists(spark, f"{directory}/{DELTA_LOG}"):
                 return f"the Delta table {shown}"
     return ""
 
 
-def _list_ancestors(spark: SparkSession | None, place: str) -> Iterator[str]:
-    """``place`` and the directories above it, without a slash at the end."""
+def _list_ancestors(spark: SparkSession | None, path: str) -> Iterator[str]:
+    """``path`` and the directories above it, without a slash at the end."""
     if spark is None:
-        local = Path(place.removeprefix("file:"))
-        yield from (str(path).rstrip("/") for path in (local, *local.parents))
+        local = Path(path.removeprefix("file:"))
+        yield from (str(directory).rstrip("/") for directory in (local, *local.parents))
         return
-    at: Any = Files(spark, place).path
-    while at is not None:
-        yield str(at).rstrip("/")
-        at = at.getParent()
+    directory: Any = Files(spark, path).path
+    while directory is not None:
+        yield str(directory).rstrip("/")
+        directory = directory.getParent()
 
 
-def _exists(spark: SparkSession | None, place: str) -> bool:
-    """Whether there is something; not where it cannot be looked for."""
+def _exists(spark: SparkSession | None, path: str) -> bool:
+    """Whether the path exists; false where this cannot be found out."""
     if spark is None:
-        local = Path(place.removeprefix("file:"))
+        local = Path(path.removeprefix("file:"))
         return local.is_absolute() and local.exists()
     try:
-        return Files(spark, place).exists()
+        return Files(spark, path).exists()
     except Py4JError:
         return False

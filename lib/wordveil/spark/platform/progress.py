@@ -1,4 +1,4 @@
-"""The progress of a Spark job, by its tasks."""
+"""The progress of a Spark job, measured by its tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark import SparkContext
 _INTERVAL = 0.25
 _PATIENCE = 10.0
 TaskProgress = Callable[[int, int], None]
-"""Called with the number of tasks that are done and of all tasks known so far."""
+"""Called with the numbers of tasks done and of tasks known so far."""
 
 
 def ignore(*_: object) -> None:
@@ -36,7 +36,7 @@ def watch_tasks(context: SparkContext, group: str, report: TaskProgress) -> Iter
     try:
         yield
     except BaseException:
-        # A signal can arrive during a call to the JVM and break that connection: do what is still possible.
+        # A signal during a call to the JVM can break that connection. Do what is still possible.
         with suppress(Exception):
             _cancel(context, group)
         raise
@@ -56,18 +56,15 @@ def _cancel(context: SparkContext, group: str) -> None:
 
 
 def _tasks(context: SparkContext, group: str, ended: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Tasks done and known; jobs that have ``ended`` are not asked for again."""
+    """The numbers of tasks done and known. Jobs that have ``ended`` are not asked for again."""
     tracker = context.statusTracker()
-    found = dict(ended)
+    tasks = dict(ended)
     for job in tracker.getJobIdsForGroup(group):
         if job in ended:
             continue
         info = tracker.getJobInfo(job)
-        stages = [tracker.getStageInfo(stage) for stage in (info.stageIds if info else ())]
-        found[job] = (
-            sum(stage.numCompletedTasks for stage in stages if stage),
-            sum(stage.numTasks for stage in stages if stage),
-        )
+        stages = [stage for number in (info.stageIds if info else ()) if (stage := tracker.getStageInfo(number))]
+        tasks[job] = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
         if info and info.status in ("SUCCEEDED", "FAILED"):
-            ended[job] = found[job]
-    return sum(done for done, _ in found.values()), sum(known for _, known in found.values())
+            ended[job] = tasks[job]
+    return sum(done for done, _ in tasks.values()), sum(known for _, known in tasks.values())

@@ -29,8 +29,7 @@ OPTIONS: dict[str, str] = {
     # A batch ends at 4 MiB or at 1,024 rows, so that a worker's memory does not depend on the corpus.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 2**20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
-    # A task takes far longer for each byte than Spark's own work does: smaller tasks end together, and a retry loses
-    # less.
+    # Drawing takes far longer for each byte than Spark's own work: smaller tasks end together, and retries lose less.
     "spark.sql.files.maxPartitionBytes": str(16 * 2**20),
     "spark.sql.files.openCostInBytes": str(256 * 2**10),
     # A damaged or missing file must fail the job: ignoring it would lose records silently.
@@ -47,14 +46,14 @@ OPTIONS: dict[str, str] = {
 }
 # Always set by wordveil: otherwise records are lost silently. The configuration refuses other values.
 SAFETY = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
-# Also set in local mode, where nothing outside the machine takes part.
+# Also set in local mode, where no other machine takes part.
 LOCAL_OPTIONS: dict[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
 # Also set in local mode for commands that read logs, schemas and few columns. They end before Java's second compiler
-# and its parallel garbage collector pay, and have little to shuffle.
+# and its parallel garbage collector pay off, and shuffle little.
 SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SHORT_OPTIONS: dict[str, str] = {
     "spark.sql.shuffle.partitions": "8",
@@ -72,12 +71,12 @@ ENCRYPTION: dict[str, str] = {
 
 
 def build_session(section: SparkSection, *, delta: bool = False, is_short: bool = False) -> SparkSession:
-    """Start a session with :data:`OPTIONS`, or return the running one with those that it can take; with ``delta``, one
-    with Delta. ``is_short``: in local mode, one that starts soon and has few rows to work on.
+    """Start a session with :data:`OPTIONS`, or set those that the running session can take. ``delta``: whether it must
+    have Delta. ``is_short``: whether, in local mode, it should start soon and will have few rows to work on.
 
     Options given to spark-submit override :data:`OPTIONS` except :data:`SAFETY`; ``section.options`` override all.
-    Raises :class:`PlatformError` if Java or Delta is missing or does not fit, and for a session outside local
-    mode without :data:`ENCRYPTION`, unless ``section.allow_unencrypted`` is set.
+    Raises :class:`PlatformError` if Java or Delta is missing or does not fit, and outside local mode for a session
+    without :data:`ENCRYPTION`, unless ``section.allow_unencrypted`` is set.
     """
     if (running := SparkSession.getActiveSession()) is not None:
         for name, value in {**OPTIONS, **section.options}.items():
@@ -90,13 +89,12 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
         raise PlatformError(
             f"spark.master = {section.master}: spark-submit was given --master {master}. Remove one of the two."
         )
-    options = {
-        **OPTIONS,
-        **(local_options(is_short=is_short) if master.startswith("local") else {}),
-        **_encryption(master, section, submitted),
-    }
+    options = {**OPTIONS, **_encryption(master, section, submitted)}
     if master.startswith("local"):
-        # Workers run the same Python as this process; PySpark would take the python3 that comes first on the PATH.
+        # Java logs errors alone and, for a short session, starts soon.
+        java = f"{_LOG_OPTION} {SHORT_JAVA}" if is_short else _LOG_OPTION
+        options |= {**LOCAL_OPTIONS, **(SHORT_OPTIONS if is_short else {}), _JAVA_OPTIONS: java}
+        # Workers run the same Python as this process; PySpark would take the first python3 on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {name: value for name, value in options.items() if name not in submitted or name in SAFETY}
     chosen |= section.options
@@ -112,18 +110,14 @@ def _start(options: dict[str, str]) -> SparkSession:
     """Start Java, unless it runs, and a session in it."""
     try:
         # With a log configuration of the user's, Java prints where that configuration says.
-        is_logged = _LOG_OPTION in options.get(_JAVA_OPTIONS, "")
-        start_java(options, is_logged=is_logged)
-        builder = SparkSession.builder
-        for name, value in options.items():
-            builder = builder.config(name, value)
-        return builder.getOrCreate()
+        start_java(options, is_logged=_LOG_OPTION in options.get(_JAVA_OPTIONS, ""))
+        return SparkSession.builder.config(map={**options}).getOrCreate()
     except (PySparkException, Py4JError) as error:
         raise PlatformError(_describe_failure(error, options)) from None
 
 
 def _describe_failure(error: Exception, options: dict[str, str]) -> str:
-    """Why Spark did not start. There is no record yet that a message could quote. Raises as :func:`check_java`."""
+    """Why Spark did not start. No message can quote a record yet. Raises as :func:`check_java`."""
     java = getattr(error, "java_exception", None)
     if java is None:
         check_java()
@@ -180,20 +174,11 @@ def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> Non
 
 
 def _submitted_options() -> dict[str, str]:
-    """Return the options given to spark-submit if it started this process; only the JVM knows them."""
+    """The options given to spark-submit if it started this process; only the JVM knows them."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM; until then SparkConf is empty
     return dict(SparkConf().getAll())
-
-
-def local_options(*, is_short: bool = False) -> dict[str, str]:
-    """Return :data:`LOCAL_OPTIONS` and Java's: a log configuration that has only errors and, if the session
-    ``is_short``, what makes Java start soon.
-    """
-    if is_short:
-        return {**LOCAL_OPTIONS, **SHORT_OPTIONS, _JAVA_OPTIONS: f"{_LOG_OPTION} {SHORT_JAVA}"}
-    return {**LOCAL_OPTIONS, _JAVA_OPTIONS: _LOG_OPTION}
 
 
 def check_java() -> None:
@@ -209,8 +194,8 @@ def check_java() -> None:
         raise PlatformError(f"Java at {java} cannot be run. {hint}") from None
     version = re.search(r'version "(\d+)', answer.stderr)
     if version is None or int(version[1]) < JAVA_VERSION:
-        found = version[1] if version else "of an unknown version"
-        raise PlatformError(f"{java} is Java {found}, and Spark needs {JAVA_VERSION} or newer. {hint}")
+        installed = version[1] if version else "of an unknown version"
+        raise PlatformError(f"{java} is Java {installed}, and Spark needs {JAVA_VERSION} or newer. {hint}")
 
 
 def require_classic(session: SparkSession) -> None:
@@ -223,9 +208,7 @@ def require_classic(session: SparkSession) -> None:
 
 
 def check_session(session: SparkSession, *, allow_unencrypted: bool = False) -> None:
-    """Raise :class:`PlatformError` unless a session that wordveil did not build can be used as it is; see
-    :func:`require_encryption`.
-    """
+    """Raise :class:`PlatformError` unless a session that wordveil did not build can be used as it is."""
     require_classic(session)
     require_encryption(session, allow_unencrypted=allow_unencrypted)
     for name in SAFETY:

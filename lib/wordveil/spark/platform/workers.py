@@ -1,8 +1,7 @@
 """Whether Spark's Python workers can do the work: asked once a session, before anything is drawn.
 
-A session that a script starts without activating its environment runs its workers with whatever ``python3`` comes first
-on the PATH. That Python may be another version, or may lack this package. Spark says so only inside the first job, at
-the end of a Java stack trace.
+A script that does not activate its environment gets workers of the first ``python3`` on the PATH. That Python may be
+another version, or may lack this package. Spark says so only inside the first job, at the end of a Java stack trace.
 """
 
 from __future__ import annotations
@@ -28,18 +27,8 @@ _checked_contexts: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class WorkerPython:
-    """What one worker answered.
-
-    Attributes
-    ----------
-    executable : str
-        The Python interpreter that runs the worker.
-    version : str
-        Its version, ``major.minor``.
-    wordveil : str
-        The version of wordveil that it imports; empty where it imports none.
-    missing : tuple[str, ...]
-        The modules of :data:`MODULES` that it cannot import.
+    """What a worker answered: its Python with the version, ``major.minor``; the version of wordveil that it imports,
+    empty for none; and which of :data:`MODULES` it cannot import.
     """
 
     executable: str
@@ -52,18 +41,7 @@ def require_workers(context: SparkContext) -> None:
     """Check that the session's Python workers run this Python version and can import what they need.
 
     One task in one worker imports :data:`MODULES`. It reads no data and draws nothing. A session that passed is not
-    asked again.
-
-    Parameters
-    ----------
-    context : SparkContext
-        The session's context.
-
-    Raises
-    ------
-    PlatformError
-        If the workers' Python does not start, has another version, or lacks a module or this version of wordveil. The
-        message names what is missing and how to fix it.
+    asked again. Raises :class:`PlatformError`, which names what is missing and the fix.
     """
     executable = str(context.pythonExec)
     if _checked_contexts.get(context) == executable:
@@ -74,23 +52,14 @@ def require_workers(context: SparkContext) -> None:
 
 
 def describe_problem(worker: WorkerPython) -> str:
-    """Say why a worker cannot do the work, and how to fix it.
-
-    Parameters
-    ----------
-    worker : WorkerPython
-        What the worker answered.
-
-    Returns
-    -------
-    str
-        The message; empty where nothing is wrong.
-    """
+    """Say why a worker cannot do the work, and how to fix it; empty where nothing is wrong."""
     subject = f"Spark's workers run {worker.executable} (Python {worker.version})"
     if worker.version != _version_here():
         return f"{subject}, and the driver runs Python {_version_here()}. {_hint()}"
     if worker.missing:
-        return f"{subject}, which cannot import {_enumerate_names(worker.missing)}. {_hint()}"
+        *others, last = worker.missing
+        names = f"{', '.join(others)} and {last}" if others else last
+        return f"{subject}, which cannot import {names}. {_hint()}"
     if worker.wordveil != __version__:
         return (
             f"{subject}, which imports wordveil {worker.wordveil}, and the driver imports wordveil {__version__}. "
@@ -102,30 +71,28 @@ def describe_problem(worker: WorkerPython) -> str:
 def _ask_worker(context: SparkContext) -> WorkerPython:
     try:
         with silence_query_logs():
-            ((executable, version, wordveil, missing),) = (
-                context.parallelize([MODULES], 1).map(_make_question()).collect()
-            )
+            (answer,) = context.parallelize([MODULES], 1).map(_make_question()).collect()
     except (PySparkException, Py4JError) as error:
         raise PlatformError(_describe_failure(str(context.pythonExec), error)) from None
-    return WorkerPython(executable, version, wordveil, tuple(missing))
+    return WorkerPython(*answer)
 
 
-def _make_question() -> Callable[[Iterable[str]], tuple[str, str, str, list[str]]]:
+def _make_question() -> Callable[[Iterable[str]], tuple[str, str, str, tuple[str, ...]]]:
     """What a worker runs. A function inside a function travels as code: the worker need not have this module."""
 
-    def answer(modules: Iterable[str]) -> tuple[str, str, str, list[str]]:
+    def answer(modules: Iterable[str]) -> tuple[str, str, str, tuple[str, ...]]:
         import importlib
         import sys
 
-        found, missing = {}, []
+        imported, missing = {}, []
         for name in modules:
             try:
-                found[name] = importlib.import_module(name)
+                imported[name] = importlib.import_module(name)
             except Exception:  # noqa: BLE001 - a module that is there and broken raises whatever it likes
                 missing.append(name)
-        version = str(getattr(found.get("wordveil"), "__version__", ""))
+        version = str(getattr(imported.get("wordveil"), "__version__", ""))
         major, minor = sys.version_info[:2]
-        return sys.executable, f"{major}.{minor}", version, missing
+        return sys.executable, f"{major}.{minor}", version, tuple(missing)
 
     return answer
 
@@ -135,8 +102,8 @@ def _describe_failure(executable: str, error: BaseException) -> str:
     text = str(error)
     subject = f"Spark's workers run {executable}"
     if "PYTHON_VERSION_MISMATCH" in text:
-        found = re.search(r"different version:? \(?(\d+\.\d+)", text)
-        version = f" (Python {found[1]})" if found else ", another version of Python"
+        other = re.search(r"different version:? \(?(\d+\.\d+)", text)
+        version = f" (Python {other[1]})" if other else ", another version of Python"
         return f"{subject}{version}, and the driver runs Python {_version_here()}. {_hint()}"
     if module := re.search(r"No module named '?([\w.]+)", text):
         return f"{subject}, which cannot import {module[1]}. {_hint()}"
@@ -155,8 +122,3 @@ def _hint() -> str:
 
 def _version_here() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
-def _enumerate_names(names: Iterable[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last

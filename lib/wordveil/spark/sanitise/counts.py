@@ -1,6 +1,4 @@
-"""The counts of a run's rows: aggregates that are observed while the table is written, or read from the table
-afterwards.
-"""
+"""The counts of a run's rows: aggregates that are observed while the table is written, or computed from it later."""
 
 from __future__ import annotations
 
@@ -52,13 +50,11 @@ def aggregates() -> list[Column]:
 
 def count_rows(rows: DataFrame) -> dict[str, Any]:
     """Count ``rows``; the result is that of :func:`report_counts`."""
-    found = rows.agg(*aggregates()).first()
-    assert found is not None
-    return report_counts(found.asDict())
+    return report_counts(rows.agg(*aggregates()).collect()[0].asDict())
 
 
 def read_observation(observation: Observation) -> dict[str, Any] | None:
-    """Read what was observed of the rows that were written; None if none were, because Delta had them before."""
+    """Read what was observed of the rows that were written; None if none were, because Delta already had them."""
     values: Any = observation._jo  # noqa: SLF001 - PySpark can only wait for the values, here possibly forever
     if not values.future().isCompleted():
         return None

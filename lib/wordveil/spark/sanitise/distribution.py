@@ -1,11 +1,11 @@
 """How a bundle, and the n-gram model of a text policy, reach the executors.
 
-A broadcast variable of bytes carries its identity (manifest and checksums; a few kilobytes). The payload is read in
-place where the executors see the driver's path. Otherwise it is sent once to each executor as an uncompressed archive,
-which Spark unpacks beside the executor's other files. Either way workers map the files into memory: one copy for each
-executor, however many Python workers it runs. A bundle of a private corpus is sent encrypted
-(:mod:`wordveil.spark.sanitise.sealed`). An n-gram model is distributed in the same way; its digest, which the policy
-names, is its identity.
+A broadcast variable carries the bundle's identity (manifest and checksums; a few kilobytes). Executors that see the
+driver's path read the payload there. Otherwise Spark sends it once to each executor as an uncompressed archive and
+unpacks it beside the executor's other files. Either way workers map the files into memory: one copy for each executor,
+however many Python workers it runs. A bundle of a private corpus is sent encrypted
+(:mod:`wordveil.spark.sanitise.sealed`). An n-gram model is distributed in the same way; its identity is its digest,
+which the policy names.
 """
 
 from __future__ import annotations
@@ -48,24 +48,18 @@ def _draw_key(name: str) -> Secret:  # noqa: ARG001 - each archive of this proce
 def _distribute_directory(
     context: SparkContext, directory: Path, name: str, how: str, key: Secret | None = None
 ) -> BundlePlace:
-    shared = how == "path" or (how == "auto" and str(context.master).startswith("local["))
-    if shared:
+    if how == "path" or (how == "auto" and str(context.master).startswith("local[")):
         return BundlePlace(str(directory.resolve()), archive=False)
-    return _send(context, directory, f"{name}.tar", key)
-
-
-def _send(context: SparkContext, directory: Path, name: str, key: Secret | None) -> BundlePlace:
-    """Add a directory to the session as an archive; a session that has it does not send it again."""
-    if not any(name in archive for archive in context.listArchives):
+    name = f"{name}.tar"
+    if not any(name in archive for archive in context.listArchives):  # a session sends it once
         home = Path(tempfile.mkdtemp(prefix="wordveil-archive-"))
         atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors may fetch it until the session ends
         files = sorted(directory.iterdir())
         if key is not None:
             files = [home / SEALED]
             seal(directory, files[0], key)
-        draft = home / name
-        with tarfile.open(draft, "w") as archive:
+        with tarfile.open(home / name, "w") as archive:
             for file in files:
                 archive.add(file, arcname=file.name)
-        context.addArchive(str(draft))
+        context.addArchive(str(home / name))
     return BundlePlace(name, archive=True, key=key)

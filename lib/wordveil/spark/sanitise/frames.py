@@ -118,10 +118,7 @@ def sanitise(
     ...     tickets, bundle=bundle, run=run, id="ticket_id", text="body", policy={"n_max": 24}
     ... )
     """
-    settings = _policy_settings(policy)
-    named = text if isinstance(text, str) else list(text)
-    given = {"id": id, "text": named, "keep": list(keep), "max_bytes": max_bytes}
-    columns, checked, texts = parse_arguments(given, settings)
+    settings, columns, checked, texts = _parse(policy, text, id=id, keep=list(keep), max_bytes=max_bytes)
     session = frame.sparkSession
     check_session(session, allow_unencrypted=allow_unencrypted)
     if frame.isStreaming:
@@ -198,9 +195,7 @@ def register(
     >>> wordveil.register(spark, bundle=bundle, run=run, policy={"n_max": 24})
     >>> spark.sql("select id, inline(array(sanitise(id, body))) from tickets")
     """
-    settings = _policy_settings(policy)
-    named = text if isinstance(text, str) else list(text)
-    columns, checked, texts = parse_arguments({"id": "record_id", "text": named, "max_bytes": max_bytes}, settings)
+    settings, columns, checked, texts = _parse(policy, text, id="record_id", max_bytes=max_bytes)
     check_session(session, allow_unencrypted=allow_unencrypted)
     job = _make_job(session, bundle, run, checked, settings, columns, texts, how, ORDER_EXPOSES["input"])
     body = SanitiseColumns(job, max_bytes)
@@ -208,15 +203,18 @@ def register(
     def wordveil_sanitise(record_id: pa.Array, *text: pa.Array) -> pa.Array:
         return body(record_id, *text)
 
-    # PySpark's annotations leave out that the kind of function may be taken from its own annotations.
+    # By PySpark's annotations the kind of a function may not be taken from its own annotations.
     function = arrow_udf(wordveil_sanitise, from_arrow_schema(pa.schema(texts.struct_fields)))  # type: ignore[call-overload]
     session.udf.register(name, function)
 
 
-def _policy_settings(policy: Mapping[str, Any] | TextSection | None) -> Mapping[str, Any]:
-    if isinstance(policy, TextSection):
-        return policy.model_dump(exclude_none=True)
-    return policy or {}
+def _parse(
+    policy: Mapping[str, Any] | TextSection | None, text: str | Sequence[str], **columns: Any
+) -> tuple[Mapping[str, Any], Columns, TextPolicy, TextColumns]:
+    """The settings of the policy, and what :func:`parse_arguments` makes of them and of the columns."""
+    settings = policy.model_dump(exclude_none=True) if isinstance(policy, TextSection) else policy or {}
+    names = text if isinstance(text, str) else list(text)
+    return settings, *parse_arguments({"text": names, **columns}, settings)
 
 
 def _make_job(
@@ -230,8 +228,8 @@ def _make_job(
     how: str,
     shown: tuple[str, ...],
 ) -> Sanitise:
-    """Make what workers do in a run over ``bundle``; the run is recorded before anything can be drawn. ``text`` holds
-    the settings that made ``policy``; ``texts`` are the text columns of the output.
+    """Make what workers do in a run over ``bundle``, and record the run before anything can be drawn. ``text``: the
+    settings that made ``policy``; ``texts``: the text columns of the output.
     """
     opened = bundle if isinstance(bundle, Bundle) else open_bundle(find_one(Path(bundle)))
     opened.check_policy(policy, texts.widths)
@@ -240,5 +238,5 @@ def _make_job(
     settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep), shown, columns=texts)
     release_terms(settings, opened)  # refuses what only a ledger can count, before the run is recorded
     run.record(session, opened, policy, columns, texts)
-    place, identity = distribute(session.sparkContext, opened, how)
-    return Sanitise(settings, run.keys, place, identity, distribute_model(session.sparkContext, ngrams, how))
+    location, identity = distribute(session.sparkContext, opened, how)
+    return Sanitise(settings, run.keys, location, identity, distribute_model(session.sparkContext, ngrams, how))

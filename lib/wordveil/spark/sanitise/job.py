@@ -15,7 +15,6 @@ from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
 from wordveil.input.columns import Columns
 from wordveil.input.parameters import NO_PARAMS, check_params
-from wordveil.records.columns import TextColumns
 from wordveil.records.schema import REASON_COLUMN, STATISTIC_FIELDS, STATISTICS
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import open_input
@@ -31,7 +30,7 @@ from wordveil.spark.sanitise.report import RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise
 
-# No empty file _SUCCESS: the directory gets its name when it is complete, and some readers take every file for Parquet.
+# No empty file _SUCCESS: the directory gets its name when it is complete, and some readers fail on other files.
 _WRITE_OPTIONS = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
 
@@ -47,8 +46,8 @@ def run_sanitise(
 ) -> RunReport:
     """Sanitise the corpus of ``config`` and write the output table atomically.
 
-    ``session`` is called after all checks that need no Spark have passed. ``params``: those of ``input.where``.
-    Raises a :class:`WordveilError` that says what is wrong; the output is then as it was before.
+    ``session`` is called once all checks without Spark have passed. ``params``: those of ``input.where``. Raises a
+    :class:`WordveilError` that says what is wrong; the output is then as it was before.
     """
     check_params(config.source.where, params)
     settings = config.record_settings(run_id or new_run_id())
@@ -91,41 +90,18 @@ def write_sanitised(
     output: OutputSection,
     progress: Callable[[str], None] = ignore,
 ) -> dict[str, Any]:
-    """Sanitise ``table`` and write the result as Parquet to ``path``, where nothing may be yet.
+    """Sanitise ``table`` and write the result as Parquet to the new directory ``path``.
 
-    Parameters
-    ----------
-    table
-        the records, with the columns that ``columns`` names.
-    path
-        the directory that is written.
-    job
-        what workers do: it carries text policy, bundle and keys.
-    columns
-        the id, the text and the kept columns, and the longest texts of a record in bytes.
-    output
-        the order of rows, the columns that name directories, and the rows of a file; its ``path`` is not used.
-    progress
-        told what begins.
-
-    Returns
-    -------
-    dict
-        the run's counts, as :func:`wordveil.spark.sanitise.counts.report_counts` names them. Errors of Spark and of
-        workers pass through.
+    ``output``: the order of rows, the columns that name directories, and the rows of a file; its ``path`` is not used.
+    ``progress`` is told what begins. Returns the counts of :func:`wordveil.spark.sanitise.counts.report_counts`. Errors
+    of Spark and of workers pass through.
     """
     progress("looking for duplicate ids")
     rows = sanitise_records(screen_input(table, columns), job)
     if output.order == "hashed":
         progress("counting records")
-        rows = arrange_rows(
-            rows,
-            job.keys.layout_seed,
-            table.count(),
-            columns.id,
-            kept=columns.keep,
-            partition_by=output.partition_by,
-        )
+        seed, number = job.keys.layout_seed, table.count()
+        rows = arrange_rows(rows, seed, number, columns.id, kept=columns.keep, partition_by=output.partition_by)
     progress("sanitising")
     return _write(rows, path, output)
 
@@ -142,18 +118,15 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
     def wordveil_sanitise(batches: Any) -> Any:
         return job(batches)
 
-    # PySpark looks its input columns up by unquoted names, so that a dot in one fails: they go in and out by number.
+    # PySpark looks up input columns by unquoted names and fails on a dot in one, so they go in and out by number.
     texts = job.settings.columns
     unpassed = (*texts.inputs, REASON_COLUMN)
     passed = records.columns[: -len(unpassed)]
-    numbered = records.toDF(*(f"__{place}" for place in range(len(passed))), *unpassed)
-    result = numbered.mapInArrow(wordveil_sanitise, _output_schema(numbered, texts))
-    return result.toDF(*passed, *result.columns[len(passed) :])
-
-
-def _output_schema(records: DataFrame, texts: TextColumns) -> StructType:
+    numbered = records.toDF(*(f"__{number}" for number in range(len(passed))), *unpassed)
     added = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS]))
-    return StructType([*records.schema.fields[: -len(texts.names) - 1], *added.fields])
+    schema = StructType([*numbered.schema.fields[: len(passed)], *added.fields])
+    result = numbered.mapInArrow(wordveil_sanitise, schema)
+    return result.toDF(*passed, *result.columns[len(passed) :])
 
 
 def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any]:

@@ -38,19 +38,15 @@ def arrange_rows(
     # 63 bits of the hash: the first 31 choose the task, so that tasks follow each other in the order of hashes.
     order = F.shiftrightunsigned(F.xxhash64(F.lit(seed), column(name)), 1)
     task = F.shiftright(F.shiftright(_ORDER, 32) * tasks, 31).cast("int")
-    placed = (
-        rows.withColumn(_ORDER, order).withColumns({_TASK: task, _TIE: _tie(rows, kept)}).repartitionById(tasks, _TASK)
-    )
+    keyed = rows.withColumn(_ORDER, order).withColumns({_TASK: task, _TIE: _tie(rows, kept)})
     # Spark requires rows in the order of their directories. If it sorted them itself, it could undo the order within
     # a directory.
-    by = [column(directory) for directory in partition_by]
-    return placed.sortWithinPartitions(*by, _ORDER, column(name), _TIE).select(
-        *(column(there) for there in rows.columns)
-    )
+    keys: list[str | Column] = [*map(column, partition_by), _ORDER, column(name), _TIE]
+    return keyed.repartitionById(tasks, _TASK).sortWithinPartitions(*keys).select(*map(column, rows.columns))
 
 
 def _tie(rows: DataFrame, kept: Sequence[str]) -> Column:
     """The expression that orders rows with the same id, or without one."""
     if not kept or "reason" not in rows.columns:
         return F.lit(None).cast("string")
-    return F.when(F.col("reason").isin(*ID_REASONS), F.to_json(F.struct(*(column(other) for other in kept))))
+    return F.when(F.col("reason").isin(*ID_REASONS), F.to_json(F.struct(*map(column, kept))))

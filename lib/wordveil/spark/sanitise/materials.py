@@ -22,19 +22,7 @@ from wordveil.text.slots import NgramModel
 
 @dataclass(frozen=True)
 class Materials:
-    """What a job draws with.
-
-    Attributes
-    ----------
-    key
-        the master key.
-    bundle
-        the mechanism and its vocabulary.
-    ngrams
-        the n-gram model that the text policy names; None where it names none.
-    how
-        how bundle and model reach the executors: ``auto``, ``path`` or ``archive``.
-    """
+    """What a job draws with, and how bundle and model reach the executors: ``auto``, ``path`` or ``archive``."""
 
     key: MasterKey
     bundle: Bundle
@@ -47,12 +35,12 @@ class Materials:
     ) -> Iterator[Sanitise]:
         """What workers do under ``settings``, with the keys of a noise ``epoch`` (by default the current one).
 
-        Executors can reach bundle and model inside the ``with`` block, and not afterwards.
+        Executors can reach bundle and model only inside the ``with`` block.
         """
-        place, identity = distribute(context, self.bundle, self.how)
+        location, identity = distribute(context, self.bundle, self.how)
         try:
             model = distribute_model(context, self.ngrams, self.how)
-            yield Sanitise(settings, self.key.for_release(settings.release, epoch), place, identity, model)
+            yield Sanitise(settings, self.key.for_release(settings.release, epoch), location, identity, model)
         finally:
             identity.unpersist()
 

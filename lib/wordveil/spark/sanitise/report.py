@@ -14,11 +14,11 @@ from wordveil.records.sanitiser import RecordSettings, release_terms
 class RunReport:
     """What a run did. Counts are of this run's input; nothing here is text.
 
-    ``epsilon_bound`` and ``epsilon_pure`` are the minimum and maximum price of a released record, None where there is
-    none (no released record; no pure bound under the relation). ``delta`` is the maximum delta of a released record.
-    ``changes`` says how a release's run found what to draw: ``all``, ``feed``, ``scan``, or ``none`` if the input had
-    not changed and nothing was read; ``withdraw`` for a withdrawal. ``corrected`` counts records of which only the
-    author had changed: nothing was drawn for them. ``recovery`` is what an attacker recovers of single words, as
+    ``epsilon_bound`` and ``epsilon_pure``: the minimum and maximum price of a released record; None without released
+    records or, of the latter, without a pure bound under the relation. ``delta``: the maximum of a released record.
+    ``changes``: how a release's run found what to draw: ``all``, ``feed``, ``scan``, ``none`` if the input had not
+    changed and nothing was read, or ``withdraw``. ``corrected``: records of which only the author had changed, so that
+    nothing was drawn. ``recovery``: what an attacker recovers of single words, as
     :class:`wordveil.privacy.recovery.Recovery` writes it; None where the bundle does not say.
     """
 
@@ -63,9 +63,9 @@ class RunReport:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RunReport:
         """The inverse of :meth:`to_dict`, from JSON."""
-        chosen = {name: value for name, value in values.items() if name in {item.name for item in fields(cls)}}
-        tuples = {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
-        return cls(**{**chosen, **tuples})
+        chosen: dict[str, Any] = {item.name: values[item.name] for item in fields(cls) if item.name in values}
+        chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+        return cls(**chosen)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

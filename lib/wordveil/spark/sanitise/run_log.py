@@ -75,8 +75,7 @@ class Run:
 
         The run leaves a file ``<run_log_dir>/<release>/<run id>.json`` before it draws. The file holds the run id, when
         the run began, the fingerprints of bundle, policy and key, the settings of bundle and policy, and the columns;
-        nothing secret. A release keeps the
-        bundle, the policy and the key of its first run.
+        nothing secret. A release keeps the bundle, the policy and the key of its first run.
 
         Parameters
         ----------
@@ -166,13 +165,14 @@ class Run:
         """
         if self.run_log_dir is None:
             return
+        texts = texts or ONE_TEXT
         terms = {
             "mechanism_fingerprint": bundle.fingerprint,
-            "policy_fingerprint": (texts or ONE_TEXT).fingerprint(policy),
+            "policy_fingerprint": texts.fingerprint(policy),
             "key_fingerprint": self.key_fingerprint,
         }
         files = Files(session, f"{self.run_log_dir.rstrip('/')}/{self.release}/{self.run_id}.json")
-        settings = list_settings(policy, bundle, texts or ONE_TEXT)
+        settings = list_settings(policy, bundle, texts)
         for other in files.list_matching("*.json"):
             self._check_terms(terms, settings, json.loads(files.read(other)))
         if files.exists():

@@ -1,9 +1,8 @@
 """Bundles of a private corpus on their way to the executors: an encrypted archive, and a directory for its owner alone.
 
-Spark writes each archive and what it unpacks with the modes of the umask, so that every user of an executor's machine
-could read them. So what Spark gets is encrypted with AES-256 in counter mode. The key is random, belongs to the session
-and reaches the workers in the task, as the keys of the release do. That nothing was altered, the manifest's checksums
-tell.
+Spark writes archives and what it unpacks with the modes of the umask, so that every user of an executor's machine could
+read them. Therefore Spark gets them encrypted with AES-256 in counter mode. The key is random, belongs to the session
+and reaches the workers in the task, as the keys of the release do. The manifest's checksums show alterations.
 """
 
 from __future__ import annotations
@@ -52,17 +51,17 @@ def seal(directory: Path, file: Path, key: Secret) -> None:
                 archive.add(path, arcname=path.name)
 
 
-def unseal(place: Path, key: Secret) -> Path:
-    """Open the archive in the directory ``place``, once for all workers that share it.
+def unseal(directory: Path, key: Secret) -> Path:
+    """Open the archive in a directory, once for all workers that share it.
 
-    Returns the directory of its files, beside ``place``. Only its owner can read it, at any moment.
+    Returns the directory of its files, beside the archive's. At every moment only its owner can read it.
     """
-    target = place.with_name(f"{place.name}.open")
+    target = directory.with_name(f"{directory.name}.open")
     if target.exists():
         return target
-    draft = Path(tempfile.mkdtemp(prefix=".opening-", dir=place.parent))  # mode 0700
+    draft = Path(tempfile.mkdtemp(prefix=".opening-", dir=directory.parent))  # mode 0700
     try:
-        _extract(place / SEALED, draft, key)
+        _extract(directory / SEALED, draft, key)
         draft.rename(target)
     except OSError:
         if not target.exists():  # else another worker was first

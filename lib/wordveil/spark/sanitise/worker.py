@@ -31,8 +31,8 @@ _PACKAGE = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class BundlePlace:
-    """Where a worker finds the bundle, or an n-gram model: at ``path``, or, if ``archive``, in the unpacked Spark
-    archive of that name. ``key``: of an archive that is encrypted.
+    """Where a worker finds a bundle or an n-gram model: at ``path`` or, if ``archive``, in Spark's unpacked archive of
+    that name. ``key``: of an encrypted archive.
     """
 
     path: str
@@ -40,13 +40,13 @@ class BundlePlace:
     key: Secret | None = None
 
     def resolve(self) -> Path:
-        """Return the absolute directory on this machine: Spark's root for files may be relative to the worker."""
+        """Return the absolute directory on this machine. Spark's root for files may be relative to the worker."""
         if not self.archive:
             return Path(self.path)
         from pyspark import SparkFiles  # a bundle in place is opened without PySpark
 
-        place = Path(os.path.abspath(SparkFiles.get(self.path)))  # noqa: PTH100 - resolve() would follow links away from the executor
-        return place if self.key is None else unseal(place, self.key)
+        directory = Path(os.path.abspath(SparkFiles.get(self.path)))  # noqa: PTH100 - resolve() would follow links away from the executor
+        return directory if self.key is None else unseal(directory, self.key)
 
 
 class BytesBroadcast(Protocol):
@@ -60,19 +60,19 @@ class BytesBroadcast(Protocol):
 class Sanitise:
     """The body of ``mapInArrow``: takes batches and returns sanitised batches, without side effects.
 
-    ``identity`` carries the bundle's manifest. Each worker checks the payload at ``place`` against it once. ``model``
-    is the place of the n-gram model, if the policy names one; each worker checks it against the policy's digest once.
+    ``identity`` carries the bundle's manifest. Each worker checks the payload at ``location`` against it once.
+    ``model`` is where the n-gram model is, if the policy names one; each worker checks its digest once.
     """
 
     settings: RecordSettings
     keys: ReleaseKeys
-    place: BundlePlace
+    location: BundlePlace
     identity: BytesBroadcast
     model: BundlePlace | None = None
 
     def sanitiser(self) -> RecordSanitiser:
         """Return what sanitises batches; each worker makes it once."""
-        return _sanitiser(self.settings, self.keys, self.place, self.identity.value, self.model)
+        return _sanitiser(self.settings, self.keys, self.location, self.identity.value, self.model)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Sanitise batches. Raises :class:`WorkerError` without the original message, which may quote a record."""
@@ -127,38 +127,42 @@ def _hide_messages() -> Iterator[None]:
     except WordveilError:
         raise
     except Exception as error:  # noqa: BLE001 - its message must not reach a log
-        raise WorkerError(f"{type(error).__name__} at {_find_place(error.__traceback__)}") from None
+        raise WorkerError(f"{type(error).__name__} at {_find_line(error.__traceback__)}") from None
 
 
 @lru_cache(maxsize=2)
 def _sanitiser(
-    settings: RecordSettings, keys: ReleaseKeys, place: BundlePlace, identity: bytes, model: BundlePlace | None = None
+    settings: RecordSettings,
+    keys: ReleaseKeys,
+    location: BundlePlace,
+    identity: bytes,
+    model: BundlePlace | None = None,
 ) -> RecordSanitiser:
     ngrams = _model(model, settings.policy.ngrams) if model else None
-    return RecordSanitiser(settings, load_bundle(place, identity), keys, ngrams)
+    return RecordSanitiser(settings, load_bundle(location, identity), keys, ngrams)
 
 
 @lru_cache(maxsize=1)
-def load_bundle(place: BundlePlace, identity: bytes) -> Bundle:
+def load_bundle(location: BundlePlace, identity: bytes) -> Bundle:
     """The verified bundle. Spark keeps workers from job to job, and they keep the bundle."""
     # Spark runs one task on each core. A BLAS that starts a thread for each core in each task would make them compete.
     threadpool_limits(limits=1)
     keep_archives()
-    return open_bundle(place.resolve(), identity)
+    return open_bundle(location.resolve(), identity)
 
 
 @lru_cache(maxsize=1)
-def _model(place: BundlePlace, digest: str | None) -> NgramModel:
+def _model(location: BundlePlace, digest: str | None) -> NgramModel:
     """The verified n-gram model, kept in the same way."""
-    return open_model(place.resolve(), digest)
+    return open_model(location.resolve(), digest)
 
 
 def keep_archives() -> None:
-    """Make Python read an archive from which it imports again only if the file has changed.
+    """Make Python read an archive on its path again only if the file has changed.
 
     Spark clears a worker's import caches at the start of every task, and Python before 3.13 then reads the listing of
-    every archive on its path immediately. Spark's own two have thousands of entries, and reading them takes longer than
-    sanitising some thousand words.
+    every archive immediately. Spark's own two have thousands of entries, and reading them takes longer than sanitising
+    some thousand words.
     """
     if sys.version_info < (3, 13):
         for finder in sys.path_importer_cache.values():
@@ -180,18 +184,18 @@ def _invalidate_if_changed(finder: zipimporter) -> Callable[[], None]:
 
 def _stamp(archive: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(archive)  # noqa: PTH116 - importers know their archives by their names
+        status = os.stat(archive)  # noqa: PTH116 - importers know their archives by their names
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
-def _find_place(traceback: TracebackType | None) -> str:
+def _find_line(traceback: TracebackType | None) -> str:
     """Find the innermost line of this package in a traceback."""
-    place = "an unknown place"
+    line = "an unknown line"
     while traceback is not None:
         file = Path(traceback.tb_frame.f_code.co_filename)
         if file.is_relative_to(_PACKAGE):
-            place = f"{file.name}:{traceback.tb_lineno}"
+            line = f"{file.name}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
-    return place
+    return line
