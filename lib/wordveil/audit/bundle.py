@@ -1,19 +1,19 @@
 """Try to refute what a bundle claims, from the bundle alone.
 
 Where the mechanism knows its probabilities, the largest loss is computed and compared with the certified one, and
-draws are compared with the probabilities. Where it adds noise, the noise itself is looked at. In either case draws of
-pairs of symbols are to refute the claimed loss between them (:mod:`wordveil.audit.two_phase`), and the
-configured epsilon is looked for in what is drawn (:mod:`wordveil.audit.plumbing`).
+draws are compared with the probabilities. Where it adds noise, the noise itself is tested. In both cases draws of pairs
+of symbols try to refute the claimed loss between them (:mod:`wordveil.audit.two_phase`), and the epsilon that the draws
+show is compared with the configured one (:mod:`wordveil.audit.plumbing`).
 
 All draws are of public words, with a public key of their own for each purpose and seed. So an audit can be repeated,
-and says nothing of any release. What is audited is what is drawn; what is written is a function of it and of public
-data (:meth:`wordveil.mechanisms.base.Mechanism.render`).
+and reveals nothing about any release. The audit looks at what is drawn; what is written is a function of that and of
+public data (:meth:`wordveil.mechanisms.base.Mechanism.render`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,12 +25,11 @@ from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
 from wordveil.audit.plumbing import audit_epsilon, measure_epsilon
 from wordveil.audit.repetition import CLAIM, audit_repetition
-from wordveil.audit.samplers import MechanismSampler, PairCounts
-from wordveil.audit.sampling import TextSampler
+from wordveil.audit.samplers import LENGTH, MechanismSampler, PairCounts, TextSampler
 from wordveil.audit.store import BUNDLE, DRAWS_FACT, TESTS_FACT, TESTS_VERSION
 from wordveil.audit.symbols import SymbolSpace, choose_symbol_pairs, find_space
 from wordveil.audit.tables import exceeds, find_deviation, find_excess
-from wordveil.audit.two_phase import ROUNDS, Naming, Pair, Sampler, audit_pairs
+from wordveil.audit.two_phase import ROUNDS, Naming, Pair, audit_pairs
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.exact_loss import Loss, find_supremum
@@ -43,13 +42,13 @@ from wordveil.version import __version__
 ALPHA, DRAWS, SEED = 0.01, 4_000, 0
 # Pairs of the two-phase tests, and of the exact metric bound.
 _PAIRS, _METRIC_PAIRS = PairCounts(4, 2, 2, 2), PairCounts(256, 32, 32, 16)
-# How many words are drawn to compare draws with probabilities, and at which words the diameter is looked for.
+# How many words are drawn to compare draws with probabilities, and at how many words the diameter is measured.
 _LAW_WORDS, _LAW_DRAWS, _FAR_WORDS = 200, 100, 200
 _OUTPUT_WORDS, _OUTPUT_DRAWS = 100, 5
-# Draws of noise take long, and its own test looks at far positions; in many dimensions more draws of words see nothing.
+# Draws of noise take long, and its own test covers far positions; in many dimensions more draws of words add no power.
 _REPEATED_WORDS, _LAGS, _LAGS_OF_NOISE = 2, (1, 2**8, 2**16), (1, 2**8)
 _ROUNDS_OF_NOISE = 1
-# Between how many parts alpha is divided: pairs, draws against probabilities, noise, repetition, the epsilon shown.
+# The parts that share alpha: pairs, draws against probabilities, noise, repetition, the epsilon shown.
 _PARTS = 5
 
 
@@ -74,7 +73,7 @@ class _Subject:
 
     @property
     def exact_loss(self) -> ExactLoss | None:
-        """What the mechanism tells of its loss, or else what follows from its probabilities."""
+        """What the mechanism says about its loss, or else what follows from its probabilities."""
         if (told := self.mechanism.exact_loss()) is not None or self.supremum is None:
             return told
         return ExactLoss(self.supremum.nats, self.describe(self.supremum))
@@ -95,12 +94,8 @@ class _Subject:
         return not self.mechanism.reads_context and self.mechanism.probabilities(0) is not None
 
     def show(self, symbol: int) -> str:
-        """A symbol for people. What private weights draw is not shown."""
+        """A symbol for people. The outputs of private weights are not shown."""
         return "a symbol" if self.mechanism.private_weights else self.space.name(symbol)
-
-    def show_text(self, symbols: Sequence[int]) -> str:
-        """A text for people."""
-        return " ".join(map(self.show, symbols))
 
     def describe(self, loss: Loss) -> str:
         first, second = self.space.name(loss.likely), self.space.name(loss.unlikely)
@@ -124,16 +119,16 @@ def audit_bundle(
     bundle
         an opened bundle.
     embedding
-        the public embedding that it was built from: tables store no points, so that without it their claims about
-        distances are not tested.
+        the public embedding that it was built from. Tables store no points: without it their claims about distances
+        are not tested.
     alpha
-        the probability that any true claim is refuted, of all tests together, in (0, 1).
+        the probability that any true claim is refuted, over all tests, in (0, 1).
     draws
-        of each symbol, in either phase of the first round of two-phase tests, 2 or more.
+        of each symbol, in each phase of the first round of two-phase tests, 2 or more.
     seed
         decides what is drawn, 0 or more.
     progress
-        is told what is being done.
+        receives the name of each test before it starts.
 
     Raises
     ------
@@ -193,7 +188,7 @@ def _notes(subject: _Subject) -> Iterator[str]:
     if subject.mechanism.private_weights:
         yield "the private corpus trained this mechanism's weights: this audit is internal, do not publish it."
     if subject.bundle.guarantee.delta:
-        yield "delta is too small for any number of draws to see: the digits that it stands for are not tested."
+        yield "delta is too small for any number of draws to show: the digits that it stands for are not tested."
     if subject.mechanism.is_pure and subject.bundle.guarantee.pure == 0:
         yield "the mechanism's outputs do not depend on the word."
 
@@ -211,7 +206,7 @@ def _test_supremum(subject: _Subject) -> Iterator[Finding]:
 
 
 def _test_metric(subject: _Subject) -> Iterator[Finding]:
-    """The bound that grows with distance: exact for pairs of a table; of noise, whether the diameter is one."""
+    """The bound that grows with distance: exact for pairs of a table; for noise, whether the diameter holds."""
     guarantee, space = subject.bundle.guarantee, subject.space
     claim = "The loss between two symbols is at most epsilon times their distance, plus the slack."
     if guarantee.metric.name == "discrete":
@@ -222,9 +217,9 @@ def _test_metric(subject: _Subject) -> Iterator[Finding]:
         return
     if subject.is_known:
         pairs = choose_symbol_pairs(space, _METRIC_PAIRS, subject.seed)
-        found = find_excess(subject.mechanism, pairs)
-        assert found is not None  # there is an unknown word at least
-        loss, bound = found
+        worst = find_excess(subject.mechanism, pairs)
+        assert worst is not None  # there is at least the unknown word
+        loss, bound = worst
         verdict = Verdict.REFUTED if exceeds(loss.nats, bound) else Verdict.HOLDS
         evidence = f"Of {len(pairs):,} pairs, exactly: {subject.describe(loss)}"
         yield Finding("metric", verdict, claim, evidence, bound, loss.nats)
@@ -234,18 +229,18 @@ def _test_metric(subject: _Subject) -> Iterator[Finding]:
 def _test_diameter(subject: _Subject) -> Finding:
     space, diameter = subject.space, subject.bundle.guarantee.diameter
     claim = f"No two symbols are farther apart than the certified diameter, {diameter:g}."
-    found = []
+    farthest = []
     for symbol in [*spread_words(space.size, _FAR_WORDS).tolist(), *space.others]:
         distances = np.nan_to_num(space.distances(symbol), posinf=0.0)
-        found.append((float(distances.max()), symbol, int(np.argmax(distances))))
-    apart, first, second = max(found)
-    evidence = f"{space.name(first)} and {space.name(second)} are {apart:.6g} apart, the farthest that was looked at."
+        farthest.append((float(distances.max()), symbol, int(np.argmax(distances))))
+    apart, first, second = max(farthest)
+    evidence = f"{space.name(first)} and {space.name(second)} are {apart:.6g} apart, the farthest pair measured."
     verdict = Verdict.REFUTED if exceeds(apart, diameter) else Verdict.NOT_REFUTED
     return Finding("diameter", verdict, claim, evidence)
 
 
 def _test_cap(subject: _Subject) -> Finding:
-    """Of distances that are capped, the cap is the largest."""
+    """The largest of capped distances is the cap."""
     diameter, cap = subject.bundle.guarantee.diameter, subject.bundle.manifest["recipe"]["settings"].get("gamma")
     claim = f"Distances are capped at the certified diameter, {diameter:g}."
     verdict = Verdict.HOLDS if cap == diameter else Verdict.REFUTED
@@ -253,7 +248,7 @@ def _test_cap(subject: _Subject) -> Finding:
 
 
 def _test_law(subject: _Subject) -> Iterator[Finding]:
-    """Draws against the probabilities that the mechanism tells."""
+    """Draws against the probabilities that the mechanism states."""
     claim = "Draws follow the probabilities from which the loss is computed."
     if not subject.is_known:
         return
@@ -267,11 +262,11 @@ def _test_law(subject: _Subject) -> Iterator[Finding]:
 
 
 def _test_outputs(subject: _Subject) -> Iterator[Finding]:
-    """Whether what is drawn is an output at all: a symbol that is copied through tells itself."""
+    """Whether what is drawn is an output at all: a symbol that is copied through reveals itself."""
     space, claim = subject.space, "Every output is a word, or padding where texts are padded."
     inputs = np.repeat(np.array([*spread_words(space.size, _OUTPUT_WORDS), *space.others], np.int32), _OUTPUT_DRAWS)
     offsets = np.arange(len(inputs) + 1, dtype=np.int64)
-    batch = as_records(inputs, offsets, [b"outputs %d" % place for place in range(len(inputs))], subject.keys)
+    batch = as_records(inputs, offsets, [b"outputs %d" % record for record in range(len(inputs))], subject.keys)
     drawn = subject.mechanism.draw(batch, subject.keys).ids
     wrong = np.flatnonzero((drawn < 0) | (drawn >= space.size + space.padding))
     verdict = Verdict.REFUTED if len(wrong) else Verdict.NOT_REFUTED
@@ -289,25 +284,23 @@ def _test_pairs(subject: _Subject) -> Iterator[Finding]:
         bound = subject.bundle.guarantee.pure
         pairs.append(Pair(worst.likely, worst.unlikely, bound, kind="worst"))
     padding = {"padding": space.size} if space.padding else {}
-    known = range(space.size + space.padding)
-    naming = Naming(show=subject.show, symbols=padding, known=known)
-    sampler: Sampler = MechanismSampler(subject.mechanism, subject.keys)
-    if subject.mechanism.reads_context:
-        sampler = TextSampler(subject.mechanism, space.size + 1, subject.keys, {})
-    alpha = subject.alpha / 2 if subject.mechanism.reads_context else subject.alpha
+    naming = Naming(show=subject.show, symbols=padding, known=range(space.size + space.padding))
+    reads_context = subject.mechanism.reads_context
+    sampler = MechanismSampler(subject.mechanism, subject.keys, 1 if reads_context else LENGTH)
+    alpha = subject.alpha / 2 if reads_context else subject.alpha
     rounds = ROUNDS if subject.noise is None else _ROUNDS_OF_NOISE
     yield from audit_pairs(sampler, pairs, alpha=alpha, draws=subject.draws, rounds=rounds, naming=naming)
-    if subject.mechanism.reads_context:
+    if reads_context:
         yield from _test_texts(subject, alpha)
 
 
 def _test_texts(subject: _Subject, alpha: float) -> Iterator[Finding]:
-    """Two texts of two words without a word in common, of a mechanism that reads whole texts."""
+    """Two texts of two words without a word in common, for a mechanism that reads whole texts."""
     size = subject.space.size
-    words = [place * size // 4 for place in range(4)]
+    words = [quarter * size // 4 for quarter in range(4)]
     sampler = TextSampler(subject.mechanism, size + 1, subject.keys, {-1: words[:2], -2: words[2:]})
     pairs = [Pair(-1, -2, 2 * subject.bundle.guarantee.pure, kind="texts")]
-    naming = Naming(show=lambda text: subject.show_text(sampler.symbols_of(text)))
+    naming = Naming(show=lambda text: " ".join(map(subject.show, sampler.symbols_of(text))))
     yield from audit_pairs(sampler, pairs, alpha=alpha, draws=subject.draws, naming=naming)
 
 
@@ -329,18 +322,12 @@ def _test_noise(subject: _Subject) -> Iterator[Finding]:
 def _test_repetition(subject: _Subject) -> Iterator[Finding]:
     """Whether draws repeat at other positions, in other records and in other versions of a record."""
     if subject.mechanism.reads_context or subject.space.size < 2:
-        why = "A word's outputs depend on the words before it, so that series of outputs cannot be compared."
+        why = "A word's outputs depend on the words before it, so series of outputs cannot be compared."
         yield Finding("repetition", Verdict.NOT_TESTED, CLAIM, why)
         return
     words = spread_words(subject.space.size, _REPEATED_WORDS).tolist()
-    yield audit_repetition(
-        subject.mechanism,
-        subject.keys,
-        words,
-        alpha=subject.alpha,
-        seed=subject.seed,
-        lags=_LAGS if subject.noise is None else _LAGS_OF_NOISE,
-    )
+    lags = _LAGS if subject.noise is None else _LAGS_OF_NOISE
+    yield audit_repetition(subject.mechanism, subject.keys, words, alpha=subject.alpha, seed=subject.seed, lags=lags)
 
 
 _TESTS: dict[str, Callable[[_Subject], Iterator[Finding]]] = {

@@ -1,7 +1,7 @@
 """Audit any Python function from a word to a word: whether it keeps ``epsilon * metric``.
 
-The function is a black box. Every string that it returns is an output: one that is in no vocabulary is just as good to
-tell words apart. What is tested and how is in :mod:`wordveil.audit.two_phase`.
+The function is a black box. Every string that it returns is an output: one that is in no vocabulary distinguishes
+words just as well. :mod:`wordveil.audit.two_phase` says what is tested and how.
 """
 
 from __future__ import annotations
@@ -29,26 +29,18 @@ BATCH_ATTRIBUTE = "takes_lists"
 """A function with this attribute set to true is given a list of words and returns a list of as many."""
 
 _SOURCE = "callable"
-# Draws that show whether a function draws at all, and words that are looked at for that.
-_TRIED, _LOOKED_AT = 50, 8
-# The share of alpha that is kept for draws that depend on each other.
+# To see whether a function draws at all: how many draws of how many words.
+_TRIED, _WORDS_TRIED = 50, 8
+# The share of alpha for the test whether draws depend on each other.
 _REPETITION = 0.1
 
 
 @dataclass
 class CallableSampler(Sampler):
-    """A function as a black box. Outputs are numbered in the order in which they first come, the words first.
+    """A function as a black box. Outputs are numbered in the order of their first occurrence, after the words.
 
-    Attributes
-    ----------
-    function
-        from a word to a word, or from a list to a list.
-    words
-        what it is called with.
-    takes_lists
-        which of the two it is.
-    outputs
-        all outputs so far, and their numbers.
+    ``function``: from a word to a word or, where ``takes_lists``, from a list to a list. ``words``: what it is called
+    with. ``outputs``: the numbers of all outputs so far.
     """
 
     function: Callable[[Any], Any]
@@ -60,26 +52,26 @@ class CallableSampler(Sampler):
         self.outputs.update((word, number) for number, word in enumerate(self.words))
 
     def draw(self, word: int, count: int, series: int) -> Int64:  # noqa: ARG002 - it has its own randomness
-        """As :class:`wordveil.audit.two_phase.Sampler` has it. Raises :class:`ConfigError`."""
+        """See :class:`wordveil.audit.two_phase.Sampler`. Raises :class:`ConfigError`."""
         text = self.words[word]
         try:
-            found = self.function([text] * count) if self.takes_lists else [self.function(text) for _ in range(count)]
+            drawn = self.function([text] * count) if self.takes_lists else [self.function(text) for _ in range(count)]
         except Exception as error:
             raise _fault(
                 f"it raised {type(error).__name__} for {text!r}: {error}", "Every word must have an output."
             ) from error
-        self._check(found, text, count)
-        return np.fromiter((self.outputs.setdefault(output, len(self.outputs)) for output in found), np.int64, count)
+        self._check(drawn, text, count)
+        return np.fromiter((self.outputs.setdefault(output, len(self.outputs)) for output in drawn), np.int64, count)
 
     def show(self, output: int) -> str:
         """The output's text, in quotes."""
         return repr(list(self.outputs)[output])
 
-    def _check(self, found: Any, text: str, count: int) -> None:
-        if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != count:
-            what = f"a list of {len(found)}" if isinstance(found, list) else f"a {type(found).__name__}"
+    def _check(self, drawn: Any, text: str, count: int) -> None:
+        if not isinstance(drawn, Sequence) or isinstance(drawn, str) or len(drawn) != count:
+            what = f"a list of {len(drawn)}" if isinstance(drawn, list) else f"a {type(drawn).__name__}"
             raise _fault(f"it returned {what} for a list of {count} words.", f"Return a list of {count} strings.")
-        wrong = next((type(output).__name__ for output in found if not isinstance(output, str)), None)
+        wrong = next((type(output).__name__ for output in drawn if not isinstance(output, str)), None)
         if wrong is not None:
             raise _fault(f"it returned a {wrong} for {text!r}.", "Every output must be a string.")
 
@@ -103,10 +95,10 @@ def audit_callable(
     Parameters
     ----------
     function
-        from a word to a word; or from a list of words to a list of as many, which is faster.
+        from a word to a word; or, which is faster, from a list of words to a list of the same length.
     words
-        at least two different words that it is called with. Words that it does not know may be among them, if
-        ``metric`` takes them.
+        at least two different words to call it with. Words that it does not know may be among them, if ``metric``
+        accepts them.
     metric
         the distance between two words: finite, and not negative.
     epsilon
@@ -114,13 +106,13 @@ def audit_callable(
     pairs
         how many pairs of words are tested.
     draws
-        of each word in the first of three rounds, in each of its two phases.
+        of each word, in each phase of the first of three rounds.
     alpha
         the probability that a true claim is refuted.
     seed
-        which pairs are chosen. The function's own randomness is left as it is.
+        of the choice of pairs. It does not affect the function's own randomness.
     takes_lists
-        whether the function takes a list; if left out, whether it has an attribute of that name that is true.
+        whether the function takes a list; if left out, whether it has a true attribute of that name.
 
     Returns
     -------
@@ -130,8 +122,8 @@ def audit_callable(
     Raises
     ------
     ConfigError
-        where a number is out of range, words are too few or repeat, a distance is no distance, or where the function
-        raises, or returns what is no string.
+        where a number is out of range, words are too few or repeat, a distance is negative or not finite, or where the
+        function raises or returns something other than strings.
     """
     _check_arguments(words, epsilon, pairs, draws, alpha)
     if takes_lists is None:
@@ -140,7 +132,7 @@ def audit_callable(
     notes = _notes(sampler)
     chosen = _choose_pairs(words, metric, epsilon, pairs, seed)
     naming = Naming(show=sampler.show, known=range(len(words)))
-    found = audit_pairs(sampler, chosen, alpha=alpha * (1 - _REPETITION), draws=draws, rounds=ROUNDS, naming=naming)
+    findings = audit_pairs(sampler, chosen, alpha=alpha * (1 - _REPETITION), draws=draws, naming=naming)
     repetition = _audit_repetition(sampler, chosen, alpha * _REPETITION, draws, seed)
     name = name_callable(function)
     facts = {
@@ -153,20 +145,18 @@ def audit_callable(
         "seed of the pairs": str(seed),
         "versions": f"wordveil {__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
     }
-    return Audit("callable", name, name, facts, alpha, (*found, repetition), notes)
+    return Audit("callable", name, name, facts, alpha, (*findings, repetition), notes)
 
 
 def name_callable(function: Callable[..., Any]) -> str:
     """``module:function``, or the type of an object that has no name."""
-    kind = type(function)
-    module = getattr(function, "__module__", None) or kind.__module__
-    return f"{module}:{getattr(function, '__qualname__', kind.__qualname__)}"
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"
 
 
 def _notes(sampler: CallableSampler) -> tuple[str, ...]:
-    """What a reader should know: that a function which does not draw hides nothing."""
-    looked_at = range(min(_LOOKED_AT, len(sampler.words)))
-    drawn = [np.unique(sampler.draw(word, _TRIED, 0)) for word in looked_at]
+    """What a reader should know: a function that does not draw hides nothing."""
+    drawn = [np.unique(sampler.draw(word, _TRIED, 0)) for word in range(min(_WORDS_TRIED, len(sampler.words)))]
     notes = ["An audit can refute a claim. It cannot prove one: see the power of each test."]
     if all(len(outputs) == 1 for outputs in drawn):
         different = len(np.unique(np.concatenate(drawn)))
@@ -182,8 +172,7 @@ def _notes(sampler: CallableSampler) -> tuple[str, ...]:
 def _choose_pairs(
     words: Sequence[str], metric: Callable[[str, str], float], epsilon: float, pairs: int, seed: int
 ) -> tuple[Pair, ...]:
-    farthest = pairs // 6
-    nearest = (pairs + 1) // 2
+    nearest, farthest = (pairs + 1) // 2, pairs // 6
     counts = PairCounts(nearest=nearest, farthest=farthest, random=pairs - nearest - farthest)
 
     def distances(word: int, others: Int32) -> Float64:
@@ -209,15 +198,15 @@ def _measure(metric: Callable[[str, str], float], first: str, second: str) -> fl
 
 def _audit_repetition(sampler: CallableSampler, pairs: Sequence[Pair], alpha: float, draws: int, seed: int) -> Finding:
     """Whether a call repeats the one before, or a series of calls an earlier one: a function may set its seed."""
-    found: list[tuple[str, Agreement]] = []
+    agreements: list[tuple[str, Agreement]] = []
     count = max(draws, 8)
-    words = list(dict.fromkeys(pair.first for pair in pairs))[:_LOOKED_AT]
+    words = list(dict.fromkeys(pair.first for pair in pairs))[:_WORDS_TRIED]
     for word in words:
         first, second = sampler.draw(word, count, 0), sampler.draw(word, count, 1)
         shown = sampler.show(word)
-        found.append((f"one call and the next, for {shown}", compare_outputs(*split_lag(first, 1), seed=seed)))
-        found.append((f"two series of calls, for {shown}", compare_outputs(first, second, seed=seed)))
-    return summarise_agreements(found, alpha, 2 * count * len(words), 0.0)
+        agreements.append((f"one call and the next, for {shown}", compare_outputs(*split_lag(first, 1), seed=seed)))
+        agreements.append((f"two series of calls, for {shown}", compare_outputs(first, second, seed=seed)))
+    return summarise_agreements(agreements, alpha, 2 * count * len(words))
 
 
 def _check_arguments(words: Sequence[str], epsilon: float, pairs: int, draws: int, alpha: float) -> None:

@@ -1,8 +1,8 @@
 """The events of two-phase tests: sets of outputs that are likely for one word and unlikely for another.
 
-An event is chosen from draws that the test does not see again. Half of them put outputs into the order of their
-likelihood ratios, the other half choose one set of that order: by the same draws a set of outputs that only happened to
-come would look best.
+An event is chosen from draws that the test does not see again. Half of them rank the outputs by their likelihood
+ratios, and the other half choose a set from that ranking. With the same draws for both, a set that came by chance alone
+would look best.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import numpy as np
 from wordveil.arrays import Float64, Int64
 from wordveil.scores.binomial import bound_above, bound_below
 
-NOTHING: Int64 = np.empty(0, np.int64)
-# So many single outputs are looked at, and at most so many sets of the order; and so many words are shown of a set.
+# How many single outputs and, at most, how many sets of the ranking are tried; and how many outputs of a set are shown.
 _SINGLES, _SETS, _SHOWN = 32, 48, 3
 
 
@@ -28,11 +27,11 @@ class Event:
     Attributes
     ----------
     outputs
-        int64, rising: the outputs that are meant.
+        int64, rising.
     is_rest
         whether the event is every output but these.
     name
-        what it is for people; empty where the outputs themselves say it.
+        for people; empty where the outputs themselves say it.
     """
 
     outputs: Int64
@@ -68,10 +67,6 @@ class Claim:
         if not 0 <= self.delta < 1:
             raise ValueError(f"Expected delta={self.delta} in [0, 1).")
 
-    def excess(self, low: Float64, high: Float64) -> Float64:
-        """By how much the loss exceeds the bound (:func:`find_excess`)."""
-        return find_excess(self.bound, self.delta, low, high)
-
 
 def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, high: Float64) -> Float64:
     """By how much ``ln((low - delta) / high)`` exceeds ``bound``, in nats: float64 of the shape of all.
@@ -85,23 +80,16 @@ def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, hi
 
 
 def name_events(first: int, second: int, symbols: Mapping[str, int], known: Collection[int] | None) -> list[Event]:
-    """Events that are looked at for any pair of words, besides those that draws show.
+    """Events that are tried for every pair of words, besides those that draws suggest.
 
-    Parameters
-    ----------
-    first, second
-        the words' ids.
-    symbols
-        outputs that are no words, such as padding, by name.
-    known
-        all outputs that the mechanism should have; None where that is not known.
+    ``first``, ``second``: the words' ids. ``symbols``, ``known``: see :class:`wordveil.audit.two_phase.Naming`.
     """
-    found = [Event(np.array([first]), name="the word itself"), Event(np.array([second]), name="the other word")]
-    found += [Event(np.array([output]), name=name) for name, output in symbols.items()]
+    events = [Event(np.array([first]), name="the word itself"), Event(np.array([second]), name="the other word")]
+    events += [Event(np.array([output]), name=name) for name, output in symbols.items()]
     if known is not None:
         outside = Event(np.unique(np.fromiter(known, np.int64)), is_rest=True, name="an output outside the known ones")
-        found.append(outside)
-    return found
+        events.append(outside)
+    return events
 
 
 def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event], draws: int, tail: float) -> Event:
@@ -110,11 +98,11 @@ def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event
     Parameters
     ----------
     likely, unlikely
-        int64 ``(draws,)``: outputs of the word whose probability is to be large, and of the other one.
+        int64 ``(draws,)``: outputs of the word whose probability should be large, and of the other word.
     claim
-        what is to be refuted.
+        the claim to refute.
     named
-        events to look at in any case.
+        events to try in any case.
     draws
         how many draws of each word the test will have.
     tail
@@ -124,11 +112,11 @@ def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event
     order, hits = _rank_outputs(likely, unlikely, likely_half, unlikely_half)
     spans, counted = _list_candidates(hits)
     of_named = [(event.count(likely[likely_half:]), event.count(unlikely[unlikely_half:])) for event in named]
-    # Named ones first: they win ties, since their names say more.
+    # Named events come first: they win ties, since their names say more.
     counted = np.concatenate([np.array(of_named, np.int64).reshape(-1, 2), counted])
     scaled = counted * (draws / np.array([len(likely) - likely_half, len(unlikely) - unlikely_half]))
-    scores = claim.excess(bound_below(scaled[:, 0], draws, tail), bound_above(scaled[:, 1], draws, tail))
-    best = int(np.argmax(scores))
+    low, high = bound_below(scaled[:, 0], draws, tail), bound_above(scaled[:, 1], draws, tail)
+    best = int(np.argmax(find_excess(claim.bound, claim.delta, low, high)))
     if best < len(named):
         return named[best]
     start, stop, is_rest = spans[best - len(named)].tolist()
@@ -137,26 +125,26 @@ def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event
 
 def _rank_outputs(likely: Int64, unlikely: Int64, likely_half: int, unlikely_half: int) -> tuple[Int64, Int64]:
     """The outputs of the first halves, by falling likelihood ratio, and how often each came in the second halves:
-    int64 ``(2, outputs + 1)``; the last column counts all outputs that are not in the order.
+    int64 ``(2, outputs + 1)``, where the last column counts all outputs outside the ranking.
     """
     first, second = likely[:likely_half], unlikely[:unlikely_half]
-    outputs, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    above = np.bincount(place[:likely_half], minlength=len(outputs))
-    below = np.bincount(place[likely_half:], minlength=len(outputs))
-    # Half an occurrence more of each keeps what came once from leading.
+    outputs, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
+    above = np.bincount(codes[:likely_half], minlength=len(outputs))
+    below = np.bincount(codes[likely_half:], minlength=len(outputs))
+    # Half an occurrence added to each keeps outputs that came only once from leading.
     order = np.lexsort((-above, -(above + 0.5) / (below + 0.5)))
     hits = np.empty((2, len(outputs) + 1), np.int64)
     for row, fresh in enumerate((likely[likely_half:], unlikely[unlikely_half:])):
-        found = np.minimum(np.searchsorted(outputs, fresh), len(outputs) - 1)
-        came = np.bincount(found[outputs[found] == fresh], minlength=len(outputs))
+        codes = np.minimum(np.searchsorted(outputs, fresh), len(outputs) - 1)
+        came = np.bincount(codes[outputs[codes] == fresh], minlength=len(outputs))
         hits[row] = np.append(came[order], len(fresh) - came.sum())
     return outputs[order], hits
 
 
 def _list_candidates(hits: Int64) -> tuple[Int64, Int64]:
-    """Single outputs, the first ones of the order, and all outputs but the last ones: int64 ``(candidates, 3)``, where
-    in the order each starts and stops and whether it is all but these; and how often each came in the second halves,
-    int64 ``(candidates, 2)``.
+    """Single outputs, the first ones of the ranking, and all outputs but the last ones: int64 ``(candidates, 3)``,
+    where in the ranking each starts and stops and whether it is all but these; and how often each came in the second
+    halves, int64 ``(candidates, 2)``.
     """
     count = hits.shape[1] - 1
     sizes = np.unique(np.geomspace(1, count, _SETS).astype(np.int64))

@@ -1,7 +1,7 @@
-"""What an audit found: one finding for each test, and whether any claim was refuted.
+"""The findings of an audit, one for each test, and whether any claim was refuted.
 
-An audit can refute a guarantee. It cannot prove one: a finding that refutes nothing says which factor it could have
-refuted.
+An audit can refute a guarantee. It cannot prove one: a finding that refutes nothing says which factor on the claim it
+could have refuted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INFINITE = "Infinity"
 
 
 class Verdict(StrEnum):
-    """What a test says of a claim."""
+    """What a test says about a claim."""
 
     REFUTED = "refuted"
     """The claim is false, but for a probability of at most the audit's ``alpha``."""
@@ -34,7 +34,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What one test found.
+    """The result of one test.
 
     Attributes
     ----------
@@ -45,21 +45,21 @@ class Finding:
     claim
         the claim, in a sentence.
     evidence
-        what was seen, in a sentence: the event that refutes the claim, or why nothing was tested. Public words at most,
-        never a text of a corpus.
+        what was seen, in a sentence: the event that refutes the claim, or why nothing was tested. It quotes public
+        words at most, never a text of a corpus.
     claimed
-        the largest loss that the claim allows, in nats; None where the claim is no loss.
+        the largest loss that the claim allows, in nats; None where the claim is not about a loss.
     observed
-        a lower bound of the true loss, in nats; where it was computed, the loss itself. None where there is none.
+        a lower bound of the true loss, in nats, or the loss itself where it was computed; else None.
     p_value
         of the test alone, before it is corrected for the number of tests; None where nothing was sampled.
     power
-        the least factor on the claimed loss that the draws would have refuted had it been true; None where the test has
-        no such figure. Infinite where no factor would have been.
+        the least factor such that draws of a loss that many times the claim would have refuted it; infinite where no
+        factor would, None where the test has no such figure.
     draws
         how many draws it took.
     seconds
-        how long it took, of processor time.
+        of processor time.
     """
 
     test: str
@@ -95,14 +95,13 @@ class Audit:
     subject
         its name for people.
     identity
-        what identifies it: the bundle's fingerprint, the digest of what decides a release's outputs, or the name of the
-        callable.
+        the bundle's fingerprint, the digest of what decides a release's outputs, or the name of the callable.
     facts
         what was audited, in the order to show: mechanism, epsilon, words, seed, versions.
     alpha
-        the probability that any true claim of the audit is refuted: all tests together.
+        the probability that any true claim of the audit is refuted, over all tests.
     findings
-        what each test found.
+        one for each test.
     notes
         what a reader should know, in sentences.
     """
@@ -118,18 +117,17 @@ class Audit:
     @property
     def refuted(self) -> tuple[Finding, ...]:
         """The findings that refute a claim."""
-        return tuple(one for one in self.findings if one.verdict is Verdict.REFUTED)
+        return tuple(finding for finding in self.findings if finding.verdict is Verdict.REFUTED)
 
     @property
     def is_passed(self) -> bool:
         """Whether something was tested and nothing was refuted."""
-        tested = [one for one in self.findings if one.verdict is not Verdict.NOT_TESTED]
-        return bool(tested) and not self.refuted
+        return any(finding.verdict is not Verdict.NOT_TESTED for finding in self.findings) and not self.refuted
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; infinity as the text ``"Infinity"``."""
         values: dict[str, Any] = {"format_version": FORMAT_VERSION, **vars(self), "passed": self.is_passed}
-        return {**values, "facts": dict(self.facts), "findings": [one.to_dict() for one in self.findings]}
+        return {**values, "facts": dict(self.facts), "findings": [finding.to_dict() for finding in self.findings]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -142,6 +140,6 @@ class Audit:
             identity=values["identity"],
             facts=dict(values["facts"]),
             alpha=float(values["alpha"]),
-            findings=tuple(Finding.from_dict(one) for one in values["findings"]),
+            findings=tuple(map(Finding.from_dict, values["findings"])),
             notes=tuple(values["notes"]),
         )

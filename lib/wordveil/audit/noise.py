@@ -1,9 +1,9 @@
-"""Try to refute the law of additive noise: its radius, its direction, and that nothing of it depends on anything else.
+"""Try to refute the law of additive noise: its radius, its direction, and its independence.
 
-In many dimensions draws of words have no power: the noise decides the words, and no event of words has a probability
-that two neighbours make visibly different. The proof of such a mechanism rests on the noise. It needs a radius of one
-law, a uniform direction that is independent of the radius, and new noise for each token. Each of these is tested on the
-noise that the mechanism's own code draws.
+In many dimensions draws of words have no power: the noise decides the words, and no event of words has visibly
+different probabilities for two neighbours. The proof of such a mechanism rests on its noise: a radius of one law, a
+uniform direction that is independent of the radius, and new noise for each token. Each of these is tested on the noise
+that the mechanism's own code draws.
 
 * ``radius``: Kolmogorov and Smirnov against the law of the claimed epsilon
   (:attr:`wordveil.mechanisms.base.Mechanism.radial_law`).
@@ -11,8 +11,8 @@ noise that the mechanism's own code draws.
   1)/2, (n - 1)/2)``, for any axis. The axes of the space are tested, and random ones. In one dimension the direction is
   a sign, and both signs are equally likely.
 * ``independence``: rank correlations of radius and direction, of positions, of records; and how often two coordinates
-  have one sign, which is a fair coin.
-* ``repetition``: no value of the noise comes twice, at positions up to the last one that a record may have.
+  have the same sign, which is a fair coin.
+* ``repetition``: no value of the noise occurs twice, at positions up to the last that a record may have.
 
 The p-value of a finding is that of its best test, times the number of its tests. A finding refutes at ``alpha`` over
 the number of findings (Bonferroni).
@@ -20,8 +20,7 @@ the number of findings (Bonferroni).
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +38,7 @@ RECORDS = 4_000
 _NEAR = (0, 1, 2, 3)
 _FAR = (2**8, 2**16, 2**16 + 1, 2**24, 2**31, 2**32)
 _CHUNK, _AXES = 1_000, 3
-# What a repeated value of 52 random bits has a chance of, for one pair.
+# The chance that a pair of values of 52 random bits is equal.
 _COLLISION = 2.0**-52
 _TESTS = 4
 
@@ -54,10 +53,9 @@ class NoiseSample:
         of the noise.
     radii
         float64 ``(records, positions)``.
-    axes
-        float64 ``(axes, records, positions)``: coordinates of the direction, of the space's own axes.
-    random
-        float64 ``(axes, records, positions)``: coordinates of the direction along random axes.
+    axes, random
+        float64 ``(axes, records, positions)``: coordinates of the direction along some of the space's own axes, and
+        along random ones.
     """
 
     dimension: int
@@ -68,7 +66,7 @@ class NoiseSample:
 
 @dataclass(frozen=True)
 class _Result:
-    """The least p-value of some tests, times their number, and what the best test saw."""
+    """The least p-value of some tests, times their number, and what that test saw."""
 
     p_value: float
     seen: str
@@ -84,11 +82,11 @@ def sample_noise(
     mechanism
         any mechanism.
     keys
-        no release's keys.
+        those of no release.
     records
-        how many records. Each has about ten positions: the first four, and some up to the last that it may have.
+        how many records, each at about ten positions: the first four, and some up to the last that it may have.
     seed
-        which records, and which random axes.
+        of the records and of the random axes.
     """
     last = mechanism.max_tokens - 1
     positions = np.array([*_NEAR, *(far for far in _FAR if far < last), last])
@@ -117,7 +115,7 @@ def _reduce(radii: Float64, directions: Float64, records: int, seed: int) -> Noi
     return NoiseSample(n, radii.reshape(shape[1:]), own.reshape(shape), (random @ directions).reshape(shape))
 
 
-def audit_noise(sample: NoiseSample, law: RadialLaw, epsilon: float, *, alpha: float) -> tuple[Finding, ...]:
+def audit_noise(sample: NoiseSample, law: RadialLaw, epsilon: float, *, alpha: float) -> Iterator[Finding]:
     """Four findings about noise: ``radius``, ``direction``, ``independence`` and ``repetition``.
 
     Parameters
@@ -131,56 +129,38 @@ def audit_noise(sample: NoiseSample, law: RadialLaw, epsilon: float, *, alpha: f
     alpha
         the probability that any of the four refutes noise of the claimed law.
     """
-    tests: tuple[tuple[str, str, Callable[[], _Result]], ...] = (
-        ("radius", f"The noise is as long as epsilon {epsilon:g} needs.", lambda: _test_radius(sample, law, epsilon)),
-        ("direction", "The noise points everywhere alike.", lambda: _test_direction(sample)),
-        (
-            "independence",
-            "Radius, direction, positions and records are independent.",
-            lambda: _test_independence(sample),
-        ),
-        ("repetition", "Each position of each record has noise of its own.", lambda: _test_repetition(sample)),
-    )
-    found = []
-    for name, claim, test in tests:
-        started = time.process_time()
-        result = test()
+
+    def judge(test: str, claim: str, result: _Result) -> Finding:
         verdict = Verdict.REFUTED if result.p_value <= alpha / _TESTS else Verdict.NOT_REFUTED
-        found.append(
-            Finding(
-                test=name,
-                verdict=verdict,
-                claim=claim,
-                evidence=result.seen,
-                p_value=result.p_value,
-                draws=sample.radii.size,
-                seconds=time.process_time() - started,
-            )
-        )
-    return tuple(found)
+        return Finding(test, verdict, claim, result.seen, p_value=result.p_value, draws=sample.radii.size)
+
+    yield judge("radius", f"The noise is as long as epsilon {epsilon:g} needs.", _test_radius(sample, law, epsilon))
+    yield judge("direction", "The noise points everywhere alike.", _test_direction(sample))
+    claim = "Radius, direction, positions and records are independent."
+    yield judge("independence", claim, _test_independence(sample))
+    yield judge("repetition", "Each position of each record has noise of its own.", _test_repetition(sample))
 
 
 def _combine(results: Sequence[_Result]) -> _Result:
-    best = min(results, key=lambda one: one.p_value)
+    best = min(results, key=lambda result: result.p_value)
     return _Result(min(best.p_value * len(results), 1.0), best.seen)
 
 
 def _test_radius(sample: NoiseSample, law: RadialLaw, epsilon: float) -> _Result:
     radii = sample.radii.ravel()
     quantiles = law(radii, sample.dimension, epsilon)
-    found = stats.kstest(quantiles, "uniform")
-    middle = float(np.median(quantiles))
+    test = stats.kstest(quantiles, "uniform")
     return _Result(
-        float(found.pvalue),
+        float(test.pvalue),
         f"{len(radii):,} radii in {sample.dimension} dimensions: the largest distance from the law is "
-        f"{found.statistic:.4f}, and their median is its quantile {middle:.3f}.",
+        f"{test.statistic:.4f}, and their median is its quantile {np.median(quantiles):.3f}.",
     )
 
 
 def _test_direction(sample: NoiseSample) -> _Result:
     kinds = (("axis", sample.axes), ("random axis", sample.random))
     return _combine(
-        [_test_axis(f"{kind} {place}", row, sample.dimension) for kind, rows in kinds for place, row in enumerate(rows)]
+        [_test_axis(f"{kind} {axis}", row, sample.dimension) for kind, rows in kinds for axis, row in enumerate(rows)]
     )
 
 
@@ -191,43 +171,42 @@ def _test_axis(name: str, coordinate: Float64, n: int) -> _Result:
     if n == 1:
         return _Result(float(stats.binomtest(positive, len(values)).pvalue), f"{seen}.")
     shape = (n - 1) / 2
-    found = stats.kstest((1 + values) / 2, stats.beta(shape, shape).cdf)
-    return _Result(float(found.pvalue), f"{seen}, and the largest distance from the law is {found.statistic:.4f}.")
+    test = stats.kstest((1 + values) / 2, stats.beta(shape, shape).cdf)
+    return _Result(float(test.pvalue), f"{seen}, and the largest distance from the law is {test.statistic:.4f}.")
 
 
 def _test_independence(sample: NoiseSample) -> _Result:
-    rows = {f"axis {place}": row for place, row in enumerate(sample.axes)}
-    found = []
+    rows = {f"axis {axis}": row for axis, row in enumerate(sample.axes)}
+    results = []
     for name, row in rows.items():
-        found.append(_correlate(f"radius and {name}", sample.radii, row))
+        results.append(_correlate(f"radius and {name}", sample.radii, row))
         if sample.dimension > 1:
-            found.append(_correlate(f"radius and the size of {name}", sample.radii, np.abs(row)))
+            results.append(_correlate(f"radius and the size of {name}", sample.radii, np.abs(row)))
     for name, row in {"radius": sample.radii, **rows}.items():
-        found.append(_correlate(f"{name} of a position and the next", row[:, :-1], row[:, 1:]))
-        found.append(_correlate(f"{name} of the first position and the last", row[:, 0], row[:, -1]))
-        found.append(_correlate(f"{name} of a record and the next", row[:-1], row[1:]))
-        found.append(_correlate(f"{name} of a record and one far away", row[: len(row) // 2], row[-(len(row) // 2) :]))
-    found += [_agree(one, other, sample.axes) for other in range(len(sample.axes)) for one in range(other)]
-    return _combine(found)
+        half = len(row) // 2
+        results.append(_correlate(f"{name} of a position and the next", row[:, :-1], row[:, 1:]))
+        results.append(_correlate(f"{name} of the first position and the last", row[:, 0], row[:, -1]))
+        results.append(_correlate(f"{name} of a record and the next", row[:-1], row[1:]))
+        results.append(_correlate(f"{name} of a record and one far away", row[:half], row[-half:]))
+    results += [_agree(first, second, sample.axes) for second in range(len(sample.axes)) for first in range(second)]
+    return _combine(results)
 
 
 def _correlate(name: str, left: Float64, right: Float64) -> _Result:
     if np.ptp(left) == 0 or np.ptp(right) == 0:
         return _Result(1.0, f"{name}: one of them is constant.")
-    found = stats.spearmanr(left.ravel(), right.ravel())
-    return _Result(float(found.pvalue), f"{name}: rank correlation {found.statistic:.4f} of {left.size:,} pairs.")
+    test = stats.spearmanr(left.ravel(), right.ravel())
+    return _Result(float(test.pvalue), f"{name}: rank correlation {test.statistic:.4f} of {left.size:,} pairs.")
 
 
-def _agree(one: int, other: int, axes: Float64) -> _Result:
-    same = int(((axes[one] > 0) == (axes[other] > 0)).sum())
-    p_value = float(stats.binomtest(same, axes[one].size).pvalue)
-    return _Result(
-        p_value, f"axes {one} and {other}: {same / axes[one].size:.4f} of {axes[one].size:,} pairs have one sign."
-    )
+def _agree(first: int, second: int, axes: Float64) -> _Result:
+    pairs, same = axes[first].size, int(((axes[first] > 0) == (axes[second] > 0)).sum())
+    p_value = float(stats.binomtest(same, pairs).pvalue)
+    return _Result(p_value, f"axes {first} and {second}: {same / pairs:.4f} of {pairs:,} pairs have the same sign.")
 
 
 def _test_repetition(sample: NoiseSample) -> _Result:
-    """Equal values of 52 random bits are a matter of chance; the mean number of equal pairs bounds that of any."""
+    """Values of 52 random bits may be equal by chance; the mean number of equal pairs bounds the chance of any."""
     values = sample.radii.ravel()
     repeated = len(values) - len(np.unique(values))
     chance = len(values) * (len(values) - 1) / 2 * _COLLISION

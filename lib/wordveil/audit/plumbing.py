@@ -1,14 +1,14 @@
 """Does the configured epsilon reach the sampler?
 
-Four places tell an epsilon: the recipe, which is the configuration's; the manifest's guarantee; the parameters that the
-mechanism was loaded with; and what the mechanism draws with. The last one is not asked for but measured. Of additive
-noise the median radius is that of its law. Of other mechanisms it is seen as each of them says
+An epsilon stands in the recipe, which comes from the configuration; in the manifest's guarantee; in the parameters that
+the mechanism was loaded with; and in what the mechanism draws. The last is measured. The median radius of additive
+noise is that of its law. Each other mechanism says how to see its epsilon
 (:meth:`wordveil.mechanisms.base.Mechanism.shown_epsilon`):
 
 - a pure table: the largest loss between two symbols is epsilon;
 - an exponential mechanism: log odds fall by ``epsilon / 2`` per unit of its score, the distance; where ``tight`` chose
-  the slope, by between that and epsilon. Of SynTF the score is the rating, ``sin^2(angle / 2)``;
-- the choice of a symbol (er-ae): the probability with which one is kept is the logistic function of ``epsilon / 2``.
+  the slope, by between that and epsilon. The score of SynTF is the rating, ``sin^2(angle / 2)``;
+- the choice of a symbol (er-ae): a symbol is kept with the probability ``1 / (1 + exp(-epsilon / 2))``.
 """
 
 from __future__ import annotations
@@ -32,20 +32,23 @@ from wordveil.mechanisms.laws import Evidence, ShownEpsilon
 
 TEST = "plumbing"
 _WORDS = 64
-# Whole numbers of tables, and the hair that a certified table leaves below epsilon, move an estimate by less.
+# The rounding of tables to whole numbers, and what a certified table leaves below epsilon, move an estimate by less.
 _CLOSE = 1e-3
-# By what factor the noise's epsilon is looked for above and below the configured one.
+# The factor around the configured epsilon within which the noise's is searched for, and the precision of the search.
 _RANGE, _SAME = 100.0, 1e-9
 
 
 def audit_epsilon(bundle: Bundle, shown: ShownEpsilon | None) -> Finding:
-    """Compare the epsilons that a bundle tells with the one that its mechanism shows (:func:`measure_epsilon`)."""
+    """Compare the epsilons that a bundle states with the one that its mechanism shows (:func:`measure_epsilon`)."""
     claim = "The configured epsilon is the one that the manifest states and that the mechanism draws with."
-    told = _told_epsilons(bundle)
-    configured = told["the recipe"]
-    for place, epsilon in told.items():
+    configured = float(bundle.manifest["recipe"]["settings"].get("epsilon", 0.0))  # 0 where there is none to configure
+    stated = {
+        "the manifest's guarantee": bundle.guarantee.nominal_epsilon,
+        "the mechanism's parameters": float(bundle.manifest["content"]["parameters"].get("epsilon", configured)),
+    }
+    for source, epsilon in stated.items():
         if not math.isclose(epsilon, configured, rel_tol=1e-12):
-            evidence = f"The recipe says epsilon {configured:g}, and {place} {epsilon:g}."
+            evidence = f"The recipe says epsilon {configured:g}, and {source} {epsilon:g}."
             return Finding(TEST, Verdict.REFUTED, claim, evidence)
     if shown is None:
         evidence = f"Recipe, manifest and parameters say {configured:g}. What is drawn with it could not be measured."
@@ -54,18 +57,6 @@ def audit_epsilon(bundle: Bundle, shown: ShownEpsilon | None) -> Finding:
     seen = f"{shown.low:.6g}" if shown.low == shown.high else f"between {shown.low:.6g} and {shown.high:.6g}"
     evidence = f"Recipe, manifest and parameters say {configured:g}; {shown.shown_by} show {seen}."
     return Finding(TEST, Verdict.NOT_REFUTED if fits else Verdict.REFUTED, claim, evidence)
-
-
-def _told_epsilons(bundle: Bundle) -> dict[str, float]:
-    """What epsilon is by each place that tells one; 0 where there is none to configure."""
-    manifest = bundle.manifest
-    configured = float(manifest["recipe"]["settings"].get("epsilon", 0.0))
-    parameters = manifest["content"]["parameters"]
-    return {
-        "the recipe": configured,
-        "the manifest's guarantee": bundle.guarantee.nominal_epsilon,
-        "the mechanism's parameters": float(parameters.get("epsilon", configured)),
-    }
 
 
 def measure_epsilon(
@@ -77,29 +68,11 @@ def measure_epsilon(
     alpha: float,
     seed: int,
 ) -> ShownEpsilon | None:
-    """The epsilon that a mechanism shows by its probabilities, by its noise, or by what it keeps.
+    """The epsilon that a mechanism shows by its probabilities, by its noise, or by what it keeps. None where it is not
+    known how to see it, or the points are missing.
 
-    Parameters
-    ----------
-    bundle
-        an opened bundle.
-    space
-        where its symbols lie.
-    supremum
-        the largest loss of its words, where it is known.
-    embedding
-        the embedding that the bundle was built from, where it is at hand.
-    noise
-        the noise of a mechanism that adds some.
-    alpha
-        the probability that an epsilon seen in draws is not between the two numbers.
-    seed
-        of what is drawn.
-
-    Returns
-    -------
-    ShownEpsilon or None
-        None where it is not known how to see it, or the points are not at hand.
+    ``supremum``: the largest loss of its words, where it is known. ``alpha``: the probability that an epsilon seen in
+    draws is outside the returned interval. ``seed``: of the draws.
     """
     if noise is not None:
         return _measure_noise(bundle.mechanism, noise, bundle.guarantee.nominal_epsilon, alpha)
@@ -118,12 +91,12 @@ def measure_epsilon(
 
 
 def _measure_noise(mechanism: Mechanism[Any], noise: NoiseSample, epsilon: float, alpha: float) -> ShownEpsilon | None:
-    """The epsilons for which the median radius is about the law's: the number of radii below that is binomial."""
+    """The epsilons whose law has about this median radius: the number of radii below the law's median is binomial."""
     law = mechanism.radial_law
     if law is None:
         return None
     median, n, count = np.median(noise.radii, keepdims=True).ravel(), noise.dimension, noise.radii.size
-    low, high = (float(place) / count for place in binom.interval(1 - alpha, count, 0.5))
+    low, high = (float(below) / count for below in binom.interval(1 - alpha, count, 0.5))
     least, most = max(epsilon / _RANGE, mechanism.min_epsilon(n)), epsilon * _RANGE
 
     def measure(at: float) -> float:  # the share of radii below the median rises with epsilon

@@ -1,9 +1,9 @@
-"""What audits draw from: a mechanism under keys of their own, and the pairs of words to look at."""
+"""What audits draw from: mechanisms under public keys, as black boxes of words or of texts; and the pairs to test."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,31 +15,25 @@ from wordveil.crypto.keys import ReleaseKeys
 from wordveil.measures.output_law import as_records
 from wordveil.mechanisms.base import Mechanism
 
-# So draws go over many records and many positions.
-_LENGTH = 64
+LENGTH = 64
+"""Tokens of a record, so that draws cover many records and many positions."""
+_RECORDS = 10_000
 
 
 @dataclass(frozen=True)
 class MechanismSampler(Sampler):
-    """A mechanism under keys of its own.
+    """A mechanism under keys that no release has.
 
-    Attributes
-    ----------
-    mechanism
-        any mechanism.
-    keys
-        no release's keys.
-    length
-        tokens of a record. Of a mechanism whose :attr:`wordveil.mechanisms.base.Mechanism.reads_context` is true it
-        must be 1: two tokens of one record are not independent.
+    ``length``: tokens of a record. It must be 1 where :attr:`wordveil.mechanisms.base.Mechanism.reads_context` is true:
+    two tokens of one record are not independent then.
     """
 
     mechanism: Mechanism[Any]
     keys: ReleaseKeys
-    length: int = _LENGTH
+    length: int = LENGTH
 
     def draw(self, word: int, count: int, series: int) -> Int64:
-        """As :class:`wordveil.audit.two_phase.Sampler` has it."""
+        """See :class:`wordveil.audit.two_phase.Sampler`."""
         offsets = np.minimum(np.arange(0, count + self.length, self.length), count)
         names = [b"audit %d %d %d" % (word, series, record) for record in range(len(offsets) - 1)]
         batch = as_records(np.full(count, word, np.int32), offsets, names, self.keys)
@@ -47,9 +41,42 @@ class MechanismSampler(Sampler):
 
 
 @dataclass(frozen=True)
+class TextSampler(Sampler):
+    """Draws of whole texts of one length, for a mechanism that reads them whole.
+
+    An output is a number whose digits are its symbols, to the base ``outputs``, the number of symbols. ``texts``: the
+    symbols of each text, by a number below 0. ``keys`` are those of no release.
+    """
+
+    mechanism: Mechanism[Any]
+    outputs: int
+    keys: ReleaseKeys
+    texts: Mapping[int, Sequence[int]]
+
+    def draw(self, word: int, count: int, series: int) -> Int64:
+        """Independent outputs for one text: int64 ``(count,)``."""
+        text = np.array(self.texts[word], np.int32)
+        drawn = np.empty((count, len(text)), np.int64)
+        for start in range(0, count, _RECORDS):
+            records = range(start, min(start + _RECORDS, count))
+            names = [b"audit %d %d %d" % (word, series, record) for record in records]
+            offsets = np.arange(len(records) + 1, dtype=np.int64) * len(text)
+            batch = as_records(np.tile(text, len(records)), offsets, names, self.keys)
+            drawn[start : records.stop] = self.mechanism.draw(batch, self.keys).ids.reshape(-1, len(text))
+        return np.asarray(drawn @ self.outputs ** np.arange(len(text), dtype=np.int64), np.int64)
+
+    def symbols_of(self, number: int) -> Sequence[int]:
+        """The symbols of a text of :attr:`texts`, by its own number or by that of an output."""
+        if number < 0:
+            return self.texts[number]
+        length = len(next(iter(self.texts.values())))
+        return [number // self.outputs**position % self.outputs for position in range(length)]
+
+
+@dataclass(frozen=True)
 class PairCounts:
-    """How many words are paired with their nearest, with their farthest, and at random; and how many with each symbol
-    that is no word.
+    """How many words are paired with their nearest word, with their farthest, at random, and with each symbol that is
+    not a word.
     """
 
     nearest: int = 16
@@ -70,17 +97,17 @@ def choose_pairs(
 ) -> tuple[Pair, ...]:
     """Pairs of words whose claims are tested: nearest neighbours, farthest words, random ones, words and symbols.
 
-    A false claim about distances shows between neighbours, where a small probability of a word still counts; one about
-    a constant shows wherever draws can reach it. Padding and the unknown word are where mechanisms have special cases.
+    A false claim about distances shows between neighbours, where even a small probability counts. A false claim about
+    a constant shows wherever draws can reach it. Mechanisms treat padding and the unknown word as special cases.
 
     Parameters
     ----------
     words
-        int32 ``(words,)``, at least two: among which pairs are chosen.
+        int32 ``(words,)``, at least two: the words to choose from.
     distances
         from a word to others, int32 ``(count,)``: float64 ``(count,)``, in the unit of ``bound``.
     bound
-        the claimed loss between words at a distance, in nats; of infinity, the largest of all.
+        the claimed loss between words at a distance, in nats; of infinity, the largest loss of all.
     counts
         how many pairs of each kind.
     seed
@@ -88,7 +115,7 @@ def choose_pairs(
     delta
         of each claim.
     symbols
-        inputs that are no words, by name; each is claimed to lose at most ``bound(inf)``.
+        inputs that are not words, by name; each is claimed to lose at most ``bound(inf)``.
 
     Raises
     ------
@@ -99,18 +126,19 @@ def choose_pairs(
         raise ValueError(f"Expected at least two words, got {len(words)}.")
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(words)
-    found: dict[tuple[int, int], Pair] = {}
+    pairs: dict[tuple[int, int], Pair] = {}
 
     def add(kind: str, first: int, second: int, limit: float) -> None:
-        found.setdefault((min(first, second), max(first, second)), Pair(first, second, limit, delta, kind))
+        pairs.setdefault((min(first, second), max(first, second)), Pair(first, second, limit, delta, kind))
 
     for kind, count in (("nearest", counts.nearest), ("farthest", counts.farthest), ("random", counts.random)):
         for first in shuffled[:count].tolist():
             others = words[words != first]
             apart = distances(first, others)
-            place = {"nearest": np.argmin, "farthest": np.argmax}.get(kind, lambda rest: rng.integers(len(rest)))(apart)
-            add(kind, first, int(others[place]), bound(float(apart[place])))
+            choose = {"nearest": np.argmin, "farthest": np.argmax}.get(kind, lambda rest: rng.integers(len(rest)))
+            index = choose(apart)
+            add(kind, first, int(others[index]), bound(float(apart[index])))
     for kind, symbol in (symbols or {}).items():
         for first in shuffled[: counts.symbol].tolist():
             add(kind, first, symbol, bound(math.inf))
-    return tuple(found.values())
+    return tuple(pairs.values())

@@ -1,12 +1,12 @@
 """Where audits are kept, so that a gate can require them.
 
-An audit lies beside the bundles, by what it is about: ``<store>/.audits/<identity>/<kind>.json``. Another bundle, or
-another way to make the output, has another identity, so that no audit of it counts. Nor does one that earlier tests
-made (:data:`TESTS_VERSION`), or one that could not have refuted much: with few draws, or a tiny ``alpha``. It is not
-signed: whoever can write it can also change the gate.
+An audit lies beside the bundles: ``<store>/.audits/<identity>/<kind>.json``. Another bundle, or another way to make the
+output, has another identity and needs its own audit. An audit by earlier tests (:data:`TESTS_VERSION`) does not count,
+nor does one that could not have refuted much because of few draws or a tiny ``alpha``. Audits are not signed: whoever
+can write them can also change the gate.
 
-An audit that refutes something lies in a file of its own, and no later one replaces it: otherwise another seed would
-sooner or later pass. It must be looked at and deleted by hand.
+An audit that refutes something has a file of its own, and no later one replaces it: otherwise another seed would sooner
+or later pass. Someone must look at it and delete it by hand.
 """
 
 from __future__ import annotations
@@ -26,49 +26,48 @@ TESTS_VERSION = "1"
 TESTS_FACT, DRAWS_FACT = "tests", "draws"
 """The facts of an audit that decide, with its alpha, whether it counts."""
 LEAST_DRAWS = {BUNDLE: 1_000, RELEASE: 30}
-"""How many draws of a symbol, or copies of a document, an audit must have to count for a gate."""
+"""The draws of a symbol, or copies of a document, that an audit needs to count for a gate."""
 ALPHAS = 1e-4, 0.05
-"""Between which numbers its alpha must be."""
+"""The range of its alpha."""
 
 _FOLDER, _SHARED = ".audits", 0o644
-_REFUTED = "-refuted"
 
 
-def place_of(store: Path, kind: str, identity: str, *, is_refuted: bool = False) -> Path:
+def audit_path(store: Path, kind: str, identity: str, *, is_refuted: bool = False) -> Path:
     """The file of an audit. ``store``: the directory of bundles."""
-    return store / _FOLDER / identity / f"{kind}{_REFUTED if is_refuted else ''}.json"
+    return store / _FOLDER / identity / f"{kind}{'-refuted' if is_refuted else ''}.json"
 
 
 def save_audit(store: Path, audit: Audit) -> Path:
-    """Keep an audit, in place of an earlier one of the same kind and identity that refuted, or passed, like it.
+    """Keep an audit, and replace an earlier one of the same kind and identity with the same outcome.
 
     Returns its file. Raises :class:`BundleError` where the store cannot be written.
     """
-    place = place_of(store, audit.kind, audit.identity, is_refuted=bool(audit.refuted))
+    path = audit_path(store, audit.kind, audit.identity, is_refuted=bool(audit.refuted))
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(place, to_json(audit.to_dict()), _SHARED)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, to_json(audit.to_dict()), _SHARED)
     except OSError as error:
         raise BundleError(
-            f"{place}: the audit cannot be kept ({error.strerror}). Run it as a user who may write to the bundle store."
+            f"{path}: the audit cannot be kept ({error.strerror}). Run it as a user who may write to the bundle store."
         ) from None
-    return place
+    return path
 
 
 def load_audit(store: Path, kind: str, identity: str, *, is_refuted: bool = False) -> Audit | None:
     """The kept audit of this kind and identity, by default the one that refutes nothing; None where there is none, or
     where another version wrote it.
     """
-    place = place_of(store, kind, identity, is_refuted=is_refuted)
     try:
-        audit = Audit.from_dict(json.loads(place.read_text("utf-8")))
+        path = audit_path(store, kind, identity, is_refuted=is_refuted)
+        audit = Audit.from_dict(json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return audit if (audit.kind, audit.identity) == (kind, identity) else None
 
 
 def counts(audit: Audit) -> bool:
-    """Whether an audit passed, by the tests of this version, and could have refuted something."""
+    """Whether an audit passed the tests of this version and could have refuted something."""
     draws = audit.facts.get(DRAWS_FACT, "").replace(",", "")
     return (
         audit.is_passed

@@ -1,4 +1,4 @@
-"""The distances between a bundle's symbols, measured from points and not asked of the mechanism; pairs to test."""
+"""The distances between a bundle's symbols, measured from points rather than asked of the mechanism; pairs to test."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class SymbolSpace:
     Attributes
     ----------
     size
-        how many words there are; ``size`` is padding, ``size + 1`` the unknown word.
+        how many words there are; symbol ``size`` is padding, ``size + 1`` the unknown word.
     padding
         whether padding is a symbol.
     guarantee
         what the bundle claims.
-    space
-        the metric of the points; None where the metric is discrete or the points are not at hand.
-    points
-        float64 ``(symbols, n)``, by symbol; empty where there is no metric of points. A symbol that is no row, or whose
-        row is NaN, has no point: it counts as farther from all others than the diameter.
     names
-        the words, for people.
+        the words.
+    space
+        the metric of the points; None where the metric is discrete or the points are missing.
+    points
+        float64 ``(symbols, n)``, by symbol; empty where there is no metric of points. A symbol that has no row, or
+        whose row is NaN, has no point: it counts as farther from all others than the diameter.
     """
 
     size: int
@@ -50,17 +50,17 @@ class SymbolSpace:
 
     @property
     def others(self) -> list[int]:
-        """The symbols that are no words: the unknown word, and padding where it is one."""
+        """The symbols that are not words: the unknown word, and padding where it is a symbol."""
         return [self.size + 1, *([self.size] if self.padding else [])]
 
     def distances(self, symbol: int) -> Float64:
         """The distance of each symbol, float64 ``(size + 2,)``: 0 to itself, infinite where it is not known."""
-        found = np.full(self.size + 2, np.inf)
+        distances = np.full(self.size + 2, np.inf)
         if self.space is not None and symbol < len(self.points) and not np.isnan(self.points[symbol, 0]):
             apart = self.space.distances(self.points[symbol], self.points)
-            found[: len(apart)] = np.where(np.isnan(apart), np.inf, apart)
-        found[symbol] = 0.0
-        return found
+            distances[: len(apart)] = np.where(np.isnan(apart), np.inf, apart)
+        distances[symbol] = 0.0
+        return distances
 
     def name(self, symbol: int) -> str:
         """A symbol for people: public, as all words of a vocabulary are."""
@@ -72,31 +72,28 @@ class SymbolSpace:
 def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
     """Where the symbols of a bundle lie.
 
-    Additive noise is private in the metric of the points that the bundle stores, and these are read. A table stores no
-    points: they are those of the embedding, where that is at hand.
+    Additive noise is private in the metric of the points that the bundle stores, so these are used. A table stores no
+    points: they come from the embedding, if there is one.
 
     Raises :class:`ValueError` where the embedding has other words than the bundle.
     """
     words = bundle.vocabulary.array.to_pylist()
-    size = len(words)
     if embedding is not None and embedding.words.to_pylist() != words:
-        raise ValueError(f"Expected an embedding with the bundle's {size:,} words, in their order.")
-    found = SymbolSpace(size, bundle.padding, bundle.guarantee, words)
+        raise ValueError(f"Expected an embedding with the bundle's {len(words):,} words, in their order.")
+    symbols = SymbolSpace(len(words), bundle.padding, bundle.guarantee, words)
     arrays = content_store.map_arrays(bundle.path, bundle.manifest["content"]["files"])
     space = SPACES.get(uncap(bundle.guarantee.metric.name))
     if space is None:
-        return found
+        return symbols
     if "index" in arrays:
-        return replace(found, space=space, points=arrays["index"][:, :-1].astype(np.float64))
+        return replace(symbols, space=space, points=arrays["index"][:, :-1].astype(np.float64))
     if "points" in arrays:
-        return replace(found, space=space, points=_from_lorentz(arrays["points"]))
-    if embedding is None:
-        return found
-    return replace(found, space=space, points=space.points(embedding.vectors))
+        return replace(symbols, space=space, points=_from_lorentz(arrays["points"]))
+    return symbols if embedding is None else replace(symbols, space=space, points=space.points(embedding.vectors))
 
 
 def _from_lorentz(points: Float64) -> Float64:
-    """Points of the ball by symbol; padding, which has none, is NaN. ``points``: words, then the unknown word."""
+    """Points of the ball by symbol, NaN for padding, which has none. ``points``: words, then the unknown word."""
     ball = points[:, 1:] / (1.0 + points[:, :1])
     return np.concatenate([ball[:-1], np.full((1, ball.shape[1]), np.nan), ball[-1:]])
 
@@ -104,29 +101,25 @@ def _from_lorentz(points: Float64) -> Float64:
 def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> list[Pair]:
     """Choose pairs of words, of words with the unknown word and with padding, and of these two.
 
-    ``counts``: how many of each kind. Where no distances are known, none are nearest or farthest. ``seed``: which
-    words.
+    ``counts``: how many of each kind; without known distances random pairs replace the nearest, and none are farthest.
+    ``seed``: of the choice of words.
     """
-    words = np.arange(space.size, dtype=np.int32)
-    symbols = {
-        name: symbol
-        for name, symbol in (("unknown", space.size + 1), ("padding", space.size))
-        if symbol in space.others
-    }
     if space.space is None:
         counts = replace(counts, nearest=0, farthest=0, random=counts.random + counts.nearest)
     guarantee = space.guarantee
     pairs = choose_pairs(
-        words,
+        np.arange(space.size, dtype=np.int32),
         lambda word, others: space.distances(word)[others],
         guarantee.bound,
         counts=counts,
         seed=seed,
         delta=guarantee.delta,
-        symbols=symbols,
+        symbols=dict(zip(("unknown", "padding"), space.others, strict=False)),
     )
     both = [Pair(space.size + 1, space.size, 0.0, guarantee.delta, "padding")] if space.padding else []
-    # The unknown word and padding have points too, where noise is added.
-    return [
-        replace(one, bound=guarantee.bound(float(space.distances(one.first)[one.second]))) for one in [*pairs, *both]
-    ]
+    # Where noise is added, the unknown word and padding have points too.
+    return [replace(pair, bound=guarantee.bound(_distance(space, pair))) for pair in (*pairs, *both)]
+
+
+def _distance(space: SymbolSpace, pair: Pair) -> float:
+    return float(space.distances(pair.first)[pair.second])

@@ -1,26 +1,26 @@
 """Refute a bound of a loss by draws: some choose an event, fresh ones test it.
 
 A mechanism ``M`` claims that ``Pr[M(w) in S] <= exp(bound) Pr[M(v) in S] + delta`` for every set ``S`` of outputs.
-Draws of both words choose a set, in either direction. Fresh draws count it: ``k`` of ``n`` for the one word and ``l``
-of ``n`` for the other. Bounds of Clopper and Pearson (:mod:`wordveil.scores.binomial`), each wrong with a
+Draws of both words choose a set, in each direction. Fresh draws count it: ``k`` of ``n`` for the first word and ``l``
+of ``n`` for the second. Bounds of Clopper and Pearson (:mod:`wordveil.scores.binomial`), each wrong with a
 probability of at most ``tail``, give ``P_low`` and ``Q_high``. The claim is refuted where ``P_low > exp(bound) Q_high
 + delta``.
 
 **Correction** (Bonferroni). With ``m`` tests, two directions of each pair in each round, ``tail = alpha / (2 m)``. A
-true claim is refuted by a test only if one of its two bounds is wrong, so by any test with a probability of at most
-``alpha``. The event is no matter: given the draws that chose it, it is fixed. Words may share draws, as nothing is
-assumed of how tests depend on each other.
+test refutes a true claim only if one of its two bounds is wrong, so any of them does with a probability of at most
+``alpha``. The choice of the event does not matter: given the draws that chose it, it is fixed. Words may share draws,
+since nothing is assumed about the dependence of tests.
 
 **Rounds.** A round draws twice as often as the one before, and later rounds run only while nothing is refuted. All
 rounds are counted in ``m`` from the start, so it does not matter when they end.
 
 **Power.** Let ``p = k / n``, and let ``l*`` be the largest ``l`` for which ``P_low > exp(bound) Q_high + delta``, with
-``k`` as it was counted. Let ``q`` be the upper bound of Clopper and Pearson for ``l*`` hits at the tail 1/2. Had the
-true loss of the event been ``L = ln((p - delta) / q)`` or more, at the same ``P(S) = p``, then ``Q(S) <= q``. By the
-definition of ``q`` at most ``l*`` hits would then have come with a probability of at least 1/2, and the claim would
-have been refuted. So the least factor is ``L / bound``. Where even ``l = 0`` refutes nothing, it is infinite.
-``Q_high`` of 0 hits is ``1 - tail^(1/n)``, nearly ``ln(1/tail) / n``, and ``P_low`` is at most 1: so it is infinite
-for any event where the bound exceeds ``ln(n / ln(1/tail))``, which with one test is ``ln(n / ln(2/alpha))``.
+``k`` as counted. Let ``q`` be the upper bound of Clopper and Pearson for ``l*`` hits at the tail 1/2. Had the true loss
+of the event been ``L = ln((p - delta) / q)`` or more, at the same ``P(S) = p``, then ``Q(S) <= q``. By the definition
+of ``q``, at most ``l*`` hits would then have come with a probability of at least 1/2, and the claim would have been
+refuted. So the least factor is ``L / bound``. Where even ``l = 0`` refutes nothing, it is infinite. ``Q_high`` of 0
+hits is ``1 - tail^(1/n)``, nearly ``ln(1/tail) / n``, and ``P_low`` is at most 1: so the factor is infinite for every
+event where the bound exceeds ``ln(n / ln(1/tail))``, which is ``ln(n / ln(2/alpha))`` for a single test.
 
 Two phases, one that chooses an event and one that tests it: Ding, Wang, Wang, Zhang and Kifer 2018, "Detecting
 Violations of Differential Privacy"; Bichsel, Gehr, Drachsler-Cohen, Tsankov and Vechev 2018, "DP-Finder".
@@ -44,7 +44,7 @@ from wordveil.audit.findings import Finding, Verdict
 from wordveil.scores.binomial import bound_above, bound_below
 
 DRAWS, ROUNDS = 4_000, 3
-# No smaller p-value is told apart from 0: SciPy's quantiles of so small tails are not exact.
+# Smaller p-values count as 0: SciPy's quantiles of such small tails are not exact.
 _LEAST = 1e-60
 _HALVINGS = 40
 
@@ -55,14 +55,14 @@ class Sampler(Protocol):
     def draw(self, word: int, count: int, series: int) -> Int64:
         """Independent outputs for one word: int64 ``(count,)``.
 
-        Outputs of different series, and of different words in one series, are independent. Any number may be an output:
-        ids that stand for no word too. Raises whatever the mechanism raises.
+        Outputs of different series, and of different words in one series, are independent. Any number may be an output,
+        even one that is not the id of a word. Raises whatever the mechanism raises.
         """
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two words and what a mechanism claims of them.
+    """Two words and what a mechanism claims about them.
 
     Attributes
     ----------
@@ -73,8 +73,7 @@ class Pair:
     delta
         by how much a probability may exceed it.
     kind
-        why the pair was chosen: ``nearest``, ``farthest``, ``padding``, ``unknown``, ``random``. A finding sums up the
-        pairs of one kind.
+        why the pair was chosen, such as ``nearest`` or ``padding``. A finding sums up the pairs of one kind.
     """
 
     first: int
@@ -85,7 +84,7 @@ class Pair:
 
     @property
     def claim(self) -> Claim:
-        """The claim alone. Raises :class:`ValueError` where it is none."""
+        """The claim alone. Raises :class:`ValueError` where a number is out of range."""
         return Claim(self.bound, self.delta)
 
     def swap(self) -> Pair:
@@ -95,26 +94,22 @@ class Pair:
 
 @dataclass(frozen=True)
 class PairTest:
-    """What one test of one direction of a pair found.
+    """The result of one test of one direction of a pair.
 
     Attributes
     ----------
     pair
-        ``first`` is the word whose probability is to be large.
+        ``first`` is the word whose probability should be large.
     event
         the chosen event.
     hits
-        how often it came for the first and for the second word.
-    draws
-        draws of each word in the test.
+        how often it came for the first and for the second word, in ``draws`` of each.
     loss
-        a lower bound of the loss of the event, in nats, at least 0; true of all tests at once but for ``alpha``.
+        a lower bound of the loss of the event, in nats, at least 0. All these bounds together hold but for ``alpha``.
     p_value
         the least ``2 tail`` at which the claim would be refuted.
     power
         see the module.
-    is_refuted
-        whether the claim is refuted.
     """
 
     pair: Pair
@@ -129,14 +124,14 @@ class PairTest:
 
 @dataclass(frozen=True)
 class Naming:
-    """How outputs are shown, and which are looked at in any case.
+    """How outputs are shown, and which are tested in any case.
 
     Attributes
     ----------
     show
         an output for people; a public word at most.
     symbols
-        outputs that are no words, such as padding, by name.
+        outputs that are not words, such as padding, by name.
     known
         all outputs that the mechanism should have; None where that is not known.
     """
@@ -166,9 +161,9 @@ def audit_pairs(
     alpha
         the probability that any true claim of all pairs is refuted, in (0, 1).
     draws
-        of each word, in either phase of the first round.
+        of each word, in each phase of the first round.
     rounds
-        how often the draws are doubled at most, the first round included.
+        how many rounds at most, each with twice the draws of the one before.
     naming
         how outputs are shown.
 
@@ -181,31 +176,23 @@ def audit_pairs(
     naming = naming or Naming()
     tests, taken = measure_pairs(sampler, pairs, alpha=alpha, draws=draws, rounds=rounds, naming=naming)
     seconds = (time.process_time() - started) / len(pairs)
-    kinds = dict.fromkeys(pair.kind for pair in pairs)
-    found = []
-    for kind in kinds:
+    findings = []
+    for kind in dict.fromkeys(pair.kind for pair in pairs):
         its = [test for test in tests if test.pair.kind == kind]
         share = len(its) / len(tests)
-        found.append(summarise(kind, its, naming, round(taken * share), seconds * len(its) / 2))
-    return tuple(found)
+        findings.append(summarise(kind, its, naming, round(taken * share), seconds * len(its) / 2))
+    return tuple(findings)
 
 
 def measure_pairs(
-    sampler: Sampler,
-    pairs: Sequence[Pair],
-    *,
-    alpha: float,
-    draws: int = DRAWS,
-    rounds: int = ROUNDS,
-    naming: Naming | None = None,
+    sampler: Sampler, pairs: Sequence[Pair], *, alpha: float, draws: int, rounds: int, naming: Naming
 ) -> tuple[list[PairTest], int]:
     """Both directions of all pairs, in the last round that was run, and how many draws all rounds took.
 
-    Parameters as in :func:`audit_pairs`, which also says what is raised.
+    Parameters and errors are those of :func:`audit_pairs`.
     """
     _check(pairs, alpha, draws, rounds)
-    naming = naming or Naming()
-    directed = [one for pair in pairs for one in (pair, pair.swap())]
+    directed = [turned for pair in pairs for turned in (pair, pair.swap())]
     tail = alpha / (2 * len(directed) * rounds)
     words = sorted({pair.first for pair in directed})
     taken, tests = 0, []
@@ -252,9 +239,9 @@ def measure_events(
     Parameters
     ----------
     pairs, events
-        as many of both. No event may have been chosen by ``drawn``.
+        as many of both. ``drawn`` must not have chosen any event.
     drawn
-        int64 ``(draws,)`` for each word, of one length.
+        int64 ``(draws,)`` for each word.
     tail
         the tail of each bound: ``alpha`` over twice the number of all tests.
     """
@@ -268,7 +255,7 @@ def measure_events(
     low = bound_below(above, draws, tail)
     excess = find_excess(bounds, deltas, low, bound_above(below, draws, tail))
     p_values = _find_p_values(bounds, deltas, above, below, draws)
-    powers = _find_powers(bounds, deltas, low, above / draws, draws, tail)
+    powers = find_powers(bounds, deltas, low, above / draws, draws, tail)
     return [
         PairTest(
             pair,
@@ -285,7 +272,7 @@ def measure_events(
 
 
 def _find_p_values(bounds: Float64, deltas: Float64, above: Int64, below: Int64, draws: int) -> Float64:
-    """Twice the least tail at which each claim would be refuted, by halving the interval of its logarithm."""
+    """Twice the least tail at which each claim would be refuted, by bisection of its logarithm."""
     low, high = np.full(len(bounds), math.log(_LEAST)), np.full(len(bounds), math.log(0.5))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -296,30 +283,13 @@ def _find_p_values(bounds: Float64, deltas: Float64, above: Int64, below: Int64,
     return np.asarray(np.minimum(2 * np.exp(high), 1.0))
 
 
-def find_power(claim: Claim, hits: int, draws: int, tail: float) -> float:
-    """The least factor on a claim that would have been refuted; see the module. Infinite where there is none.
+def find_powers(bounds: Float64, deltas: Float64, low: Float64, shares: Float64, draws: int, tail: float) -> Float64:
+    """The least factor on each claim that would have been refuted, infinite where there is none; see the module.
 
-    Parameters
-    ----------
-    claim
-        the claim.
-    hits
-        how often the event came for the word whose probability is large.
-    draws
-        draws of each word.
-    tail
-        the tail of each bound.
+    ``low``, ``shares``: float64 ``(claims,)``, the lower bounds of ``P(S)`` and the shares of its hits.
     """
-    low, share = bound_below([hits], draws, tail), np.array([hits / draws])
-    return float(_find_powers(np.array([claim.bound]), np.array([claim.delta]), low, share, draws, tail)[0])
-
-
-def _find_powers(bounds: Float64, deltas: Float64, low: Float64, shares: Float64, draws: int, tail: float) -> Float64:
-    """The least factor of each claim, from the lower bounds of ``P(S)`` and its shares.
-
-    ``Q_high`` of ``l`` hits is under a number iff a binomial law of that probability has at most ``l`` hits with a
-    chance under ``tail``: so ``l*`` is one less than its quantile.
-    """
+    # Q_high of l hits is below a number if and only if a binomial law of that probability has at most l hits with a
+    # chance below the tail. So l* is one less than the quantile of that law.
     most = binom.ppf(tail, draws, np.clip((low - deltas) * np.exp(-bounds), 0.0, 1.0)) - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         losses = np.log((shares - deltas) / bound_above(np.maximum(most, 0), draws, 0.5))
@@ -328,20 +298,18 @@ def _find_powers(bounds: Float64, deltas: Float64, low: Float64, shares: Float64
 
 
 def summarise(kind: str, tests: list[PairTest], naming: Naming, draws: int, seconds: float) -> Finding:
-    """The finding of the pairs of one kind: its evidence is the test with the least p-value."""
+    """The finding of the pairs of one kind. Its evidence is the test with the least p-value."""
     best = min(tests, key=lambda test: (test.p_value, test.pair.bound - test.loss))
-    power = min(test.power for test in tests)
-    pairs = len(tests) // 2
     delta = " but for delta" if best.pair.delta else ""
     return Finding(
         test=f"two-phase:{kind}" if kind else "two-phase",
         verdict=Verdict.REFUTED if any(test.is_refuted for test in tests) else Verdict.NOT_REFUTED,
-        claim=f"No event tells two words apart by more than the claimed loss{delta}: {pairs} pairs of words.",
+        claim=f"No event tells two words apart by more than the claimed loss{delta}: {len(tests) // 2} pairs of words.",
         evidence=_describe(best, naming),
         claimed=best.pair.bound,
         observed=best.loss,
         p_value=best.p_value,
-        power=power,
+        power=min(test.power for test in tests),
         draws=draws,
         seconds=seconds,
     )

@@ -172,11 +172,11 @@ def check_alpha(alpha: float) -> None:
 def keep(config: Config, audit: Audit) -> None:
     """Keep an audit beside the bundles, and tell people where."""
     from wordveil.assembly.audits import audit_store
-    from wordveil.audit.store import place_of, save_audit
+    from wordveil.audit.store import audit_path, save_audit
 
     store = audit_store(config)
     print_note(f"{save_audit(store, audit)}: the audit, for a gate that requires it.")
-    refuted = place_of(store, audit.kind, audit.identity, is_refuted=True)
+    refuted = audit_path(store, audit.kind, audit.identity, is_refuted=True)
     if refuted.exists():
         problem = "a gate with the rule audited fails as long as this file is there. See `wordveil docs auditing`."
         print_note(f"{refuted}: {problem}")

@@ -1,1 +1,1 @@
-"""Measures of what a mechanism does to words and texts: statistics, attackers, utility tasks, previews."""
+"""What `wordveil evaluate` measures of texts: attacks, utility and style."""

@@ -1,8 +1,8 @@
-"""The protocol of what tells texts apart: an attacker that names authors, a task that names topics.
+"""The protocol of classifiers of texts: an attacker names authors, a task names topics.
 
-Both are classifiers. What makes one an attacker is that its labels are authors. A *static* attacker was fitted on clean
-text, an *adaptive* one on text that was sanitised in the same way under a throwaway key. Only the adaptive one says
-something about protection: an attacker knows the mechanism.
+A classifier whose labels are authors is an attacker. A *static* attacker learns from clean text, an *adaptive* one from
+text that was sanitised in the same way under a throwaway key. Only the adaptive one says something about protection:
+an attacker knows the mechanism.
 """
 
 from __future__ import annotations
@@ -28,15 +28,7 @@ class FittedClassifier(Protocol):
 
 @dataclass(frozen=True)
 class FittedModel(FittedClassifier):
-    """A model of another library.
-
-    Attributes
-    ----------
-    prepare
-        turns texts into what the model reads.
-    model
-        its ``predict`` returns the labels.
-    """
+    """A model of another library. ``prepare`` turns texts into what the model's ``predict`` reads."""
 
     prepare: Callable[[Sequence[str]], Any]
     model: Any
@@ -47,22 +39,22 @@ class FittedModel(FittedClassifier):
 
 
 class TextClassifier(Protocol):
-    """A way to tell texts apart, with its settings: a frozen dataclass."""
+    """A way to classify texts, with its settings: a frozen dataclass."""
 
     needs_embedding: ClassVar[bool] = False
-    """Whether it looks at word vectors. Then it has a field ``embedding``, which takes the mechanism's."""
+    """Whether it uses word vectors. Then it has a field ``embedding``, which takes the mechanism's."""
     refuses: ClassVar[str] = "texts of fewer than two labels"
-    """The texts that it cannot learn from, for people: :meth:`fit` raises :class:`ValueError` for these."""
+    """The texts that it cannot learn from, for people. :meth:`fit` raises :class:`ValueError` for these."""
 
     @property
     def name(self) -> str:
-        """As it is in configurations and reports: words joined by hyphens."""
+        """Its name in configurations and reports: words joined by hyphens."""
 
     @property
     def definition(self) -> str:
         """What it does, in one sentence, with its paper or library."""
 
     def fit(self, known: Documents, seed: int) -> FittedClassifier:
-        """Learn from texts whose labels are known; those that are unknown are left out. The same seed gives the same
-        classifier. Raises :class:`ValueError` where fewer than two labels have texts.
+        """Learn from the texts whose label is known. The same seed gives the same classifier. Raises
+        :class:`ValueError` where fewer than two labels have texts.
         """

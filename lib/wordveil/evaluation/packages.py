@@ -1,4 +1,4 @@
-"""The packages of the extra ``evaluation``, which are imported when they are first used."""
+"""The packages of the extra ``evaluation``, which are imported on first use."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NAMES = {"sklearn": "scikit-learn", "floret": "floret", "ot": "POT"}
 def load_package(module: str) -> Any:
     """Import a module of an optional package, such as ``sklearn.svm``.
 
-    Raises :class:`PlatformError` where the package is not installed. An error inside an installed package is raised as
-    it is.
+    Raises :class:`PlatformError` where the package is not installed. An error inside an installed package passes
+    unchanged.
     """
     package = module.partition(".")[0]
     try:

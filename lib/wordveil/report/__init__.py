@@ -1,1 +1,1 @@
-"""What was measured, as one report: JSON, CSV, and a page for people."""
+"""Reports of what was measured: JSON, CSV, and pages for people."""

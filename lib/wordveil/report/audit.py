@@ -1,4 +1,4 @@
-"""An audit for people: its page, and the words of its figures."""
+"""An audit for people: its page, and its figures in words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def verdict_of(audit: Audit) -> str:
 
 
 def show_nats(value: float | None) -> str:
-    """A loss with enough digits to compare it; empty where there is none."""
+    """A loss with enough digits for a comparison; empty where there is none."""
     if value is None:
         return ""
     return show_number(value) if math.isinf(value) else f"{value:.6g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, FoundEpsilon, WordFigure
@@ -19,11 +19,11 @@ DEFINITIONS = {
     "whose epsilon is pure.",
     "largest loss": "the certified loss of one token between any two words, in nats: no output changes the odds "
     "between two words by more than e to this power.",
-    "nearest loss": "the median over words of the loss between a word and its nearest neighbour, in nats: what hides a "
-    "word among similar ones.",
+    "nearest loss": "the median over words of the loss between a word and its nearest neighbour, in nats: how well a "
+    "word is hidden among similar ones.",
     "kept": "the share of draws that give the word itself; each word counts once.",
-    "recovered": "the share of words that the best guesser gets right who sees one output and knows everything but the "
-    "key and the text (Bayes vulnerability). In running text words are as likely as they are frequent in public text.",
+    "recovered": "the share of words that the best guesser gets right, given one output and everything but the key and "
+    "the text (Bayes vulnerability). In running text words are as likely as they are frequent in public text.",
     "leakage": "how many times as many words the guesser gets right as without looking (multiplicative Bayes leakage).",
 }
 _UTILITY = {
@@ -34,7 +34,7 @@ _UTILITY = {
     "points_95": "Earth Mover's distance to the noisy points, with 95%: at most",
     "words_95": "the same to the words, with 95%: at most",
 }
-_PUBLIC_NOTE = "Figures of public words and vectors, drawn with a public key. No text of the corpus enters them."
+_PUBLIC_NOTE = "Figures of public words and vectors, drawn with a public key. They use no text of the corpus."
 
 
 def describe_found(answer: FoundEpsilon) -> str:
@@ -51,7 +51,13 @@ def describe_meaning(meaning: EpsilonMeaning) -> list[str]:
     epsilon = f"{meaning.epsilon:g}"
     sentences = [f"At epsilon {epsilon} a word comes back as itself in {show_share(meaning.share_kept)} of the draws."]
     if meaning.recovery is not None:
-        sentences.extend(_describe_recovery(Recovery.from_dict(meaning.recovery)))
+        recovery = Recovery.from_dict(meaning.recovery)
+        frequency, uniform = (
+            f"{show_recovered(prior.after[0])} of the words ({show_share(prior.before)} without looking)"
+            for prior in (recovery.frequency, recovery.uniform)
+        )
+        sentences.append(f"An attacker who knows how frequent words are names {frequency}.")
+        sentences.append(f"Where all words are equally likely, rare ones too, an attacker names {uniform}.")
     but = f", but for a probability of {meaning.delta:.3g}" if meaning.delta else ""
     sentences.append(
         f"No output changes the odds between any two words by more than e^{_show_brief(meaning.pure_epsilon)}{but}."
@@ -63,19 +69,8 @@ def describe_meaning(meaning: EpsilonMeaning) -> list[str]:
     return sentences
 
 
-def _describe_recovery(recovery: Recovery) -> list[str]:
-    frequency, uniform = (
-        f"{show_recovered(prior.after[0])} of the words ({show_share(prior.before)} without looking)"
-        for prior in (recovery.frequency, recovery.uniform)
-    )
-    return [
-        f"An attacker who knows how frequent words are names {frequency}.",
-        f"Where all words are equally likely, rare ones too, an attacker names {uniform}.",
-    ]
-
-
 def list_columns(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
-    """What is said of each epsilon besides the statistics of words: by heading, a text for each epsilon."""
+    """The figures of each epsilon besides the statistics of words: by heading, a text for each epsilon."""
     columns = {
         "epsilon": [f"{meaning.epsilon:g}" for meaning in meanings],
         "largest loss": [_show_brief(meaning.pure_epsilon) for meaning in meanings],
@@ -92,21 +87,17 @@ def list_columns(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
 
 
 def list_statistics(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
-    """The statistics of words: by heading, ``average / worst`` for each epsilon; empty where one lacks it."""
+    """The statistics of words: by heading, ``average / worst`` for each epsilon; empty where it is missing."""
     names = dict.fromkeys(figure.name for meaning in meanings for figure in meaning.words)
-    by_name = [{figure.name: figure for figure in meaning.words} for meaning in meanings]
-    return {
-        f"{name}, average / worst": [_show_pair(figures[name]) if name in figures else "" for figures in by_name]
-        for name in names
-    }
-
-
-def _show_pair(figure: WordFigure) -> str:
-    return f"{_show_figure(figure.average)} / {_show_figure(figure.worst)}"
+    shown = [
+        {figure.name: f"{_show_figure(figure.average)} / {_show_figure(figure.worst)}" for figure in meaning.words}
+        for meaning in meanings
+    ]
+    return {f"{name}, average / worst": [figures.get(name, "") for figures in shown] for name in names}
 
 
 def _show_figure(value: float) -> str:
-    """A figure; whole ones without decimals."""
+    """A figure, without decimals where it is whole."""
     return f"{int(value):,}" if float(value).is_integer() else show_number(value)
 
 
@@ -131,6 +122,9 @@ def render_calibration(calibration: Calibration) -> str:
     escaped.
     """
     meanings = calibration.meanings
+    epsilons = [f"{meaning.epsilon:g}" for meaning in meanings]
+    words = dict.fromkeys(example.word for meaning in meanings for example in meaning.examples)
+    definitions = {figure.name: figure.definition for meaning in meanings for figure in meaning.words}
     return render_page(
         "calibration.html",
         title=f"What epsilon means: {calibration.mechanism}",
@@ -139,18 +133,18 @@ def render_calibration(calibration: Calibration) -> str:
         calibration=calibration,
         public_note=_PUBLIC_NOTE,
         found=[describe_found(answer) for answer in calibration.found],
-        readings=[(f"{meaning.epsilon:g}", describe_meaning(meaning)) for meaning in meanings],
+        readings=list(zip(epsilons, map(describe_meaning, meanings), strict=True)),
         panels=draw_panels(meanings),
-        tables=[
-            list_columns(meanings),
-            {"epsilon": [f"{meaning.epsilon:g}" for meaning in meanings], **list_statistics(meanings)},
-        ],
+        tables=[list_columns(meanings), {"epsilon": epsilons, **list_statistics(meanings)}],
         histograms=draw_histograms(meanings),
         utility=_list_utility(meanings),
-        examples=_list_examples(meanings),
-        definitions=_list_definitions(meanings),
+        examples=[
+            (word, [(f"{meaning.epsilon:g}", _list_outputs(meaning, word)) for meaning in meanings]) for word in words
+        ],
+        definitions={**DEFINITIONS, **definitions},
         figures=[
-            (f"{meaning.epsilon:g}", [_describe_figure(figure) for figure in meaning.words]) for meaning in meanings
+            (epsilon, [_describe_figure(figure) for figure in meaning.words])
+            for epsilon, meaning in zip(epsilons, meanings, strict=True)
         ],
     )
 
@@ -213,29 +207,11 @@ def _describe_figure(figure: WordFigure) -> dict[str, Any]:
 
 def _list_utility(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[str]]]:
     names = dict.fromkeys(name for meaning in meanings for name in meaning.utility)
-    values_of = {name: [meaning.utility.get(name) for meaning in meanings] for name in names}
-    return [(_UTILITY.get(name, name), [_show_bound(value) for value in values]) for name, values in values_of.items()]
+    shown = [{name: _show_brief(value) for name, value in meaning.utility.items()} for meaning in meanings]
+    return [(_UTILITY.get(name, name), [figures.get(name, NOT_MEASURED) for figures in shown]) for name in names]
 
 
-def _show_bound(value: float | None) -> str:
-    return NOT_MEASURED if value is None else _show_brief(value)
-
-
-def _list_examples(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[tuple[str, list[tuple[str, str]]]]]]:
-    """By word, for each epsilon its likeliest outputs and their shares."""
-    words = dict.fromkeys(example.word for meaning in meanings for example in meaning.examples)
-    outputs = [{example.word: example.outputs for example in meaning.examples} for meaning in meanings]
-    return [
-        (
-            word,
-            [
-                (f"{meaning.epsilon:g}", [(output, show_share(share)) for output, share in likeliest.get(word, ())])
-                for meaning, likeliest in zip(meanings, outputs, strict=True)
-            ],
-        )
-        for word in words
-    ]
-
-
-def _list_definitions(meanings: Sequence[EpsilonMeaning]) -> Mapping[str, str]:
-    return {**DEFINITIONS, **{figure.name: figure.definition for meaning in meanings for figure in meaning.words}}
+def _list_outputs(meaning: EpsilonMeaning, word: str) -> list[tuple[str, str]]:
+    """The likeliest outputs of an example and their shares."""
+    outputs = (example.outputs for example in meaning.examples if example.word == word)
+    return [(output, show_share(share)) for output, share in next(outputs, ())]

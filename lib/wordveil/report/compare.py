@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -16,8 +15,8 @@ from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Group, Score
 
 NOTE = (
-    "Intervals that do not overlap differ beyond chance. Where they overlap, the figures may still differ: both were "
-    "measured apart, and this is no test of their difference."
+    "Figures whose intervals do not overlap differ beyond chance. Where they overlap, the figures may still differ: "
+    "both were measured separately, and this is not a test of their difference."
 )
 
 
@@ -33,31 +32,20 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class ScorePair:
-    """The same figure of the same subject in two evaluations.
-
-    Attributes
-    ----------
-    first, second
-        the scores; their keys and subjects are equal.
-    """
+    """The same figure of the same subject in two evaluations."""
 
     first: Score
     second: Score
 
     @property
     def difference(self) -> float | None:
-        """The second less the first; None where one was not measured or both are infinite."""
-        if (
-            self.first.value is None
-            or self.second.value is None
-            or self.first.value == self.second.value == float("inf")
-        ):
-            return None
-        return self.second.value - self.first.value
+        """The second minus the first; None where one was not measured or both are infinite."""
+        first, second = self.first.value, self.second.value
+        return None if first is None or second is None or first == second == float("inf") else second - first
 
     @property
     def do_intervals_overlap(self) -> bool | None:
-        """Whether the 95% intervals share a figure; None where a score was not measured.
+        """Whether the 95% intervals overlap; None where a score was not measured.
 
         A score without an interval is exact: its interval is the figure.
         """
@@ -68,7 +56,7 @@ class ScorePair:
 
     @property
     def change(self) -> Change | None:
-        """What the second score is, compared with the first; None where either was not measured."""
+        """How the second score compares with the first; None where either was not measured."""
         if self.do_intervals_overlap is None or self.first.value is None or self.second.value is None:
             return None
         if self.first.value == self.second.value:
@@ -81,14 +69,12 @@ class ScorePair:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        difference = self.difference
-        shown = None if difference is None else _plain(difference)
         return {
             "subject": self.first.subject,
             **dict(zip(("group", "task", "method", "variant", "figure"), self.first.key, strict=True)),
             "first": _part(self.first),
             "second": _part(self.second),
-            "difference": shown,
+            "difference": None if self.difference is None else _plain(self.difference),
             "intervals_overlap": self.do_intervals_overlap,
             "change": self.change,
         }
@@ -111,18 +97,9 @@ def _interval(score: Score) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two evaluations.
+    """Two evaluations with their names.
 
-    Attributes
-    ----------
-    names
-        of the two.
-    first, second
-        the evaluations.
-    pairs
-        figures that both have, in the order of the first.
-    alone
-        figures that one of the two has, with the name of that one.
+    ``pairs``: figures that both have, in the order of the first. ``alone``: figures that only one has, with its name.
     """
 
     names: tuple[str, str]
@@ -152,9 +129,8 @@ class Comparison:
         }
 
     def merge(self) -> Evaluation:
-        """Both as one evaluation, to show as a page: the name of its evaluation stands before each subject's own.
-
-        A subject whose scores are the same in both, such as the original, is there once and keeps its name.
+        """Both as one evaluation, for a page. Each subject's name is preceded by that of its evaluation, except for
+        subjects whose scores are the same in both, such as the original, which appear once.
         """
         shared = {
             name for name in _subjects(self.first) if _scores_of(self.first, name) == _scores_of(self.second, name)
@@ -178,9 +154,11 @@ def _scores_of(evaluation: Evaluation, subject: str) -> set[Score]:
 def compare_evaluations(first: Evaluation, second: Evaluation, names: tuple[str, str] = ("A", "B")) -> Comparison:
     """Set two evaluations side by side: the figures that have the same subject, task, method, variant and name.
 
-    Where each has a single subject besides the shared ones, such as two mechanisms, these two are one row.
+    Where each has a single subject besides the shared ones, such as two mechanisms, these two share a row.
     """
-    renamed = _match_subjects(first, second)
+    ours, theirs = _subjects(first), _subjects(second)
+    mine, other = ours - theirs, theirs - ours
+    renamed = {other.pop(): mine.pop()} if len(mine) == len(other) == 1 else {}
     of = {(renamed.get(score.subject, score.subject), *score.key): score for score in second.scores}
     firsts = {(score.subject, *score.key): score for score in first.scores}
     pairs = tuple(ScorePair(score, of[key]) for key, score in firsts.items() if key in of)
@@ -189,26 +167,16 @@ def compare_evaluations(first: Evaluation, second: Evaluation, names: tuple[str,
     return Comparison(names, first, second, pairs, tuple(alone))
 
 
-def _match_subjects(first: Evaluation, second: Evaluation) -> Mapping[str, str]:
-    """New names for the second's subjects: of the only one that the first lacks, if the second lacks one, too."""
-    ours, theirs = _subjects(first), _subjects(second)
-    mine, other = ours - theirs, theirs - ours
-    return {other.pop(): mine.pop()} if len(mine) == len(other) == 1 else {}
-
-
 def choose_names(first: Path, second: Path) -> tuple[str, str]:
-    """Short names for two files: the last parts of their paths that tell them apart, without endings."""
+    """Short names for two files: the last parts of their paths that distinguish them, without endings."""
     parts = [path.absolute().with_suffix("").parts for path in (first, second)]
     for length in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-length:]) for part in parts]
         if names[0] != names[1]:
-            kept = ["/".join(part[-length:-1]) or part[-1] for part in parts] if _same_file(parts) else names
-            return kept[0], kept[1]
+            if parts[0][-1] == parts[1][-1]:  # the files have one name, which says nothing
+                names = ["/".join(part[-length:-1]) or part[-1] for part in parts]
+            return names[0], names[1]
     return "A", "B"
-
-
-def _same_file(parts: Sequence[tuple[str, ...]]) -> bool:
-    return parts[0][-1] == parts[1][-1]
 
 
 def make_title(names: tuple[str, str]) -> str:
@@ -244,7 +212,7 @@ def _row(pair: ScorePair) -> dict[str, str]:
 
 
 def render_comparison(comparison: Comparison) -> str:
-    """The page of two evaluations, in HTML: as that of one, everything is escaped and nothing is loaded."""
+    """The page of two evaluations, in HTML. As on that of one, everything is escaped and nothing is loaded."""
     return render_page(
         "comparison.html",
         title=make_title(comparison.names),

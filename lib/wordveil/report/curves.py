@@ -12,7 +12,7 @@ from wordveil.report.templates import render_page
 _WIDTH, _HEIGHT, _GAP = 680, 220, 70
 _LEFT, _RIGHT, _TOP = 52.0, 14.0, 30.0
 _MOST = 400
-"""Points of a line at most: each is the mean of neighbours where there are more."""
+"""The most points of a line. Where there are more, each is a mean of neighbours."""
 _PANELS = (
     ("reconstruction loss, nats a symbol", "reconstruction"),
     ("share of symbols that are the likeliest", "accuracy"),
@@ -22,18 +22,10 @@ _PANELS = (
 
 @dataclass(frozen=True)
 class Panel:
-    """One figure over the steps: lines in pixels.
+    """One figure over the steps, in pixels.
 
-    Attributes
-    ----------
-    title
-        what it shows.
-    top, bottom
-        where it begins and ends.
-    across, up
-        the marks of both axes.
-    training, validation
-        points of lines, as SVG writes them; empty where there are none.
+    ``across``, ``up``: the marks of both axes. ``training``, ``validation``: points of lines, as SVG writes them; empty
+    where there are none.
     """
 
     title: str
@@ -49,8 +41,7 @@ def draw_curves(rows: Sequence[Mapping[str, Any]]) -> str:
     """The picture of a training's rows (:class:`wordveil.generators.training.metrics.MetricsFile`), as SVG."""
     panels = [_draw(rows, title, name, number) for number, (title, name) in enumerate(_PANELS)]
     begin = next((row["step"] for row in rows if row["rewarded"]), None)
-    steps = _steps(rows)
-    begin_x = None if begin is None else round(make_scale(steps, _LEFT, _WIDTH - _RIGHT)(begin), 1)
+    to_x = make_scale(_steps(rows), _LEFT, _WIDTH - _RIGHT)
     return render_page(
         "curves.svg",
         width=_WIDTH,
@@ -58,7 +49,7 @@ def draw_curves(rows: Sequence[Mapping[str, Any]]) -> str:
         panels=panels,
         left=_LEFT,
         right=_WIDTH - _RIGHT,
-        begin=begin_x,
+        begin=None if begin is None else round(to_x(begin), 1),
     )
 
 

@@ -21,7 +21,7 @@ _PRIVATE, _SHARED = 0o600, 0o644
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """Where the files of a report are."""
+    """The paths of a report's files."""
 
     page: Path
     data: Path
@@ -29,10 +29,10 @@ class ReportFiles:
 
 
 def write_evaluation(evaluation: Evaluation, directory: Path) -> ReportFiles:
-    """Write the page, the JSON and the CSV into a directory, and replace those of an earlier report.
+    """Write the page, the CSV and the JSON into a directory, which is made if missing, and replace an earlier report.
 
-    The directory is made where it is missing. Each file is complete whenever it can be seen, and the JSON comes last.
-    Only their owner can read the files of a private evaluation. Raises :class:`OSError` where they cannot be written.
+    Each file is complete whenever it can be seen, and the JSON comes last. Only their owner can read the files of a
+    private evaluation. Raises :class:`OSError` where they cannot be written.
     """
     files = ReportFiles(directory / PAGE, directory / DATA, directory / SCORES)
     contents = {
@@ -48,8 +48,8 @@ def write_evaluation(evaluation: Evaluation, directory: Path) -> ReportFiles:
 
 
 def write_scores(evaluation: Evaluation) -> str:
-    """The scores as CSV, a column for each field. What was not measured is empty; without bound is ``Infinity``. Texts
-    are guarded by :func:`~wordveil.report.values.show_cell`.
+    """The scores as CSV, a column for each field. What was not measured is empty, and what has no bound is
+    ``Infinity``. :func:`~wordveil.report.values.show_cell` guards texts.
     """
     stream = io.StringIO()
     writer = csv.DictWriter(stream, [field.name for field in fields(Score)])
@@ -62,7 +62,7 @@ def write_scores(evaluation: Evaluation) -> str:
 def read_evaluation(path: Path) -> Evaluation:
     """The evaluation of a JSON file, or of the directory of its report.
 
-    Raises :class:`InputError` where there is none, or where it is not one. The message quotes nothing of the file.
+    Raises :class:`InputError` where there is none. The message quotes nothing from the file.
     """
     file = path / DATA if path.is_dir() else path
     try:

@@ -1,7 +1,7 @@
-"""The frontier between privacy and utility: what each subject leaves to an attacker, against what it leaves of use.
+"""The frontier between privacy and utility: the attack accuracy of each subject against its utility.
 
-A subject is Pareto-optimal if no other one has at least its utility and at most its attack accuracy, and is better in
-one of the two.
+A subject is Pareto-optimal if no other has at least its utility and at most its attack accuracy, and is better in one
+of the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ORIGINAL = "original"
 
 @dataclass(frozen=True)
 class Span:
-    """A figure and its interval; the ends are the figure where it has none."""
+    """A figure and its interval. Without an interval both ends are the figure."""
 
     value: float
     low: float
@@ -30,20 +30,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Point:
-    """One subject.
+    """One subject, with the strongest attack on it.
 
-    Attributes
-    ----------
-    subject
-        its name.
-    utility, attack
-        the figures.
-    attacker
-        the strongest attack on it.
-    is_bound
-        whether that attack is adaptive, or the subject is the original: a static one bounds nothing.
-    is_optimal
-        whether no other subject is better.
+    ``is_bound``: whether that attack is adaptive, or the subject is the original: a static attack bounds nothing.
+    ``is_optimal``: whether the subject is Pareto-optimal.
     """
 
     subject: str
@@ -56,18 +46,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Frontier:
-    """One picture.
+    """One picture: task and figure of the attacks, their chance level, and points in the order of the report.
 
-    Attributes
-    ----------
-    task, figure
-        of the attacks.
-    utilities
-        the tasks whose mean is the utility, the same for all points.
-    chance
-        of the attack; None where it has none.
-    points
-        in the order of the report.
+    ``utilities``: the tasks whose mean is the utility, the same for all points.
     """
 
     task: str
@@ -88,10 +69,10 @@ def find_frontiers(scores: Sequence[Score]) -> tuple[Frontier, ...]:
     """A picture for each task of attacks that has at least two subjects with an attack and with utility.
 
     The attack on a subject is the strongest adaptive one, or the strongest of all where none is adaptive. The utility
-    is the mean of the figures that all these subjects have. Only figures from 0 to 1 take part, accuracies before
-    others: of attacks, those that have a chance level; of utilities without accuracies, those of the figure that most
-    tasks have. Subjects whose chance levels differ in their first digit, such as among 10 authors and among 50, have a
-    picture each.
+    is the mean of the figures that all these subjects have. Only figures from 0 to 1 count, and accuracies before
+    others: of attacks, figures with a chance level; of utilities without accuracies, the figure that most tasks have.
+    Subjects whose chance levels differ in their first digit, such as among 10 authors and among 50, get separate
+    pictures.
     """
     attacks = [
         score for score in scores if score.group == Group.ATTACK and score.chance is not None and _is_share(score)
@@ -114,7 +95,7 @@ def _level(score: Score) -> str:
 
 
 def is_original(subject: str) -> bool:
-    """Whether a subject is not sanitised, also where the name of its evaluation stands before its own."""
+    """Whether a subject is not sanitised, even if the name of its evaluation precedes its own."""
     return subject.rpartition(": ")[2] == ORIGINAL
 
 
@@ -132,12 +113,9 @@ def _utilities(scores: Sequence[Score]) -> list[Score]:
 def _find(task: str, figure: str, attacks: Sequence[Score], utilities: Sequence[Score]) -> Frontier | None:
     useful = {score.subject for score in utilities}
     subjects = [name for name in dict.fromkeys(score.subject for score in attacks) if name in useful]
-    of = {
-        subject: {utility.key: utility for utility in utilities if utility.subject == subject} for subject in subjects
-    }
-    shared = [
-        key for key in dict.fromkeys(utility.key for utility in utilities) if all(key in of[name] for name in subjects)
-    ]
+    of = {name: {utility.key: utility for utility in utilities if utility.subject == name} for name in subjects}
+    keys = dict.fromkeys(utility.key for utility in utilities)
+    shared = [key for key in keys if all(key in of[name] for name in subjects)]
     if len(subjects) < 2 or not shared:
         return None
     rows: list[tuple[str, Span, Score]] = []
@@ -152,7 +130,7 @@ def _find(task: str, figure: str, attacks: Sequence[Score], utilities: Sequence[
             _span(attack),
             name_method(attack),
             is_bound=attack.variant == ADAPTIVE or is_original(subject),
-            is_optimal=not any(_is_better(other, position) for other in positions),
+            is_optimal=not any((x, y) != position and x >= position[0] and y <= position[1] for x, y in positions),
         )
         for (subject, utility, attack), position in zip(rows, positions, strict=True)
     )
@@ -161,12 +139,8 @@ def _find(task: str, figure: str, attacks: Sequence[Score], utilities: Sequence[
     return Frontier(task, figure, names, max(chances, default=None), points)
 
 
-def _is_better(other: tuple[float, float], position: tuple[float, float]) -> bool:
-    return other != position and other[0] >= position[0] and other[1] <= position[1]
-
-
 def find_strongest(scores: Sequence[Score]) -> Score:
-    """The largest figure: of adaptive attacks, where there are some."""
+    """The largest figure, of adaptive attacks if there are any."""
     adaptive = [score for score in scores if score.variant == ADAPTIVE]
     return max(adaptive or scores, key=lambda score: score.value or 0.0)
 
@@ -177,7 +151,7 @@ def _span(score: Score) -> Span:
 
 
 def _mean(scores: Sequence[Score]) -> Span:
-    """The mean of independent figures; the halves of their intervals add as roots of sums of squares."""
+    """The mean of independent figures. The half-widths of their intervals add as roots of sums of squares."""
     spans = [_span(score) for score in scores]
     value = math.fsum(span.value for span in spans) / len(spans)
     below = math.hypot(*(span.value - span.low for span in spans)) / len(spans)

@@ -21,7 +21,7 @@ REFUSED = "no guess"
 
 @dataclass(frozen=True)
 class Shade:
-    """A cell: its corner in pixels, its strength from 0 to 1, and what it says."""
+    """A cell: its corner in pixels, its strength from 0 to 1, and its text."""
 
     x: float
     y: float
@@ -35,8 +35,6 @@ class Heatmap:
 
     Attributes
     ----------
-    confusion
-        what it shows.
     rows, columns
         names; columns are numbers of rows, and the last may be :data:`OTHERS` and :data:`REFUSED`.
     shades
@@ -66,7 +64,7 @@ class Heatmap:
 
 
 def draw_heatmap(confusion: Confusion) -> Heatmap:
-    """The map of a confusion: of all labels, or of the :data:`MOST_LABELS` with the most texts, the first where equal.
+    """The map of a confusion, for at most :data:`MOST_LABELS` labels: those with the most texts, the first of equals.
 
     The strength of a cell is its share of its row. Guesses of labels that are not shown share a column.
     """

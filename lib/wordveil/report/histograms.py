@@ -16,21 +16,11 @@ _NO_MARKS: Mapping[str, float] = MappingProxyType({})
 def draw_histogram(
     bins: Sequence[Bin], marks: Mapping[str, float] = _NO_MARKS, *, tail: bool = False
 ) -> dict[str, Any] | None:
-    """The positions of a histogram's columns and marks; None without bins.
+    """What the macro ``histogram`` shows: ``x``, ``width`` and positions of marks in percent, ``height`` in pixels.
 
-    Parameters
-    ----------
-    bins
-        from :func:`wordveil.scores.histogram.count_bins`.
-    marks
-        numbers to mark with a line, by name.
-    tail
-        whether a number beyond the closed bins is marked in the middle of the open one; else it has no mark.
-
-    Returns
-    -------
-    dict or None
-        what the macro ``histogram`` shows: ``x``, ``width`` and positions of marks in percent, ``height`` in pixels.
+    ``bins``: from :func:`wordveil.scores.histogram.count_bins`. ``marks``: numbers to mark with a line, by name.
+    ``tail``: whether a number beyond the closed bins is marked in the middle of the open one, or not at all.
+    None without bins.
     """
     if not bins:
         return None
@@ -42,7 +32,7 @@ def draw_histogram(
             "x": round(number * step, 3),
             "width": round(0.9 * step, 3),
             "height": round(_HEIGHT * bin_.count / top, 1) if top else 0,
-            "label": _bin_label(bin_),
+            "label": _label(bin_),
             "count": f"{bin_.count:,}",
             "tick": f"{bin_.low:,}" if number % every == 0 else "",
         }
@@ -65,7 +55,7 @@ def _find_position(bins: Sequence[Bin], value: float, step: float, *, tail: bool
     return round(100 - step / 2, 3) if tail and len(closed) < len(bins) else None
 
 
-def _bin_label(bin_: Bin) -> str:
+def _label(bin_: Bin) -> str:
     if bin_.high is None:
         return f"{bin_.low:,} or more"
     return f"{bin_.low:,}" if bin_.low == bin_.high else f"{bin_.low:,} to {bin_.high:,}"

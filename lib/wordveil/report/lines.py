@@ -10,7 +10,7 @@ from wordveil.report.picture import Tick, choose_ticks, make_scale
 
 WIDTH, HEIGHT = 300, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 10.0, 12.0, 30.0
-# Texts of the axis that are nearer to each other cannot be read.
+# Texts of the axis that are closer to each other cannot be read.
 _APART = 26.0
 
 
@@ -36,18 +36,8 @@ class Line:
 class Panel:
     """A picture of some figures over the same epsilons.
 
-    Attributes
-    ----------
-    title
-        what it shows.
-    label
-        the picture in words, for screen readers.
-    left, right, top, bottom
-        the ends of the axes in pixels.
-    across, up
-        the marks of both axes.
-    lines
-        the figures, in the order of their colours.
+    ``label``: the picture in words, for screen readers. ``left``, ``right``, ``top``, ``bottom``: the ends of the axes
+    in pixels. ``across``, ``up``: the marks of both axes. ``lines``: the figures, in the order of their colours.
     """
 
     title: str
@@ -67,18 +57,9 @@ def draw_lines(
     figures: Mapping[str, Sequence[float | None]],
     show: Callable[[float], str],
 ) -> Panel:
-    """Draw figures over a logarithmic axis of epsilons.
+    """Draw figures over a logarithmic axis of epsilons, which are positive and rising.
 
-    Parameters
-    ----------
-    title
-        what the picture shows.
-    epsilons
-        positive and rising.
-    figures
-        by name, a value for each epsilon, not negative; None where there is none.
-    show
-        writes a value.
+    ``figures``: by name, a value of 0 or more for each epsilon, or None. ``show``: writes a value.
     """
     ends = _LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM
     to_x = _make_axis(epsilons, ends[0], ends[1])
@@ -101,7 +82,7 @@ def _make_axis(epsilons: Sequence[float], start: float, end: float) -> Callable[
 
 
 def _name_epsilons(epsilons: Sequence[float], to_x: Callable[[float], float]) -> tuple[Tick, ...]:
-    """The epsilons as marks of their axis. A text that would lie over the one before it is left out."""
+    """The epsilons as marks of their axis. A text that would overlap the one before it is left out."""
     ticks: list[Tick] = []
     last = -math.inf
     for epsilon in epsilons:

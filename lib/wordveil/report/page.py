@@ -7,7 +7,7 @@ from typing import Any
 
 from wordveil.report.frontier import ACCURACY, ORIGINAL, Frontier, find_frontiers, find_strongest
 from wordveil.report.heatmap import MOST_LABELS, draw_heatmap
-from wordveil.report.picture import Picture, describe_point, draw_frontier
+from wordveil.report.picture import describe_point, draw_frontier
 from wordveil.report.tables import is_above_chance, make_sections
 from wordveil.report.templates import render_page
 from wordveil.report.values import show_figure, show_interval, show_number
@@ -20,7 +20,7 @@ _MOST_SUBJECTS = 4
 def render_evaluation(evaluation: Evaluation) -> str:
     """The page of an evaluation, in HTML.
 
-    It has what the figures say in sentences, the frontier of each task of attacks, a table of each group with every
+    It has the main results in sentences, the frontier of each task of attacks, a table of each group with every
     figure's interval, chance level and definition, maps of confusions, examples, notes, and the facts. All names are
     escaped.
     """
@@ -37,11 +37,11 @@ def render_evaluation(evaluation: Evaluation) -> str:
 
 
 def draw_frontiers(scores: Sequence[Score]) -> list[dict[str, Any]]:
-    """What the template of a frontier shows: its pictures, its words, and its figures as a table."""
-    return [_describe(frontier, draw_frontier(frontier)) for frontier in find_frontiers(scores)]
+    """What the template of each frontier shows: its pictures, its words, and its figures as a table."""
+    return [_describe(frontier) for frontier in find_frontiers(scores)]
 
 
-def _describe(frontier: Frontier, pictures: tuple[Picture, Picture]) -> dict[str, Any]:
+def _describe(frontier: Frontier) -> dict[str, Any]:
     rows = [
         {
             "subject": point.subject,
@@ -56,7 +56,7 @@ def _describe(frontier: Frontier, pictures: tuple[Picture, Picture]) -> dict[str
     ]
     return {
         "frontier": frontier,
-        "pictures": pictures,
+        "pictures": draw_frontier(frontier),
         "rows": rows,
         "has_static": not all(point.is_bound for point in frontier.points),
         "chance": show_number(frontier.chance) if frontier.chance is not None else "",
@@ -66,9 +66,8 @@ def _describe(frontier: Frontier, pictures: tuple[Picture, Picture]) -> dict[str
 
 
 def write_headline(scores: Sequence[Score]) -> tuple[str, ...]:
-    """Sentences about each sanitised subject: the strongest attack and the best result of each task, in accuracy.
-
-    Empty where there are too many subjects for sentences.
+    """Sentences about each sanitised subject: the strongest attack and the best result of each task, by accuracy.
+    Empty where there are too many subjects.
     """
     subjects = [name for name in dict.fromkeys(score.subject for score in scores) if name != ORIGINAL]
     if len(subjects) > _MOST_SUBJECTS:

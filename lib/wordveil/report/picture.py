@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
-from wordveil.report.frontier import Frontier, Point, Span
+from wordveil.report.frontier import Frontier, Point
 from wordveil.report.values import show_number
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 14.0, 26.0, 40.0
@@ -35,18 +35,18 @@ class Box:
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        """Whether the two share a point inside."""
+        """Whether their interiors overlap."""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
 
     def holds(self, other: Box) -> bool:
-        """Whether the other one lies inside."""
+        """Whether the other box lies inside."""
         across = self.left <= other.left and other.right <= self.right
         return across and self.top <= other.top and other.bottom <= self.bottom
 
 
 def estimate_width(text: str) -> float:
-    """The width of a text of 12 pixels, in pixels, rather too large."""
+    """The width of a text of 12 pixels, in pixels, rather too large than too small."""
     return _CHARACTER * len(text)
 
 
@@ -59,29 +59,18 @@ def place_labels(
     reach: int = len(_GAPS),
     first: Sequence[int] = (),
 ) -> tuple[Box | None, ...]:
-    """A box for each label, beside its point and inside the frame; None for one that does not fit.
+    """A box for each label, beside its point in pixels and inside the frame; None for one that does not fit.
 
-    Boxes never meet each other, a point, or what is ``blocked``. Of the positions left, each label takes a near one
-    that crosses few of the ``lines``, such as error bars.
-
-    Parameters
-    ----------
-    points
-        the centres, in pixels.
-    labels
-        their texts.
-    frame, lines, blocked
-        the area of labels, what they avoid crossing, and what they never cover.
-    reach
-        how many distances from the point are tried, from 1 to 3.
-    first
-        the numbers of the points that come first. Of the others, those in a crowd do.
+    Boxes never meet each other, a point, or what is ``blocked``. Of the remaining positions, each label takes a near
+    one that crosses few of the ``lines``, such as error bars. ``reach``: how many distances from the point are tried,
+    from 1 to 3. ``first``: the numbers of the points that come first; then come those in a crowd.
     """
     discs = [Box(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in points]
     crowd = [sum(math.dist(point, other) for other in points) for point in points]
     placed: dict[int, Box] = {}
     for number in sorted(range(len(points)), key=lambda number: (number not in first, crowd[number])):
-        taken = [*blocked, *discs, *(_widen(box) for box in placed.values())]
+        labelled = (Box(box.left - _SPACE, box.top, box.right + _SPACE, box.bottom) for box in placed.values())
+        taken = [*blocked, *discs, *labelled]
         options = [
             (rank + _CROSSED * sum(box.meets(line) for line in lines), box)
             for rank, box in enumerate(_candidates(points[number], estimate_width(labels[number]), reach))
@@ -90,10 +79,6 @@ def place_labels(
         if options:
             placed[number] = min(options, key=lambda option: option[0])[1]
     return tuple(placed.get(number) for number in range(len(points)))
-
-
-def _widen(box: Box) -> Box:
-    return Box(box.left - _SPACE, box.top, box.right + _SPACE, box.bottom)
 
 
 def _candidates(point: tuple[float, float], width: float, reach: int) -> list[Box]:
@@ -118,22 +103,16 @@ class Tick:
 
 @dataclass(frozen=True)
 class Dot:
-    """A point: its centre, its bars and its label, all in pixels.
+    """A point: its centre, the ends of its bars, and its label, all in pixels.
 
     Attributes
     ----------
-    point
-        what it shows.
-    x, y
-        the centre.
-    left, right, top, bottom
-        the ends of the bars.
     label
-        the text beside it: its name, or its number where names do not fit; empty where that does not either.
+        the text beside it: its name, or its number where names do not fit; empty where that does not fit either.
     label_x, label_y, anchor
         a point on the text's base line, and which part of the text is there: ``start``, ``middle`` or ``end``.
     leader
-        whether a line joins the label to the point, since it lies away from it.
+        whether a line joins the label to the point, because it is not next to it.
     leader_x, leader_y
         the end of that line.
     """
@@ -178,8 +157,9 @@ def draw_frontier(frontier: Frontier) -> tuple[Picture, Picture]:
 def _draw(frontier: Frontier, kind: str, width: int, height: int) -> Picture:
     plot = Box(_LEFT, _TOP, width - _RIGHT, height - _BOTTOM)
     chance = () if frontier.chance is None else (frontier.chance,)
-    across = choose_ticks([end for point in frontier.points for end in _ends(point.utility)])
-    up = choose_ticks([*(end for point in frontier.points for end in _ends(point.attack)), *chance])
+    utilities, attacks = zip(*((point.utility, point.attack) for point in frontier.points), strict=True)
+    across = choose_ticks([end for span in utilities for end in (span.low, span.high)])
+    up = choose_ticks([*(end for span in attacks for end in (span.low, span.high)), *chance])
     to_x, to_y = make_scale(across, plot.left, plot.right), make_scale(up, plot.bottom, plot.top)
     line = " ".join(f"{to_x(point.utility.value):.1f},{to_y(point.attack.value):.1f}" for point in frontier.optimal)
     dots, is_numbered = _place(frontier, plot, to_x, to_y)
@@ -197,10 +177,6 @@ def _draw(frontier: Frontier, kind: str, width: int, height: int) -> Picture:
     )
 
 
-def _ends(span: Span) -> tuple[float, float]:
-    return span.low, span.high
-
-
 def choose_ticks(values: Sequence[float]) -> tuple[float, ...]:
     """Round numbers that enclose the values: steps of 1, 2 or 5 times a power of ten."""
     low, high = min(values), max(values)
@@ -212,7 +188,7 @@ def choose_ticks(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def make_scale(ticks: Sequence[float], start: float, end: float) -> Callable[[float], float]:
-    """From values to pixels, where the first tick is near ``start`` and the last one near ``end``."""
+    """The map from values to pixels, with the first tick near ``start`` and the last near ``end``."""
     # A little room beyond the outermost ticks keeps points off the axes.
     room = 0.03 * (end - start)
     inner = end - start - 2 * room
@@ -231,7 +207,7 @@ def _place(
         y = to_y(frontier.chance)
         lines.append(Box(plot.left, y - 1, plot.right, y + 1))
         blocked.append(Box(plot.right - _CHANCE, y - HEIGHT - 2, plot.right, y))
-    # A name that lies far away could be taken for a neighbour's.
+    # A name that is far away could be mistaken for a neighbour's.
     boxes = place_labels(centres, names, plot, lines, blocked, reach=2)
     if is_numbered := None in boxes:
         names = [str(number) for number in range(1, len(points) + 1)]
@@ -302,7 +278,7 @@ def _dot(
 
 
 def _anchor(x: float, box: Box) -> tuple[str, float]:
-    """The end of a box that is next to the point, where its text shall stand: the width of a box is an estimate."""
+    """The end of a box next to the point, where its text is anchored: the width of a box is only an estimate."""
     if box.left >= x:
         return "start", box.left
     return ("end", box.right) if box.right <= x else ("middle", (box.left + box.right) / 2)

@@ -24,18 +24,11 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class Measure:
-    """What was measured, whatever the subject.
+    """What was measured, without the subject.
 
-    Attributes
-    ----------
-    task, method
-        what was done with the texts; by what, with the variant and the figure.
-    direction
-        which way is better; empty where neither is.
-    definition
-        what the figure means. Definitions that differ between subjects follow each other.
-    chance, count
-        of all subjects, as text; empty where there is none.
+    ``method`` includes the variant and the figure. ``direction``: which way is better; empty where neither is.
+    ``definition``: those that differ between subjects follow each other. ``chance``, ``count``: of all subjects, as
+    text; empty where there is none.
     """
 
     task: str
@@ -50,14 +43,8 @@ class Measure:
 class Figure:
     """One figure as it is shown.
 
-    Attributes
-    ----------
-    value, interval
-        as text; the interval is empty where there is none.
-    above_chance
-        whether the whole interval of an attack lies above its chance level.
-    notes
-        numbers of the notes below the table.
+    ``above_chance``: whether the whole interval of an attack is above its chance level. ``notes``: numbers of the notes
+    below the table.
     """
 
     value: str
@@ -70,18 +57,9 @@ class Figure:
 class ScoreTable:
     """One table.
 
-    Attributes
-    ----------
-    heading
-        the task, where a group has a table for each; else empty.
-    measures, subjects
-        in the order in which the report has them.
-    figures
-        for each measure, what each subject has; None where it was not measured.
-    notes
-        what the numbers of :attr:`Figure.notes` stand for, from 1.
-    by_subject
-        whether a subject has a row, not a column.
+    ``heading``: the task, where a group has a table for each; else empty. ``figures``: for each measure, that of each
+    subject; None where it was not measured. ``notes``: what the numbers of :attr:`Figure.notes` stand for, from 1.
+    ``by_subject``: whether subjects are rows rather than columns.
     """
 
     heading: str
@@ -94,8 +72,8 @@ class ScoreTable:
     @property
     def direction(self) -> str:
         """Which way is better for all measures; empty where they differ."""
-        first = self.measures[0].direction
-        return first if all(measure.direction == first for measure in self.measures) else ""
+        directions = {measure.direction for measure in self.measures}
+        return directions.pop() if len(directions) == 1 else ""
 
 
 @dataclass(frozen=True)
@@ -109,9 +87,8 @@ class Section:
 
 
 def make_sections(scores: Sequence[Score]) -> tuple[Section, ...]:
-    """The tables of all groups that have figures. Few subjects are columns, many are rows.
-
-    Where many subjects have many measures, each task has a table of its own.
+    """The tables of all groups that have figures. Few subjects are columns, many are rows. Where many subjects have
+    many measures, each task has a table of its own.
     """
     return tuple(
         _make_section(group, chosen)
@@ -173,7 +150,7 @@ def _show(score: Score, number: dict[str, int]) -> Figure:
 
 
 def is_above_chance(score: Score) -> bool:
-    """Whether an attack is better than a guesser that never looks: its whole interval lies above chance."""
+    """Whether an attack is better than a guesser that never looks: its whole interval is above chance."""
     if score.group != Group.ATTACK or score.chance is None or score.value is None:
         return False
     return (score.value if score.low is None else score.low) > score.chance

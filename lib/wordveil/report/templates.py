@@ -12,7 +12,7 @@ from wordveil.version import __version__
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# Facts that readers copy: shown whole, in letters of equal width.
+# Facts that readers copy: shown in full and in a monospaced font.
 _WHOLE = ("bundle", "fingerprint", "metric", "rules", "mechanism fingerprint", "policy fingerprint", "key fingerprint")
 
 
@@ -31,13 +31,13 @@ def _load_templates() -> Environment:
 
 
 def _show(value: Any) -> Any:
-    """A text with what acts on a page, such as a change of direction, as escapes. What is no text, and what templates
-    have made, stays.
+    """A text in which characters that act on a page, such as changes of direction, are escapes. Other values, and what
+    templates have made, stay.
     """
     return show_value(value, keep="\n\t") if type(value) is str else value
 
 
 def render_page(template: str, **values: Any) -> str:
-    """A page, with its time and the version in its foot. Everything is escaped: names come from tables of others."""
+    """A page, with its time and the version in its footer. Everything is escaped: names come from foreign tables."""
     made = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return _load_templates().get_template(template).render(version=__version__, made=made, whole=_WHOLE, **values)

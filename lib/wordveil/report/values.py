@@ -1,4 +1,4 @@
-"""Figures and foreign values in what people read: names of authors, records, columns and paths may hold anything."""
+"""Figures and foreign values for people: names of authors, records, columns and paths may contain anything."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from wordveil.scores.score import Score
 
 INFINITE, NOT_MEASURED = "infinite", "not measured"
-# Controls, formatting that nobody sees (directions of text among it), surrogates, separators of lines and paragraphs.
+# Controls, invisible formatting such as directions of text, surrogates, separators of lines and paragraphs.
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-# They join and separate letters, which Persian and emoji need.
+# They join and separate letters. Persian and emoji need them.
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
-# What a spreadsheet takes for a formula, also in full width, and the mark that says that a cell is none.
+# What a spreadsheet takes for the start of a formula, also in full width, and the mark of a cell that is a text.
 _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _GUARD = "'"
 
 
 def show_value(value: object, keep: str = "") -> str:
-    r"""A value on one line, in which nothing acts on a terminal or a page: an escape character is shown as ``\x1b``.
-    ``keep``: characters that stay as they are, such as line breaks.
+    r"""A value on one line in which nothing acts on a terminal or a page: an escape character is shown as ``\x1b``.
+    ``keep``: characters that stay, such as line breaks.
     """
     text = str(value)
     if text.isprintable():
@@ -48,7 +48,7 @@ def show_cell(value: Any) -> Any:
 
 
 def show_number(value: float | None) -> str:
-    """A figure with three decimals where it is small, without any where it is large."""
+    """A figure with three decimals where it is small, and without any where it is large."""
     if value is None:
         return NOT_MEASURED
     if math.isinf(value):
@@ -62,7 +62,7 @@ def show_number(value: float | None) -> str:
 
 
 def show_recovered(recovered: Recovered) -> str:
-    """The share of words that a guesser gets right, with what is not known of it."""
+    """The share of words that a guesser gets right, as a range where it is not known exactly."""
     low = show_share(recovered.at_least)
     if recovered.at_most is None:
         return f"at least {low}"
@@ -92,7 +92,7 @@ def show_interval(low: float | None, high: float | None) -> str:
 
 
 def show_span(values: Iterable[float | None]) -> str:
-    """What several subjects have: one figure where it is the same for all, else the least and the largest."""
+    """The figure of several subjects where all have the same, else the smallest and the largest."""
     shown = sorted({value for value in values if value is not None})
     if not shown:
         return ""
@@ -105,7 +105,7 @@ def _show_whole(value: float) -> str:
 
 
 def name_method(score: Score) -> str:
-    """By what a figure was found: the method, the variant of an attacker, and what was counted."""
+    """How a figure was measured: the method, the variant of an attacker, and what was counted."""
     return ", ".join(filter(None, (score.method, score.variant, score.figure)))
 
 

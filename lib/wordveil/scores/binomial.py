@@ -1,9 +1,8 @@
 """Exact bounds of a probability from how often something happened (Clopper and Pearson 1934).
 
-Of ``hits`` among ``trials`` independent trials the lower bound at ``tail`` is the probability under which that many
-hits or more have the chance ``tail``; it is the quantile ``tail`` of Beta(hits, trials - hits + 1). The upper bound
-is the quantile ``1 - tail`` of Beta(hits + 1, trials - hits). Each bound alone is wrong with a probability of at most
-``tail``.
+For ``hits`` among ``trials`` independent trials, the lower bound at ``tail`` is the probability under which that many
+hits or more have the chance ``tail``: the quantile ``tail`` of Beta(hits, trials - hits + 1). The upper bound is the
+quantile ``1 - tail`` of Beta(hits + 1, trials - hits). Each bound is wrong with a probability of at most ``tail``.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ _TINY = float(np.finfo(np.float64).tiny)
 def bound_below(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Float64:
     """The lower bound of the probability of a hit: float64 of the broadcast shape, from 0 to 1.
 
-    ``hits`` may be fractions, for what a share would say of another number of trials. ``tail``: in (0, 1).
+    ``hits`` may be fractions, to ask what a share would say at another number of trials. ``tail``: in (0, 1).
     """
     count, total = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
     bound = betaincinv(np.maximum(count, _TINY), total - count + 1, tail)
-    # Where SciPy's search for so small a tail does not end, the bound that is always true.
+    # Where SciPy's search does not converge for a small tail, use the bound that is always true.
     return np.nan_to_num(np.where(count > 0, bound, 0.0), nan=0.0)
 
 

@@ -31,7 +31,7 @@ class Documents:
     Raises
     ------
     ValueError
-        where the lengths differ or a label is not a number of a name.
+        where the lengths differ, or a label is out of range.
     """
 
     texts: Sequence[str]
@@ -69,6 +69,6 @@ class Documents:
 
     @property
     def chance(self) -> float:
-        """The share of the most frequent label: what is right for a guesser that never looks. 0 without texts."""
+        """The share of the most frequent label, which a guesser that never looks gets right. 0 without texts."""
         known = self.labels[self.labels != UNKNOWN]
         return float(np.bincount(known).max() / len(self)) if len(known) else 0.0

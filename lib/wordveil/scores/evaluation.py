@@ -13,16 +13,10 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class Confusion:
-    """Whom an attacker took for whom.
+    """Which authors an attacker took for which; :class:`wordveil.scores.score.Score` explains the first three fields.
 
-    Attributes
-    ----------
-    subject, method, variant
-        as in :class:`wordveil.scores.score.Score`.
-    names
-        the labels.
-    counts
-        for each true label, how many texts were given each label; the last column counts refusals to guess.
+    ``names``: the labels. ``counts``: for each true label, how many texts were given each label; the last column counts
+    refusals to guess.
     """
 
     subject: str
@@ -34,7 +28,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Example:
-    """A text and what became of it. Of public or demo texts alone, unless private ones were asked for."""
+    """A text and its sanitised form. Only of public or demo texts, unless private ones were requested."""
 
     subject: str
     original: str
@@ -47,14 +41,8 @@ class Evaluation:
 
     Attributes
     ----------
-    title
-        of the page.
     facts
         what it was made from, in the order to show: release, bundle, epsilon, seeds, versions.
-    scores
-        the figures.
-    confusions, examples
-        pictures of single attackers, and texts.
     notes
         sentences that say what the figures show and what they do not.
     is_private
@@ -88,13 +76,7 @@ class Evaluation:
             facts=dict(values["facts"]),
             scores=tuple(Score.from_dict(score) for score in values["scores"]),
             confusions=tuple(
-                Confusion(
-                    table["subject"],
-                    table["method"],
-                    table["variant"],
-                    tuple(table["names"]),
-                    tuple(tuple(row) for row in table["counts"]),
-                )
+                Confusion(**{**table, "names": tuple(table["names"]), "counts": tuple(map(tuple, table["counts"]))})
                 for table in values["confusions"]
             ),
             examples=tuple(Example(**example) for example in values["examples"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -11,13 +10,13 @@ import numpy as np
 from wordveil.arrays import Int64
 
 _BINS = 20
-# What is above this quantile is one bin, so that a few long texts do not flatten all others.
+# All numbers above this quantile share one bin, so that a few long texts do not flatten the others.
 _TAIL = 0.99
 
 
 @dataclass(frozen=True)
 class Bin:
-    """How many numbers are from ``low`` to ``high``, both included; ``high`` is None where there is no upper end."""
+    """How many numbers are from ``low`` to ``high``, both included; ``high`` is None for the open bin."""
 
     low: int
     high: int | None
@@ -25,22 +24,18 @@ class Bin:
 
 
 def count_bins(values: Int64) -> tuple[Bin, ...]:
-    """Count ``values``, int64 ``(count,)`` and not negative, in at most 21 bins from 0 on; none where there are none.
+    """Count ``values``, int64 ``(count,)``, 0 or more, in at most 21 bins from 0 on; empty without values.
 
     The width is 1, 2 or 5 times a power of ten. Where the largest values are far above the 99th percentile, the last
-    bin holds all that are above the others.
+    bin holds all values above the others.
     """
     if not len(values):
         return ()
     tail = int(np.quantile(values, _TAIL, method="inverted_cdf"))
-    width = next(width for width in _widths() if _BINS * width > tail)
+    widths = ((1, 2, 5)[step % 3] * 10 ** (step // 3) for step in count())
+    width = next(width for width in widths if _BINS * width > tail)
     edges = np.arange(0, tail // width * width + width + 1, width)
     inside, _ = np.histogram(values[values < edges[-1]], edges)
     bins = [Bin(int(low), int(low) + width - 1, int(number)) for low, number in zip(edges[:-1], inside, strict=True)]
     above = int((values >= edges[-1]).sum())
     return (*bins, Bin(int(edges[-1]), None, above)) if above else tuple(bins)
-
-
-def _widths() -> Iterator[int]:
-    """1, 2, 5, 10, 20, 50, ..."""
-    return ((1, 2, 5)[step % 3] * 10 ** (step // 3) for step in count())

@@ -30,7 +30,7 @@ class Measurement:
         higher_is_better: bool | None = True,
         note: str = "",
     ) -> Score:
-        """One figure; ``interval``: None where it is exact or was not measured."""
+        """One figure. ``interval``: None where it is exact or was not measured."""
         low, high = interval or (None, None)
         return Score(
             subject=self.subject,
@@ -58,6 +58,6 @@ class Measurement:
 
 
 def require_pairs(originals: Sequence[str], sanitised: Sequence[str]) -> None:
-    """Raise :class:`ValueError` where there are no texts, or not as many of both."""
+    """Raise :class:`ValueError` where there are no texts, or the numbers differ."""
     if not originals or len(originals) != len(sanitised):
         raise ValueError(f"Expected as many originals as sanitised texts, got {len(originals)} and {len(sanitised)}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, Self
@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Bool, Int64
+from wordveil.arrays import Bool, Float64, Int64
 from wordveil.scores.documents import UNKNOWN
 
 RESAMPLES = 1_000
@@ -42,11 +42,11 @@ class Score:
     method
         by what, such as ``svm-characters``.
     variant
-        ``static`` or ``adaptive`` of attackers, else empty.
+        ``static`` or ``adaptive`` for attackers, else empty.
     figure
         what was counted, such as ``accuracy``.
     value
-        the figure; infinite where it has no bound, None where it could not be measured: :attr:`note` says why.
+        the figure; infinite where it has no bound, None where it could not be measured (:attr:`note` says why).
     low, high
         the 95% interval; None where the figure is exact or has none.
     chance
@@ -56,9 +56,9 @@ class Score:
     definition
         what the figure means, in one sentence.
     higher_is_better
-        for a reader who wants useful and private texts; None where it is neither.
+        for a reader who wants useful and private texts; None where neither is better.
     note
-        what a reader must know besides.
+        what else a reader must know.
     """
 
     subject: str
@@ -78,7 +78,7 @@ class Score:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What it measures, whatever the subject."""
+        """What it measures, without the subject."""
         return (self.group, self.task, self.method, self.variant, self.figure)
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,20 +98,30 @@ class Score:
 def find_mean_interval(values: NDArray[np.floating] | Bool, seed: int) -> tuple[float, float]:
     """The 95% interval of the mean, by the percentile bootstrap of 1,000 resamples (Efron 1979).
 
-    ``values``: ``(texts,)``, one a text. One text, or equal values, give an interval of no width.
+    ``values``: ``(texts,)``, one for each text. One text, or equal values, give an interval of no width.
     """
-    from scipy import stats  # 2 s to load, and pages need none of it
-
     sample = np.asarray(values, np.float64)
     if len(sample) < 2 or (sample == sample[0]).all():
         mean = float(sample.mean())
         return mean, mean
+    return resample((sample,), np.mean, seed)
+
+
+def resample(samples: tuple[Float64, ...], statistic: Callable[..., Any], seed: int) -> tuple[float, float]:
+    """The 95% interval of a statistic, by the percentile bootstrap of 1,000 resamples of texts (Efron 1979).
+
+    ``samples``: float64 ``(texts,)`` each, resampled together; at least two texts. ``statistic``: takes the samples and
+    an ``axis``.
+    """
+    from scipy import stats  # takes 2 s to load, and pages do not need it
+
     resampled = stats.bootstrap(
-        (sample,),
-        np.mean,
+        samples,
+        statistic,
         n_resamples=RESAMPLES,
-        batch=max(1, 2**22 // len(sample)),
+        batch=max(1, 2**22 // (len(samples) * len(samples[0]))),
         vectorized=True,
+        paired=len(samples) > 1,
         method="percentile",
         confidence_level=CONFIDENCE,
         rng=seed,
@@ -121,7 +131,7 @@ def find_mean_interval(values: NDArray[np.floating] | Bool, seed: int) -> tuple[
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of texts whose label is guessed right, with its 95% interval, the chance level and the texts' count."""
+    """The share of texts whose label is guessed right, its 95% interval, its chance level, and the number of texts."""
 
     value: float
     low: float

@@ -13,10 +13,11 @@ from scipy import stats
 from support.made_texts import make_topic_texts, topic_embedding
 from wordveil.errors import InputError
 from wordveil.scores.documents import UNKNOWN
-from wordveil.scores.intervals import find_correlation_interval, find_ratio_interval
+from wordveil.scores.intervals import find_ratio_interval
 from wordveil_research.tasks.pairs import (
     GradedPairs,
     LabelledPairs,
+    find_correlation_interval,
     load_graded_pairs,
     load_labelled_pairs,
     measure_pairs,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from support.made_texts import RandomWords, topic_embedding
 from wordveil.embeddings.embedding import load
 from wordveil.evaluation.utility.words import cut_words
-from wordveil_research.tasks.perplexity import DISCOUNT, BigramLaw, measure_perplexity
+from wordveil_research.tasks.perplexity import DISCOUNT, BigramLaw, count_bigrams, measure_perplexity
 
 FITTED = ["the cat sat", "The cat ran.", "a dog sat"]
 FLUENT = [
@@ -81,6 +84,24 @@ def test_words_are_needed():
         BigramLaw.fit(["", "..."])
     with pytest.raises(ValueError, match="at least one word that the bigram model knows"):
         assert BigramLaw.fit(FITTED).measure(["zebra"]).perplexity
+
+
+def test_pairs_are_counted_within_a_text():
+    texts = ["A b a b", "b zz a", "", "c"]
+    bigrams = count_bigrams(cut_words(texts), pa.array([*"abcdef"]))
+    pairs, words = Counter(), Counter()
+    for text in texts:
+        row = ["", *text.lower().split()]
+        words.update(word for word in row if word != "zz")
+        pairs.update(pair for pair in pairwise(row) if "zz" not in pair)
+    names = bigrams.words.to_pylist()
+    counted = {
+        (names[row], names[bigrams.followers[entry]]): int(bigrams.pair_counts[entry])
+        for row in range(len(names))
+        for entry in range(bigrams.first[row], bigrams.first[row + 1])
+    }
+    assert counted == dict(pairs)
+    assert {name: count for name, count in zip(names, bigrams.counts.tolist(), strict=True) if count} == dict(words)
 
 
 def test_words_are_cut_alike_for_every_task():

@@ -65,7 +65,8 @@ class CountFeatures:
         """Count the features of a column ``text``."""
         for batch in batches:
             found = FeatureCounts.of(batch.column(_TEXT).to_pylist(), lower=self.lower)
-            yield pa.RecordBatch.from_arrays([pa.array(part) for part in found.parts], schema=_FEATURES)
+            columns = (found.codes, found.counts, found.texts)
+            yield pa.RecordBatch.from_arrays([pa.array(part) for part in columns], schema=_FEATURES)
 
 
 @dataclass(frozen=True)

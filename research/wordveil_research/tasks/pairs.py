@@ -22,9 +22,8 @@ from wordveil.evaluation.utility.bags import WordVectors
 from wordveil.evaluation.utility.sentences import fit_logistic
 from wordveil.evaluation.utility.similarity import find_cosines
 from wordveil.scores.documents import UNKNOWN, Documents
-from wordveil.scores.intervals import find_correlation_interval
 from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Score, measure_accuracy
+from wordveil.scores.score import Score, measure_accuracy, resample
 from wordveil_research.tasks.datasets import read_columns
 
 METHOD, COSINE = "pair-vectors", "pair-cosine"
@@ -170,6 +169,21 @@ def measure_pairs(
     )
     found = measure_accuracy(guessed, test.labels, seed)
     return [Measurement(subject, task, METHOD).make_accuracy(found, definition)]
+
+
+def find_correlation_interval(first: Float64, second: Float64, seed: int) -> tuple[float, float]:
+    """The 95% interval of Pearson's correlation of two or more pairs, by the percentile bootstrap. For ranks it is that
+    of Spearman's correlation, without ranking each resample again.
+    """
+
+    def correlate(left: Float64, right: Float64, axis: int) -> Float64:
+        left = left - left.mean(axis=axis, keepdims=True)
+        right = right - right.mean(axis=axis, keepdims=True)
+        spread = np.sqrt((left * left).sum(axis=axis) * (right * right).sum(axis=axis))
+        products = (left * right).sum(axis=axis)
+        return np.asarray(np.divide(products, spread, out=np.zeros_like(spread), where=spread > 0))
+
+    return resample((first, second), correlate, seed)
 
 
 def measure_similarity(

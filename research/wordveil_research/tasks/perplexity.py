@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from wordveil.arrays import Float64, Int64
 from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.evaluation.utility.words import Words, count_bigrams, cut_words
+from wordveil.evaluation.utility.words import Words, cut_words
 from wordveil.mechanisms.inputs import Bigrams
 from wordveil.scores.intervals import find_ratio_interval
 from wordveil.scores.measurement import Measurement
@@ -190,3 +190,25 @@ def _precede(numbers: Int64, offsets: Int64) -> Int64:
     starts = offsets[:-1][np.diff(offsets) > 0]
     before[starts] = START
     return before
+
+
+def count_bigrams(texts: Words, words: pa.StringArray) -> Bigrams:
+    """Count words and pairs of consecutive words of texts, over the words of a vocabulary, string array ``(size,)``.
+
+    A word that the vocabulary lacks separates those around it.
+    """
+    # Number 0 is the beginning of a text, which stands before each text.
+    known = WordIndex(words).numbers(texts.words)
+    numbers = np.insert(known + 1, texts.offsets[:-1], START)
+    is_unknown = np.insert(known < 0, texts.offsets[:-1], values=False)
+    size = len(words) + 1
+    before, after = numbers[:-1].astype(np.int64), numbers[1:].astype(np.int64)
+    is_pair = ~is_unknown[:-1] & ~is_unknown[1:] & (after != START)
+    pairs, counts = np.unique(before[is_pair] * size + after[is_pair], return_counts=True)
+    return Bigrams(
+        words=pa.concat_arrays([pa.array([""]), words]),
+        counts=np.bincount(numbers[~is_unknown], minlength=size).astype(np.int64),
+        first=np.searchsorted(pairs, np.arange(size + 1) * size).astype(np.int64),
+        followers=(pairs % size).astype(np.int32),
+        pair_counts=counts.astype(np.int64),
+    )

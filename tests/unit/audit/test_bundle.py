@@ -15,7 +15,7 @@ from support import toys
 from wordveil.artifacts.bundle import Recipe, open_bundle, write
 from wordveil.audit.bundle import audit_bundle
 from wordveil.audit.findings import Audit, Verdict
-from wordveil.audit.store import TESTS_FACT, counts, find_passed, load_audit, place_of, save_audit
+from wordveil.audit.store import TESTS_FACT, audit_path, counts, find_passed, load_audit, save_audit
 from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.er_ae.symbol_choice import make_coins
 from wordveil.mechanisms.registry import MECHANISMS
@@ -207,12 +207,12 @@ def stored(**changes):
 
 def test_a_kept_audit_counts_for_what_it_is_about(tmp_path):
     audit = stored()
-    assert save_audit(tmp_path, audit) == place_of(tmp_path, "bundle", "ab")
+    assert save_audit(tmp_path, audit) == audit_path(tmp_path, "bundle", "ab")
     assert load_audit(tmp_path, "bundle", "ab") == audit
     assert find_passed(tmp_path, {"bundle": "ab", "release": "cd"}) == ("bundle",)
     assert find_passed(tmp_path, {"bundle": "other"}) == ()
     # A file under another identity than its own does not count.
-    place_of(tmp_path, "bundle", "ab").parent.rename(tmp_path / ".audits" / "cd")
+    audit_path(tmp_path, "bundle", "ab").parent.rename(tmp_path / ".audits" / "cd")
     assert find_passed(tmp_path, {"bundle": "cd"}) == ()
 
 
@@ -231,7 +231,7 @@ def test_a_refutation_stays_until_it_is_deleted(tmp_path):
     """Another seed may pass by chance, so it does not replace what was refuted."""
     refutes = {"test": "law", "verdict": "refuted", "claim": "", "evidence": ""}
     place = save_audit(tmp_path, stored(findings=[refutes]))
-    assert place == place_of(tmp_path, "bundle", "ab", is_refuted=True)
+    assert place == audit_path(tmp_path, "bundle", "ab", is_refuted=True)
     save_audit(tmp_path, stored())
     assert find_passed(tmp_path, {"bundle": "ab"}) == ()
     save_audit(tmp_path, stored(findings=[refutes], facts={TESTS_FACT: "0"}))  # by tests that were replaced

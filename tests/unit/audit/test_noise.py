@@ -47,7 +47,7 @@ def sample_of(name: str, n: int, epsilon: float) -> NoiseSample:
 
 
 def refuted(sample: NoiseSample, name: str, epsilon: float) -> set[str]:
-    found = audit_noise(sample, LAWS[name], epsilon, alpha=1e-3)
+    found = list(audit_noise(sample, LAWS[name], epsilon, alpha=1e-3))
     assert [finding.test for finding in found] == ["radius", "direction", "independence", "repetition"]
     return {finding.test for finding in found if finding.verdict is Verdict.REFUTED}
 

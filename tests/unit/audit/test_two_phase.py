@@ -20,13 +20,18 @@ from wordveil.audit.two_phase import (
     Pair,
     Sampler,
     audit_pairs,
-    find_power,
+    find_powers,
     measure_events,
     measure_pairs,
 )
 from wordveil.scores.binomial import bound_above, bound_below
 
 COIN = np.array([[0.75, 0.25], [0.25, 0.75]])
+
+
+def find_power(bound: float, hits: int, draws: int, tail: float) -> float:
+    low, share = bound_below([hits], draws, tail), np.array([hits / draws])
+    return float(find_powers(np.array([bound]), np.zeros(1), low, share, draws, tail)[0])
 
 
 def test_bounds_are_those_of_clopper_and_pearson():
@@ -58,7 +63,8 @@ def test_either_direction_is_tested(swapped: bool):
 
 def test_what_is_observed_is_a_lower_bound_of_the_true_loss():
     for seed in range(20):
-        tests, _ = measure_pairs(LawSampler(COIN, seed), [Pair(0, 1, 0.5)], alpha=0.01, draws=2_000, rounds=1)
+        pairs = [Pair(0, 1, 0.5)]
+        tests, _ = measure_pairs(LawSampler(COIN, seed), pairs, alpha=0.01, draws=2_000, rounds=1, naming=Naming())
         assert all(0.5 < test.loss <= math.log(3) for test in tests)
         assert all(test.is_refuted for test in tests)
 
@@ -88,8 +94,8 @@ def test_a_p_value_refutes_where_the_bounds_do():
 
 def test_power_says_what_would_have_been_refuted():
     """At the loss of the power about half of such tests refute, at a larger one nearly all, at the claim none."""
-    claim, draws, tail, share = Claim(1.0), 4_000, 1e-4, 0.5
-    factor = find_power(claim, int(share * draws), draws, tail)
+    draws, tail, share = 4_000, 1e-4, 0.5
+    factor = find_power(1.0, int(share * draws), draws, tail)
     assert 1.05 < factor < 1.5
     rng = np.random.default_rng(0)
 
@@ -110,8 +116,8 @@ def test_power_says_what_would_have_been_refuted():
 def test_there_is_no_power_above_the_logarithm_of_the_draws(draws: int):
     alpha = 0.01
     most = math.log(draws / math.log(2 / alpha))
-    assert find_power(Claim(most), draws, draws, alpha / 2) == math.inf
-    assert find_power(Claim(most - 0.2), draws, draws, alpha / 2) < math.inf
+    assert find_power(most, draws, draws, alpha / 2) == math.inf
+    assert find_power(most - 0.2, draws, draws, alpha / 2) < math.inf
     (finding,) = audit_pairs(LawSampler(np.eye(2), 0), [Pair(0, 1, most)], alpha=alpha, draws=draws, rounds=1)
     assert (finding.verdict, finding.power) == (Verdict.NOT_REFUTED, math.inf)
 

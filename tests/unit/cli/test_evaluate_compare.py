@@ -62,7 +62,7 @@ def test_two_evaluations_are_printed_side_by_side(both, out, capsys):
     printed = capsys.readouterr()
     (line,) = [line for line in printed.out.splitlines() if "0.200" in line and "better" in line and "0.400" in line]
     assert "authors: svm-characters, adaptive" in line
-    assert "this is no test of their difference" in printed.err
+    assert "this is not a test of their difference" in printed.err
     assert "old: release" in page.read_text()
     assert page.stat().st_mode & 0o777 == 0o600
     assert call("compare", *both, "--html", str(page)) == 6

@@ -1,4 +1,4 @@
-"""From a release's settings to documents, and from what became of them to findings."""
+"""From a release's settings to documents, and from their outputs to findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wordveil.audit.canaries.judge import UNTESTED, judge_differences, judge_exp
 from wordveil.audit.canaries.structure import Claim, check_layout, check_structure
 from wordveil.audit.canaries.tables import Inputs
 from wordveil.audit.canaries.words import choose_words
-from wordveil.audit.findings import Finding, Verdict
+from wordveil.audit.findings import Finding
 from wordveil.embeddings.embedding import check_embedding
 from wordveil.mechanisms.random import Random, RandomSettings
 from wordveil.neighbours.blocks import BuildContext
@@ -23,7 +23,7 @@ from wordveil.privacy.relations import Exposure
 from wordveil.text.slots import NgramModel
 
 COPIES, LEAST_COPIES = 64, 48
-"""Copies of each document; with fewer than the second no difference could be told from chance."""
+"""Copies of each document; with fewer than the second no difference could be distinguished from chance."""
 
 
 def make_inputs(
@@ -44,13 +44,13 @@ def make_inputs(
     plan
         what else decides the documents.
     model
-        the n-gram model that the policy names; None where it names none.
+        the n-gram model that the policy names, if any.
     keep
         the kept columns.
     copies
         how many records have each document; at least :data:`LEAST_COPIES`.
     seed
-        chooses the words.
+        of the choice of words.
 
     Raises
     ------
@@ -65,17 +65,16 @@ def make_inputs(
 
 
 def write_blind_bundle(bundle: Bundle, store: Path) -> Path:
-    """Write a bundle of the same words whose mechanism draws each word from one law, and return its directory.
+    """Write a bundle of the same words whose mechanism draws every word from one law, and return its directory.
 
-    Drawn with it, two texts have outputs of one law wherever nothing but their hidden words parts them. So whatever
-    still tells them apart is structure.
+    Under it, texts that differ only in their hidden words have outputs of one law. So whatever still distinguishes two
+    texts is structure.
     """
     words = bundle.vocabulary.array.to_pylist()
     embedding = check_embedding(words, np.ones((len(words), 1)), "made documents")
-    padding = bundle.padding
-    built = Random.build(embedding, RandomSettings(), padding=padding, work=BuildContext())
+    built = Random.build(embedding, RandomSettings(), padding=bundle.padding, work=BuildContext())
     language = bundle.lists.language if bundle.lists else ""
-    recipe = Recipe(Random.name, {}, padding, "made documents", embedding.digest, lists=language)
+    recipe = Recipe(Random.name, {}, bundle.padding, "made documents", embedding.digest, lists=language)
     return bundles.write(store, embedding, built, recipe, {})
 
 
@@ -87,7 +86,7 @@ def judge_runs(
     untested: Mapping[str, str] | None = None,
     admitted: tuple[Collection[str], Collection[str]] | None = None,
 ) -> tuple[Finding, ...]:
-    """Judge what became of the documents.
+    """Judge the outputs of the documents.
 
     Parameters
     ----------
@@ -98,26 +97,20 @@ def judge_runs(
     claim
         what the release claims.
     alpha
-        the probability that any true claim is refuted: all tests together.
+        the probability that any true claim is refuted, over all tests.
     untested
         more exposures that documents may not be able to show here, and why.
     admitted
         the ids of each table whose records meet the condition on the input; None where there is none.
     """
-    differences = [one for run in runs for one in compare_run(inputs, run)]
+    differences = [difference for run in runs for difference in compare_run(inputs, run)]
     differences += compare_admitted(inputs, *admitted) if admitted else []
     layout = check_layout(runs, claim)
-    reasons = {**{str(name): why for name, why in UNTESTED.items()}, **(untested or {})}
-    found = [*judge_differences(differences, claim, alpha), *check_structure(inputs, runs, claim)]
-    if layout is not None:
-        found.append(layout)
-    exposed = judge_exposures(differences, claim, alpha, {**reasons, **_layout_reason(layout)})
-    return (*found, *exposed)
-
-
-def _layout_reason(layout: Finding | None) -> dict[str, str]:
-    """Why the exposure ``layout`` has no finding of its own."""
-    if layout is None:
-        return {str(Exposure.LAYOUT): "no files were written."}
-    assert layout.verdict is not Verdict.NOT_TESTED
-    return {str(Exposure.LAYOUT): "canary:layout says whether the order of rows follows the texts."}
+    why = "canary:layout says whether the order of rows follows the texts." if layout else "no files were written."
+    reasons = {**UNTESTED, **(untested or {}), Exposure.LAYOUT: why}
+    return (
+        *judge_differences(differences, claim, alpha),
+        *check_structure(inputs, runs, claim),
+        *([layout] if layout else []),
+        *judge_exposures(differences, claim, alpha, reasons),
+    )

@@ -1,4 +1,4 @@
-"""Pairs of made documents that differ in one feature of their texts, and the tables that hold their copies."""
+"""Pairs of made documents that differ in one feature of their texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wordveil.text.types.classes import EXAMPLES, NAME_TYPES, TokenType
 from wordveil.text.types.lists import PublicLists
 
 Document = str | bytes | None
-"""A text, or the bytes of one that is not UTF-8, or none."""
+"""A text, the bytes of one that is not UTF-8, or None."""
 Shown = frozenset[Exposure]
 
 COPIES: Shown = frozenset(
@@ -42,24 +42,23 @@ class Pair:
     ----------
     feature
         what they differ in.
-    one, other
+    first, second
         the document in each text column. They may hold :data:`wordveil.audit.canaries.words.MARK`.
     about
         the exposure that shows this feature; None where none does.
     shows
-        the exposures under which a reader may tell their texts apart.
+        the exposures under which a reader may distinguish their texts.
     is_redrawn
         whether their hidden words differ under every policy, so that each must have noise of its own.
     keeps_words
-        whether their hidden words are the same ones, in the same number: then they have the same law under every
-        mechanism.
+        whether their hidden words are the same, each as often: then they have the same law under every mechanism.
     languages
         the languages that records of each name, where they name one.
     """
 
     feature: str
-    one: tuple[Document, ...]
-    other: tuple[Document, ...]
+    first: tuple[Document, ...]
+    second: tuple[Document, ...]
     about: Exposure | None = None
     shows: Shown = field(default=frozenset())
     is_redrawn: bool = False
@@ -73,8 +72,6 @@ class Plan:
 
     Attributes
     ----------
-    policy
-        the text policy.
     columns
         how many text columns a record has.
     max_bytes
@@ -82,7 +79,7 @@ class Plan:
     names_language
         whether each record names its language in a column.
     lists
-        the public lists of names; None where there are none.
+        the public lists of names, if any.
     """
 
     policy: TextPolicy
@@ -94,21 +91,20 @@ class Plan:
 
 def make_pairs(words: CanaryWords, plan: Plan) -> tuple[Pair, ...]:
     """All pairs of documents, in the order in which their findings are shown."""
-    found = [*_plain_pairs(words, plan), *_copied_pairs(words, plan), *_refused_pairs(words, plan)]
-    pairs = [*found, *_typed_pairs(words, plan), *_column_pairs(words, plan)]
-    # A policy that identifies languages may take any two texts for different ones.
-    asked = plan.policy.other_language != OtherLanguage.RELEASE and not plan.names_language
-    told = frozenset({Exposure.LANGUAGE}) if asked else frozenset()
+    makers = (_plain_pairs, _copied_pairs, _refused_pairs, _typed_pairs, _column_pairs)
+    # A policy that identifies languages may see different languages in any two texts.
+    identifies = plan.policy.other_language != OtherLanguage.RELEASE and not plan.names_language
     return tuple(
         replace(
             pair,
-            one=_spread(pair.one, plan),
-            other=_spread(pair.other, plan),
-            shows=pair.shows | told,
-            keeps_words=pair.keeps_words and not asked,
+            first=_spread(pair.first, plan),
+            second=_spread(pair.second, plan),
+            shows=pair.shows | _if(identifies, frozenset({Exposure.LANGUAGE})),
+            keeps_words=pair.keeps_words and not identifies,
             languages=pair.languages if any(pair.languages) else (plan.policy.language,) * 2,
         )
-        for pair in pairs
+        for make in makers
+        for pair in make(words, plan)
     )
 
 
@@ -123,8 +119,8 @@ def _spread(documents: tuple[Document, ...], plan: Plan) -> tuple[Document, ...]
 
 
 def _take(words: Sequence[str], start: int, count: int) -> list[str]:
-    """So many of ``words`` from a place on; from the beginning again where there are no more."""
-    return [words[(start + place) % len(words)] for place in range(count)]
+    """``count`` words from an index on, and again from the beginning where there are no more."""
+    return [words[index % len(words)] for index in range(start, start + count)]
 
 
 def _plain_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
@@ -132,16 +128,15 @@ def _plain_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
     policy, plain = plan.policy, words.plain
     base = _take(plain, 0, 5)
     text = " ".join(base)
-    length = frozenset({Exposure.LENGTH})
-    carried = frozenset({Exposure.CARRIER_PHRASES})
+    length, carried = frozenset({Exposure.LENGTH}), frozenset({Exposure.CARRIER_PHRASES})
     few, many = (" ".join(_take(plain, start, count)) for start, count in ((0, 3), (3, WORDS)))
     yield Pair("length", (few,), (many,), Exposure.LENGTH, length, is_redrawn=True)
     yield Pair("empty", (text,), ("",), Exposure.LENGTH, length)
     is_bag = policy.output == Output.BAG and (policy.n_max is None or policy.n_max >= plan.columns * len(base))
     back = " ".join(reversed(base))
     yield Pair("order", (text,), (back,), None, carried, is_redrawn=len(plain) > 1, keeps_words=is_bag)
-    one, other, *_ = _take(plain, 5, 2)
-    again = f"{one} {other} {one} {other} {one}"
+    first, second = _take(plain, 5, 2)
+    again = f"{first} {second} {first} {second} {first}"
     shown = frozenset({Exposure.REPETITION, Exposure.CARRIER_PHRASES})
     yield Pair("repetition", (text,), (again,), Exposure.REPETITION, shown, is_redrawn=len(plain) > 6)
     if words.cased:
@@ -182,9 +177,9 @@ def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[Pair]:
 
 
 def _copied_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
-    """Pairs of which one has a word that some policies copy."""
+    """Pairs where one document has a word that some policies copy."""
     policy, plain = plan.policy, words.plain
-    # A text with one unknown word must not be refused for it where a share of them is allowed.
+    # Where a share of unknown words is allowed, a text with one of them must not be refused for it.
     share = policy.max_unknown_share
     count = 8 if not share else min(_LONGEST, max(8, int(1 / share) + 2))
     base = _take(plain, 0, count)
@@ -204,7 +199,7 @@ def _copied_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
 
 
 def _language_pair(words: CanaryWords, base: Sequence[str], plan: Plan) -> Pair:
-    """Texts of two languages; one text, where records name their language. They have words that some policies copy."""
+    """Texts of two languages, or one text where records name theirs. They have words that some policies copy."""
     own, code = plan.policy.language, "de" if plan.policy.language == "fr" else "fr"
     copied = [*words.stop, *words.carriers, "4812", "zq7x4"]
     text = " ".join([*base, *copied])
@@ -216,7 +211,7 @@ def _language_pair(words: CanaryWords, base: Sequence[str], plan: Plan) -> Pair:
 
 
 def _refused_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
-    """Pairs of which one is refused under some policies because of its text."""
+    """Pairs where some policies refuse one document because of its text."""
     base = _take(words.plain, 0, 5)
     text = (" ".join(base),)
     shown = _LOOKED_UP | {Exposure.PUNCTUATION}
@@ -232,26 +227,24 @@ def _refused_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
 
 
 def _typed_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
-    """A word against a typed token of each class; and two tokens of a class, of one shape."""
-    policy = plan.policy
+    """A word against a typed token of each class, and two tokens of a class and shape."""
     base = _take(words.plain, 0, 5)
 
     def put(token: str) -> tuple[str]:
         return (" ".join([base[0], token, *base[2:]]),)
 
-    # A token that is no class of its own may be several words, of which some are the same.
+    # A token that is not of a class of its own may be several words, some of them equal.
     shown = (COPIES | {Exposure.REPETITION}) - {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
-    for kind, (one, other) in {**EXAMPLES, **_name_values(plan.lists)}.items():
-        yield Pair(f"types ({kind})", (" ".join(base),), put(one), Exposure.TYPES, shown)
-        is_told = kind in policy.type_actions
-        yield Pair(f"values ({kind})", put(one), put(other), None, frozenset() if is_told else shown)
+    for kind, (first, second) in {**EXAMPLES, **_name_values(plan.lists)}.items():
+        yield Pair(f"types ({kind})", (" ".join(base),), put(first), Exposure.TYPES, shown)
+        yield Pair(f"values ({kind})", put(first), put(second), None, _if(kind not in plan.policy.type_actions, shown))
 
 
 def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
-    """Two names of each list that are no ordinary words and are written in the same way."""
+    """Two names of each list that are not ordinary words and have the same form."""
     if lists is None:
         return {}
-    found = {}
+    values = {}
     listed = (lists.first_names, lists.surnames, lists.places)
     for kind, names, levels in zip(NAME_TYPES, listed, lists.name_levels, strict=True):
         certain = [
@@ -260,8 +253,8 @@ def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
             if level == 0 and len(name) == 6 and name.isascii() and name.isalpha() and name == name.capitalize()
         ]
         if len(certain) > 1:
-            found[kind] = (certain[0], certain[-1])
-    return found
+            values[kind] = (certain[0], certain[-1])
+    return values
 
 
 def _column_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:

@@ -28,12 +28,8 @@ class Row:
     ----------
     status
         whether it was released, and the reason where it was not.
-    texts
-        its sanitised texts; None where it has none.
-    privacy
-        the column ``privacy``; None where it has none.
-    tag
-        its content tag; None where it has none.
+    texts, privacy, tag
+        its sanitised texts, the column ``privacy`` and its content tag; None where it has none.
     """
 
     status: tuple[str, str | None]
@@ -49,15 +45,15 @@ class Observable:
     Attributes
     ----------
     name
-        what it is.
+        for people.
     shows
-        the exposures that explain why it follows the text.
+        the exposures that explain why it depends on the text.
     measure
-        its value: of a record, and of the words of the documents that are compared, in lower case.
+        its value, from a record's texts and the words of the compared documents in lower case.
     is_ordered
         whether values are numbers, so that an event is a range of them.
     is_specific
-        whether it says more of a text than how long it is.
+        whether it says more about a text than its length.
     """
 
     name: str
@@ -73,25 +69,18 @@ def find_words(text: str) -> list[str]:
 
 
 def count_words(texts: tuple[str, ...]) -> tuple[int, ...]:
-    """The pieces between white space, in each text column."""
+    """How many pieces between white space each text column has."""
     return tuple(len(text.split()) for text in texts)
 
 
-def _find_copied(texts: tuple[str, ...], words: frozenset[str]) -> Hashable:
-    return tuple(frozenset(find_words(text)) & words for text in texts)
+def _each(measure: Callable[[str], Hashable]) -> Callable[[tuple[str, ...], frozenset[str]], Hashable]:
+    """A measure of every text on its own, whatever the words."""
+    return lambda texts, _: tuple(map(measure, texts))
 
 
 def _find_first(texts: tuple[str, ...], words: frozenset[str]) -> Hashable:
     """The first word of the documents that each text has."""
     return tuple(next((word for word in find_words(text) if word in words), "") for text in texts)
-
-
-def _find_marks(texts: tuple[str, ...]) -> Hashable:
-    return tuple("".join(_MARK.findall(text)) for text in texts)
-
-
-def _find_cases(texts: tuple[str, ...]) -> Hashable:
-    return tuple("".join(_case_of(word) for word in _WORD.findall(text)) for text in texts)
 
 
 def _case_of(word: str) -> str:
@@ -102,46 +91,46 @@ def _case_of(word: str) -> str:
     return "C" if word[1:] == word[1:].lower() else "m"
 
 
-def _find_digits(texts: tuple[str, ...]) -> Hashable:
-    return tuple(tuple(len(digits) for digits in re.findall(r"\d+", text)) for text in texts)
-
-
-def _find_equal(texts: tuple[str, ...]) -> Hashable:
+def _find_equal(texts: tuple[str, ...], _: frozenset[str]) -> Hashable:
+    """For each word the index of its first occurrence."""
     words = [word for text in texts for word in find_words(text)]
     first: dict[str, int] = {}
-    return tuple(first.setdefault(word, place) for place, word in enumerate(words))
+    return tuple(first.setdefault(word, index) for index, word in enumerate(words))
 
 
-def _measure_size(texts: tuple[str, ...]) -> int:
-    return sum(len(text.encode()) for text in texts)
-
-
-WORDS = Observable(
-    "the number of words",
-    frozenset({Exposure.LENGTH, Exposure.PUNCTUATION, Exposure.TYPES}),
-    lambda texts, _: count_words(texts),
-    is_specific=False,
-)
 TEXT_OBSERVABLES = (
-    WORDS,
-    Observable("words that were copied", _COPIED, _find_copied),
+    Observable(
+        "the number of words",
+        frozenset({Exposure.LENGTH, Exposure.PUNCTUATION, Exposure.TYPES}),
+        lambda texts, _: count_words(texts),
+        is_specific=False,
+    ),
+    Observable(
+        "words that were copied",
+        _COPIED,
+        lambda texts, words: tuple(frozenset(find_words(text)) & words for text in texts),
+    ),
     Observable("the first word of the document", _COPIED, _find_first),
     Observable(
         "characters between words",
         _COPIED | {Exposure.PUNCTUATION},
-        lambda texts, _: _find_marks(texts),
+        _each(lambda text: "".join(_MARK.findall(text))),
     ),
-    Observable("upper and lower case", _COPIED | {Exposure.CASE}, lambda texts, _: _find_cases(texts)),
-    Observable("numbers", _COPIED, lambda texts, _: _find_digits(texts)),
-    Observable("which words are the same", _COPIED | {Exposure.REPETITION}, lambda texts, _: _find_equal(texts)),
+    Observable(
+        "upper and lower case",
+        _COPIED | {Exposure.CASE},
+        _each(lambda text: "".join(map(_case_of, _WORD.findall(text)))),
+    ),
+    Observable("numbers", _COPIED, _each(lambda text: tuple(map(len, re.findall(r"\d+", text))))),
+    Observable("which words are the same", _COPIED | {Exposure.REPETITION}, _find_equal),
     Observable(
         "the size in bytes",
         _COPIED | COPIES | {Exposure.REPETITION},
-        lambda texts, _: _measure_size(texts),
+        lambda texts, _: sum(len(text.encode()) for text in texts),
         is_ordered=True,
         is_specific=False,
     ),
 )
-"""What is compared of texts."""
+"""The features of texts that are compared."""
 PRICE_SHOWS: Shown = COPIES | {Exposure.REPETITION, Exposure.LANGUAGE}
-"""The exposures that explain why a record's price follows its text."""
+"""The exposures that explain why a record's price depends on its text."""

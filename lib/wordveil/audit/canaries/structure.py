@@ -1,36 +1,27 @@
-"""What of an output must not depend on texts at all: its columns, the order of its rows, its tags and its constants."""
+"""What must not depend on texts at all in an output: its columns, the order of its rows, its tags and constants."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from wordveil.audit.canaries.compare import Run
+from wordveil.audit.canaries.compare import PRICES, Run
 from wordveil.audit.canaries.tables import Inputs, Output
 from wordveil.audit.canaries.words import find_marks
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.privacy.relations import Exposure
 
-PRICES = ("tokens", "epsilon_bound", "epsilon_pure", "delta")
-"""The fields of ``privacy`` that may differ from record to record."""
-
 
 @dataclass(frozen=True)
 class Claim:
-    """What a release claims of itself.
+    """What a release claims about itself.
 
-    Attributes
-    ----------
-    relation
-        the pairs of texts for which its bound holds.
-    exposes
-        what it shows besides sanitised words, kept columns among it.
-    columns
-        the columns of its rows, in any order.
+    ``relation``: the pairs of texts for which its bound holds. ``exposes``: what it shows besides sanitised words, kept
+    columns included. ``columns``: the columns of its rows, in any order.
     """
 
     relation: str
@@ -39,11 +30,11 @@ class Claim:
 
 
 def check_structure(inputs: Inputs, runs: Sequence[Run], claim: Claim) -> list[Finding]:
-    """Check in all runs what is no matter of chance."""
-    outputs = [output for run in runs for output in (run.one, run.other)]
+    """Check in all runs what does not depend on chance."""
+    outputs = [output for run in runs for output in (run.first, run.second)]
 
-    def check(test: str, promise: str, faults: Iterator[str]) -> Finding:
-        fault = next(faults, None)
+    def check(test: str, promise: str, find_faults: Callable[[Output], Iterator[str]]) -> Finding:
+        fault = next((fault for output in outputs for fault in find_faults(output)), None)
         verdict = Verdict.HOLDS if fault is None else Verdict.REFUTED
         evidence = fault or f"{len(outputs)} outputs of {len(inputs.ids):,} records agree."
         return Finding(f"canary:{test}", verdict, promise, evidence, draws=len(outputs) * len(inputs.ids))
@@ -53,27 +44,19 @@ def check_structure(inputs: Inputs, runs: Sequence[Run], claim: Claim) -> list[F
         check(
             "columns",
             "an output has the id, the kept columns and the columns of wordveil, and no other.",
-            (fault for output in outputs for fault in _find_columns(output, claim)),
+            lambda output: _find_columns(output, claim),
         ),
-        check(
-            "kept",
-            "kept columns pass unchanged.",
-            (fault for output in outputs for fault in _find_changed(output, inputs)),
-        ),
+        check("kept", "kept columns pass unchanged.", lambda output: _find_changed(output, inputs)),
         check(
             "secrets",
             "what no column keeps is nowhere in an output, and words of texts only in its texts.",
-            (fault for output in outputs for fault in _find_secrets(output, inputs)),
+            lambda output: _find_secrets(output, inputs),
         ),
-        check(
-            "tags",
-            "no two records have the same content tag.",
-            (fault for output in outputs for fault in _find_repeated_tags(output)),
-        ),
+        check("tags", "no two records have the same content tag.", _find_repeated_tags),
         check(
             "privacy",
             f"every row says relation {claim.relation} and exposes {shown}, and only prices differ.",
-            (fault for output in outputs for fault in _find_claims(output, claim)),
+            lambda output: _find_claims(output, claim),
         ),
     ]
 
@@ -83,27 +66,27 @@ def check_layout(runs: Sequence[Run], claim: Claim) -> Finding | None:
 
     The two outputs of a run differ only in texts. None where no run wrote files.
     """
-    written = [run for run in runs if run.one.files is not None and run.other.files is not None]
+    written = [run for run in runs if run.first.files is not None and run.second.files is not None]
     if not written:
         return None
     promise = "the order of rows and the cuts between files do not follow the texts."
-    moved = sum(sum(a != b for a, b in zip(run.one.order, run.other.order, strict=False)) for run in written)
-    cut = any(run.one.files != run.other.files for run in written)
-    draws = sum(len(run.one.order) for run in written)
-    if not (moved or cut):
-        return Finding(
-            "canary:layout", Verdict.NOT_REFUTED, promise, f"{draws:,} rows lie in the same places.", draws=draws
-        )
-    seen = f"{moved:,} of {draws:,} rows lie in other places" + (", and files are cut in other places." if cut else ".")
-    if Exposure.LAYOUT in claim.exposes:
-        return Finding("canary:layout", Verdict.NOT_REFUTED, promise, f"declared: {seen}", draws=draws)
-    return Finding("canary:layout", Verdict.REFUTED, promise, seen, draws=draws)
+    moved = sum(a != b for run in written for a, b in zip(run.first.order, run.second.order, strict=False))
+    cut = any(run.first.files != run.second.files for run in written)
+    draws = sum(len(run.first.order) for run in written)
+    verdict, evidence = Verdict.NOT_REFUTED, f"{draws:,} rows have the same positions."
+    if moved or cut:
+        evidence = f"{moved:,} of {draws:,} rows have other positions{', and files are cut elsewhere' * cut}."
+        if Exposure.LAYOUT in claim.exposes:
+            evidence = f"declared: {evidence}"
+        else:
+            verdict = Verdict.REFUTED
+    return Finding("canary:layout", verdict, promise, evidence, draws=draws)
 
 
 def _find_columns(output: Output, claim: Claim) -> Iterator[str]:
-    found = frozenset(output.table.column_names)
-    if found != claim.columns:
-        extra, missing = sorted(found - claim.columns), sorted(claim.columns - found)
+    columns = frozenset(output.table.column_names)
+    if columns != claim.columns:
+        extra, missing = sorted(columns - claim.columns), sorted(claim.columns - columns)
         yield f"more columns: {', '.join(extra) or 'none'}; missing ones: {', '.join(missing) or 'none'}."
 
 
@@ -111,7 +94,7 @@ def _find_changed(output: Output, inputs: Inputs) -> Iterator[str]:
     numbers = {record: number for number, record in enumerate(inputs.ids)}
     for name, values in inputs.kept.items():
         if name not in output.table.column_names:
-            continue  # told by the columns
+            continue  # the check of columns reports it
         rows = zip(output.order, output.table[name].to_pylist(), strict=True)
         changed = sum(record not in numbers or values[numbers[record]] != value for record, value in rows)
         if changed:
@@ -119,14 +102,14 @@ def _find_changed(output: Output, inputs: Inputs) -> Iterator[str]:
 
 
 def _find_secrets(output: Output, inputs: Inputs) -> Iterator[str]:
-    """A secret word in any column, or a record's own unknown word in another one than its texts."""
+    """A secret word in any column, or a record's own unknown word outside its texts."""
     texts = {path[0] for path in output.columns.paths}
     secrets, marks = frozenset(inputs.secrets), frozenset(inputs.marks)
     for name in output.table.column_names:
-        found = find_marks("\n".join(map(_write_value, _list_values(output.table[name]))))
-        if found & secrets:
+        words = find_marks("\n".join(map(_write_value, _list_values(output.table[name]))))
+        if words & secrets:
             yield f"the column {name} holds what only a column that is not kept holds."
-        if name not in texts and found & marks:
+        if name not in texts and words & marks:
             yield f"the column {name} holds a word of a text."
 
 

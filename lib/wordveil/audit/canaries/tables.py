@@ -1,8 +1,8 @@
-"""The tables of made documents, and what a reader sees of the outputs that were made of them.
+"""The tables of made documents, and what a reader sees of their outputs.
 
 There are two input tables with the same ids and the same kept columns. Record ``i`` of one has a copy of the first
 document of a pair, and record ``i`` of the other a copy of the second. So whatever differs between the two outputs, but
-by chance, follows from the texts: rows, files and their order too.
+for chance, follows from the texts: also rows, files and their order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Inputs:
     marks
         the unknown word of each record.
     secrets
-        what :data:`HIDDEN_COLUMN` and other columns that are not kept hold, for each record.
+        the values of :data:`HIDDEN_COLUMN` and of other columns that are not kept.
     kept
         the values of the kept columns.
     """
@@ -50,38 +50,34 @@ class Inputs:
 
     @classmethod
     def make(cls, pairs: Sequence[Pair], copies: int, keep: Sequence[str], rng: np.random.Generator) -> Inputs:
-        """Make the records; ``keep``: the kept columns. ``rng`` makes the words that nobody has."""
+        """Make the records. ``keep``: the kept columns. ``rng`` makes the words that nobody else has."""
         records = len(pairs) * copies
         marks, secrets = make_marks(records, rng), make_marks(records, rng)
-        kept = {name: tuple(f"{name} {place % 3}" for place in range(records)) for name in keep}
+        kept = {name: tuple(f"{name} {record % 3}" for record in range(records)) for name in keep}
         return cls(tuple(pairs), copies, tuple(marks), tuple(secrets), kept)
 
     @property
     def ids(self) -> list[str]:
-        """The ids: the copies of a document lie apart."""
+        """The ids. The copies of a document are not next to each other."""
         return [f"c{number:06d}" for number in range(len(self.marks))]
 
     def pair_of(self, number: int) -> Pair:
         """The pair whose documents a record has copies of."""
         return self.pairs[number % len(self.pairs)]
 
-    def records_of(self, place: int) -> range:
+    def records_of(self, index: int) -> range:
         """The records of a pair."""
-        return range(place, len(self.marks), len(self.pairs))
+        return range(index, len(self.marks), len(self.pairs))
 
     def languages(self, *, other: bool) -> list[str]:
         """The language that each record of one of the tables names, where there is a column of languages."""
-        sides = [self.pair_of(number).languages for number in range(len(self.marks))]
-        return [languages[other] for languages in sides]
+        return [self.pair_of(number).languages[other] for number in range(len(self.marks))]
 
     def texts(self, *, other: bool) -> list[list[bytes | None]]:
         """The texts of one of the tables, for each text column."""
-        sides = [self.pair_of(number).other if other else self.pair_of(number).one for number in range(len(self.marks))]
-        columns = range(len(sides[0]))
-        return [
-            [write_document(side[column], mark) for side, mark in zip(sides, self.marks, strict=True)]
-            for column in columns
-        ]
+        pairs = [self.pair_of(number) for number in range(len(self.marks))]
+        columns = zip(*(pair.second if other else pair.first for pair in pairs), strict=True)
+        return [list(map(write_document, column, self.marks)) for column in columns]
 
 
 @dataclass(frozen=True)
@@ -91,13 +87,13 @@ class Output:
     Attributes
     ----------
     table
-        its rows, in the order in which a reader finds them.
+        its rows, in the order in which a reader sees them.
     columns
         the text columns.
     id_column
         the name of the column of ids.
     files
-        for each file in its order, its directory and how many rows it has; None where nothing was written.
+        the directory of each file in order, and how many rows it has; None where nothing was written.
     """
 
     table: pa.Table

@@ -1,4 +1,4 @@
-"""The words that made documents consist of: public words of the vocabulary, and words that nobody has."""
+"""The words of made documents: public words of the vocabulary, and made-up ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
 MARK = "\ue000"
-"""Stands in a document for a word that nobody has; each copy of the document has its own."""
+"""Stands in a document for a made-up word; each copy of the document has its own."""
 MARK_LETTERS = 16
 """Letters of such a word."""
 _PLAIN, _TRIED, _ATTEMPTS = 16, 3_000, 20
@@ -33,13 +33,13 @@ class CanaryWords:
     Attributes
     ----------
     plain
-        words of the vocabulary that the policy hides, in whatever order they stand.
+        words of the vocabulary that the policy hides in any order.
     cased
         those of them that have letters of two cases.
     stop
         two words of the policy's stop-word list, or common English words where it has none.
     carriers
-        words that the n-gram model copies wherever they stand; empty where there is none.
+        two words that the n-gram model copies anywhere, if there are any.
     """
 
     plain: tuple[str, ...]
@@ -65,16 +65,16 @@ def choose_words(
     policy
         the text policy of the release.
     model
-        the n-gram model that the policy names; None where it names none.
+        the n-gram model that the policy names, if any.
     rng
         chooses them.
     names_language
-        whether records name their language, so that no text is asked for its own.
+        whether records name their language, so that no language is identified.
 
     Raises
     ------
     ValueError
-        where the policy hides no text of such words, such as one that refuses all of them.
+        where the policy hides no text of such words, for example because it refuses all of them.
     """
     open_policy = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
     codec = Codec(open_policy, bundle.vocabulary, model, bundle.lists)
@@ -84,7 +84,7 @@ def choose_words(
     hidden = _find_hidden(codec, words)
     other = np.zeros(2, np.bool_) if names_language else None
     for _ in range(_ATTEMPTS):
-        plain = [hidden[place] for place in rng.permutation(len(hidden))[:_PLAIN]]
+        plain = [hidden[index] for index in rng.permutation(len(hidden))[:_PLAIN]]
         if plain and _are_hidden(codec, plain, bundle.vocabulary.unknown, other):
             carriers = _find_carriers(codec, model, words)
             return CanaryWords(tuple(plain), _find_cased(codec, policy, plain), _stop_words(policy), carriers)
@@ -98,7 +98,7 @@ def make_marks(count: int, rng: np.random.Generator) -> list[str]:
 
 
 def find_marks(text: str) -> frozenset[str]:
-    """All words in a text that :func:`make_marks` may have made, in whatever case, also inside others."""
+    """All words in a text that :func:`make_marks` may have made, in any case, also inside others."""
     return frozenset(_MARK.findall(text.lower()))
 
 
@@ -106,11 +106,10 @@ def _find_hidden(codec: Codec, words: Sequence[str]) -> list[str]:
     """Those of ``words`` that are hidden where each is a text of its own."""
     encoded = codec.encode(pa.array(words, pa.string()), np.zeros(len(words), np.bool_))
     starts, counts = encoded.offsets[:-1], np.diff(encoded.offsets)
+    rows = zip(words, starts, counts, encoded.unknown, encoded.refused, strict=True)
     return [
         word
-        for word, start, tokens, unknown, refused in zip(
-            words, starts, counts, encoded.unknown, encoded.refused, strict=True
-        )
+        for word, start, tokens, unknown, refused in rows
         if refused is None and tokens == 1 and not unknown and start < len(encoded.ids)
     ]
 
@@ -124,11 +123,11 @@ def _are_hidden(codec: Codec, words: Sequence[str], unknown: int, other: Bool | 
 
 def _find_cased(codec: Codec, policy: TextPolicy, words: Sequence[str]) -> tuple[str, ...]:
     """Those of ``words`` that have letters of two cases, and that no list of names has in another case."""
-    found = [word for word in words if len(word) > 1 and word.capitalize() not in (word, word.upper())]
+    cased = [word for word in words if len(word) > 1 and word.capitalize() not in (word, word.upper())]
     if policy.names == Names.WORDS:
-        return tuple(found)
-    first, all_upper = ({*_find_hidden(codec, [turn(word) for word in found])} for turn in (str.capitalize, str.upper))
-    return tuple(word for word in found if word.capitalize() in first and word.upper() in all_upper)
+        return tuple(cased)
+    first, all_upper = ({*_find_hidden(codec, [turn(word) for word in cased])} for turn in (str.capitalize, str.upper))
+    return tuple(word for word in cased if word.capitalize() in first and word.upper() in all_upper)
 
 
 def _stop_words(policy: TextPolicy) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""Attackers: who wrote a text, which record became it, which words stood in it."""
+"""Attackers: who wrote a text, which record it comes from, which words it had."""

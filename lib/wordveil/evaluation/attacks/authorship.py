@@ -1,25 +1,24 @@
 """How many authors an attacker names: static, adaptive, and on clean text.
 
-A *static* attacker learns from clean text. An *adaptive* one learns from the same text after the same mechanism with
-the same text policy drew for it under a throwaway key, as anyone can do. What a static attacker fails at says little:
-only the adaptive one says something about protection. Neither bounds what a better attacker can do; that is for the
-mechanism's guarantee.
+A *static* attacker learns from clean text. An *adaptive* one learns from the same text, sanitised by the same mechanism
+and text policy under a throwaway key, as anyone can do. The failure of a static attacker says little: only the adaptive
+one says something about protection. Neither bounds what a better attacker can do; the mechanism's guarantee does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from wordveil.arrays import Bool, Int64
+from wordveil.arrays import Int64
 from wordveil.evaluation.attacks.koppel import FittedKoppel
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.evaluation import Confusion
 from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Group, Score, find_mean_interval, measure_accuracy
+from wordveil.scores.score import Accuracy, Group, Score, measure_accuracy
 
 TASK = "authors"
 ORIGINAL = "original"
@@ -59,16 +58,16 @@ def measure_authorship(
     seed
         of the attacker and of the intervals.
     with_original
-        whether clean snippets are attacked too, under the subject :data:`ORIGINAL`. Who measures several mechanisms on
-        the same snippets needs that once.
+        whether clean snippets are attacked too, under the subject :data:`ORIGINAL`. Several mechanisms on the same
+        snippets need that once.
 
     Returns
     -------
     tuple
-        The accuracy of each attacker, with its interval and the chance level: an attacker that can refuse to answer is
-        made to answer. Of one that can refuse (:class:`wordveil.evaluation.attacks.koppel.Koppel`) also the share of
-        snippets that it answers for, and the precision of these answers. And the confusions of each; refusals to
-        answer stand in the last column.
+        The accuracy of each attacker, with its interval and the chance level. An attacker that may refuse to answer
+        (:class:`wordveil.evaluation.attacks.koppel.Koppel`) is made to answer here, and two more figures give the share
+        of snippets that it answers for and the precision of these answers. Then the confusions of each attacker, whose
+        last column counts refusals.
 
     Raises
     ------
@@ -89,93 +88,62 @@ def measure_authorship(
     scores: list[Score] = []
     confusions: list[Confusion] = []
     for fitted, texts, whose, variant in runs:
+        scoring = _Scoring(attack, whose, variant, snippets, seed)
         if isinstance(fitted, FittedKoppel):
             votes = fitted.score(texts)
             answers = np.where(votes.shares > fitted.threshold, votes.labels, UNKNOWN)
-            guesses = _Guesses(attack, whose, variant, votes.labels, snippets, seed)
-            scores += [guesses.score_accuracy(), *guesses.score_answers(answers, fitted.threshold)]
+            scores += [scoring.score_accuracy(votes.labels), *scoring.score_answers(answers, fitted.threshold)]
         else:
             answers = fitted.predict(texts)
-            scores.append(_Guesses(attack, whose, variant, answers, snippets, seed).score_accuracy())
-        confusions.append(
-            Confusion(
-                whose,
-                attack.name,
-                variant,
-                snippets.names,
-                count_confusions(answers, snippets.labels, len(snippets.names)),
-            )
-        )
+            scores.append(scoring.score_accuracy(answers))
+        counts = count_confusions(answers, snippets.labels, len(snippets.names))
+        confusions.append(Confusion(whose, attack.name, variant, snippets.names, counts))
     return scores, confusions
 
 
 @dataclass(frozen=True)
-class _Guesses:
-    """The author that one attacker names for each snippet."""
+class _Scoring:
+    """Makes the scores of one attacker's answers for all snippets."""
 
     attack: TextClassifier
     subject: str
     variant: str
-    labels: Int64
     snippets: Documents
     seed: int
 
-    def score_accuracy(self) -> Score:
-        accuracy = measure_accuracy(self.labels, self.snippets.labels, self.seed)
-        definition = "The share of snippets whose author is named."
-        return self._make(
-            ACCURACY, (accuracy.value, accuracy.low, accuracy.high), accuracy.chance, accuracy.count, definition
-        )
+    def score_accuracy(self, labels: Int64) -> Score:
+        accuracy = measure_accuracy(labels, self.snippets.labels, self.seed)
+        return self._score(ACCURACY, "The share of snippets whose author is named.", accuracy, accuracy.chance)
 
-    def score_answers(self, answers: Int64, threshold: float) -> list[Score]:
+    def score_answers(self, answers: Int64, threshold: float) -> Iterator[Score]:
         """How often the attacker answers, and how often it is right then."""
-        is_known = self.snippets.labels != UNKNOWN
-        is_answered = (answers != UNKNOWN) & is_known
-        definition = f"The share of snippets for which an author wins more than {threshold:.0%} of the rounds."
-        answered = self._make(
-            ANSWERED, _average(is_answered[is_known], self.seed), None, int(is_known.sum()), definition
-        )
-        definition = (
-            f"The share of right answers among the snippets for which an author wins more than {threshold:.0%} "
-        )
-        hits = (answers == self.snippets.labels)[is_answered]
-        labels = self.snippets.labels[is_answered]
-        chance = float(np.bincount(labels).max() / len(labels)) if len(labels) else None
-        note = "" if len(hits) else "The attacker answers for no snippet."
-        values = _average(hits, self.seed) if len(hits) else (None, None, None)
-        return [answered, self._make(PRECISION, values, chance, len(hits), f"{definition}of the rounds.", note)]
+        chosen = f"snippets for which an author wins more than {threshold:.0%} of the rounds."
+        answered = np.where(answers == UNKNOWN, UNKNOWN, self.snippets.labels)
+        # Every answer counts as right here, so that the accuracy is the share of answers.
+        share = measure_accuracy(answered, self.snippets.labels, self.seed)
+        yield self._score(ANSWERED, f"The share of {chosen}", share, None)
+        precision = measure_accuracy(answers, answered, self.seed) if (answered != UNKNOWN).any() else None
+        definition = f"The share of right answers among the {chosen}"
+        yield self._score(PRECISION, definition, precision, precision.chance if precision else None)
 
-    def _make(
-        self,
-        figure: str,
-        values: tuple[float | None, float | None, float | None],
-        chance: float | None,
-        count: int,
-        definition: str,
-        note: str = "",
-    ) -> Score:
-        value, low, high = values
+    def _score(self, figure: str, definition: str, accuracy: Accuracy | None, chance: float | None) -> Score:
         return Measurement(self.subject, TASK, self.attack.name, Group.ATTACK, self.variant).make_score(
             figure,
-            value,
-            None if low is None or high is None else (low, high),
-            count,
+            accuracy.value if accuracy else None,
+            (accuracy.low, accuracy.high) if accuracy else None,
+            accuracy.count if accuracy else 0,
             f"{definition} {self.attack.definition} It learns from {_LEARNT[self.variant]}.",
             chance=chance,
             higher_is_better=False,
-            note=note,
+            note="" if accuracy else "The attacker answers for no snippet.",
         )
-
-
-def _average(values: Bool, seed: int) -> tuple[float, float, float]:
-    return float(values.mean()), *find_mean_interval(values, seed)
 
 
 def count_confusions(answers: Int64, labels: Int64, names: int) -> tuple[tuple[int, ...], ...]:
     """How many texts of each label were given each label; the last column counts refusals.
 
-    ``answers``, ``labels``: int64 ``(texts,)``. Texts whose own label is unknown are left out. ``names``: how many
-    labels there are.
+    ``answers``, ``labels``: int64 ``(texts,)``. Texts whose own label is unknown are left out. ``names``: the number of
+    labels.
     """
     known = labels != UNKNOWN
     columns = np.where(answers[known] == UNKNOWN, names, answers[known])

@@ -1,24 +1,24 @@
-"""Recovery of words: which word was hidden, from what was drawn for it, and from the words around it?
+"""Recovery of words: which word was hidden, given what was drawn for it and the words around it?
 
-Tong, Chen, Yuan, Liu, Zhang, Yu, Zhang ("On the vulnerability of text sanitization", NAACL 2025) tell two attackers
-apart, who both know the mechanism: one takes each output on its own, the other reads the whole text.
+Tong, Chen, Yuan, Liu, Zhang, Yu, Zhang ("On the vulnerability of text sanitization", NAACL 2025) distinguish two
+attackers who know the mechanism: one takes each output on its own, the other reads the whole text.
 
 **Without context** the best attacker is Bayes's (:class:`wordveil.measures.attackers.MaximumPosterior`): the word
 ``x`` with the largest ``p(x) P(y|x)``, exact where the mechanism knows its laws.
 
 **With context** the text is a hidden Markov model. Hidden words follow each other by a bigram model of public text
 (:class:`wordveil.evaluation.attacks.language.PublicLanguage`), and each is seen through the mechanism's law. Words that
-the policy copies are seen as they are. The attacker takes the likeliest sequence (Viterbi 1967), or for each place the
-likeliest word given the whole text, by sums over all sequences (forward and backward; Baum, Petrie, Soules, Weiss
-1970). The second recovers the most words on average where the model is right.
+the policy copies are seen as they are. The attacker takes the likeliest sequence (Viterbi 1967), or for each position
+the likeliest word given the whole text, by sums over all sequences (forward and backward; Baum, Petrie, Soules, Weiss
+1970). The second recovers the most words on average if the model is right.
 
-All have one prior, public frequencies of words. So what is recovered with context beyond what is recovered without it
-is due to context. It is a lower bound: a larger language model may recover more. A model of text of another kind can
-also mislead: then less is recovered with context than without, and the larger figure is the one that counts.
+All attackers have the same prior, the public frequencies of words, so the difference is due to context alone. It is a
+lower bound: a larger language model may recover more. A model of another kind of text can also mislead: then less is
+recovered with context than without, and the larger figure counts.
 
-**Candidates.** For each output only the words with the largest ``p(x) P(y|x)`` are looked at. A word beyond them that
-its neighbours alone would have suggested is lost. Words that the vocabulary lacks are no candidates: their places are
-guessed wrong, and are not counted.
+**Candidates.** For each output only the words with the largest ``p(x) P(y|x)`` are considered. A word beyond them that
+only its neighbours would have suggested is lost. Words that the vocabulary lacks are not candidates: their positions
+are guessed wrong and not counted.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from wordveil.text.stop_words import ENGLISH, load_stop_words
 
 TASK = "words"
 CANDIDATES = 32
-"""Words that are looked at for each output."""
+"""Words that are considered for each output."""
 
 
 class Decoding(StrEnum):
@@ -63,7 +63,7 @@ class Decoding(StrEnum):
     VITERBI = "viterbi"
     """The likeliest sequence of words."""
     MARGINAL = "forward-backward"
-    """For each place the likeliest word."""
+    """For each position the likeliest word."""
 
 
 _DECODERS = {Decoding.VITERBI: decode_likeliest, Decoding.MARGINAL: decode_marginals}
@@ -77,9 +77,9 @@ class ContextAttacker:
     laws
         of all words of the vocabulary.
     language
-        what the attacker knows of the language.
+        what the attacker knows about the language.
     candidates
-        words that are looked at for each output, 1 or more.
+        words that are considered for each output, 1 or more.
     """
 
     def __init__(self, laws: WordLaws, language: PublicLanguage, candidates: int = CANDIDATES) -> None:
@@ -100,7 +100,7 @@ class ContextAttacker:
         Parameters
         ----------
         sequence
-            all words of the texts: what was drawn, and the ids of those that were copied, ``size + 1`` for one that the
+            all words of the texts: what was drawn, and the ids of copied words, ``size + 1`` for one that the
             vocabulary lacks.
         is_hidden
             bool ``(tokens,)``: which of them were drawn.
@@ -120,11 +120,11 @@ class ContextAttacker:
         words = np.full((len(outputs), self._width), NOBODY, np.int32)
         chances = np.zeros(words.shape)
         list_candidates(outputs, self._laws, self._language.frequencies, self._leaders, words, chances)
-        # Rising ids, and nobody last.
+        # Rising ids, with NOBODY last.
         order = np.argsort(np.where(words == NOBODY, np.iinfo(np.int32).max, words), axis=1)
         words, chances = np.take_along_axis(words, order, axis=1), np.take_along_axis(chances, order, axis=1)
         costs = np.rint(-np.log2(np.where(chances > 0, chances, 1.0)) * STEPS).astype(np.int64)
-        # An output that no word can have tells nothing: it is taken for a word that the vocabulary lacks.
+        # An output that no word can have says nothing: it counts as a word that the vocabulary lacks.
         words[(words == NOBODY).all(axis=1), 0] = self._language.size + 1
         known = np.full((len(copied), self._width), NOBODY, np.int32)
         known[:, 0] = copied
@@ -137,12 +137,12 @@ class ContextAttacker:
 def guess_words(
     redrawn: Redrawn, language: PublicLanguage, candidates: int = CANDIDATES
 ) -> tuple[dict[str, Int32], float | None]:
-    """The guesses of every attacker for what was drawn, int32 ``(tokens,)`` each, by the attacker's name; and the share
-    that the best attacker without context recovers of words of the language, exact.
+    """The guesses of every attacker for what was drawn, int32 ``(tokens,)`` each, by the attacker's name; and the exact
+    share of words of the language that the best attacker without context recovers, None where the mechanism's laws are
+    estimated.
 
-    Attackers know the policy: a word that it never hides is no guess. The second is None where the mechanism's laws are
-    estimated. Attackers with context are there where the order of words shows. Raises :class:`ValueError` where the
-    mechanism's laws cannot be had.
+    Attackers know the policy and never guess a word that it does not hide. Attackers with context are included where
+    the order of words shows. Raises :class:`ValueError` where the mechanism has no laws.
     """
     if redrawn.laws is None:
         raise ValueError(f"Expected a mechanism that draws one output for each word, got {redrawn.mechanism.name}.")
@@ -171,26 +171,26 @@ def measure_word_recovery(
     redrawn
         texts and what was drawn for them (:func:`wordveil.evaluation.attacks.redrawn.redraw`).
     language
-        what the attacker knows of the language: of public text of any kind, or of texts of the same kind, which makes
-        a stronger attacker.
+        what the attacker knows about the language, from any public text, or from texts of the same kind, which makes a
+        stronger attacker.
     subject
         as in :class:`wordveil.scores.score.Score`.
     seed
         of the bootstrap, which resamples texts.
     candidates
-        words that are looked at for each output.
+        words that are considered for each output.
 
     Returns
     -------
     list of Score
-        for each attacker the share of all hidden words that the vocabulary has, and those of stop-words and of others;
-        what is gained by context; and the exact share without context for words of the language. Empty where no word of
-        the vocabulary is hidden.
+        for each attacker the recovered share of the hidden words that the vocabulary has: of all of them, of stop-words
+        and of others; the gain by context; and the exact share without context for words of the language. Empty where
+        no word of the vocabulary is hidden.
 
     Raises
     ------
     ValueError
-        where the mechanism's laws cannot be had.
+        where the mechanism has no laws.
     """
     is_known = redrawn.hidden.ids < redrawn.size
     if not is_known.any():
@@ -219,7 +219,7 @@ _READERS: Mapping[str, str] = {
     NearestWord.name: "takes each output for the word itself",
     MaximumPosterior.name: "takes for each output on its own the word that most probably led to it",
     Decoding.VITERBI: "takes the likeliest text, by the mechanism's laws and a public bigram model",
-    Decoding.MARGINAL: "takes for each place the likeliest word given the whole text and a public bigram model",
+    Decoding.MARGINAL: "takes for each position the likeliest word given the whole text and a public bigram model",
 }
 _PARTS: Mapping[str, str] = {
     "recovered": "hidden words of the vocabulary",
@@ -230,7 +230,7 @@ _PARTS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class _Counting:
-    """Makes scores of what is right."""
+    """Makes scores of right guesses."""
 
     redrawn: Redrawn
     language: PublicLanguage
@@ -242,19 +242,13 @@ class _Counting:
         if not part.any():
             return
         words = self.redrawn.hidden.ids[part]
-        low, high = self._find_interval(is_right[part].astype(np.float64), part)
-        yield self._score(
-            name,
-            figure,
-            float(is_right[part].mean()),
-            (low, high),
-            float((words == np.argmax(self.language.frequencies)).mean()),
-            len(words),
-            f"Share of {_PARTS[figure]} that are guessed right; the attacker {_READERS[name]}.",
-        )
+        definition = f"Share of {_PARTS[figure]} that are guessed right; the attacker {_READERS[name]}."
+        chance = float((words == np.argmax(self.language.frequencies)).mean())
+        interval = self._find_interval(is_right[part].astype(np.float64), part)
+        yield self._score(name, figure, float(is_right[part].mean()), interval, chance, len(words), definition)
 
     def compare(self, guesses: Mapping[str, Int32], part: Bool) -> Score:
-        """What is gained by context."""
+        """The gain by context."""
         hits = {name: (guessed == self.redrawn.hidden.ids)[part] for name, guessed in guesses.items()}
         gains = hits[Decoding.MARGINAL].astype(np.float64) - hits[MaximumPosterior.name]
         definition = (
@@ -267,7 +261,7 @@ class _Counting:
         )
 
     def state_exact(self, rate: float) -> Score:
-        """What is recovered of words of the language."""
+        """The exact share of recovered words of the language."""
         definition = (
             "Probability that a word drawn by its public frequency is recovered by the best attacker without context, "
             "from the mechanism's exact laws."
@@ -289,8 +283,8 @@ class _Counting:
         return measurement.make_score(figure, value, interval, count, definition, chance=chance, higher_is_better=False)
 
     def _find_interval(self, values: Float64, part: Bool) -> tuple[float, float]:
-        """The interval of the mean of ``values``, one for each word of ``part``: texts are resampled, not words, since
-        words of one text are not independent.
+        """The interval of the mean of ``values``, one for each word of ``part``. It resamples texts, since words of one
+        text are not independent.
         """
         hidden = self.redrawn.hidden
         text = np.repeat(np.arange(len(hidden)), hidden.lengths)[part]

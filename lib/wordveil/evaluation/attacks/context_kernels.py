@@ -1,7 +1,7 @@
 """Compiled loops of :mod:`wordveil.evaluation.attacks.context`: candidates of outputs, and sequences of words.
 
 A pair of words that is in the bigram model is never less likely than its back-off. So the back-off of all words before
-is summed up, or its best found, once a token, and beside it only pairs in the model are looked at.
+is summed, or its best chosen, once for each token, and then only pairs in the model are considered.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ NOBODY = -1
 STEPS = 256
 """Steps of a cost to a bit: costs are ``-log2 p``, rounded, so that sums and choices are exact."""
 _POWERS = 2**16
-# Words that are less likely than this, given all before, lead on by their back-off alone.
+# Words that are less likely than this, given all before, are continued by their back-off alone.
 _FAINT = 1e-7
 
 
 class LanguageCosts(NamedTuple):
-    """A bigram model by ids of words. Row ``size`` is the beginning of a text, row ``size + 1`` a word that nobody
-    knows.
+    """A bigram model by ids of words. Row ``size`` is the beginning of a text, row ``size + 1`` an unknown word.
 
     Attributes
     ----------
@@ -36,7 +35,7 @@ class LanguageCosts(NamedTuple):
     words
         int32 ``(size + 2,)``: the cost of a word by its share alone.
     beyond
-        int32 ``(size + 2,)``: what is added to that after each row, where the pair is not in the model.
+        int32 ``(size + 2,)``: what is added to that after each row where the pair is not in the model.
     """
 
     first: Int64
@@ -111,7 +110,7 @@ def list_candidates(
 
 @compiled
 def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, chances: Float64) -> None:
-    """The words with the largest values above 0, as many as there is room for; of equal ones the first."""
+    """The words with the largest values above 0, as many as fit; of equal ones the first."""
     wanted, size, least = len(words), 0, 0.0
     if len(value) > wanted:
         least = np.partition(value, len(value) - wanted)[len(value) - wanted]
@@ -138,8 +137,8 @@ def decode_likeliest(rows: Int32, offsets: Int64, table: Candidates, model: Lang
     table
         what each row may stand for.
     model
-        costs by ids of words. Of equally likely sequences the one whose last word has the lowest id is taken, then the
-        one before it.
+        costs by ids of words. Of equally likely sequences that with the lowest id of the last word is taken, then of
+        the word before, and so on.
     start
         the row of ``model`` of the beginning of a text.
     """
@@ -170,7 +169,7 @@ def decode_likeliest(rows: Int32, offsets: Int64, table: Candidates, model: Lang
 
 @compiled
 def _extend(before: Int32, spent: Int64, words: Int32, cost: Int64, back: Int32, model: LanguageCosts) -> None:
-    """The cost of each of ``words`` after the best of the words before, into ``cost``, and which that is."""
+    """The cost of each of ``words`` after the best of the words before, into ``cost``, and the index of that word."""
     via, least = 0, spent[0] + model.beyond[before[0]]
     for i in range(1, len(before)):
         total = spent[i] + model.beyond[before[i]]
@@ -197,10 +196,10 @@ def _extend(before: Int32, spent: Int64, words: Int32, cost: Int64, back: Int32,
 
 @compiled
 def decode_marginals(rows: Int32, offsets: Int64, table: Candidates, model: LanguageCosts, start: int) -> Int32:
-    """The likeliest word at each position, given its whole record: int32 ``(tokens,)``, but for words that are next to
-    impossible given all before them.
+    """The likeliest word at each position, given its whole record: int32 ``(tokens,)``. Pairs that begin with a
+    word that is next to impossible given all before it are neglected.
 
-    Parameters as in :func:`decode_likeliest`. Of equally likely words the one with the lowest id is taken.
+    Parameters as in :func:`decode_likeliest`. Of equally likely words that with the lowest id is taken.
     """
     width = table.words.shape[1]
     out = np.empty(len(rows), np.int32)
@@ -271,7 +270,7 @@ def _step_forward(
 def _step_back(
     before: Int32, weights: Float64, words: Int32, onward: Float64, out: Float64, powers: Float64, model: LanguageCosts
 ) -> None:
-    """What follows from each word before, up to a factor, where ``onward`` follows from each of ``words``."""
+    """The weight of what follows each word before, up to a factor; ``onward`` is that of what follows ``words``."""
     fallback = 0.0
     for j in range(len(words)):
         fallback += powers[model.words[words[j]]] * onward[j]

@@ -20,7 +20,7 @@ from wordveil.evaluation.utility.words import join_words, take_known
 from wordveil.scores.documents import Documents
 
 _SPACE = "\u2581"
-"""What a space is written as where characters stand between spaces."""
+"""Replaces a space where characters are separated by spaces."""
 
 
 class NgramUnit(StrEnum):
@@ -44,16 +44,13 @@ class ContinuousNgrams(TextClassifier):
         see :class:`wordveil.evaluation.utility.fasttext.FloretClassifier`.
     """
 
+    name: ClassVar[str] = "continuous-ngrams"
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     unit: NgramUnit = NgramUnit.WORDS
     dim: int = 20
     epochs: int = 50
     lr: float = 1.0
-
-    @property
-    def name(self) -> str:
-        return "continuous-ngrams"
 
     @property
     def definition(self) -> str:
@@ -74,7 +71,7 @@ class ContinuousNgrams(TextClassifier):
 
 
 def _write(texts: Sequence[str], unit: NgramUnit) -> list[str]:
-    """Texts as the units between spaces."""
+    """Texts as units separated by spaces."""
     if unit == NgramUnit.CHARACTERS:
         return [" ".join(_SPACE.join(text.lower().split())) for text in texts]
     return join_words(texts)

@@ -1,15 +1,14 @@
 """Attribution among many authors by random subsets of features.
 
 Koppel, Schler and Argamon 2011, "Authorship attribution in the wild", Language Resources and Evaluation 45: texts are
-vectors of the frequencies of space-free character 4-grams. Each of ``iterations`` rounds looks at a random ``share`` of
-the features, and the author whose known text has the largest cosine with the snippet wins the round. The author who
-wins most rounds is named if the share of rounds exceeds ``threshold``; otherwise the answer is "don't know". The paper
-has 100 rounds, 40% of the 100,000 most frequent features, 2,000 words of known text and snippets of 500 words.
+vectors of the frequencies of space-free character 4-grams. Each of ``iterations`` rounds uses a random ``share`` of the
+features, and the author whose known text has the largest cosine with the snippet wins the round. The author who wins
+most rounds is named if the share of rounds exceeds ``threshold``; otherwise the answer is "don't know". The paper has
+100 rounds, 40% of the 100,000 most frequent features, 2,000 words of known text and snippets of 500 words.
 
-A round for all snippets and authors is a product of two matrices whose columns outside the subset are 0. All rounds of
-a snippet are one product: its features by authors, weighted, with the features by rounds, 0 or 1. All entries are whole
-numbers, and their sums stay below 2^53, so that they are exact in any order of summation. A block of authors therefore
-gives the same cosines as all authors do, and blocks can be merged.
+All rounds of a snippet are one matrix product: its features by authors, weighted, with its features by rounds, 0 or 1.
+All entries are whole numbers, and their sums stay below 2^53, so they are exact in any order of summation. A block of
+authors therefore gives the same cosines as all authors do, and blocks can be merged.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from wordveil.scores.documents import UNKNOWN, Documents
 
 _EXACT = 2.0**53
 _UNIT = 256
-"""Steps of one in the squares of inverse document frequencies, which are rounded so that products are whole."""
+"""Steps of 1 in the squares of inverse document frequencies, which are rounded so that products are whole."""
 _DENSE_BYTES = 2**28
 
 
@@ -64,7 +63,7 @@ class Winners(NamedTuple):
     labels: Int64
 
     def score(self, names: int) -> Scored:
-        """The authors who win most rounds. Ties go to the lower number; ``names``: how many there are."""
+        """The authors who win most rounds. Ties go to the lower number. ``names``: how many there are."""
         texts, rounds = self.labels.shape
         # One column more for rounds that nobody won.
         flat = (np.arange(texts)[:, None] * (names + 1) + self.labels + 1).ravel()
@@ -76,7 +75,7 @@ class Winners(NamedTuple):
 
 @dataclass(frozen=True)
 class Subspace:
-    """The features, and the rounds that look at each.
+    """The features, and the rounds that use each.
 
     Attributes
     ----------
@@ -85,7 +84,7 @@ class Subspace:
     weights
         float64 ``(features,)``, whole numbers: the squares of the weights of features, in one unit.
     masks
-        uint8 ``(features, rounds)``: 1 where a round looks at a feature.
+        uint8 ``(features, rounds)``: 1 where a round uses a feature.
     lower
         whether case is ignored.
     """
@@ -109,7 +108,7 @@ class Koppel(TextClassifier):
     iterations
         rounds, at least 1.
     share
-        the share of the features that a round looks at, above 0 and at most 1.
+        the share of the features that a round uses, above 0 and at most 1.
     threshold
         the share of rounds that the named author must exceed, from 0 to below 1. 0 always answers.
     features
@@ -118,7 +117,7 @@ class Koppel(TextClassifier):
         what an entry of a vector is: the frequency, as in the paper, or the frequency times
         ``1 + ln((1 + texts) / (1 + texts with the feature))``, which names more authors on every corpus measured here.
     lower
-        whether case is ignored. A mechanism writes lower case as a rule, and an attacker knows that.
+        whether case is ignored. Mechanisms usually write lower case, and an attacker knows that.
 
     Raises
     ------
@@ -126,6 +125,7 @@ class Koppel(TextClassifier):
         for settings outside these.
     """
 
+    name: ClassVar[str] = "koppel"
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     iterations: int = 100
@@ -145,10 +145,6 @@ class Koppel(TextClassifier):
             raise ValueError(f"Expected 0 < share <= 1, got share={self.share}.")
         if not 0 <= self.threshold < 1:
             raise ValueError(f"Expected 0 <= threshold < 1, got threshold={self.threshold}.")
-
-    @property
-    def name(self) -> str:
-        return "koppel"
 
     @property
     def definition(self) -> str:
@@ -205,16 +201,16 @@ class Profiles:
         ``counts``: :meth:`Subspace.count` of the texts. ``labels``: int64 ``(texts,)``, their authors. Raises
         :class:`ValueError` where a sum of squares reaches 2^53: such texts are too long for exact sums.
         """
-        # An author's profile is one long text: the sum of the counts, as a product with a 0/1 matrix.
+        # An author's texts count as one long text, since the paper compares whole authors: a product with a 0/1 matrix.
         present, numbers = np.unique(labels, return_inverse=True)
         grouping = coo_array((np.ones(len(labels)), (numbers, np.arange(len(labels)))), (len(present), len(labels)))
         sums = (grouping.tocsr() @ counts).tocsr()
-        # Weights are squared already, so a product of plain counts with weighted ones is the weighted inner product.
+        # `space.weights` are squares, so plain counts times weighted ones give the inner product of weighted vectors.
         weighted = sums.multiply(space.weights[None, :]).tocsr()
         squares = weighted.multiply(sums).tocsr()
         if squares.sum(axis=1).max(initial=0.0) >= _EXACT:
             raise ValueError("Expected known texts whose sum of squared counts is below 2^53. Use less of each author.")
-        # A round's length covers only the features that it looks at. Infinity gives empty profiles the cosine 0.
+        # A cosine needs the length over the features of its own round only. Infinity gives empty profiles the cosine 0.
         norms = np.sqrt((squares @ space.masks.astype(np.float64)).T)
         norms[norms == 0] = np.inf
         entries = weighted.T.tocsr()
@@ -242,17 +238,7 @@ class Profiles:
 
 @dataclass(frozen=True)
 class FittedKoppel(FittedClassifier):
-    """Authors whose known texts were read.
-
-    Attributes
-    ----------
-    profiles
-        the authors.
-    threshold
-        see :class:`Koppel`.
-    names
-        how many names there are, those of authors without texts included.
-    """
+    """Authors whose known texts were read. ``names``: how many names there are, authors without texts included."""
 
     profiles: Profiles
     threshold: float

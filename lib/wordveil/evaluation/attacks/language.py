@@ -1,4 +1,4 @@
-"""What an attacker knows of a language: frequencies of words, and a bigram model of public text."""
+"""What an attacker knows about a language: frequencies of words, and a bigram model of public text."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from wordveil.text.slots import START
 
 @dataclass(frozen=True)
 class PublicLanguage:
-    """What the attacker knows of the language: how often words occur, and which follow which.
+    """What the attacker knows about the language: how often words occur, and which follow which.
 
-    Of a word ``b`` after ``a`` it says (absolute discounting; Ney, Essen and Kneser, "On structuring probabilistic
-    dependences in stochastic language modelling", Computer Speech and Language 8, 1994)
+    The probability of ``b`` after ``a`` (absolute discounting; Ney, Essen and Kneser, "On structuring probabilistic
+    dependences in stochastic language modelling", Computer Speech and Language 8, 1994) is
 
         p(b | a) = max(c(a, b) - D, 0) / C(a) + g(a) p(b),     g(a) = 1 - sum over b of max(c(a, b) - D, 0) / C(a),
 
@@ -33,8 +33,8 @@ class PublicLanguage:
     frequencies
         float64 ``(size,)``: the share of each word, above 0; adds up to 1.
     costs
-        of words and of pairs, by ids of words. A word that the vocabulary lacks follows
-        by its back-off, whatever its share is, and words follow it by their shares.
+        of words and of pairs, by ids of words. A word that the vocabulary lacks follows by its back-off, whatever its
+        share, and words follow it by their shares.
     """
 
     frequencies: Float64
@@ -49,10 +49,10 @@ class PublicLanguage:
         bigrams
             counts of public text. Words that the vocabulary lacks are left out, with their pairs.
         words
-            string array ``(size,)``: the vocabulary, the most frequent words first as a rule.
+            string array ``(size,)``: the vocabulary, usually with the most frequent words first.
         frequencies
-            float64 ``(size,)``: public shares of words, above 0. None: half of them by the counts of ``bigrams``, half
-            by the words' ranks, since the text of the bigrams may be of another kind than the embedding's.
+            float64 ``(size,)``: public shares of words, above 0. None: the mean of those by the counts of ``bigrams``
+            and those by the words' ranks, since the bigrams may come from another kind of text than the embedding.
         """
         size = len(words)
         if frequencies is None:

@@ -1,17 +1,16 @@
 """Attribution by a linear support vector machine over n-grams, weighted by TF-IDF.
 
-What most comparisons of attribution call their baseline, and what few methods beat: Stamatatos 2009, "A survey of
-modern authorship attribution methods", section 3; Joachims 1998 for the classifier. An n-gram counts
-``1 + ln(how often)`` times ``1 + ln((1 + texts) / (1 + texts with it))``, and a text's weights have length 1. It is
-trained by scikit-learn.
+The baseline of most comparisons of attribution, which few methods beat: Stamatatos 2009, "A survey of modern
+authorship attribution methods", section 3; Joachims 1998 for the classifier. The weight of an n-gram is
+``1 + ln(count)`` times ``1 + ln((1 + texts) / (1 + texts with it))``, and a text's weights have length 1. Trained by
+scikit-learn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -45,7 +44,7 @@ class LinearSvm(TextClassifier):
     Raises
     ------
     ValueError
-        for lengths that are not 1 <= shortest <= longest, and for a cost that is not positive.
+        unless 1 <= shortest <= longest, and for a cost that is not positive.
     """
 
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
@@ -83,9 +82,10 @@ class LinearSvm(TextClassifier):
     def fit(self, known: Documents, seed: int) -> FittedModel:
         """See :class:`TextClassifier`. Raises :class:`PlatformError` where scikit-learn is not installed."""
         used = take_known(known)
+        has_words = self.unit == Unit.WORDS
         vectoriser = load_package("sklearn.feature_extraction.text").TfidfVectorizer(
-            analyzer="char" if self.unit == Unit.CHARACTERS else "word",
-            token_pattern=None if self.unit == Unit.CHARACTERS else r"\S+",
+            analyzer="word" if has_words else "char",
+            token_pattern=r"\S+" if has_words else None,
             ngram_range=self.lengths,
             lowercase=True,
             sublinear_tf=True,
@@ -93,14 +93,5 @@ class LinearSvm(TextClassifier):
         )
         machine = load_package("sklearn.svm").LinearSVC(C=self.cost, random_state=seed % 2**32)
         model = load_package("sklearn.pipeline").make_pipeline(vectoriser, machine)
-        prepare = partial(_prepare, unit=self.unit)
+        prepare: Callable[[Sequence[str]], list[str]] = join_words if has_words else list
         return FittedModel(prepare, model.fit(prepare(used.texts), used.labels))
-
-
-def _prepare(texts: Sequence[str], unit: Unit) -> Sequence[str]:
-    return join_words(texts) if unit == Unit.WORDS else texts
-
-
-def make_word_svm() -> LinearSvm:
-    """The attacker over words."""
-    return LinearSvm(Unit.WORDS)

@@ -1,26 +1,26 @@
 """Linkage: which original does a sanitised record come from?
 
-The attacker has a pool of texts, each of which became one of the records, and ranks the pool for each record on its
-own. A record is *linked* where its own original is ranked first.
+The attacker has a pool of texts, each the original of one of the records, and ranks the pool for each record
+separately. A record is *linked* where its own original is ranked first.
 
 **By laws.** Where the order of words shows, an original ``x`` of the record's length has the score ``sum over positions
-of ln P(y_i | x_i)``, and an original of another length, or with other copied words, is impossible. With each text of
-the pool as likely as any other this is the logarithm of the posterior probability but for a constant, so no attacker
-links more records on average. Words that are drawn once for all their occurrences count once.
+of ln P(y_i | x_i)``, and an original of another length, or with other copied words, is impossible. If all texts of the
+pool are equally likely, this is the logarithm of the posterior probability up to a constant, so no attacker links more
+records on average. Words that are drawn once for all their occurrences count once.
 
 Where the order is hidden, the exact score is the logarithm of a permanent, which nobody knows how to compute for long
-texts. In its place stands ``sum over outputs of ln mean over i of P(y | x_i)``: outputs as independent draws from the
-mixture of the text's words. It is exact where words are sampled (``length: sample``), whose outputs are just that, and
-an approximation for ``output: bag``: a better attacker may exist.
+texts. It is replaced by ``sum over outputs of ln mean over i of P(y | x_i)``: outputs as independent draws from the
+mixture of the text's words. This is exact where words are sampled (``length: sample``), and an approximation for
+``output: bag``: a better attacker may exist.
 
-Where a mechanism does not know its laws, those of :func:`wordveil.measures.recovery.fit_laws` serve, which are
-estimated from draws. Such an attacker is a lower bound too.
+Where a mechanism does not know its laws, :func:`wordveil.measures.recovery.fit_laws` estimates them from draws. Such an
+attacker is a lower bound too.
 
-**By vectors.** The text whose vector is nearest to the record's, by Euclidean distance of means of word vectors. It
-needs no mechanism and suits other packages' outputs. It is a lower bound.
+**By vectors.** The text whose vector is nearest to the record's, by Euclidean distance of means of word vectors. This
+needs no mechanism, works for other packages' outputs, and is a lower bound.
 
-Texts of the pool with equal scores share their places: a record whose own original is among ``t`` best ones counts as
-``1 / t`` of a link, which is what guessing among them gives on average.
+Texts of the pool with equal scores share a rank: a record whose own original is among the ``t`` best counts as
+``1 / t`` of a link, the average result of a guess among them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from wordveil.scores.score import Group, Score, find_mean_interval
 TASK = "linkage"
 BY_LAWS, BY_FITTED_LAWS, BY_VECTORS, BY_LENGTH = "bayes", "bayes-fitted", "nearest-vector", "what-shows"
 
-# Scores at a time: 128 MiB in float64.
+# Scores in memory at a time: 128 MiB in float64.
 _SCORES = 2**24
-# Texts whose outputs' probabilities are held at a time.
+# Texts whose outputs' probabilities are in memory at a time.
 _TEXTS = 256
 _UNIT = 2.0**32
 _LEAST = 1e-300
@@ -85,12 +85,8 @@ class Links:
 def link_by_laws(redrawn: Redrawn) -> Links:
     """Link what was drawn to the texts by the laws of the mechanism; see the module.
 
-    Time is proportional to pairs of a record and a text that shows the same, times the words of either.
-
-    Raises
-    ------
-    ValueError
-        where the mechanism's laws cannot be had.
+    The time is proportional to the pairs of a record and a text that shows the same, times the words of either. Raises
+    :class:`ValueError` where the mechanism has no laws.
     """
     if redrawn.laws is None:
         raise ValueError(f"Expected a mechanism that draws one output for each word, got {redrawn.mechanism.name}.")
@@ -123,7 +119,7 @@ def link_by_vectors(originals: NDArray[np.floating], sanitised: NDArray[np.float
 
 
 def link_by_what_shows(redrawn: Redrawn) -> Links:
-    """Link only by what shows besides the drawn words: the length and copied words."""
+    """Link only by what shows besides the drawn words: the length and the copied words."""
     counts = np.bincount(redrawn.shows)[redrawn.shows]
     return Links(np.zeros_like(counts), counts, len(counts))
 
@@ -141,7 +137,7 @@ def measure_linkage(
     Parameters
     ----------
     originals, sanitised
-        the texts and what became of them, in one order, at least one.
+        at least one text, and their sanitised forms in the same order.
     encoder
         gives the vectors of texts.
     subject
@@ -150,17 +146,17 @@ def measure_linkage(
         of the bootstrap.
     redrawn
         the originals drawn again by the same bundle (:func:`wordveil.evaluation.attacks.redrawn.redraw`), for the
-        attacker who knows the mechanism. None: there is only the one who does not.
+        attacker who knows the mechanism. None leaves that attacker out.
 
     Returns
     -------
     list of Score
-        for each attacker the share that is linked, and the mean reciprocal rank.
+        for each attacker the share of linked records, and the mean reciprocal rank.
 
     Raises
     ------
     ValueError
-        where there are no texts, or not as many of both.
+        where there are no texts, or the numbers differ.
     """
     require_pairs(originals, sanitised)
     links = [(BY_VECTORS, link_by_vectors(encoder.encode(originals), encoder.encode(sanitised)))]
@@ -172,10 +168,10 @@ def measure_linkage(
 
 
 _ATTACKERS = {
-    BY_VECTORS: "the one whose mean word vector is nearest",
-    BY_LENGTH: "any one that shows the same length and copied words, without a look at the words drawn",
-    BY_LAWS: "the one that most probably became the record, by the mechanism's exact laws",
-    BY_FITTED_LAWS: "the one that most probably became the record, by laws estimated from the mechanism's own draws",
+    BY_VECTORS: "the text whose mean word vector is nearest",
+    BY_LENGTH: "any text that shows the same length and copied words, ignoring the words drawn",
+    BY_LAWS: "the text that most probably became the record, by the mechanism's exact laws",
+    BY_FITTED_LAWS: "the text that most probably became the record, by laws estimated from the mechanism's own draws",
 }
 
 
@@ -203,7 +199,7 @@ def _take_first(hidden: Ragged, drawn: Int32, is_first: NDArray[np.bool_]) -> tu
 
 
 def _fill_empty(texts: Ragged, unknown: int) -> Ragged:
-    """The same with an unknown word in each empty text, which is what is sampled from it."""
+    """The same texts, but with an unknown word in each empty one, since that is what is sampled from it."""
     is_empty = texts.lengths == 0
     ids = np.insert(texts.ids, texts.offsets[:-1][is_empty], np.int32(unknown))
     return Ragged(ids, np.concatenate([[0], np.cumsum(texts.lengths + is_empty)]))
@@ -216,13 +212,13 @@ def _split_groups(labels: Int64) -> list[Int64]:
 
 
 def _rank(scores: Int64 | Float64, own: Int64) -> Int64:
-    """How many texts are better than the one of column ``own``, and as good: int64 ``(2, records)``."""
+    """How many texts are better than that of column ``own``, and as good: int64 ``(2, records)``."""
     mine = scores[np.arange(len(own)), own][:, None]
     return np.stack([np.count_nonzero(scores > mine, axis=1), np.count_nonzero(scores == mine, axis=1)])
 
 
 class _OrderedScorer:
-    """Scores of texts with as many tokens as a record, by position. Whole multiples of 2^-32, so that ties are ties."""
+    """Scores of texts with as many tokens as a record, by position: multiples of 2^-32, so that ties are exact."""
 
     def __init__(self, laws: WordLaws, drawn: Ragged, texts: Ragged) -> None:
         self._floors, self._starts, self._words, self._gains = WordScores(laws).by_output
@@ -246,8 +242,8 @@ class _OrderedScorer:
 def _add_gains(
     starts: Int64, words: Int32, gains: Int64, outputs: Int32, texts: Int32, symbols: int, scores: Int64
 ) -> None:
-    """Add to ``scores``, ``(records, texts)``, what outputs, ``(records, length)``, say for texts, ``(length,
-    texts)``.
+    """Add to ``scores``, ``(records, texts)``, the gains of ``texts``, ``(length, texts)``, by ``outputs``, ``(records,
+    length)``.
     """
     gained = np.zeros(symbols, np.int64)
     for record in range(len(outputs)):
@@ -266,7 +262,8 @@ def _add_gains(
 class _BagScorer:
     """Scores of texts whose words were sampled: by the mean of their words' laws, whatever the order.
 
-    A law has few entries beyond the common one, so ``P(output | text)`` is a sparse product plus a rank-one term.
+    A word's law is a multiple of the common law plus few entries of its own, so ``P(output | text)``, the mean of its
+    words' laws, is a sparse product plus a term of rank one.
     """
 
     def __init__(self, laws: WordLaws, drawn: Ragged, texts: Ragged) -> None:
@@ -278,16 +275,17 @@ class _BagScorer:
         """As :meth:`_OrderedScorer.score`."""
         outputs, counts = self._count(self._drawn, group, len(self._laws.common))
         symbols, texts = self._count(self._texts, group, len(self._laws.shares))
-        # Row t of ``means`` is the law by which text t picks the word that is drawn for.
+        # A word is picked with its share of the text: row t of ``means`` is the law of that pick in text t.
         means = texts.multiply(1 / np.maximum(texts.sum(axis=1), 1)[:, None]).tocsr()
-        # Only symbols and outputs of this group take part, which keeps the products small.
+        # Outputs that no record of the group has add nothing to any score, so the products leave them out.
         listed = self._entries[outputs][:, symbols]
         common, shares = self._laws.common[outputs], means @ self._laws.shares[symbols]
         step = max(1, _SCORES // len(group))
         for start in range(0, len(group), step):
             part = slice(start, start + step)
             scores = np.empty((len(group[part]), len(group)), np.int64)
-            # Blocks of texts bound the memory of the dense laws. Rounding to _UNIT makes equal texts tie exactly.
+            # Blocks of texts bound the memory of the dense laws. Draws are independent, so a record's score is the sum
+            # of its outputs' log probabilities; rounding it to a multiple of 1 / _UNIT makes equal texts tie exactly.
             for first in range(0, len(group), _TEXTS):
                 block = slice(first, first + _TEXTS)
                 law = (listed @ means[block].T).toarray() + common[:, None] * shares[block]

@@ -27,27 +27,21 @@ from wordveil.scores.documents import UNKNOWN, Documents
 class NearestAuthor(TextClassifier):
     """The method of the module.
 
-    ``embedding``: the mechanism's, or another public one; None for the one that comes with the package.
+    ``embedding``: the mechanism's, or another public one; None for the demo embedding.
     """
 
+    name: ClassVar[str] = "nearest-author"
+    definition: ClassVar[str] = (
+        "Fernandes, Dras and McIver 2019: the author of the known text whose mean word vector is nearest, by "
+        "Euclidean distance."
+    )
     needs_embedding: ClassVar[bool] = True
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word of the embedding"
 
     embedding: Embedding | None = None
 
-    @property
-    def name(self) -> str:
-        return "nearest-author"
-
-    @property
-    def definition(self) -> str:
-        return (
-            "Fernandes, Dras and McIver 2019: the author of the known text whose mean word vector is nearest, by "
-            "Euclidean distance."
-        )
-
     def fit(self, known: Documents, seed: int) -> FittedNearestAuthor:  # noqa: ARG002 - nothing is drawn
-        """See :class:`TextClassifier`; raises :class:`ValueError` also where no text has a word of the embedding."""
+        """See :class:`TextClassifier`. Also raises :class:`ValueError` where no text has a word of the embedding."""
         used = take_known(known)
         vectors = WordVectors(self.embedding or load(DEMO))
         bags = vectors.make_bags(used.texts)
@@ -59,24 +53,14 @@ class NearestAuthor(TextClassifier):
 
 @dataclass(frozen=True)
 class FittedNearestAuthor(FittedClassifier):
-    """Known texts with their mean vectors.
-
-    Attributes
-    ----------
-    vectors
-        the words and their vectors.
-    means
-        float64 ``(texts, dimension)``.
-    labels
-        int64 ``(texts,)``: their authors.
-    """
+    """Known texts: their mean vectors, float64 ``(texts, dimension)``, and their authors."""
 
     vectors: WordVectors
     means: Float64
     labels: Int64
 
     def predict(self, texts: Sequence[str]) -> Int64:
-        """The author of the nearest known text; among equals of the first. Unknown where a text has no known word."""
+        """The author of the nearest known text, the first of equals. Unknown where a text has no known word."""
         bags = self.vectors.make_bags(texts)
         nearest = find_nearest(bags.average(self.vectors.vectors), self.means, 1)[:, 0]
         return np.where(bags.sizes > 0, self.labels[nearest], UNKNOWN)

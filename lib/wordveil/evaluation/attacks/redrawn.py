@@ -1,8 +1,8 @@
 """Tokens of texts, and what a mechanism draws for them under a key that no release has.
 
 Attacks on single words and on records need to know which output belongs to which word. So texts are encoded as a
-release encodes them, and drawn again: outputs have the same law, and nothing has to be read back from a text. An
-attacker of these tokens sees at least what an attacker of the text sees, so no bound is too low.
+release encodes them, and drawn again: outputs have the same law, and need not be parsed from a text. An attacker of
+these tokens sees at least what an attacker of the text sees, so no bound is too low.
 
 - It sees which words are hidden and which are copied, and, where the order is kept, where padding was drawn.
 - Where a mechanism writes another word than it drew (:meth:`wordveil.mechanisms.base.Mechanism.render`), it sees what
@@ -37,7 +37,7 @@ from wordveil.text.encoded import Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.tokeniser import fold_words
 
-# Beyond the common law a word has what is more than rounding.
+# A difference from the common law counts where it exceeds rounding.
 _ROUNDING = 1e-12
 
 
@@ -66,8 +66,8 @@ class SymbolLaws:
     laws
         rows ``0 .. size + 1``.
     is_exact
-        whether they are the mechanism's own. Else words' laws are estimated from draws
-        (:func:`wordveil.measures.recovery.fit_laws`), and the two other symbols have the common one.
+        whether they are the mechanism's own. Otherwise words' laws are estimated from draws
+        (:func:`wordveil.measures.recovery.fit_laws`), and the other two symbols have the common law.
     """
 
     laws: WordLaws
@@ -93,29 +93,27 @@ class Redrawn:
 
     Attributes
     ----------
-    mechanism
-        what drew.
-    policy
-        the text policy.
+    mechanism, policy
+        what drew, and the text policy.
     size, words
-        the vocabulary, and how many words it has.
+        the number of words of the vocabulary, and these words.
     rows
         int64 ``(records,)``: the indices of the texts that are not refused, rising.
     hidden
-        the ids that were drawn for, of these texts.
+        the ids of these texts for which outputs were drawn.
     drawn
-        int32 ``(tokens,)``: what was drawn for each.
+        int32 ``(tokens,)``: the output of each.
     is_first
-        bool ``(tokens,)``: whether a token was drawn for itself. False where a word that its record has before was not
-        drawn again.
+        bool ``(tokens,)``: whether a token had a draw of its own. False where the draw of an earlier occurrence in its
+        record was used again.
     whole
-        all ids of the texts. Not :attr:`hidden` where words are sampled from a text.
+        all ids of the texts. They differ from :attr:`hidden` where words are sampled from a text.
     shows
-        int64 ``(records,)``: equal numbers where two records show the same beside what was drawn, such as the length,
+        int64 ``(records,)``: equal numbers where two records show the same besides what was drawn, such as the length,
         the copied words, or which words are equal.
     sequence
-        all words of the texts in their order: what was drawn, and the ids of copied ones. Copied words that the
-        vocabulary lacks are ``size + 1``.
+        all words of the texts in their order: what was drawn, and the ids of copied words, ``size + 1`` for those that
+        the vocabulary lacks.
     is_hidden
         bool: which of these were drawn.
     """
@@ -135,7 +133,7 @@ class Redrawn:
 
     @cached_property
     def laws(self) -> SymbolLaws | None:
-        """The laws of all symbols: exact, or estimated from draws that anyone can make; None of a generator."""
+        """The laws of all symbols: exact, or estimated from draws that anyone can make; None for a generator."""
         laws, is_exact = self.mechanism.word_laws(), True
         if laws is None:
             try:
@@ -148,7 +146,7 @@ class Redrawn:
 
     @property
     def can_be_hidden(self) -> Bool:
-        """Which words the policy may hide: bool ``(size,)``. Stop-words that it drops or copies are not among them."""
+        """Which words the policy may hide: bool ``(size,)``, False for stop-words that it drops or copies."""
         if self.policy.stop_words == StopWords.HIDE:
             return np.ones(self.size, np.bool_)
         listed = pa.array(self.policy.stop_word_list, pa.string())
@@ -175,7 +173,7 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
     texts
         the texts.
     seed
-        of public texts, so that a result can be repeated. None draws with a fresh throwaway key, as private texts
+        for public texts, so that a result can be repeated. None draws with a fresh throwaway key, which private texts
         require.
 
     Raises
@@ -275,7 +273,7 @@ def _lay_out(text: Encoded, policy: TextPolicy, vocabulary: Vocabulary, drawn: R
 
 
 def _add_rows(laws: WordLaws, rows: Sequence[Float64 | None]) -> WordLaws:
-    """Laws with more rows, each of the probability of every output. None: the common law."""
+    """Laws with more rows, each given as the probability of every output. None: the common law."""
     is_common = laws.common > 0
     for row in rows:
         law = laws.common if row is None else row

@@ -5,8 +5,8 @@ attribution in the wild", Language Resources and Evaluation 45, section 2: "a st
 includes no spaces" or "a string of four or fewer characters surrounded by spaces"). A word of exactly four characters
 is both, and counts once.
 
-A feature is kept as one number: the code points of its characters, 16 bits each. Characters beyond U+FFFF, such as
-emoji, count as one and the same. Numbers are the same on every machine, so that Spark's executors need no common list.
+A feature is stored as one number: the code points of its characters, 16 bits each. Characters beyond U+FFFF, such as
+emoji, all count as the same one. Numbers are the same on every machine, so Spark's executors need no common list.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wordveil.arrays import Int64
 LENGTH = 4
 _PLANE = 2**16
 _BATCH = 2**22
-"""Characters that are looked at together."""
+"""Characters that are read at a time."""
 # What `str.isspace` says of code points below U+10000, and the null character, which stands for "no character".
 _SPACES = (
     *(0, *range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)),
@@ -47,7 +47,7 @@ def find_features(texts: Sequence[str], *, lower: bool) -> Iterator[tuple[Int64,
     Yields
     ------
     tuple
-        the index of a feature's text in ``texts``, and the feature's number: int64 ``(features,)`` each.
+        the index of each feature's text in ``texts``, and the feature's number: int64 ``(features,)`` each.
     """
     start, size = 0, 0
     for number, text in enumerate(texts):
@@ -76,16 +76,9 @@ def _cut(texts: Sequence[str]) -> tuple[Int64, Int64]:
 
 @dataclass(frozen=True)
 class FeatureCounts:
-    """How often features occur.
+    """How often features occur: int64 ``(features,)`` each.
 
-    Attributes
-    ----------
-    codes
-        int64 ``(features,)``, rising: the numbers of the features.
-    counts
-        int64 ``(features,)``: how often each occurs.
-    texts
-        int64 ``(features,)``: in how many texts each occurs.
+    ``codes``: the numbers of the features, rising. ``counts``: how often each occurs. ``texts``: in how many texts.
     """
 
     codes: Int64
@@ -110,11 +103,6 @@ class FeatureCounts:
         counts = np.diff(starts, append=len(codes))
         return cls(codes[starts], counts, np.add.reduceat(is_other.astype(np.int64), starts))
 
-    @property
-    def parts(self) -> tuple[Int64, Int64, Int64]:
-        """Codes, counts and texts."""
-        return self.codes, self.counts, self.texts
-
     def add(self, other: Self) -> Self:
         """The counts of both."""
         codes, columns = np.unique(np.concatenate([self.codes, other.codes]), return_inverse=True)
@@ -125,7 +113,7 @@ class FeatureCounts:
         return type(self)(codes, *sums)
 
     def take_most_frequent(self, limit: int) -> Self:
-        """The ``limit`` features that occur most often; among equals those with the lower numbers."""
+        """The ``limit`` most frequent features; of equally frequent ones those with the lower numbers."""
         order = np.sort(np.lexsort((self.codes, -self.counts))[:limit])
         return type(self)(self.codes[order], self.counts[order], self.texts[order])
 
@@ -142,15 +130,13 @@ def count_features(texts: Sequence[str], codes: Int64, *, lower: bool) -> csr_ar
     lower
         as in :func:`find_features`.
     """
-    parts: list[tuple[Int64, Int64]] = []
-    for numbers, features in find_features(texts, lower=lower):
-        slots = np.searchsorted(codes, features)
-        known = (
-            codes[np.minimum(slots, len(codes) - 1)] == features if len(codes) else np.zeros(len(features), np.bool_)
-        )
-        parts.append((numbers[known], slots[known].astype(np.int64)))
-    rows = np.concatenate([part[0] for part in parts]) if parts else np.empty(0, np.int64)
-    columns = np.concatenate([part[1] for part in parts]) if parts else np.empty(0, np.int64)
-    table = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(texts), len(codes))).tocsr()
+    rows, columns = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for numbers, features in find_features(texts, lower=lower) if len(codes) else ():
+        slots = np.minimum(np.searchsorted(codes, features), len(codes) - 1)
+        known = codes[slots] == features
+        rows.append(numbers[known])
+        columns.append(slots[known])
+    cells = np.concatenate(rows), np.concatenate(columns)
+    table = coo_array((np.ones(len(cells[0])), cells), shape=(len(texts), len(codes))).tocsr()
     table.sum_duplicates()
     return table

@@ -3,7 +3,7 @@
 After Zheng, Li, Chen, Huang ("A framework for authorship identification of online messages", JASIST 57, 2006, table 3)
 and Iqbal, Binsalleeh, Fung, Debbabi ("A unified data mining solution for authorship analysis in anonymous textual
 communications", Information Sciences 231, 2013): characters, words, function words with punctuation, and structure.
-Features of content, such as keywords of a topic, are left out. So are features of HTML.
+Features of content, such as keywords of a topic, and features of HTML are left out.
 
 In the definitions C is the number of characters of a text, M that of its words, V that of its distinct words in lower
 case, and V(i) that of the words that occur i times. Words are those of the tokeniser ``words``. A share of nothing is
@@ -21,17 +21,17 @@ VERSION = 1
 """Raised when a feature is added, removed, or means something else. Distances of two versions must not be compared."""
 
 FUNCTION_WORDS = load_stop_words(ENGLISH)
-"""The words that say how a text is written and not what about: the package's own list of English stop-words."""
+"""Words that show how a text is written rather than its topic: the package's own list of English stop-words."""
 LETTERS = string.ascii_lowercase
 SPECIAL = "~@#$%^&*-_=+<>[]{}/\\|"
 PUNCTUATION = ",.?!:;'\""
 LONGEST = 20
-"""Longer words count as of this length."""
+"""Longer words count as words of this length."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature: its name, the group that it belongs to, the family of alike features, and what it measures."""
+    """A feature: its name, its group, its family of similar features, and what it measures."""
 
     name: str
     group: str

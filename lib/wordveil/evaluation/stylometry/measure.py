@@ -26,7 +26,7 @@ from wordveil.text.tokeniser import Tokeniser, fold_words
 
 TASK, METHOD, FIGURE = "style", f"features-{VERSION}", "distance"
 
-# Characters at a time.
+# Characters that are measured at a time.
 _CHARACTERS = 2**22
 _SHORT = 3
 _LISTED = LETTERS + SPECIAL + PUNCTUATION
@@ -41,7 +41,7 @@ _ADDRESS = r"[\w.+-]+@[\w-]+\.[\w.-]+|(?:https?://|www\.)\S+"
 
 def measure_style(texts: Sequence[str]) -> Float64:
     """Measure every feature of every text: float64 ``(texts, features)``, in the order of
-    :data:`wordveil.evaluation.stylometry.features.FEATURES`. Time is linear in the characters.
+    :data:`wordveil.evaluation.stylometry.features.FEATURES`. The time is linear in the characters.
     """
     if not texts:
         return np.empty((0, len(NAMES)))
@@ -61,7 +61,7 @@ def find_distances(originals: Float64, sanitised: Float64) -> tuple[Float64, int
     ``originals``, ``sanitised``: float64 ``(texts, features)``, of :func:`measure_style`.
     """
     spread = originals.std(axis=0)
-    # A column of equal values may have a deviation of some rounding errors.
+    # Rounding may give a column of equal values a deviation above 0.
     varies = np.ptp(originals, axis=0) > 0
     moved = (sanitised[:, varies] - originals[:, varies]) / spread[varies]
     return np.linalg.norm(moved, axis=1), int(np.count_nonzero(varies))
@@ -77,7 +77,7 @@ def measure_style_change(
     Parameters
     ----------
     originals, sanitised
-        the texts and what became of them, in one order, at least one.
+        at least one text, and their sanitised forms in the same order.
     subject
         as in :class:`wordveil.scores.score.Score`.
     seed
@@ -86,7 +86,7 @@ def measure_style_change(
     Raises
     ------
     ValueError
-        where there are no texts, or not as many of both.
+        where there are no texts, or the numbers differ.
     """
     require_pairs(originals, sanitised)
     style = measure_style(originals)
@@ -109,13 +109,10 @@ def measure_style_change(
 
 
 def _measure(texts: Sequence[str]) -> Float64:
-    count = len(texts)
     characters = np.array([len(text) for text in texts], np.float64)
-    counts = {"characters": characters}
-    counts |= _count_characters(texts, characters)
     column = pa.array(texts, pa.large_string())
-    counts |= _count_structure(column)
-    counts |= _count_words(column, count, characters)
+    counts = {"characters": characters, **_count_characters(texts, characters), **_count_structure(column)}
+    counts |= _count_words(column, len(texts), characters)
     counts["sentences"] = np.where(counts["words"] > 0, np.maximum(counts["sentences"], 1), 0)
     for part, whole in (("sentence", "sentences"), ("paragraph", "paragraphs")):
         for name in ("characters", "words", "sentences"):
@@ -128,10 +125,10 @@ def _count_characters(texts: Sequence[str], characters: Float64) -> dict[str, Fl
     codes = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
     text = np.repeat(np.arange(len(texts)), characters.astype(np.int64))
     highest = int(codes.max(initial=0)) + 1
-    present = [(code, chr(code)) for code in np.flatnonzero(np.bincount(codes, minlength=1)).tolist()]
     listed = np.full(highest, len(_LISTED), np.int64)
     kinds = np.zeros((len(_KINDS), highest), np.bool_)
-    for code, sign in present:
+    for code in np.flatnonzero(np.bincount(codes, minlength=1)).tolist():
+        sign = chr(code)
         index = _LISTED.find(sign.lower() if sign.isascii() else sign)
         listed[code] = index if index >= 0 else len(_LISTED)
         kinds[:, code] = (sign.isalpha(), sign.isupper(), sign.isdigit(), sign.isspace(), sign == "\t")
@@ -147,7 +144,7 @@ def _count_characters(texts: Sequence[str], characters: Float64) -> dict[str, Fl
 
 
 def _count_words(column: pa.Array, count: int, characters: Float64) -> dict[str, Float64]:
-    """Lengths of words, function words, and the measures of how rich the vocabulary is."""
+    """Lengths of words, function words, and measures of the richness of the vocabulary."""
     tokeniser = Tokeniser()
     pieces = tokeniser.cut_words(tokeniser.normalise(column))
     text = np.repeat(np.arange(count), np.diff(pieces.offsets))
@@ -173,7 +170,7 @@ def _count_words(column: pa.Array, count: int, characters: Float64) -> dict[str,
 
 
 def _measure_richness(text: Int64, times: Float64, words: Float64) -> dict[str, Float64]:
-    """How rich the vocabulary is: ``text`` and ``times`` of each distinct word of each text."""
+    """The richness of the vocabulary, from ``text`` and ``times`` of each distinct word of each text."""
     count = len(words)
     distinct = np.bincount(text, minlength=count).astype(np.float64)
     once, twice = (np.bincount(text[times == number], minlength=count).astype(np.float64) for number in (1, 2))
@@ -193,7 +190,7 @@ def _measure_richness(text: Int64, times: Float64, words: Float64) -> dict[str, 
 
 
 def _count_structure(column: pa.Array) -> dict[str, Float64]:
-    """Lines, sentences and paragraphs. Arrow counts on from the end of each match, so no counted pattern has ``^``."""
+    """Lines, sentences and paragraphs. Arrow restarts at the end of each match, so no counted pattern has ``^``."""
 
     def count(pattern: str, values: pa.Array) -> Float64:
         return np.asarray(pc.count_substring_regex(values, pattern), np.float64)

@@ -1,4 +1,4 @@
-"""Texts as bags of words with vectors: the words that an embedding knows, each once, with its share of the text."""
+"""Texts as bags of the words that an embedding knows, each once, with its share of the text."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Bags:
     Attributes
     ----------
     ids
-        int32 ``(entries,)``: the words of each text, rising and each once.
+        int32 ``(entries,)``: the words of each text, rising, each once.
     shares
-        float64 ``(entries,)``: how much of the text's known words each makes up; they add up to 1 over a text.
+        float64 ``(entries,)``: the share of each among the text's known words.
     offsets
         int64 ``(texts + 1,)``: the entries of each text. A text without a known word has none.
     """
@@ -41,10 +41,10 @@ class Bags:
         """How many different words each text has: int64 ``(texts,)``."""
         return np.diff(self.offsets)
 
-    def one(self, text: int) -> tuple[Int32, Float64]:
+    def words_of(self, text: int) -> tuple[Int32, Float64]:
         """The words of a text and their shares."""
-        here = slice(int(self.offsets[text]), int(self.offsets[text + 1]))
-        return self.ids[here], self.shares[here]
+        entries = slice(int(self.offsets[text]), int(self.offsets[text + 1]))
+        return self.ids[entries], self.shares[entries]
 
     def average(self, vectors: Float64) -> Float64:
         """The mean vector of each text, by shares: float64 ``(texts, dimension)``, zeros for a text without words.
@@ -57,10 +57,7 @@ class Bags:
 
 @dataclass(frozen=True)
 class WordVectors:
-    """The words and vectors of an embedding, ready to look texts up.
-
-    ``embedding``: a public one.
-    """
+    """The words and vectors of a public embedding, ready for the lookup of texts."""
 
     embedding: Embedding
 

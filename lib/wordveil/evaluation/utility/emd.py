@@ -1,19 +1,18 @@
-"""The Earth Mover's distance of texts: exact, with bounds that spare most of the work.
+"""The Earth Mover's distance of texts: exact, with bounds that avoid most of the work.
 
 Kusner, Sun, Kolkin, Weinberger 2015, "From word embeddings to document distances", as Fernandes, Dras, McIver 2019 use
-it for topics. Each word of a text has its share as mass, and moving mass from one word to another costs the Euclidean
-distance of their vectors. The distance of two texts is the least cost of moving one onto the other. POT's network
-simplex finds it exactly.
+it for topics. Each word of a text has its share as mass, and moving mass between two words costs the Euclidean distance
+of their vectors. The distance of two texts is the least cost of moving one onto the other. POT's network simplex finds
+it exactly.
 
-Two bounds are never larger than the distance: that of the mean vectors (their section 4, word centroid distance), and
-the cost of moving each word to the nearest word of the other text, whatever mass that has (relaxed word mover's
-distance), in either direction. A text whose bound exceeds the distance of the k-th nearest text so far is not among the
-k nearest.
+Two bounds never exceed the distance: that of the mean vectors (their section 4, word centroid distance), and the cost
+of moving each word to the nearest word of the other text, whatever its mass (relaxed word mover's distance), in either
+direction. A text whose bound exceeds the distance of the k-th nearest text so far is not among the k nearest.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -34,7 +33,7 @@ def measure_emd(first: Float64, second: Float64, costs: Float64) -> float:
     Parameters
     ----------
     first, second
-        float64 ``(n,)`` and ``(m,)``: masses that are not negative and add up to 1.
+        float64 ``(n,)`` and ``(m,)``: masses of 0 or more that add up to 1.
     costs
         float64 ``(n, m)``: the cost of moving a unit of mass.
 
@@ -45,7 +44,7 @@ def measure_emd(first: Float64, second: Float64, costs: Float64) -> float:
     """
     if min(len(first), len(second)) == 1:  # there is only one way to move
         return float(first @ costs @ second)
-    # POT takes masses of equal sums alone. Its `emd2` takes four times as long for texts of ten words.
+    # POT accepts only masses of equal sums. Its `emd2` takes four times as long for texts of ten words.
     scaled = second * (first.sum() / second.sum())
     whole = np.ascontiguousarray(costs)
     plan = load_package("ot").emd(
@@ -56,16 +55,16 @@ def measure_emd(first: Float64, second: Float64, costs: Float64) -> float:
 
 @dataclass(frozen=True)
 class Nearest:
-    """The texts nearest to one text.
+    """The texts nearest to a text.
 
     Attributes
     ----------
     texts
-        int64 ``(count,)``: indices among the known texts, the nearest first; of equal distances the first text first.
+        int64 ``(count,)``: indices of known texts, the nearest first; of equal distances the lower index first.
     distances
         float64 ``(count,)``: their Earth Mover's distances.
     solved
-        how many distances were computed; the others were excluded by a bound.
+        how many distances were computed; bounds excluded the others.
     """
 
     texts: Int64
@@ -75,22 +74,18 @@ class Nearest:
 
 @dataclass(frozen=True)
 class MoverIndex:
-    """Known texts, in which the nearest ones are found.
+    """An index of known texts for nearest-text searches. It never returns a text without words.
 
-    Attributes
-    ----------
-    bags
-        the known texts; those without words are never found.
-    vectors
-        float64 ``(size, dimension)``.
+    ``vectors``: float64 ``(size, dimension)``.
     """
 
     bags: Bags
     vectors: Float64
-    _filled: Int64 = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_filled", np.flatnonzero(self.bags.sizes > 0))
+    @cached_property
+    def _filled(self) -> Int64:
+        """The known texts that have words."""
+        return np.flatnonzero(self.bags.sizes > 0)
 
     @cached_property
     def _used(self) -> Int64:
@@ -98,8 +93,8 @@ class MoverIndex:
         return np.unique(self.bags.ids).astype(np.int64)
 
     @cached_property
-    def _places(self) -> Int64:
-        """The place of each entry's word among the used ones."""
+    def _columns(self) -> Int64:
+        """The index of each entry's word among the used ones."""
         return np.searchsorted(self._used, self.bags.ids)
 
     @cached_property
@@ -117,7 +112,7 @@ class MoverIndex:
     def search(self, ids: Int32, shares: Float64, count: int) -> Nearest:
         """The ``count`` nearest known texts of a text, or all where there are fewer.
 
-        ``ids``, ``shares``: its words and their shares, as :meth:`Bags.one` gives them; at least one word.
+        ``ids``, ``shares``: its words and their shares, from :meth:`Bags.words_of`; at least one word.
         """
         costs = self._measure_costs(ids)
         bounds = self._bound_all(ids, shares, costs)
@@ -142,22 +137,21 @@ class MoverIndex:
 
     def _measure_costs(self, ids: Int32) -> Float64:
         """Distances from a text's words to the used words: float64 ``(words, used)``."""
-        squares = (
-            self._norms[ids][:, None] + self._norms[self._used] - 2 * (self.vectors[ids] @ self.vectors[self._used].T)
-        )
+        products = self.vectors[ids] @ self.vectors[self._used].T
+        squares = self._norms[ids][:, None] + self._norms[self._used] - 2 * products
         costs = np.sqrt(np.maximum(squares, 0))
-        # A word is at distance 0 from itself, whatever rounding says.
+        # A word is at distance 0 from itself, despite rounding.
         costs[ids[:, None] == self._used[None, :]] = 0
         return np.asarray(costs)
 
     def _bound_all(self, ids: Int32, shares: Float64, costs: Float64) -> Float64:
-        """A lower bound for each known text that has words: the larger one of the centroids' distance and of the cost
-        of moving its words to the nearest ones of this text.
+        """A lower bound for each known text that has words: the larger of the centroids' distance and the cost of
+        moving its words to the nearest ones of this text.
         """
         if not len(self._filled):
             return np.empty(0)
         centroid = np.linalg.norm(self._means - shares @ self.vectors[ids], axis=1)
-        moved = np.add.reduceat(self.bags.shares * costs.min(axis=0)[self._places], self._starts)
+        moved = np.add.reduceat(self.bags.shares * costs.min(axis=0)[self._columns], self._starts)
         return np.asarray(np.maximum(centroid, moved))
 
     def _bound_back(self, texts: Int64, shares: Float64, costs: Float64) -> Float64:
@@ -165,12 +159,12 @@ class MoverIndex:
         starts, sizes = self._starts[texts], self.bags.sizes[self._filled[texts]]
         firsts = np.cumsum(sizes) - sizes
         entries = np.repeat(starts - firsts, sizes) + np.arange(int(sizes.sum()))
-        nearest = np.minimum.reduceat(costs[:, self._places[entries]], firsts, axis=1)
+        nearest = np.minimum.reduceat(costs[:, self._columns[entries]], firsts, axis=1)
         return np.asarray(shares @ nearest)
 
     def _solve(self, text: int, shares: Float64, costs: Float64) -> float:
-        here = slice(int(self._starts[text]), int(self.bags.offsets[self._filled[text] + 1]))
-        return measure_emd(shares, self.bags.shares[here], costs[:, self._places[here]])
+        entries = slice(int(self._starts[text]), int(self.bags.offsets[self._filled[text] + 1]))
+        return measure_emd(shares, self.bags.shares[entries], costs[:, self._columns[entries]])
 
 
 def _loosen(distance: float) -> float:

@@ -1,11 +1,11 @@
-"""Sentence encoders: a vector for each text, so that close vectors mean texts about the same.
+"""Sentence encoders: a vector for each text, so that close vectors mean texts on the same subject.
 
 The default needs no download: means of word vectors with the weights ``a / (a + p(w))`` of smooth inverse frequency
-(Arora, Liang, Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017). The paper then takes away
-the first principal component of all sentences. Here the direction is that of words drawn by their public
-frequency, ``sum of p(w) weight(w)^2 v v^T``, so that a text's vector does not depend on the other texts.
+(Arora, Liang, Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017). The paper then removes the
+first principal component of all sentences. Here the removed direction is that of words drawn by their public frequency,
+``sum of p(w) weight(w)^2 v v^T``, so that a text's vector does not depend on the other texts.
 
-Others are used by name where their library is installed.
+Others are available by name where their library is installed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SentenceEncoder(Protocol):
         """Its name in configurations and reports."""
 
     def encode(self, texts: Sequence[str]) -> Float32:
-        """The vectors: float32 ``(texts, dimension)``. Zeros where nothing is known of a text."""
+        """The vectors: float32 ``(texts, dimension)``, zeros for a text without known words."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class WeightedBag:
     vectors
         float32 ``(size, dimension)``: the words' vectors times their weights.
     direction
-        float32 ``(dimension,)``, of length 1: what is taken away from each mean. None takes nothing away.
+        float32 ``(dimension,)``, of length 1: the component that is removed from each mean, if any.
     """
 
     name: str
@@ -68,21 +68,10 @@ class WeightedBag:
 
     @classmethod
     def of(cls, embedding: Embedding, frequencies: Float64, smoothing: float = SMOOTHING) -> Self:
-        """Weights of smooth inverse frequency.
+        """Weights of smooth inverse frequency over a public embedding.
 
-        Parameters
-        ----------
-        embedding
-            a public one.
-        frequencies
-            float64 ``(size,)``: the public frequency of each word; adds up to 1.
-        smoothing
-            the ``a`` of the weights, above 0.
-
-        Raises
-        ------
-        ValueError
-            where there are not as many frequencies as words.
+        ``frequencies``: float64 ``(size,)``, the public frequency of each word; they add up to 1. ``smoothing``: the
+        ``a`` of the weights, above 0. Raises :class:`ValueError` where the number of frequencies is not that of words.
         """
         if frequencies.shape != (embedding.size,):
             raise ValueError(f"Expected frequencies of shape ({embedding.size},), got {frequencies.shape}.")
@@ -92,7 +81,7 @@ class WeightedBag:
 
     @classmethod
     def plain(cls, embedding: Embedding) -> Self:
-        """Plain means: all weights are 1, and nothing is taken away."""
+        """Plain means: all weights are 1, and nothing is removed."""
         return cls(MEAN_VECTOR, embedding.words, np.asarray(embedding.vectors, np.float32))
 
     @cached_property
@@ -116,13 +105,7 @@ class WeightedBag:
 
 @dataclass(frozen=True)
 class SentenceTransformer:
-    """An encoder of the library sentence-transformers.
-
-    Attributes
-    ----------
-    model
-        the name or the path of a model, as that library takes it.
-    """
+    """An encoder of the library sentence-transformers. ``model``: a name or a path that the library accepts."""
 
     model: str
 
@@ -147,8 +130,8 @@ class SentenceTransformer:
 
 
 def find_frequencies(words: pa.StringArray, bigrams: Bigrams) -> Float64:
-    """The share of each word in the text of a bigram model, each counted once more than it occurs: float64
-    ``(words,)``, adds up to 1.
+    """The share of each word in the text of a bigram model, with one added to each count: float64 ``(words,)``, which
+    adds up to 1.
     """
     numbers = WordIndex(bigrams.words).numbers(words)
     counts = np.where(numbers >= 0, bigrams.counts[numbers], 0) + 1.0
@@ -158,7 +141,7 @@ def find_frequencies(words: pa.StringArray, bigrams: Bigrams) -> Float64:
 def make_encoder(name: str = WEIGHTED_BAG, embedding: Embedding | None = None) -> SentenceEncoder:
     """The encoder of a name: :data:`WEIGHTED_BAG`, :data:`MEAN_VECTOR`, or ``sentence-transformers:MODEL``.
 
-    ``embedding``: of the first two; None takes the demo embedding. Frequencies are those of the demo's public text.
+    ``embedding``: for the first two, by default the demo embedding. Frequencies are those of the demo's public text.
     Raises :class:`ValueError` for another name.
     """
     if name.startswith(SENTENCE_TRANSFORMERS) and (model := name.removeprefix(SENTENCE_TRANSFORMERS)):

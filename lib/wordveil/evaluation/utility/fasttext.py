@@ -1,13 +1,13 @@
 """fastText's supervised classifier, by floret.
 
 Joulin, Grave, Bojanowski, Mikolov 2017, "Bag of tricks for efficient text classification": a text is the mean of
-vectors of its words, word n-grams and n-grams of characters inside words; a linear classifier with a softmax learns
+vectors of its words, word n-grams and n-grams of characters inside words; a linear classifier with a softmax is trained
 together with these vectors. floret (Explosion, MIT licence, last release in 2023) is fastText's own code with wheels.
 fastText itself is archived and has none, and gensim has no supervised model. One thread and a fixed seed give the same
 model each time.
 
-floret reads texts from a file alone. Under Linux that file is in memory and has no name, so that nothing is left of it
-when the process is killed. Elsewhere it lies in a directory that only its user may open, and is deleted at once.
+floret reads texts from files only. Under Linux the file is in memory and has no name, so that nothing of it remains
+when the process is killed. Elsewhere it lies in a directory that only its user may open, and is deleted after use.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FloretClassifier:
     lr
         the learning rate at the start; it falls to 0.
     word_ngrams
-        the longest runs of words that have vectors.
+        the longest n-grams of words that have vectors.
     min_n, max_n
         the shortest and the longest n-grams of characters inside words; 0 for none.
     buckets
@@ -66,9 +66,9 @@ class FloretClassifier:
         Parameters
         ----------
         lines
-            texts as words with spaces between them. Line breaks count as spaces.
+            texts as words separated by spaces. Line breaks count as spaces.
         labels
-            int64 ``(lines,)``, 0 and up.
+            int64 ``(lines,)``, 0 or more.
         seed
             the same seed gives the same model.
 
@@ -103,15 +103,7 @@ class FloretClassifier:
 
 @dataclass(frozen=True)
 class FittedFloret:
-    """A trained :class:`FloretClassifier`.
-
-    Attributes
-    ----------
-    model
-        floret's own object.
-    fallback
-        the label of a line without words: the most frequent one.
-    """
+    """A trained :class:`FloretClassifier`. ``fallback``: the most frequent label, for lines without words."""
 
     model: Any
     fallback: int
@@ -129,13 +121,13 @@ class FittedFloret:
 
 
 def _clean(lines: Sequence[str]) -> list[str]:
-    """Single spaces between words, and no word that floret would take for a label."""
+    """Words with single spaces between them, none of which floret would take for a label."""
     return [" ".join(line.split()).replace(_LABEL, "label") for line in lines]
 
 
 @contextmanager
 def _open_lines(lines: Sequence[str], labels: Int64) -> Iterator[str]:
-    """A file of lines that have words, each behind its label; the path is good inside the block."""
+    """A file of the lines that have words, each after its label. The path is valid inside the block."""
     rows = zip(labels.tolist(), lines, strict=True)
     content = "".join(f"{_LABEL}{label} {line}\n" for label, line in rows if line).encode()
     if sys.platform == "linux":
@@ -150,24 +142,19 @@ def _open_lines(lines: Sequence[str], labels: Int64) -> Iterator[str]:
         yield str(path)
 
 
-_SETTINGS = FloretClassifier(dim=10, epochs=25, lr=0.5, word_ngrams=2)
-
-
 @dataclass(frozen=True)
 class FastText(TextClassifier):
     """The method of the module.
 
     ``settings``: of floret. The paper takes 10 dimensions, bigrams, 5 epochs and rates of 0.05 to 0.5 for topics and
-    sentiments; data sets of a hundredth of its texts need more epochs, 25 by default.
+    sentiments. Data sets with a hundredth of its texts need more epochs.
     """
 
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
-    settings: FloretClassifier = _SETTINGS
+    name: ClassVar[str] = "fasttext"
 
-    @property
-    def name(self) -> str:
-        return "fasttext"
+    settings: FloretClassifier = FloretClassifier(word_ngrams=2)
 
     @property
     def definition(self) -> str:
@@ -177,7 +164,7 @@ class FastText(TextClassifier):
         )
 
     def fit(self, known: Documents, seed: int) -> FittedModel:
-        """See :class:`TextClassifier`; raises :class:`ValueError` also where no text has a word, and
+        """See :class:`TextClassifier`. Also raises :class:`ValueError` where no text has a word, and
         :class:`PlatformError` where floret is not installed.
         """
         documents = take_known(known)

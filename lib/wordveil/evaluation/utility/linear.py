@@ -1,13 +1,13 @@
 """Labels by a linear classifier over the words of a text, weighted by TF-IDF: the field's reference.
 
-Joachims 1998, "Text categorization with support vector machines". A word counts ``1 + ln(how often)`` times
+Joachims 1998, "Text categorization with support vector machines". The weight of a word is ``1 + ln(count)`` times
 ``ln((1 + n) / (1 + texts with it)) + 1``, and a text's weights have length 1. Trained by scikit-learn.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -24,11 +24,12 @@ class LinearWords(TextClassifier):
     Attributes
     ----------
     model
-        ``svm``: linear support vectors, one label against all others. ``logistic``: multinomial logistic regression.
+        ``svm``: linear support vector machines, one label against all others. ``logistic``: multinomial logistic
+        regression.
     cost
         the weight of errors against that of large coefficients.
     word_ngrams
-        the longest runs of words that count as features.
+        the longest n-grams of words that are features.
     """
 
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
@@ -48,7 +49,7 @@ class LinearWords(TextClassifier):
         return f"{kind} (C = {self.cost:g}) over TF-IDF weights of {features}, by scikit-learn."
 
     def fit(self, known: Documents, seed: int) -> FittedModel:
-        """See :class:`TextClassifier`; raises :class:`ValueError` also where no text has a word, and
+        """See :class:`TextClassifier`. Also raises :class:`ValueError` where no text has a word, and
         :class:`PlatformError` where scikit-learn is not installed.
         """
         text = load_package("sklearn.feature_extraction.text")
@@ -65,15 +66,9 @@ class LinearWords(TextClassifier):
             ngram_range=(1, self.word_ngrams),
             dtype=np.float64,
         )
-        model = load_package("sklearn.pipeline").make_pipeline(counter, self._make_model(seed))
-        return FittedModel(join_words, model.fit(lines, documents.labels))
-
-    def _make_model(self, seed: int) -> Any:
         if self.model == "svm":
-            return load_package("sklearn.svm").LinearSVC(C=self.cost, random_state=seed % 2**32)
-        return load_package("sklearn.linear_model").LogisticRegression(C=self.cost, max_iter=1_000)
-
-
-def make_logistic() -> LinearWords:
-    """The task by logistic regression."""
-    return LinearWords("logistic")
+            model = load_package("sklearn.svm").LinearSVC(C=self.cost, random_state=seed % 2**32)
+        else:
+            model = load_package("sklearn.linear_model").LogisticRegression(C=self.cost, max_iter=1_000)
+        pipeline = load_package("sklearn.pipeline").make_pipeline(counter, model)
+        return FittedModel(join_words, pipeline.fit(lines, documents.labels))

@@ -1,8 +1,8 @@
 """Topics by the labels of the nearest texts, as in Fernandes, Dras, McIver 2018 and 2019 (section on topics).
 
-The five nearest known texts vote. They are found by the distance of mean vectors, or by the exact Earth Mover's
-distance (:mod:`wordveil.evaluation.utility.emd`). Of labels with equal votes the one of the nearest text wins. Words
-that the embedding lacks are left out, and a text without any known word gets the most frequent label.
+The five nearest known texts vote: nearest by the distance of mean vectors, or by the exact Earth Mover's distance
+(:mod:`wordveil.evaluation.utility.emd`). Of labels with equal votes that of the nearest text wins. Words that the
+embedding lacks are left out, and a text without any known word gets the most frequent label.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NearestTexts(TextClassifier):
     Attributes
     ----------
     embedding
-        a public one, such as the mechanism's; None for the one that comes with the package.
+        a public one, such as the mechanism's; None for the demo embedding.
     distance
         ``mean``: the Euclidean distance of mean vectors. ``emd``: the Earth Mover's distance.
     count
@@ -57,7 +57,7 @@ class NearestTexts(TextClassifier):
         return f"The label of most of the {self.count} nearest training texts by {by}, as in Fernandes et al. 2019."
 
     def fit(self, known: Documents, seed: int) -> FittedNearestTexts:  # noqa: ARG002 -- nothing is drawn
-        """See :class:`TextClassifier`; raises :class:`ValueError` also where no text has a word of the embedding."""
+        """See :class:`TextClassifier`. Also raises :class:`ValueError` where no text has a word of the embedding."""
         documents = take_known(known)
         vectors = WordVectors(self.embedding or load(DEMO))
         bags = vectors.make_bags(documents.texts)
@@ -67,24 +67,9 @@ class NearestTexts(TextClassifier):
         return FittedNearestTexts(self, vectors, bags, documents.labels, fallback)
 
 
-def make_emd() -> NearestTexts:
-    """The task by the Earth Mover's distance."""
-    return NearestTexts(distance="emd")
-
-
 @dataclass(frozen=True)
 class FittedNearestTexts(FittedClassifier):
-    """Known texts with their labels.
-
-    Attributes
-    ----------
-    settings, vectors
-        as they were given.
-    bags, labels
-        the known texts and their labels.
-    fallback
-        the most frequent label.
-    """
+    """Known texts with their labels. ``fallback``: the most frequent label."""
 
     settings: NearestTexts
     vectors: WordVectors
@@ -93,8 +78,8 @@ class FittedNearestTexts(FittedClassifier):
     fallback: int
 
     def predict(self, texts: Sequence[str]) -> Int64:
-        """The label of each text; time is proportional to texts times known texts, with the Earth Mover's distance of
-        a few known texts for each.
+        """The label of each text. The time is proportional to texts times known texts; the Earth Mover's distance is
+        computed for a few known texts each.
         """
         bags = self.vectors.make_bags(texts)
         guessed = np.full(len(texts), self.fallback, np.int64)
@@ -112,11 +97,11 @@ class FittedNearestTexts(FittedClassifier):
 
     def _find_by_emd(self, bags: Bags, filled: Int64) -> Int64:
         index = MoverIndex(self.bags, self.vectors.vectors)
-        return np.stack([index.search(*bags.one(text), self.settings.count).texts for text in filled.tolist()])
+        return np.stack([index.search(*bags.words_of(text), self.settings.count).texts for text in filled.tolist()])
 
 
 def find_nearest(asked: Float64, known: Float64, count: int) -> Int64:
-    """The indices of the nearest known points, the nearest first: int64 ``(asked, min(count, known))``. Of equal
+    """The indices of the nearest known points, the nearest first: int64 ``(asked, min(count, known))``. At equal
     distances the lower index comes first.
 
     ``asked``, ``known``: float64 ``(points, dimension)``.
@@ -130,7 +115,7 @@ def find_nearest(asked: Float64, known: Float64, count: int) -> Int64:
 
 
 def count_votes(labels: Int64) -> Int64:
-    """The most frequent label of each row, of equally frequent ones the first in the row.
+    """The most frequent label of each row; of equally frequent ones the first in the row.
 
     ``labels``: int64 ``(texts, neighbours)``, the nearest neighbour's first.
     """

@@ -21,19 +21,16 @@ class SentenceVectors(TextClassifier):
     Attributes
     ----------
     embedding
-        a public one, such as the mechanism's; None for the one that comes with the package.
+        a public one, such as the mechanism's; None for the demo embedding.
     cost
         the weight of errors against that of large coefficients. Features have variance 1.
     """
 
     needs_embedding: ClassVar[bool] = True
+    name: ClassVar[str] = "sentence-vectors"
 
     embedding: Embedding | None = None
     cost: float = 1.0
-
-    @property
-    def name(self) -> str:
-        return "sentence-vectors"
 
     @property
     def definition(self) -> str:
@@ -43,7 +40,7 @@ class SentenceVectors(TextClassifier):
         )
 
     def fit(self, known: Documents, seed: int) -> FittedModel:  # noqa: ARG002 -- nothing is drawn
-        """See :class:`TextClassifier`; raises :class:`PlatformError` where scikit-learn is not installed."""
+        """See :class:`TextClassifier`. Raises :class:`PlatformError` where scikit-learn is not installed."""
         documents = take_known(known)
         vectors = WordVectors(self.embedding or load(DEMO))
         model = fit_logistic(vectors.average(documents.texts), documents.labels, self.cost)

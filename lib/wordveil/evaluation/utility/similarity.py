@@ -1,6 +1,6 @@
 """Semantic similarity: the cosine between a text's vector and that of its sanitised form.
 
-One of the three measures of Bo, Ding, Fung, Iqbal 2021 (ER-AE), whose encoder is a trained one. Cosines of different
+One of the three measures of Bo, Ding, Fung, Iqbal 2021 (ER-AE), who use a trained encoder. Cosines of different
 encoders must not be compared with each other, so each has its own chance level: the cosine with another original.
 """
 
@@ -20,10 +20,7 @@ TASK, FIGURE = "similarity", "cosine"
 
 
 def find_cosines(left: NDArray[np.floating], right: NDArray[np.floating]) -> Float64:
-    """The cosine between vectors row by row, both ``(texts, dimension)``: float64 ``(texts,)``.
-
-    0 where a vector is zero: nothing is known of that text.
-    """
+    """The cosine between vectors row by row, both ``(texts, dimension)``: float64 ``(texts,)``. 0 for zero vectors."""
     first, second = np.asarray(left, np.float64), np.asarray(right, np.float64)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     products = np.einsum("ij,ij->i", first, second)
@@ -38,7 +35,7 @@ def measure_similarity(
     Parameters
     ----------
     originals, sanitised
-        the texts and what became of them, in one order, at least one.
+        at least one text, and their sanitised forms in the same order.
     encoder
         gives the vectors of texts.
     subject
@@ -49,7 +46,7 @@ def measure_similarity(
     Raises
     ------
     ValueError
-        where there are no texts, or not as many of both.
+        where there are no texts, or the numbers differ.
     """
     require_pairs(originals, sanitised)
     vectors = encoder.encode(originals)

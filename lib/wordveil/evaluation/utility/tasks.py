@@ -1,7 +1,7 @@
-"""How well a task is done on texts: the accuracy of a classifier on texts that it was not trained on.
+"""How well texts serve a task: the accuracy of a classifier on texts that it was not trained on.
 
-Where texts are sanitised, training and test texts both are: a user of a release has no others. The upper bound is the
-same task on the original texts, the lower bound the same on random words.
+If texts are sanitised, both training and test texts are, since a user of a release has no others. The upper bound is
+the same task on the original texts, the lower bound the same task on random words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Terms and topics of a release, compared with those of its original.
 
-Terms are compared by how often they occur. Topics are lists of terms, and those of a release are matched with those of
-the original so that they share as many terms as possible (Kuhn 1955, the Hungarian method, by SciPy).
+Terms are compared by their counts. Topics are lists of terms, and those of a release are matched with those of the
+original so that they share as many terms as possible (Kuhn 1955, the Hungarian method, by SciPy).
 """
 
 from __future__ import annotations
@@ -22,28 +22,25 @@ from wordveil.scores.score import Score
 TERMS, TOPICS = "terms", "topics"
 COUNTS, LDA = "counts", "lda"
 TOP, RANKED = 100, 10_000
-"""How many terms the overlap and the rank correlation are about."""
+"""How many terms the overlap and the rank correlation cover."""
 
 
 @dataclass(frozen=True)
 class TermAgreement:
-    """How alike the terms of two texts are.
+    """How similar the terms of two texts are.
 
     Attributes
     ----------
     overlap
-        Jaccard's index of the most frequent terms of both: terms in both lists over terms in either; None without
-        terms.
+        Jaccard's index of the most frequent terms: terms in both lists over terms in either; None without terms.
     rank_correlation
-        Spearman's correlation of the counts of the original's most frequent terms; None where either counts are all
-        equal.
+        Spearman's correlation of the counts of the original's most frequent terms; None where the counts of either are
+        all equal.
     variation
-        the total variation distance of the two distributions of terms: half the sum of the differences of shares, 0 for
-        equal and 1 for disjoint ones; None where either has no term.
-    ranked
-        terms that the rank correlation is about.
-    terms
-        terms of either.
+        the total variation distance of the two distributions of terms: half the sum of the differences of shares, from
+        0 if equal to 1 if disjoint; None where either has no term.
+    ranked, terms
+        the number of terms that the rank correlation covers, and of those that occur in either text.
     """
 
     overlap: float | None
@@ -60,7 +57,7 @@ def find_overlap(first: Sequence[str], second: Sequence[str]) -> float | None:
 
 
 def correlate_ranks(original: Int64, released: Int64) -> float | None:
-    """Spearman's correlation of the counts of the same terms, int64 ``(terms,)``; None where either are all equal."""
+    """Spearman's correlation of two counts of the same terms, int64 ``(terms,)``; None where either is constant."""
     if len(original) < 2 or np.ptp(original) == 0 or np.ptp(released) == 0:
         return None
     from scipy import stats  # takes longer to load than the rest of a command
@@ -72,7 +69,7 @@ def compare_terms(
     original: Sequence[str], released: Sequence[str], top: int = TOP, ranked: int = RANKED
 ) -> TermAgreement:
     """Compare the terms of texts in memory. ``top``, ``ranked``: how many terms the overlap and the rank correlation
-    are about. Of equally frequent terms the first in alphabetical order counts as more frequent.
+    cover. Of equally frequent terms the first in alphabetical order counts as more frequent.
     """
     words = [cut_words(texts).words for texts in (original, released)]
     terms = pc.unique(pa.concat_arrays(words))
@@ -130,7 +127,7 @@ class TopicMatch:
     Attributes
     ----------
     pairs
-        the number of a topic of the original, and that of the release's topic that it is matched with.
+        the number of each topic of the original, and of the release's topic that matches it.
     overlaps
         for each pair, the share of the original topic's terms that the other has.
     """
@@ -147,8 +144,8 @@ class TopicMatch:
 def match_topics(original: Sequence[Sequence[str]], released: Sequence[Sequence[str]]) -> TopicMatch:
     """Match topics so that the sum of their overlaps is the largest possible.
 
-    ``original``, ``released``: the terms of each topic, none empty. A topic of the original that has no partner, as the
-    release has fewer topics, overlaps with none: its number is paired with -1.
+    ``original``, ``released``: the terms of each topic, none empty. Where the release has fewer topics, a topic without
+    a partner has the overlap 0, and its number is paired with -1.
     """
     if not len(original):
         return TopicMatch((), ())

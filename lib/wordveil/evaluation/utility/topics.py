@@ -20,33 +20,16 @@ from wordveil.scores.score import Score
 
 ORIGINAL = "original"
 VOCABULARY, MIN_DOCUMENTS, SHOWN = 10_000, 2, 10
-"""Topics use that many of the most frequent terms of so many documents at least; so many terms describe each."""
+"""How many of the most frequent terms topics use, in how many texts each occurs at least, and how many are shown."""
 _ROUNDS = 20
 
 
 def find_topics(texts: Sequence[str], topics: int, seed: int, stop_words: Sequence[str] = ()) -> list[list[str]]:
-    """The terms of each topic with the largest weights; the same ones for the same texts and seed.
+    """The terms with the largest weights of each topic; the same for the same texts and seed. Empty where no term is in
+    :data:`MIN_DOCUMENTS` texts.
 
-    Parameters
-    ----------
-    texts
-        the texts.
-    topics
-        how many, at least 1; fewer where fewer texts have terms.
-    seed
-        of the first weights.
-    stop_words
-        words that are left out, in lower case.
-
-    Returns
-    -------
-    list of list of str
-        empty where no term is in :data:`MIN_DOCUMENTS` texts.
-
-    Raises
-    ------
-    PlatformError
-        where scikit-learn is not installed.
+    ``topics``: how many, at least 1; fewer where fewer texts have terms. ``stop_words``: left out, in lower case.
+    Raises :class:`PlatformError` where scikit-learn is not installed.
     """
     decomposition = load_package("sklearn.decomposition")
     terms, counts = _count_terms(texts, stop_words)
@@ -91,10 +74,10 @@ def measure_terms(
     subject
         as in :class:`wordveil.scores.score.Score`.
     seed
-        of the topics. The original's are found with the next seed too: topics of the same texts differ between seeds,
-        and how much is about the most that a release can reach. That figure has the subject ``original``.
+        of the topics. The original's topics are also found with the next seed: the overlap of these two, with the
+        subject ``original``, is about the most that a release can reach.
     topics
-        how many; 0 compares terms alone.
+        how many; 0 compares only terms.
     stop_words
         words that no topic has, in lower case.
 

@@ -1,7 +1,7 @@
 """Texts cut into words, in the same way for every task, whether they are sanitised or original.
 
-Words are in lower case, and what stands between them is left out. So what a mechanism removes by its form alone, such
-as capitals and commas, is no advantage of the original.
+Words are in lower case, and what stands between them is left out. So the original has no advantage from what every
+mechanism removes, such as capitals and commas.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordveil.arrays import Int64
-from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.mechanisms.inputs import Bigrams
 from wordveil.scores.documents import UNKNOWN, Documents
-from wordveil.text.slots import START
 from wordveil.text.tokeniser import Tokeniser, fold_words
 
 _TOKENISER = Tokeniser()
@@ -49,8 +46,7 @@ class Words:
     def join(self) -> list[str]:
         """Each text as its words with single spaces between them."""
         lists = pa.LargeListArray.from_arrays(pa.array(self.offsets, pa.int64()), self.words)
-        joined: list[str] = pc.binary_join(lists, " ").to_pylist()
-        return joined
+        return list(pc.binary_join(lists, " ").to_pylist())
 
 
 def cut_words(texts: Sequence[str]) -> Words:
@@ -65,33 +61,9 @@ def join_words(texts: Sequence[str]) -> list[str]:
 
 
 def take_known(documents: Documents) -> Documents:
-    """The texts whose label is known, to learn from. Raises :class:`ValueError` where fewer than two labels have
-    texts.
-    """
+    """The texts whose label is known. Raises :class:`ValueError` where fewer than two labels have texts."""
     known = documents.labels != UNKNOWN
     labels = len(np.unique(documents.labels[known]))
     if labels < 2:
         raise ValueError(f"Expected texts of at least two labels to learn from, got {labels}.")
     return documents if known.all() else documents.take(np.flatnonzero(known))
-
-
-def count_bigrams(texts: Words, words: pa.StringArray) -> Bigrams:
-    """Count words and pairs of consecutive words of texts, over the words of a vocabulary, string array ``(size,)``.
-
-    A word that the vocabulary lacks separates those around it.
-    """
-    # Number 0 is the beginning of a text, which stands before each text.
-    known = WordIndex(words).numbers(texts.words)
-    numbers = np.insert(known + 1, texts.offsets[:-1], START)
-    is_unknown = np.insert(known < 0, texts.offsets[:-1], values=False)
-    size = len(words) + 1
-    before, after = numbers[:-1].astype(np.int64), numbers[1:].astype(np.int64)
-    is_pair = ~is_unknown[:-1] & ~is_unknown[1:] & (after != START)
-    pairs, counts = np.unique(before[is_pair] * size + after[is_pair], return_counts=True)
-    return Bigrams(
-        words=pa.concat_arrays([pa.array([""]), words]),
-        counts=np.bincount(numbers[~is_unknown], minlength=size).astype(np.int64),
-        first=np.searchsorted(pairs, np.arange(size + 1) * size).astype(np.int64),
-        followers=(pairs % size).astype(np.int32),
-        pair_counts=counts.astype(np.int64),
-    )

@@ -28,7 +28,7 @@ def test_two_laws_are_told_apart():
         contrast = find_contrast(first, second)
         assert contrast is not None
         assert contrast.p_value < 1e-6
-        table = [[contrast.one, contrast.draws[0] - contrast.one], [contrast.other, contrast.draws[1] - contrast.other]]
+        table = [[hits, draws - hits] for hits, draws in zip(contrast.hits, contrast.draws, strict=True)]
         assert contrast.p_value == pytest.approx(fisher_exact(table, "greater").pvalue)
     assert find_contrast(one, one).p_value > 0.05  # type: ignore[union-attr]
 

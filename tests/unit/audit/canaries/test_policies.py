@@ -231,7 +231,7 @@ def released(make_bundle: Callable[[TextPolicy], Bundle]) -> tuple[Any, Run, Cla
 def broken(released: tuple[Any, Run, Claim], change: Callable[[Any, Any], Any]) -> set[str]:
     """What is refuted of a run of which one table was changed."""
     inputs, run, claim = released
-    changed = replace(run, other=replace(run.other, table=change(run.other.table, inputs)))
+    changed = replace(run, second=replace(run.second, table=change(run.second.table, inputs)))
     layout = check_layout([changed], claim)
     return list_refuted([*check_structure(inputs, [changed], claim), *([layout] if layout else [])])
 

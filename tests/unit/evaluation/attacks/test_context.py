@@ -22,7 +22,6 @@ from wordveil.evaluation.attacks.context_kernels import STEPS
 from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.redrawn import Ragged, redraw
 from wordveil.evaluation.utility.encoders import find_frequencies
-from wordveil.evaluation.utility.words import count_bigrams, cut_words
 from wordveil.measures.attackers import MaximumPosterior
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import Bigrams
@@ -36,7 +35,17 @@ STRANGER = SIZE + 1
 
 
 def language_of(texts: list[str], words: pa.StringArray) -> PublicLanguage:
-    bigrams = count_bigrams(cut_words(texts), words)
+    names = ["", *words.to_pylist()]
+    number = {name: index for index, name in enumerate(names)}
+    counts, table = np.zeros(len(names), np.int64), np.zeros((len(names), len(names)), np.int64)
+    for text in texts:
+        row = [number[word] for word in ["", *text.split()]]
+        np.add.at(counts, row, 1)
+        for pair in pairwise(row):
+            table[pair] += 1
+    before, after = np.nonzero(table)
+    first = np.searchsorted(before, np.arange(len(names) + 1))
+    bigrams = Bigrams(pa.array(names), counts, first, after.astype(np.int32), table[before, after])
     return PublicLanguage.of(bigrams, words, find_frequencies(words, bigrams))
 
 
@@ -168,24 +177,6 @@ def test_one_candidate_is_the_guess_without_context():
     for way in Decoding:
         guessed = ContextAttacker(laws, language, 1).guess(sequence, np.ones(SIZE, bool), way)
         assert guessed.tolist() == joint.argmax(axis=0).tolist()
-
-
-def test_pairs_are_counted_within_a_text():
-    texts = ["A b a b", "b zz a", "", "c"]
-    found = count_bigrams(cut_words(texts), WORDS)
-    pairs, words = Counter(), Counter()
-    for text in texts:
-        row = ["", *text.lower().split()]
-        words.update(word for word in row if word != "zz")
-        pairs.update(pair for pair in pairwise(row) if "zz" not in pair)
-    names = found.words.to_pylist()
-    counted = {
-        (names[row], names[found.followers[entry]]): int(found.pair_counts[entry])
-        for row in range(len(names))
-        for entry in range(found.first[row], found.first[row + 1])
-    }
-    assert counted == dict(pairs)
-    assert {name: count for name, count in zip(names, found.counts.tolist(), strict=True) if count} == dict(words)
 
 
 EMBEDDING = random_embedding(40, 3)

@@ -40,7 +40,7 @@ def test_words_in_other_places_are_at_distance_zero():
     costs = cdist(topic_embedding().vectors[:2], topic_embedding().vectors[:2])
     assert bags.ids.tolist() == [0, 1, 0, 1]
     assert bags.shares.tolist() == pytest.approx([2 / 3, 1 / 3] * 2)
-    assert measure_emd(bags.one(0)[1], bags.one(1)[1], costs) == 0
+    assert measure_emd(bags.words_of(0)[1], bags.words_of(1)[1], costs) == 0
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def index() -> MoverIndex:
 
 def distances(index: MoverIndex, ids: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """From one text to all that have words, without any bound."""
-    known = [index.bags.one(text) for text in range(len(index.bags)) if index.bags.sizes[text]]
+    known = [index.bags.words_of(text) for text in range(len(index.bags)) if index.bags.sizes[text]]
     costs = [cdist(index.vectors[ids], index.vectors[other]) for other, _ in known]
     return np.array([measure_emd(shares, its, cost) for (_, its), cost in zip(known, costs, strict=True)])
 
@@ -61,7 +61,7 @@ def test_bounds_exclude_no_near_text(index: MoverIndex, count: int):
     asked = WordVectors(topic_embedding()).make_bags(make_topic_texts(12, 2).texts)
     solved = 0
     for text in range(12):
-        ids, shares = asked.one(text)
+        ids, shares = asked.words_of(text)
         every = distances(index, ids, shares)
         found = index.search(ids, shares, count)
         assert found.texts.tolist() == np.argsort(every, kind="stable")[:count].tolist()
@@ -73,7 +73,7 @@ def test_bounds_exclude_no_near_text(index: MoverIndex, count: int):
 def test_bounds_are_never_above_the_distance(index: MoverIndex):
     asked = WordVectors(topic_embedding()).make_bags(make_topic_texts(6, 3).texts)
     for text in range(6):
-        ids, shares = asked.one(text)
+        ids, shares = asked.words_of(text)
         costs = index._measure_costs(ids)
         every = distances(index, ids, shares)
         back = index._bound_back(np.arange(len(every)), shares, costs)
@@ -86,10 +86,10 @@ def test_a_text_finds_itself_and_equal_texts_in_their_order():
     vectors = WordVectors(topic_embedding())
     texts = make_topic_texts(30, 4).texts
     index = MoverIndex(vectors.make_bags([*texts, *texts]), vectors.vectors)
-    found = index.search(*vectors.make_bags(texts).one(7), 2)
+    found = index.search(*vectors.make_bags(texts).words_of(7), 2)
     assert found.texts.tolist() == [7, 37]
     assert found.distances.tolist() == [0, 0]
-    assert len(index.search(*vectors.make_bags(texts).one(7), 100).texts) == 60
+    assert len(index.search(*vectors.make_bags(texts).words_of(7), 100).texts) == 60
 
 
 def test_neighbours_vote_and_the_nearest_decides_ties():
@@ -108,6 +108,6 @@ def test_texts_are_classified_by_the_texts_that_are_nearest(distance: str):
         every = cdist(other.average(vectors.vectors), bags.average(vectors.vectors))
     else:
         index = MoverIndex(bags, vectors.vectors)
-        every = np.stack([distances(index, *other.one(text)) for text in range(25)])
+        every = np.stack([distances(index, *other.words_of(text)) for text in range(25)])
     expected = count_votes(known.labels[np.argsort(every, axis=1, kind="stable")[:, :5]])
     assert NearestTexts(topic_embedding(), distance).fit(known, 0).predict(asked.texts).tolist() == expected.tolist()
