@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from wordveil.embeddings.embedding import Embedding
-from wordveil.measures.attackers import MaximumPosterior, attack
+from wordveil.measures.attackers import attack
 from wordveil.measures.search import LEAST, Figures, find_built, find_loss
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
@@ -171,7 +171,7 @@ class Matcher:
         """The best guesser's success: exact where the mechanism knows its probabilities, else a guesser's that was
         fitted on draws. ``prior``: ``uniform``, or ``public`` for words as frequent as in public text.
         """
-        return attack(MaximumPosterior, mechanism, self.law(prior), draws=self.draws).rate
+        return attack(mechanism, self.law(prior), draws=self.draws).rate
 
     def law(self, prior: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """The probability of each word before anything is seen: float64 ``(size,)``."""

@@ -23,12 +23,11 @@ from wordveil.measures.calibration.moves import WORDS as MOVED_WORDS
 from wordveil.measures.calibration.moves import Moves, choose_metric, measure_moves, split_rows, spread_counts
 from wordveil.measures.calibration.subjects import BuiltSubject
 from wordveil.measures.calibration.summaries import summarise_moves, summarise_values
-from wordveil.measures.calibration.values import WordValues, measure_counts, measure_laws, measure_rows
+from wordveil.measures.calibration.values import RUNS, WordValues, measure_counts, measure_laws, measure_rows
 from wordveil.measures.nearest_loss import find_neighbours, measure_loss
 from wordveil.measures.output_law import spread_words
 from wordveil.measures.posterior import DENSE, require_law
 from wordveil.measures.recovery import measure_recovery
-from wordveil.measures.statistics import RUNS
 from wordveil.mechanisms.base import Mechanism
 
 WORDS = 10_000

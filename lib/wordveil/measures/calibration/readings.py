@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wordveil.arrays import Float64, Int32, Int64
-from wordveil.measures.attackers import MaximumPosterior, attack
+from wordveil.measures.attackers import attack
 from wordveil.measures.calibration.drawing import count_block, split_words
 from wordveil.measures.calibration.values import measure_laws, measure_rows
 from wordveil.measures.output_law import spread_words
@@ -72,7 +72,7 @@ def read_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
     that the best one may get more.
     """
     keys = make_public_keys("recovery: fit"), make_public_keys("recovery: measure")
-    attacked = attack(MaximumPosterior, mechanism, frequencies, DRAWS, keys)
+    attacked = attack(mechanism, frequencies, DRAWS, keys)
     if attacked.draws is None:
         return Reading.exact(attacked.rate)
     return Reading.of_hits(round(attacked.rate * attacked.draws), attacked.draws)

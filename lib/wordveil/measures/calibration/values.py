@@ -1,9 +1,13 @@
 """Statistics of words as arrays: exactly from all words' laws or from one word's at a time, or from counts of draws.
 
-What each statistic is, :mod:`wordveil.measures.statistics` says; there it is computed of one law at a time. Here are
-the same numbers for all words of a vocabulary in seconds. A law that is a common part and few entries
-(:class:`wordveil.mechanisms.laws.WordLaws`) is never written out: what the common part gives is the same for all words
-of an equal share, and each entry then adds what it changes.
+``N_w`` is the probability that a word is drawn for itself (Feyisetan, Balle, Drake, Diethe 2020, "Privacy- and
+Utility-Preserving Textual Analysis via Calibrated Multivariate Perturbations"). ``S_w`` is the number of different
+outputs that 1,000 draws give (Feyisetan, Diethe, Drake 2019, "Leveraging Hierarchical Representations for Preserving
+Privacy and Utility in Text", section VI). Their largest and least entropies are here those of a word's outputs: Renyi's
+of order 0 and of order infinity, in bits.
+
+A law that is a common part and few entries (:class:`wordveil.mechanisms.laws.WordLaws`) is never written out. What the
+common part gives is the same for all words of an equal share, and each entry then adds what it changes.
 
 ``K_w`` is a definition of this package: how many different words have the output ``w`` with a probability above a
 threshold. Feyisetan, Diethe and Drake speak of such a number and do not define it.
@@ -22,9 +26,10 @@ import numpy as np
 from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.measures.calibration.drawing import WordCounts
-from wordveil.measures.statistics import count_distinct
 from wordveil.mechanisms.laws import WordLaws
 
+RUNS = 1_000
+"""Draws of one word, as Feyisetan, Diethe, Drake 2019 have them."""
 # Entries that are looked at together, for each thread: eight arrays of them are some 250 MB.
 _ENTRIES = 4_000_000
 _CELLS = 1_000_000
@@ -65,6 +70,14 @@ class WordValues:
     outputs: Int32
     reaching: Int64
     is_exact: bool
+
+
+def count_distinct(probabilities: Float64, runs: int) -> Float64:
+    """The probability that an output comes at least once in ``runs`` draws, ``1 - (1 - p)^runs``: float64 of the shape
+    of ``probabilities``.
+    """
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.expm1(runs * np.log1p(-np.minimum(probabilities, 1.0))))
 
 
 def measure_laws(laws: WordLaws, runs: int, threshold: float, threads: int | None = None) -> WordValues:
