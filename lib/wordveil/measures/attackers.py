@@ -142,10 +142,7 @@ class AttackResult:
 
 
 def attack(
-    mechanism: Mechanism[Any],
-    prior: Float64,
-    draws: int = DRAWS,
-    keys: tuple[ReleaseKeys, ReleaseKeys] | None = None,
+    mechanism: Mechanism[Any], prior: Float64, draws: int = DRAWS, keys: tuple[ReleaseKeys, ReleaseKeys] | None = None
 ) -> AttackResult:
     """Measure how many words the best attacker recovers.
 

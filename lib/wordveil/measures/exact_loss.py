@@ -75,7 +75,7 @@ def _find_in_laws(laws: WordLaws, more: Sequence[Float64], others: Sequence[int]
     for law in more:
         np.maximum(greatest, law, out=greatest)
         np.minimum(least, law, out=least)
-    output = _most_telling(greatest, least)
+    output = _most_revealing(greatest, least)
     column = laws.shares * laws.common[output]
     listing = np.flatnonzero(laws.ids == output)
     column[np.searchsorted(laws.offsets, listing, "right") - 1] += laws.extras[listing]
@@ -115,13 +115,13 @@ def _find_in_rows(mechanism: Mechanism[Any], symbols: Sequence[int]) -> Loss:
         law = require_law(mechanism, symbol)
         np.maximum(greatest, law, out=greatest)
         np.minimum(least, law, out=least)
-    output = _most_telling(greatest, least)
+    output = _most_revealing(greatest, least)
     column = np.array([require_law(mechanism, symbol)[output] for symbol in symbols])
     return _loss_at(column, symbols, output)
 
 
-def _most_telling(greatest: Float64, least: Float64) -> int:
-    """The output whose probabilities are furthest apart. One that never occurs tells nothing."""
+def _most_revealing(greatest: Float64, least: Float64) -> int:
+    """The output whose probabilities are furthest apart. One that never occurs reveals nothing."""
     return int(np.argmax(_log_ratios(greatest, least)))
 
 

@@ -15,7 +15,7 @@ from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.guarantees import WordGuarantee
 
 WORDS = 200
-"""Whose nearest neighbours are looked at, evenly spread over the vocabulary."""
+"""Words whose nearest neighbours are measured, evenly spread over the vocabulary."""
 BOUND = "a bound: the loss of the noisy point, before the nearest word is taken"
 
 Pairs = tuple[Int64, Int64, Float64]
@@ -31,7 +31,7 @@ def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pa
     metric
         a name of :data:`wordveil.geometry.spaces.SPACES`.
     count
-        how many words are looked at; all of a smaller vocabulary.
+        how many words are measured; all of a smaller vocabulary.
     """
     points, distances = SPACES[metric].points(embedding.vectors), SPACES[metric].distances
     words = spread_words(len(points), count).astype(np.int64)
@@ -54,7 +54,7 @@ def measure_loss(mechanism: Mechanism[Any], guarantee: WordGuarantee, pairs: Pai
     guarantee
         its constants; what they bound is taken where probabilities are not known.
     pairs
-        what :func:`find_neighbours` found, in the metric of ``guarantee`` where that is needed.
+        what :func:`find_neighbours` returned, in the metric of ``guarantee`` where that is needed.
     """
     words, neighbours, distances = pairs
     if mechanism.probabilities(0) is None:

@@ -27,7 +27,7 @@ def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) 
     measure
         the name of a metric of :data:`wordveil.geometry.spaces.SPACES`, or :data:`COSINE`.
     words
-        int32 ``(words,)``: whose neighbours are looked at.
+        int32 ``(words,)``: whose neighbours are measured.
     rank
         1 for the nearest, up to ``size - 1``.
 

@@ -26,7 +26,7 @@ _LEAST = 1e-300
 
 
 DENSE = 4 * 10**9
-"""Laws of so many probabilities together are looked at one by one; of more, a sample is, or estimates are made."""
+"""Up to this many probabilities laws are read one by one; of more a sample is read, or they are estimated."""
 
 
 def guess_outputs(laws: WordLaws, prior: Float64) -> tuple[Int32, Float64]:
@@ -77,11 +77,12 @@ def require_law(mechanism: Mechanism[Any], symbol: int) -> Float64:
     return law
 
 
-class _Scores(NamedTuple):
-    """What outputs say for words, relative to what they say for a word that does not list them.
+class Scores(NamedTuple):
+    """What outputs say for words, in multiples of 2^-32 of a natural logarithm.
 
-    ``floors``: int64 ``(size,)``, ``ln share`` of each word. ``starts``, ``words``, ``gains``: for each output the
-    words that list it, and how much more than ``floors`` each gains by it. All in multiples of 2^-32.
+    ``floors``, int64 ``(size,)``: the logarithm of each word's share. ``starts``, int64 ``(outputs + 1,)``: output
+    ``y`` has the entries ``starts[y]`` up to ``starts[y + 1]``. ``words``, int32, and ``gains``, int64 ``(entries,)``:
+    the words that list it, and how much more than its floor each has.
     """
 
     floors: Int64
@@ -108,16 +109,11 @@ class WordScores:
         common = np.maximum(laws.common, _LEAST)
         arrays = laws.shares, laws.offsets, laws.ids, laws.extras
         _list_by_output(common, *arrays, floors, starts[:-1].copy(), words, gains)
-        self._scores = _Scores(floors, starts, words, gains)
+        self._scores = Scores(floors, starts, words, gains)
 
     @property
-    def by_output(self) -> tuple[Int64, Int64, Int32, Int64]:
-        """What outputs say for words, in multiples of 2^-32 of a natural logarithm.
-
-        ``floors``, int64 ``(size,)``: the logarithm of each word's share. ``starts``, int64 ``(outputs + 1,)``: output
-        ``y`` has the entries ``starts[y]`` up to ``starts[y + 1]``. ``words``, int32, and ``gains``, int64
-        ``(entries,)``: the words that list it, and how much more than its floor each has.
-        """
+    def by_output(self) -> Scores:
+        """What each output says for words."""
         return self._scores
 
     def guess(self, prior: Float64, drawn: Int32, marks: Sequence[int]) -> Int32:
@@ -167,7 +163,7 @@ def _list_by_output(
 
 
 @compiled
-def _guess_words(scores: _Scores, prior: Int64, drawn: Int32, marks: Int64, leaders: Int32, out: Int32) -> None:
+def _guess_words(scores: Scores, prior: Int64, drawn: Int32, marks: Int64, leaders: Int32, out: Int32) -> None:
     floors, starts, words, gains = scores
     gained, touched = np.zeros(len(floors), np.int64), np.empty(len(floors), np.int32)
     for row in range(len(drawn)):

@@ -12,7 +12,7 @@ import numpy as np
 
 from wordveil.arrays import Int32, Int64
 from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
-from wordveil.crypto.streams import derive_contexts, id_payload
+from wordveil.measures.output_law import as_records
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 
 
@@ -96,6 +96,5 @@ def draw_texts(
 def _batch(ids: Int32, offsets: Int64, first: int, last: int, keys: ReleaseKeys) -> TokenBatch:
     """Some of the records, each with a context of its own number."""
     starts = offsets[first : last + 1]
-    tokens, local = ids[starts[0] : starts[-1]], starts - starts[0]
     names = [b"%d" % number for number in range(first, last)]
-    return TokenBatch(tokens, local, derive_contexts(keys.context, b"", names, [id_payload(tokens, local)]))
+    return as_records(ids[starts[0] : starts[-1]], starts - starts[0], names, keys)

@@ -107,11 +107,12 @@ def measure_meaning(
     values, moves = measure_words(built, plan, counter)
     recovery = measure_recovery(built.mechanism, built.subject.frequencies)
     guarantee = built.guarantee
+    pairs = find_neighbours(built.subject.embedding, choose_metric(guarantee.metric.name))
     return EpsilonMeaning(
         epsilon=built.epsilon,
         pure_epsilon=guarantee.pure,
         delta=guarantee.delta,
-        nearest_loss=_measure_nearest(built),
+        nearest_loss=measure_loss(built.mechanism, guarantee, pairs)[0],
         share_kept=float(values.stays.mean()),
         words=(
             *summarise_values(values, built.subject.embedding.words, plan.runs, plan.threshold),
@@ -155,11 +156,6 @@ def _draw_words(embedding: Embedding, metric: str, plan: WordPlan, count: DrawCo
 
     values = measure_counts(keep(count(words, plan.runs)), words, embedding.size, plan.runs, plan.threshold)
     return values, measure_moves(embedding, metric, spread_counts([WordCounts.join(kept)], embedding.size))
-
-
-def _measure_nearest(built: BuiltSubject) -> float:
-    metric = choose_metric(built.guarantee.metric.name)
-    return measure_loss(built.mechanism, built.guarantee, find_neighbours(built.subject.embedding, metric))[0]
 
 
 def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = TEXT_WORDS) -> dict[str, float]:

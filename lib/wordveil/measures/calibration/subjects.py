@@ -54,8 +54,8 @@ class Subject:
         if self.kind.reads_context:
             raise BundleError(
                 f"mechanism.name = {self.mechanism}: it draws each word by the words around it. What becomes of a "
-                "single word says nothing of a text, so that no epsilon can be chosen by it. Sanitise a public text at "
-                "several epsilons, and compare what wordveil evaluate measures."
+                "single word says nothing about a text, so that no epsilon can be chosen by it. Sanitise a public text "
+                "at several epsilons, and compare what wordveil evaluate measures."
             )
         if not self.settings.has_epsilon():
             raise BundleError(

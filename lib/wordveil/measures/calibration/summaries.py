@@ -1,4 +1,4 @@
-"""Statistics of many words as figures: an average, the word that is protected worst, quantiles, a histogram."""
+"""Statistics of many words as figures: an average, the least protected word, quantiles, a histogram."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def summarise_values(values: WordValues, names: pa.StringArray, runs: int, thres
 
 
 def _find_least_reached(reaching: Float64) -> np.intp:
-    """What no word becomes shows no word."""
+    """An output that no word has reveals no word."""
     return np.argmin(np.where(reaching > 0, reaching, np.inf))
 
 
@@ -95,17 +95,9 @@ def summarise_moves(moves: Moves, names: pa.StringArray, *, is_exact: bool) -> I
     known = ~np.isnan(moves.distances)
     words, apart, alike = moves.words[known], moves.distances[known], moves.cosines[known]
     yield make(
-        "moved",
-        f"The {moves.metric} distance between a word and its output; {over}.",
-        (words, apart),
-        np.argmin,
+        "moved", f"The {moves.metric} distance between a word and its output; {over}.", (words, apart), np.argmin
     )
-    yield make(
-        "cosine",
-        f"The cosine of the vectors of a word and its output; {over}.",
-        (words, alike),
-        np.argmax,
-    )
+    yield make("cosine", f"The cosine of the vectors of a word and its output; {over}.", (words, alike), np.argmax)
 
 
 class _Maker:

@@ -30,7 +30,7 @@ from wordveil.mechanisms.laws import WordLaws
 
 RUNS = 1_000
 """Draws of one word, as Feyisetan, Diethe, Drake 2019 have them."""
-# Entries that are looked at together, for each thread: eight arrays of them are some 250 MB.
+# Entries that a thread reads together: eight arrays of them are some 250 MB.
 _ENTRIES = 4_000_000
 _CELLS = 1_000_000
 
@@ -166,22 +166,11 @@ def _measure_span(
         tops = np.maximum.reduceat(full, begins[listing] - laws.offsets[first])
         likeliest[listing] = np.maximum(likeliest[listing], tops)
     reached = (full > threshold) & ~(shares[own] > bound[ids])
-    return (
-        stays,
-        more,
-        possible,
-        np.asarray(likeliest),
-        np.bincount(ids[reached], minlength=outputs).astype(np.int64),
-    )
+    return (stays, more, possible, np.asarray(likeliest), np.bincount(ids[reached], minlength=outputs).astype(np.int64))
 
 
 def measure_rows(
-    law_of: Callable[[int], Float64],
-    words: Int32,
-    size: int,
-    runs: int,
-    threshold: float,
-    threads: int | None = None,
+    law_of: Callable[[int], Float64], words: Int32, size: int, runs: int, threshold: float, threads: int | None = None
 ) -> WordValues:
     """Measure words from the law of one at a time, exact but for rounding, in time words times outputs.
 

@@ -27,13 +27,12 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaincinv
 
+from wordveil.arrays import Float64, Int64
 from wordveil.crypto.streams import DIGIT_BITS, Contexts, KeyedStream
 from wordveil.errors import BundleError
 
-FloatArray = NDArray[np.float64]
 MAX_DIGITS = 2**16 // DIGIT_BITS
 MAX_DELTA = 1e-12
 _LN2 = math.log(2)
@@ -77,12 +76,7 @@ def deep_uniform(stream: KeyedStream, context: Contexts, position: int, number: 
 
 
 def find_ends(
-    stream: KeyedStream,
-    uniforms: FloatArray,
-    context: Contexts,
-    position: NDArray[np.int64],
-    first: int,
-    max_digits: int,
+    stream: KeyedStream, uniforms: Float64, context: Contexts, position: Int64, first: int, max_digits: int
 ) -> Iterator[tuple[int, int, End]]:
     """Find those of ``uniforms`` that come near 0 or 1: row, token, and the number by at most ``max_digits`` further
     digits.

@@ -34,7 +34,7 @@ def show_odds(
     Returns
     -------
     ShownEpsilon or None
-        None where no distance is known, or no slope can be told.
+        None where no distance is known, or no slope can be measured.
     """
     slopes = [_slope_at(mechanism, evidence, word, rate) for word in evidence.words.tolist()]
     known = [slope for slope in slopes if slope is not None]
@@ -45,7 +45,7 @@ def show_odds(
 
 
 def _slope_at(mechanism: Mechanism[Any], evidence: Evidence, word: int, rate: Callable[[float], float]) -> float | None:
-    """The slope from a word to its nearest neighbour; None where that has its point, or is too far to be told."""
+    """The slope from a word to its nearest neighbour; None where that has its point, or is too far to measure."""
     apart, law = evidence.distances(word).copy(), mechanism.probabilities(word)
     apart[word] = math.inf
     other = int(np.argmin(apart))
