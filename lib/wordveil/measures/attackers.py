@@ -94,18 +94,8 @@ class MaximumPosterior:
         know its probabilities.
 
         Time is proportional to the entries of the mechanism's laws, or, where it has none, to words times outputs.
-
-        Parameters
-        ----------
-        mechanism
-            any mechanism.
-        prior
-            float64 ``(size,)``: the probability of each word before anything is seen.
-
-        Raises
-        ------
-        ValueError
-            where the prior is no law over words.
+        ``prior``: float64 ``(size,)``, the probability of each word before anything is seen. Raises
+        :class:`ValueError` where that is no law over words.
         """
         check_prior(prior)
         if (laws := mechanism.word_laws()) is not None:

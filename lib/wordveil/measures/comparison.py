@@ -105,11 +105,6 @@ def compare(
         what the configured mechanism is built from beside the embedding. The others get its frequencies alone, since
         their settings name no other files.
 
-    Returns
-    -------
-    Comparison
-        the configured mechanism, and the others at its share of words kept and at its pure epsilon.
-
     Raises
     ------
     BundleError

@@ -48,19 +48,8 @@ class Loss:
 def find_supremum(mechanism: Mechanism[Any], size: int, others: Sequence[int]) -> Loss | None:
     """The largest loss between any two symbols, exact but for rounding.
 
-    Parameters
-    ----------
-    mechanism
-        any mechanism.
-    size
-        how many words it has.
-    others
-        the other symbols: the unknown word, and padding where texts are padded.
-
-    Returns
-    -------
-    Loss or None
-        None where probabilities are not known, or are too many to look at (above 4 * 10^9 numbers).
+    None where probabilities are not known, or are too many to read (above 4 * 10^9 numbers). ``size``: how many words
+    there are. ``others``: the other symbols, which are the unknown word, and padding where texts are padded.
     """
     laws = mechanism.word_laws()
     if laws is not None:

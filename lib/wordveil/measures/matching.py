@@ -62,18 +62,8 @@ def make_candidate(mechanism: str, settings: MechanismSettings) -> Candidate:
 
 @dataclass(frozen=True)
 class Matcher:
-    """Builds mechanisms over one embedding, at an epsilon or where they have a loss.
-
-    Attributes
-    ----------
-    embedding
-        public words and vectors.
-    inputs
-        other public data.
-    work
-        where lists of neighbours and clusters are kept.
-    padding
-        whether texts are padded.
+    """Builds mechanisms over one embedding, at an epsilon or where they have a loss. ``padding``: whether texts are
+    padded.
     """
 
     embedding: Embedding

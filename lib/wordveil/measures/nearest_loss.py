@@ -24,14 +24,8 @@ Pairs = tuple[Int64, Int64, Float64]
 def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pairs:
     """Some words, the nearest neighbour of each, int64 ``(words,)``, and their distances, float64 ``(words,)``.
 
-    Parameters
-    ----------
-    embedding
-        public words and vectors, two at least.
-    metric
-        a name of :data:`wordveil.geometry.spaces.SPACES`.
-    count
-        how many words are measured; all of a smaller vocabulary.
+    ``embedding``: of two words at least. ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`. ``count``: how
+    many words are measured; all of a smaller vocabulary.
     """
     points, distances = SPACES[metric].points(embedding.vectors), SPACES[metric].distances
     words = spread_words(len(points), count).astype(np.int64)
@@ -47,14 +41,8 @@ def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pa
 def measure_loss(mechanism: Mechanism[Any], guarantee: WordGuarantee, pairs: Pairs) -> tuple[float, str]:
     """The median loss over pairs of words, in nats, and what to know of it; empty where it is exact.
 
-    Parameters
-    ----------
-    mechanism
-        any mechanism.
-    guarantee
-        its constants; what they bound is taken where probabilities are not known.
-    pairs
-        what :func:`find_neighbours` returned, in the metric of ``guarantee`` where that is needed.
+    Where probabilities are not known it is the bound of ``guarantee``. ``pairs``: what :func:`find_neighbours`
+    returned, in the metric of ``guarantee`` where that is needed.
     """
     words, neighbours, distances = pairs
     if mechanism.probabilities(0) is None:

@@ -18,7 +18,7 @@ _BLOCK_BYTES = 32 * 2**20
 
 
 def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) -> tuple[Float64, Float64]:
-    """Measure how far the nearest neighbour and the ``rank``-th are.
+    """Measure how far the nearest neighbour and the ``rank``-th are: float64 ``(words,)`` each, distances or cosines.
 
     Parameters
     ----------
@@ -30,11 +30,6 @@ def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) 
         int32 ``(words,)``: whose neighbours are measured.
     rank
         1 for the nearest, up to ``size - 1``.
-
-    Returns
-    -------
-    tuple
-        of the nearest and of the ``rank``-th, float64 ``(words,)`` each: distances, or cosines.
     """
     distances = measure_rows_of(vectors, measure)
     nearest, far = np.empty(len(words)), np.empty(len(words))

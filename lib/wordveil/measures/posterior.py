@@ -33,14 +33,8 @@ def guess_outputs(laws: WordLaws, prior: Float64) -> tuple[Int32, Float64]:
     """The best guess for each output, int32 ``(outputs,)``, and the joint probability of the two, float64.
 
     Exact but for rounding, in time proportional to entries plus outputs: among the words that do not list an output the
-    best has the largest ``prior * share``. Ties go to the lower id.
-
-    Parameters
-    ----------
-    laws
-        of all words.
-    prior
-        float64 ``(size,)``: the probability of each word before anything is seen.
+    best has the largest ``prior * share``. Ties go to the lower id. ``prior``: float64 ``(size,)``, the probability of
+    each word before anything is seen.
     """
     leader = int(np.argmax(prior * laws.shares))
     joint = prior[leader] * laws.shares[leader] * laws.common
@@ -92,13 +86,7 @@ class Scores(NamedTuple):
 
 
 class WordScores:
-    """The posterior probabilities of words after several draws, from the laws of all words.
-
-    Parameters
-    ----------
-    laws
-        of all words.
-    """
+    """The posterior probabilities of words after several draws, from the laws of all words."""
 
     def __init__(self, laws: WordLaws) -> None:
         floors = _whole_logs(laws.shares)
@@ -119,14 +107,8 @@ class WordScores:
     def guess(self, prior: Float64, drawn: Int32, marks: Sequence[int]) -> Int32:
         """The best guess of each word after its first ``marks`` draws: int32 ``(words, marks)``.
 
-        Parameters
-        ----------
-        prior
-            float64 ``(size,)``: the probability of each word before anything is seen.
-        drawn
-            int32 ``(words, draws)``: outputs, each row of one word.
-        marks
-            rising numbers of draws, from 1 to ``draws``.
+        ``prior``: as of :func:`guess_outputs`. ``drawn``: int32 ``(words, draws)``, outputs, each row of one word.
+        ``marks``: rising numbers of draws, from 1 to ``draws``.
         """
         logs = _whole_logs(prior)
         leaders = np.array([np.argmax(logs + mark * self._scores.floors) for mark in marks], np.int32)

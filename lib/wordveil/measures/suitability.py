@@ -155,26 +155,11 @@ def measure_suitability(
     guarantee: WordGuarantee,
     frequencies: Float64,
 ) -> Suitability:
-    """Measure how an embedding suits a mechanism that was built from it.
+    """Measure how well an embedding suits a mechanism that was built from it, with these settings.
 
-    Parameters
-    ----------
-    mechanism
-        ready to draw.
-    embedding
-        what it was built from.
-    settings
-        what it was built with.
-    guarantee
-        the constants of the build.
-    frequencies
-        float64 ``(size,)``: the public frequency of each word; adds up to 1.
-
-    Returns
-    -------
-    Suitability
-        figures in six digits, epsilons in two. A mechanism that does not draw one output for each word has no epsilons,
-        nor has one that draws it by the words around it: single words say nothing about a text.
+    Figures have six digits, epsilons two. A mechanism that does not draw one output for each word has no epsilons, nor
+    has one that draws it by the words around it: single words say nothing about a text. ``frequencies``: float64
+    ``(size,)``, the public frequency of each word; adds up to 1.
     """
     name = uncap(guarantee.metric.name)
     measure = COSINE if mechanism.is_pure or name not in SPACES else name

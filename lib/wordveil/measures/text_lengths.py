@@ -83,17 +83,8 @@ class OutputLength:
 def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> list[OutputLength]:
     """How many words the sanitised texts of 0, 10 and 100 different words have.
 
-    The words of a text count as drawn evenly from the vocabulary.
-
-    Parameters
-    ----------
-    policy : TextPolicy
-        says whether texts are cut and filled.
-    mechanism : Mechanism
-        says how often padding and words come out as words. Where its probabilities are not known they are estimated
-        with a throwaway key.
-    size : int
-        words of the vocabulary.
+    The words of a text count as drawn evenly from the vocabulary, of ``size`` words. Where the mechanism's
+    probabilities are not known they are estimated with a throwaway key.
     """
     if not policy.pads:
         return [OutputLength(words, float(policy.n_max or words), 0.0) for words in EXAMPLES]

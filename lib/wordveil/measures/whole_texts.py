@@ -61,23 +61,9 @@ def draw_texts(
 ) -> tuple[Int32, float]:
     """Draw records one after another, as many as the time allows, at least one.
 
-    Parameters
-    ----------
-    mechanism
-        any mechanism.
-    ids
-        int32 ``(tokens,)``: the tokens of records, of which there is at least one.
-    offsets
-        int64 ``(records + 1,)``: the offsets of the records.
-    seconds
-        of processor time after which no other record is begun.
-    keys
-        keys to draw with; throwaway keys if left out.
-
-    Returns
-    -------
-    tuple
-        what was drawn for the first of ``ids``, int32, and the tokens drawn a second.
+    ``ids``: int32 ``(tokens,)``, with int64 offsets ``(records + 1,)``. ``seconds``: of processor time, after which no
+    other record is begun. ``keys``: throwaway keys if left out. Returns what was drawn for the first of ``ids``, int32,
+    and the tokens drawn a second.
     """
     keys = keys or make_throwaway_keys()
     mechanism.draw(_batch(ids, offsets, 0, 1, keys), keys)  # the first call compiles the loops

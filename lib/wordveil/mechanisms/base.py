@@ -67,16 +67,13 @@ class TokenBatch:
             yield part, self.contexts[record[part]], position[part]
 
 
-def discrete_metric(embedding: Embedding, *, padding: bool) -> Metric:
-    """The metric under which any two symbols that differ are at distance 1. ``padding``: whether it is a symbol."""
-    digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
-    return Metric("discrete", digest)
-
-
 def pure_guarantee(embedding: Embedding, epsilon: float, loss: float, *, padding: bool) -> WordGuarantee:
-    """A loss of at most ``loss`` nats between any two symbols. ``epsilon``: as configured."""
-    metric = discrete_metric(embedding, padding=padding)
-    return WordGuarantee(metric, nominal_epsilon=epsilon, epsilon=loss, diameter=1.0)
+    """A loss of at most ``loss`` nats between any two symbols: under the discrete metric these are at distance 1.
+
+    ``epsilon``: as configured. ``padding``: whether it is a symbol.
+    """
+    digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
+    return WordGuarantee(Metric("discrete", digest), nominal_epsilon=epsilon, epsilon=loss, diameter=1.0)
 
 
 @dataclass(frozen=True)

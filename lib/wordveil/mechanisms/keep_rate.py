@@ -18,15 +18,7 @@ from wordveil.compiled import compiled
 
 @dataclass(frozen=True)
 class KeepRate:
-    """How many words were drawn, and how many of them were kept.
-
-    Attributes
-    ----------
-    kept
-        words whose drawn id is their own.
-    words
-        all words: the denominator.
-    """
+    """How many words were drawn, and how many of them were kept: drawn for themselves."""
 
     kept: int
     words: int
@@ -38,21 +30,10 @@ class KeepRate:
 
 
 def measure_keep_rate(ids: NDArray[np.integer], drawn: NDArray[np.integer], size: int) -> KeepRate:
-    """The keep-rate of ids and of what was drawn for them.
+    """The keep-rate of ids, integers ``(tokens,)``, and of what was drawn for them, in the same order.
 
-    Parameters
-    ----------
-    ids
-        integers ``(tokens,)``: ids before the draw.
-    drawn
-        integers ``(tokens,)``: ids after it, in the same order.
-    size
-        words of the vocabulary: their ids are ``0 .. size - 1``.
-
-    Raises
-    ------
-    ValueError
-        where the two arrays differ in shape.
+    ``size``: words of the vocabulary, whose ids are ``0 .. size - 1``. Raises :class:`ValueError` where the two arrays
+    differ in shape.
     """
     if ids.shape != drawn.shape or ids.ndim != 1:
         raise ValueError(f"Expected ids and drawn of one shape (tokens,), got {ids.shape} and {drawn.shape}.")

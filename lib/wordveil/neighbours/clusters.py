@@ -117,22 +117,11 @@ def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
 
 
 def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> Hierarchy:
-    """Cluster words into levels of clusters.
+    """Cluster words into levels of clusters, the same on every machine.
 
-    Parameters
-    ----------
-    vectors : float32 array (size, n)
-        one a word, of any length but 0.
-    counts : list of int
-        how many clusters each level has, the lowest first, each below ``size`` and a multiple of the next one; the last
-        is 1. The first may be ``size``.
-    work : BuildContext
-        where progress is reported, and the result is kept.
-
-    Returns
-    -------
-    Hierarchy
-        the same on every machine.
+    ``vectors``: float32 ``(size, n)``, of any length but 0. ``counts``: how many clusters each level has, the lowest
+    first, each below ``size`` and a multiple of the next; the last is 1, and the first may be ``size``. ``work``:
+    reports progress, and keeps the result.
     """
     digest = digest_points(f"{_VERSION} {vectors.shape} {counts}", vectors, "<f4")[:32]
     directory = work.kept / f"clusters-{digest}" if work.kept else None
@@ -178,21 +167,11 @@ def _even_sizes(size: int, parts: int) -> Int64:
 
 
 def split_evenly(words: Float32, sizes: Int64, call: Call = map) -> Int32:
-    """Split words into clusters of given sizes.
+    """Split words into clusters of given sizes: int32 ``(count,)``, the cluster of each word.
 
-    Parameters
-    ----------
-    words : float32 array (count, n)
-        whole numbers, each row at most 4,095 long (:func:`wordveil.neighbours.cluster_kernels.whole_directions`).
-    sizes : int64 array (clusters,)
-        add up to ``count``.
-    call : callable
-        applies a function to each of some values, as :func:`map` does, in any order or at once.
-
-    Returns
-    -------
-    int32 array (count,)
-        the cluster of each word.
+    ``words``: float32 ``(count, n)``, whole numbers, each row at most 4,095 long
+    (:func:`wordveil.neighbours.cluster_kernels.whole_directions`). ``sizes``: int64 ``(clusters,)``, which add up to
+    ``count``. ``call``: applies a function to each of some values, as :func:`map` does, in any order or at once.
     """
     count, clusters = len(words), len(sizes)
     if clusters == count:

@@ -75,21 +75,9 @@ class DrawCounter(Protocol):
 def count_block(mechanism: Mechanism[Any], words: Int32, runs: int) -> WordCounts:
     """Draw each word ``runs`` times and count its outputs.
 
-    Parameters
-    ----------
-    mechanism
-        draws one output for each token, each by its word alone.
-    words
-        int32 ``(words,)``: ids, few enough for all draws to be in memory.
-    runs
-        draws of each word, at least one.
-
-    Raises
-    ------
-    OtherLengthError
-        where the mechanism does not draw one output for each token.
-    ValueError
-        where there is no draw, or where so many of one word would repeat its noise.
+    ``mechanism``: draws each token by its word alone. ``words``: int32 ``(words,)``, ids, few enough for all draws to
+    be in memory. Raises :class:`OtherLengthError` where the mechanism does not draw one output for each token, and
+    :class:`ValueError` where there is no draw, or where so many of one word would repeat its noise.
     """
     if not 1 <= runs <= mechanism.max_tokens:
         raise ValueError(f"Expected runs={runs} in [1, {mechanism.max_tokens}].")
@@ -117,12 +105,8 @@ def split_words(words: Int32, runs: int) -> Sequence[Int32]:
 class ThreadedCounter:
     """Draws on the cores of this machine (:class:`DrawCounter`).
 
-    Attributes
-    ----------
-    load
-        makes one more copy of the mechanism: each thread needs its own.
-    threads
-        how many; None for as many as there are cores. The counts do not depend on it.
+    ``load``: makes one more copy of the mechanism, since each thread needs its own. ``threads``: None for as many as
+    there are cores. The counts do not depend on it.
     """
 
     load: Callable[[], Mechanism[Any]]

@@ -81,26 +81,12 @@ class WordPlan:
 def measure_meaning(
     built: BuiltSubject, plan: WordPlan | None = None, count: DrawCounter | None = None
 ) -> EpsilonMeaning:
-    """Measure what the epsilon of a mechanism means that was built.
+    """Measure what the epsilon of a mechanism means that was built: exactly where it knows its probabilities, else by
+    counts of draws.
 
-    Parameters
-    ----------
-    built
-        the mechanism.
-    plan
-        how words are measured; the defaults of :class:`WordPlan` if left out.
-    count
-        what draws words where probabilities are not known; this machine's threads if left out.
-
-    Returns
-    -------
-    EpsilonMeaning
-        exact where the mechanism knows its probabilities; else counts of draws.
-
-    Raises
-    ------
-    OtherLengthError
-        where the mechanism does not draw one output for each word.
+    ``plan``: how words are measured; the defaults of :class:`WordPlan` if left out. ``count``: what draws words; this
+    machine's threads if left out. Raises :class:`OtherLengthError` where the mechanism does not draw one output for
+    each word.
     """
     plan = plan or WordPlan()
     counter = count or ThreadedCounter(built.load, plan.threads)
@@ -163,24 +149,12 @@ def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = T
 
     The lengths of the noise of ``N`` words add up to ``T`` of the law Gamma(nN, 1 / epsilon), and the Earth Mover's
     distance between a text and its noisy points is at most ``T / N``. The theorem as printed has the law of one word's
-    noise, which is false for two words or more. The bound is one of the noisy points; the words nearest to these are at
-    most twice as far from the text's.
+    noise, which is false for two words or more. The bound is that of the noisy points; the words nearest to these are
+    at most twice as far from the text's.
 
-    Parameters
-    ----------
-    mechanism
-        any mechanism.
-    epsilon
-        its own.
-    text_words
-        ``N``.
-
-    Returns
-    -------
-    dict
-        ``text_words``; ``noise_dimension``, ``n``; and for the probabilities of 50% and of 95% the distances that are
-        kept with them: ``points_50``, ``points_95`` of the noisy points, ``words_50``, ``words_95`` of the words. Empty
-        where the mechanism adds no noise in a Euclidean space.
+    Returns ``text_words``, ``N``; ``noise_dimension``, ``n``; and for the probabilities of 50% and of 95% the distances
+    that are kept with them: ``points_50``, ``points_95`` of the noisy points, ``words_50``, ``words_95`` of the words.
+    Empty where the mechanism adds no noise in a Euclidean space. ``epsilon``: the mechanism's own.
     """
     if (dimension := mechanism.noise_dimension) is None:
         return {}

@@ -26,16 +26,7 @@ K_NOTE = (
 def summarise_values(values: WordValues, names: pa.StringArray, runs: int, threshold: float) -> Iterator[WordFigure]:
     """The figures ``N_w``, ``S_w``, ``K_w``, ``H0`` and ``H_inf``, in that order, each in six digits.
 
-    Parameters
-    ----------
-    values
-        of words.
-    names
-        the words of the vocabulary.
-    runs
-        draws of each word.
-    threshold
-        of ``K_w``.
+    ``names``: the words of the vocabulary. ``runs``: draws of each word. ``threshold``: of ``K_w``.
     """
     make = _Maker(names, is_exact=values.is_exact)
     of, exact = f"{runs:,} draws of the word", values.is_exact
@@ -64,7 +55,7 @@ def summarise_values(values: WordValues, names: pa.StringArray, runs: int, thres
         f"{'' if exact else f', as counted in {runs:,} draws of each'}; the worst is the least that is not 0. A "
         "definition of wordveil.",
         (values.outputs, values.reaching.astype(np.float64)),
-        _find_least_reached,
+        lambda reaching: np.argmin(np.where(reaching > 0, reaching, np.inf)),  # an output of no word reveals none
         count_bins(values.reaching),
     )
     yield make(
@@ -81,11 +72,6 @@ def summarise_values(values: WordValues, names: pa.StringArray, runs: int, thres
         (values.words, 0.0 - np.log2(values.likeliest)),
         np.argmin,
     )
-
-
-def _find_least_reached(reaching: Float64) -> np.intp:
-    """An output that no word has reveals no word."""
-    return np.argmin(np.where(reaching > 0, reaching, np.inf))
 
 
 def summarise_moves(moves: Moves, names: pa.StringArray, *, is_exact: bool) -> Iterator[WordFigure]:

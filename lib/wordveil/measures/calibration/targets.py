@@ -42,6 +42,9 @@ class UnreachableError(ValueError):
 def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
     """Find the epsilon, of three digits, that gives a figure.
 
+    The mechanism is built at that epsilon and measured there. The interval is that of the figure where it is drawn, and
+    else how precise the search was.
+
     Parameters
     ----------
     subject
@@ -53,12 +56,6 @@ def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
         frequent as in public text.
     value
         the figure: between 0 and 1, or a positive loss.
-
-    Returns
-    -------
-    FoundEpsilon
-        built at that epsilon and measured there. Its interval is that of the figure where it is drawn, and else how
-        near the search came.
 
     Raises
     ------
@@ -83,29 +80,12 @@ def check_target(name: str, value: float) -> None:
 
 
 def match(subject: Subject, other: BuiltSubject, by: str) -> FoundEpsilon:
-    """Find the epsilon, of three digits, at which a mechanism is like another in one figure.
+    """Find the epsilon, of three digits, at which a mechanism equals another in one figure.
 
-    Parameters
-    ----------
-    subject
-        the mechanism whose epsilon is free.
-    other
-        the other mechanism, built at its own epsilon.
-    by
-        ``worst_n_w``: how often the word comes back that comes back most often. ``bayes_recovery``: as in
-        :func:`find_target`, each mechanism with its own vocabulary's frequencies.
-
-    Returns
-    -------
-    FoundEpsilon
-        as :func:`find_target` does. Its interval covers what draws of either leave open.
-
-    Raises
-    ------
-    ValueError
-        where ``by`` is none of these; :class:`UnreachableError` where no epsilon gives as much.
-    BundleError
-        where the mechanism cannot be built at its configured epsilon.
+    ``by``: ``worst_n_w``, how often the word comes back that comes back most often, or ``bayes_recovery`` as in
+    :func:`find_target`, each mechanism with its own vocabulary's frequencies. The interval covers what draws of either
+    leave open. Raises :class:`ValueError` where ``by`` is neither, :class:`UnreachableError` where no epsilon gives as
+    much, and :class:`BundleError` where the mechanism cannot be built at its configured epsilon.
     """
     if by not in MATCHES:
         raise ValueError(f"Expected by={by} to be {' or '.join(MATCHES)}.")
@@ -156,7 +136,7 @@ def _find_pure(subject: Subject, loss: float) -> FoundEpsilon:
 
 
 def _explain_loss(subject: Subject, loss: float, matched: Matched | None) -> str:
-    """Why no epsilon costs ``loss``, with what the nearest one costs; ``found``: what costs least below it."""
+    """Why no epsilon costs ``loss``, with what the nearest one costs; ``matched``: what costs least below it."""
     if matched is None:
         epsilon = max(subject.least_epsilon, min(subject.settings.nominal_epsilon, 1.0))
         costs, amount, advice = subject.build(epsilon).guarantee.pure, "little", "a larger"

@@ -83,16 +83,8 @@ def count_distinct(probabilities: Float64, runs: int) -> Float64:
 def measure_laws(laws: WordLaws, runs: int, threshold: float, threads: int | None = None) -> WordValues:
     """Measure all words from their laws, exact but for rounding, in time proportional to entries.
 
-    Parameters
-    ----------
-    laws
-        of all words.
-    runs
-        draws of each word, for ``S_w``.
-    threshold
-        of ``K_w``.
-    threads
-        how many; None for as many as there are cores. It changes no figure.
+    ``runs``: draws of each word, for ``S_w``. ``threshold``: of ``K_w``. ``threads``: how many; None for as many as
+    there are cores. It changes no figure.
     """
     size = len(laws.shares)
     base = _expect_common(laws, runs)
@@ -172,18 +164,10 @@ def _measure_span(
 def measure_rows(
     law_of: Callable[[int], Float64], words: Int32, size: int, runs: int, threshold: float, threads: int | None = None
 ) -> WordValues:
-    """Measure words from the law of one at a time, exact but for rounding, in time words times outputs.
+    """Measure words, int32 ``(words,)``, from the law of one at a time, exact but for rounding.
 
-    Parameters
-    ----------
-    law_of
-        the law of a word: float64 ``(outputs,)``. Threads call it side by side.
-    words
-        int32 ``(words,)``: ids.
-    size
-        words of the vocabulary.
-    runs, threshold, threads
-        as in :func:`measure_laws`.
+    Time is proportional to words times outputs. ``law_of``: the law of a word, float64 ``(outputs,)``; threads call it
+    side by side. ``size``: words of the vocabulary. The others: as of :func:`measure_laws`.
     """
 
     def measure(part: Int32) -> tuple[Float64, Int64]:
@@ -219,20 +203,8 @@ def measure_counts(blocks: Iterable[WordCounts], words: Int32, size: int, runs: 
     """Measure words from counts of their draws.
 
     ``K_w`` is that of ``words`` alone, among ``words`` alone: how many of them gave the output in more than the share
-    ``threshold`` of their draws.
-
-    Parameters
-    ----------
-    blocks
-        the counts of all ``words``, in any order.
-    words
-        int32 ``(words,)``: ids, rising.
-    size
-        words of the vocabulary.
-    runs
-        draws of each word.
-    threshold
-        of ``K_w``.
+    ``threshold`` of their draws. ``blocks``: the counts of all ``words``, in any order. ``words``: int32 ``(words,)``,
+    rising. ``size``: words of the vocabulary. ``runs``: draws of each word.
     """
     stays, distinct, likeliest = np.zeros(len(words)), np.zeros(len(words)), np.zeros(len(words))
     reaching = np.zeros(size + 1, np.int64)  # padding may come too

@@ -20,9 +20,9 @@ The noise is kept as the time-like vector ``q = (1 + t, (1 - t) U) / 2``, ``t = 
 point scaled by ``exp(-r)``. A boost is linear, and the nearest word does not depend on the query's scale. So no radius
 is too large: the point itself is never formed.
 
-Radii are drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`): noise beyond them
-has a probability of which ``delta`` is the price. The bounds are ones of real arithmetic otherwise; what finite grids
-of radii and directions and rounding in float64 change is not proved.
+Radii are drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`); ``delta`` accounts
+for noise beyond them. Otherwise the bounds are those of real arithmetic: the effect of finite grids of radii and
+directions and of rounding in float64 is not proved.
 
 The unknown word enters as the origin. There is no padding: it would need a point that no other word is near.
 """

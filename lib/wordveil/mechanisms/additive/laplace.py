@@ -11,9 +11,9 @@ The unknown word enters as the mean vector. Where texts are padded, space gets o
 word lie at height 0, padding lies at the mean vector at a public height ``h``; noise has n + 1 dimensions and padding
 is a candidate of the search. So padding is perturbed like any word, and no length of the output is certain.
 
-The radius is drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`): noise beyond
-them has a probability of which ``delta`` is the price. The bound is one of real arithmetic otherwise. What finite grids
-of radii and directions and rounding in float64 change is not proved.
+The radius is drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`); ``delta``
+accounts for noise beyond them. Otherwise the bound is that of real arithmetic: the effect of finite grids of radii and
+directions and of rounding in float64 is not proved.
 
 With ``search: annoy`` the word is one near the noisy point, not always the nearest: this is still post-processing, but
 no longer the published mechanism. The build measures how often it is the nearest (``search_recall``).

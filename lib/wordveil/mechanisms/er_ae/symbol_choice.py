@@ -104,22 +104,17 @@ class SymbolChoice:
         return (max(self.candidates, 1) + 3) // 2
 
     def draw(self, weights: NDArray[np.uint32], rows: Int64, words: UInt64) -> Int32:
-        """Choose a column for each token.
+        """Choose a column for each token: int32 ``(count,)``.
 
         Parameters
         ----------
-        weights : ndarray
+        weights
             uint32 ``(any, columns or more)``: unnormalised softmaxes; what is beyond ``columns`` is ignored. A row
             whose weights are all 0 counts as uniform.
-        rows : ndarray
+        rows
             int64 ``(count,)``: the row that each token chooses from.
-        words : ndarray
+        words
             uint64 ``(2 * blocks, count)``: independent and uniform.
-
-        Returns
-        -------
-        ndarray
-            int32 ``(count,)``: columns.
         """
         if self.candidates:
             return choose_from_sets(weights, rows, self.columns, self.candidates, self.coins, words)

@@ -6,7 +6,7 @@ words: ``s = min(d, r(w))``, where ``r(w)`` is the distance of the nearest word 
 both, the smallest of the three.
 
 Each of these is 1-Lipschitz in ``w`` for every ``x``: ``d`` by the triangle inequality, ``r`` because each of the
-distances of which it is the (k + 1)-th smallest changes by at most ``d(w, v)``, and a minimum of such functions is one.
+distances of which it is the (k + 1)-th smallest changes by at most ``d(w, v)``, and so is a minimum of such functions.
 So
 
     ln P(x | w) - ln P(x | v) = beta (s(v, x) - s(w, x)) + ln Z(v) - ln Z(w) <= 2 beta d(w, v),

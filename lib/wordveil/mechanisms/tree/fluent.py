@@ -85,18 +85,10 @@ class FluentModel:
 
     @classmethod
     def build(cls, bigrams: Bigrams, words: pa.StringArray, order: Int32, starts: Int64) -> FluentModel:
-        """The model of ``bigrams`` over an embedding's words.
+        """The model of ``bigrams`` over an embedding's ``words``. Other words are left out, with their pairs.
 
-        Parameters
-        ----------
-        bigrams : Bigrams
-            counts of public text. Words that the embedding lacks are left out, with their pairs.
-        words : string array ``(size,)``
-            the words of the embedding.
-        order : int32 ``(size,)``
-            the number of the word at each position of the tree.
-        starts : int64 ``(clusters + 1,)``
-            the lowest clusters: cluster ``i`` has positions ``starts[i]`` up to ``starts[i + 1]``. None is empty.
+        ``order``: int32 ``(size,)``, the number of the word at each position of the tree. ``starts``: int64 ``(clusters
+        + 1,)``, the lowest clusters: cluster ``i`` has positions ``starts[i]`` up to ``starts[i + 1]``. None is empty.
         """
         size = len(words)
         numbers = WordIndex(bigrams.words).numbers(words.take(pa.array(order)))
@@ -152,18 +144,9 @@ class FluentModel:
         before it, and so on. Needs room for one record at a time: two bytes for each member of its clusters, four where
         a cluster has more than 65,536.
 
-        Parameters
-        ----------
-        clusters : int32 ``(tokens,)``
-            the cluster of each token; -1 for padding, which leaves no trace in the text: the result has -1 there, and
-            the words around it follow each other.
-        offsets : int64 ``(records + 1,)``
-            the tokens of each record.
-
-        Raises
-        ------
-        ValueError
-            where there is no such cluster.
+        ``clusters``: int32 ``(tokens,)``; -1 for padding, which leaves no trace in the text: the result has -1 there,
+        and the words around it follow each other. ``offsets``: int64 ``(records + 1,)``, the tokens of each record.
+        Raises :class:`ValueError` where there is no such cluster.
         """
         sizes = np.diff(self._arrays.starts)
         if len(clusters) and not -1 <= clusters.min() <= clusters.max() < len(sizes):

@@ -149,11 +149,6 @@ def solve_levels(
     pad_share : float or None
         the probability that padding stays padding. None: the largest that ``losses`` allow.
 
-    Returns
-    -------
-    Levels
-        the numbers.
-
     Raises
     ------
     PadShareError

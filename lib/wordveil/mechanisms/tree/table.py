@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -192,15 +192,9 @@ def arrange(nesting: Nesting, levels: Levels, rows: Int32, written: Int32) -> Tr
         ranges[clusters:, 0] = [size, 1]
     for index, turn in enumerate(turns):
         ranges[:clusters, index] = nesting.ranges[:, turn] if turn < nesting.ranges.shape[1] else [size, 1]
-    thresholds = [_edges([[*mixture.numbers, mixture.pad][turn] for turn in turns]) for mixture in levels.words]
+    thresholds = [
+        [*accumulate([*mixture.numbers, mixture.pad][turn] for turn in turns[:-1])] for mixture in levels.words
+    ]
     thresholds += [[mixture.pad] * (len(turns) - 1) for mixture in (levels.padding, levels.unknown)]
     kinds = np.append(nesting.kinds, [len(levels.words), len(levels.words) + 1]).astype(np.int32)
     return TreeTable(rows, kinds, ranges, np.array(thresholds, np.uint64), written)
-
-
-def _edges(numbers: Sequence[int]) -> list[int]:
-    """The sums of the first numbers, without the sum of all."""
-    edges = [0]
-    for number in numbers[:-1]:
-        edges.append(edges[-1] + number)
-    return edges[1:]
