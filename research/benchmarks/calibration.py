@@ -32,9 +32,9 @@ from wordveil.measures.calibration.meaning import WordPlan, measure_words
 from wordveil.measures.calibration.subjects import BuiltSubject, Subject
 from wordveil.measures.output_law import draw_tokens, spread_words
 from wordveil.measures.recovery import make_public_keys
-from wordveil.measures.statistics import DistinctOutputs, KeepProbability, LargestEntropy, LeastEntropy
-from wordveil.measures.statistics import measure_words as measure_each
 from wordveil.mechanisms.registry import MECHANISMS
+from wordveil_research.tasks.statistics import DistinctOutputs, KeepProbability, LargestEntropy, LeastEntropy
+from wordveil_research.tasks.statistics import measure_words as measure_each
 
 WORDS, RUNS = 10_000, 1_000
 CASES: list[tuple[str, dict[str, Any]]] = [

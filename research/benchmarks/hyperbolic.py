@@ -50,8 +50,6 @@ from wordveil.geometry.euclidean import diameter as flat_diameter
 from wordveil.geometry.hyperbolic import boost
 from wordveil.geometry.hyperbolic import diameter as ball_diameter
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.output_law import OutputLaw
-from wordveil.measures.statistics import KeepProbability, SupportSize
 from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.additive.tails import MAX_DIGITS
@@ -163,9 +161,8 @@ def observed(mechanism: Mechanism, chosen: NDArray[np.int64], keys: ReleaseKeys)
     ids = np.repeat(chosen, DRAWS).astype(np.int32)
     outputs = mechanism.draw(TokenBatch(ids, np.array([0, len(ids)]), np.zeros((1, 12), np.uint8)), keys).ids
     outputs = outputs.reshape(len(chosen), DRAWS)
-    laws = [OutputLaw.of_draws(int(word), row) for word, row in zip(chosen, outputs, strict=True)]
-    kept = np.array([KeepProbability().measure(law) for law in laws]) * DRAWS
-    return np.rint(kept), np.array([SupportSize(eta=0).measure(law) for law in laws])
+    different = np.array([float(len(np.unique(row))) for row in outputs])
+    return np.sum(outputs == chosen[:, None], axis=1).astype(np.float64), different
 
 
 def hyperbolic_contenders(

@@ -53,13 +53,13 @@ from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings.embedding import Embedding, check_embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.measures.matching import Candidate, Matcher, make_settings
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
+from wordveil_research.field.matching import Candidate, Matcher, make_settings
 from wordveil_research.field.rows import make_randomised_response
 
 LOSSES, SEEDS = (6.0, 6.85, 8.0, 10.0, 12.0), 5

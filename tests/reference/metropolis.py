@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.special import gammaln
 
-from wordveil.geometry.euclidean import FloatArray
+from wordveil.arrays import Float64 as FloatArray
 from wordveil.geometry.hyperbolic import ball_distances, conformal
 
 Target = Literal["lebesgue", "volume"]

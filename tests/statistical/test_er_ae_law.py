@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from reference.symbol_laws import softmax_rr_law, two_set_law
 from support.toys import KEYS, counted_contexts, token_batch, toy_embedding
 from wordveil.arrays import Float64
 from wordveil.generators.inference import GeneratorState, WholeNumberGenerator
@@ -27,7 +28,7 @@ from wordveil.generators.weights import GeneratorWeights
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.er_ae import mechanism as er_ae
 from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
-from wordveil.mechanisms.er_ae.symbol_choice import STEPS, softmax_rr_law, two_set_law
+from wordveil.mechanisms.er_ae.symbol_choice import STEPS
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext
 

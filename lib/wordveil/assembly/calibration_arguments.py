@@ -12,7 +12,7 @@ from wordveil.config.yaml_file import read_yaml
 from wordveil.errors import ConfigError, Fault
 from wordveil.measures.calibration.meaning import THRESHOLD, WORDS, WordPlan
 from wordveil.measures.calibration.targets import MATCHES, check_target
-from wordveil.measures.statistics import RUNS
+from wordveil.measures.calibration.values import RUNS
 from wordveil.mechanisms.registry import MECHANISMS
 
 KEY = "mechanism.epsilon"

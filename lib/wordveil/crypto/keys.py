@@ -91,8 +91,7 @@ class Tombstone:
 
 
 class MasterKey:
-    """A 32-byte master key and those of later epochs. Use :func:`load_key` to read one from the place that the
-    configuration names.
+    """A 32-byte master key and those of later epochs. :func:`load_key` reads what the configuration names.
 
     ``material`` is the root, epoch 1; ``later`` are the epochs 2, 3 and so on. Raises :class:`KeyMaterialError`.
     """
@@ -234,7 +233,7 @@ def destroy_key(file: Path) -> Tombstone:
     """Overwrite a key file in place with a :class:`Tombstone`, which makes :func:`load_key` refuse it.
 
     This overwrites the blocks that the file has now. It does not reach backups, snapshots, copies elsewhere, or earlier
-    blocks where the storage writes to new places (copy-on-write, flash). Raises :class:`KeyMaterialError`.
+    blocks where the storage never overwrites (copy-on-write, flash). Raises :class:`KeyMaterialError`.
     """
     master = load_key(str(file), None)
     tombstone = Tombstone(master.fingerprint, f"{datetime.now(UTC):%Y-%m-%d}")
@@ -290,7 +289,8 @@ def load_key(file: str | None, env: str | None) -> MasterKey:
     """The master key from a file or an environment variable, exactly one of which is named.
 
     The content is 64 hexadecimal digits for each epoch, the root's first, separated by white space. Only its owner may
-    be able to read the file. Raises :class:`KeyMaterialError`, which names the place and never shows its content.
+    be able to read the file. Raises :class:`KeyMaterialError`, which names file or variable and never shows the
+    content.
     """
     if (file is None) == (env is None):
         raise KeyMaterialError("Name exactly one of key.file and key.env. Nothing is drawn without a key.")

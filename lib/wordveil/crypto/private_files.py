@@ -9,19 +9,19 @@ from typing import BinaryIO
 
 
 def create_file(path: Path, *, private: bool) -> BinaryIO:
-    """Create a file to write to, in place of one that may be there. Where it is ``private``, no other user can read it
-    at any moment; else the umask decides.
+    """Create a file to write to, replacing any that exists. Where it is ``private``, no other user can ever read it;
+    else the umask decides.
 
     Raises :class:`OSError`.
     """
-    path.unlink(missing_ok=True)  # a file that is there would keep its mode, and those who have opened it
+    path.unlink(missing_ok=True)  # an existing file would keep its mode, and its open descriptors
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     return os.fdopen(descriptor, "wb")
 
 
 def create_directory(path: Path, *, private: bool, exist_ok: bool = False) -> None:
-    """Create a directory, with those above it. Where it is ``private``, no other user can enter it at any moment; else
-    the umask decides. One that is there stays as it is.
+    """Create a directory, with those above it. Where it is ``private``, no other user can ever enter it; else the
+    umask decides. An existing one stays as it is.
 
     Raises :class:`OSError`.
     """
@@ -29,7 +29,7 @@ def create_directory(path: Path, *, private: bool, exist_ok: bool = False) -> No
 
 
 def find_exposure(path: Path) -> str | None:
-    """Say that other users may read or write a file or directory, and how to mend it. None where they may not.
+    """Say that other users may read or write a file or directory, and how to fix that. None where they may not.
 
     Raises :class:`OSError`.
     """

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64, UInt8, UInt64
 from wordveil.compiled import compiled
 from wordveil.crypto.keys import KEY_BYTES, Secret
 
@@ -30,8 +31,8 @@ DIGIT_BITS = 52
 _COUNTERS = 2**32
 _BLOCK_BYTES = 16
 
-Contexts = NDArray[np.uint8]
-Payload = tuple[bytes | memoryview, NDArray[np.int64]]
+Contexts = UInt8
+Payload = tuple[bytes | memoryview, Int64]
 
 
 class CounterOverflowError(ValueError):
@@ -45,7 +46,7 @@ def frame_parts(*parts: bytes) -> bytes:
 
 def compute_macs(
     key: Secret, scope: bytes, record_ids: Sequence[bytes], payloads: Sequence[Payload], size: int
-) -> NDArray[np.uint8]:
+) -> UInt8:
     """One keyed BLAKE2b for each record, over ``scope``, the record id and the record's slice of each payload.
 
     A payload is a buffer with int64 ``(records + 1,)`` byte offsets into it. Returns uint8 ``(records, size)``.
@@ -64,7 +65,7 @@ def compute_macs(
     return np.frombuffer(bytes(out), np.uint8).reshape(len(record_ids), size)
 
 
-def id_payload(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> Payload:
+def id_payload(ids: Int32, offsets: Int64) -> Payload:
     """Ragged token ids as a payload of :func:`compute_macs`."""
     return ids.astype("<i4", copy=False).tobytes(), offsets * 4
 
@@ -94,9 +95,7 @@ class KeyedStream:
         self._key = key
         self.blocks = blocks
 
-    def words(
-        self, context: Contexts, position: NDArray[np.int64], part: tuple[int, int] | None = None
-    ) -> NDArray[np.uint64]:
+    def words(self, context: Contexts, position: Int64, part: tuple[int, int] | None = None) -> UInt64:
         """Uniform 64-bit words, shape ``(2 * blocks, count)``.
 
         ``context``: uint8 ``(count, 12)``; ``position``: int64 ``(count,)``. ``part``: only the words of a position's
@@ -117,7 +116,7 @@ class KeyedStream:
         words = self._encrypt(plain).reshape(stop - start, count, 2)
         return words.transpose(0, 2, 1).reshape(2 * (stop - start), count)
 
-    def record_words(self, contexts: Contexts, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def record_words(self, contexts: Contexts, offsets: Int64) -> UInt64:
         """Two uniform 64-bit words for each position of each record, for a stream of one block a position: uint64
         ``(tokens, 2)``.
 
@@ -148,15 +147,13 @@ class KeyedStream:
             for word in further.words(nowhere, np.array([counter])).ravel().tolist():
                 yield word >> (64 - DIGIT_BITS)
 
-    def _encrypt(self, plain: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    def _encrypt(self, plain: NDArray[np.uint32]) -> UInt64:
         cipher = np.empty(plain.nbytes + _BLOCK_BYTES - 1, np.uint8)
         encryptor = Cipher(AES(self._key.reveal()), ECB()).encryptor()  # noqa: S305 - distinct counter blocks: this is a PRF, not encryption
         encryptor.update_into(plain.reshape(-1).view(np.uint8).data, cipher.data)
         return cipher[: plain.nbytes].view("<u8")
 
-    def uniforms(
-        self, context: Contexts, position: NDArray[np.int64], part: tuple[int, int] | None = None
-    ) -> NDArray[np.float64]:
+    def uniforms(self, context: Contexts, position: Int64, part: tuple[int, int] | None = None) -> Float64:
         """Uniforms ``(k + 0.5) / 2**52`` with ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or 1.
 
         ``part``: as in :meth:`words`.
@@ -170,7 +167,7 @@ class KeyedStream:
 
 
 @compiled
-def fill_counter_blocks(contexts: NDArray[np.uint32], offsets: NDArray[np.int64], out: NDArray[np.uint32]) -> None:
+def fill_counter_blocks(contexts: NDArray[np.uint32], offsets: Int64, out: NDArray[np.uint32]) -> None:
     """The counter block of every position: the record's context as three numbers, then the position."""
     for record in range(len(contexts)):
         a, b, c = contexts[record, 0], contexts[record, 1], contexts[record, 2]
@@ -182,7 +179,7 @@ def fill_counter_blocks(contexts: NDArray[np.uint32], offsets: NDArray[np.int64]
             out[position, 3] = position - start
 
 
-def scale_words(words: NDArray[np.uint64], limit: NDArray[np.uint64]) -> NDArray[np.int64]:
+def scale_words(words: UInt64, limit: UInt64) -> Int64:
     """``floor(word * limit / 2**64)``: integers in ``[0, limit)``, each with a bias below ``limit / 2**64``.
 
     ``limit`` must be below 2**32; shapes broadcast.

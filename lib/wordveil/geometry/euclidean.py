@@ -11,44 +11,42 @@ import numpy as np
 
 from wordveil.arrays import Float32, Float64
 
-FloatArray = Float64
-
 # Rows of one block of the diameter's distance matrix: 1,024 x 4,096 float64 is 32 MiB.
 _ROWS = 1024
 _COLUMNS = 4096
 _FEW = 64
 
 
-def ordered_sum(terms: FloatArray) -> FloatArray:
+def ordered_sum(terms: Float64) -> Float64:
     """Sum over axis 0 from first to last. ``terms``: float64 ``(n, count)``; returns float64 ``(count,)``."""
-    total: FloatArray = terms[0].copy()
+    total: Float64 = terms[0].copy()
     for row in terms[1:]:
         total += row
     return total
 
 
-def inner(x: FloatArray, y: FloatArray) -> FloatArray:
+def inner(x: Float64, y: Float64) -> Float64:
     """Column-wise inner products of two float64 ``(n, count)`` arrays; float64 ``(count,)``."""
     if x.shape[1] < _FEW:  # the same additions in the same order, in one call instead of one a coordinate
         return np.asarray(np.add.accumulate(x * y, axis=0)[-1])
-    total: FloatArray = x[0] * y[0]
+    total: Float64 = x[0] * y[0]
     for left, right in zip(x[1:], y[1:], strict=True):
         total += left * right
     return total
 
 
-def norms(x: FloatArray) -> FloatArray:
+def norms(x: Float64) -> Float64:
     """Column-wise Euclidean norms of a float64 ``(n, count)`` array; float64 ``(count,)``."""
     return np.asarray(np.sqrt(inner(x, x)))
 
 
-def distances(x: FloatArray, y: FloatArray) -> FloatArray:
+def distances(x: Float64, y: Float64) -> Float64:
     """Column-wise Euclidean distances of two float64 ``(n, count)`` arrays; float64 ``(count,)``."""
     difference = x - y
     return norms(difference)
 
 
-def diameter(points: Float32 | FloatArray) -> float:
+def diameter(points: Float32 | Float64) -> float:
     """Upper bound, tight to 1e-5 relative, of the largest distance between two rows of ``points``, ``(count, n)``.
 
     By the triangle inequality a pair further apart than ``best`` has radii about the mean that add up to more than
@@ -74,7 +72,7 @@ def diameter(points: Float32 | FloatArray) -> float:
     return round_up(best * (1 + 1e-9), 6)
 
 
-def _largest_distance(left: FloatArray, right: FloatArray) -> float:
+def _largest_distance(left: Float64, right: Float64) -> float:
     squares = left @ right.T
     squares *= -2.0
     squares += np.einsum("ij,ij->i", left, left)[:, None]

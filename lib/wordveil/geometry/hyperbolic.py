@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordveil.arrays import Float64
 from wordveil.compiled import compiled
-from wordveil.geometry.euclidean import FloatArray, inner, norms, round_up
+from wordveil.geometry.euclidean import inner, norms, round_up
 
 
-def conformal(ball: FloatArray) -> FloatArray:
+def conformal(ball: Float64) -> Float64:
     """``1 - |x|^2`` of ball points ``(n, count)``, factored so that little is lost near the edge: float64
     ``(count,)``.
     """
@@ -24,7 +25,7 @@ def conformal(ball: FloatArray) -> FloatArray:
     return np.asarray((1.0 - length) * (1.0 + length))
 
 
-def to_lorentz(ball: FloatArray) -> FloatArray:
+def to_lorentz(ball: Float64) -> Float64:
     """Ball points ``(n, count)`` on the hyperboloid: ``(1 + |x|^2, 2 x) / (1 - |x|^2)``, float64 ``(n + 1, count)``.
 
     Raises :class:`ValueError` for a point outside the open ball.
@@ -40,12 +41,12 @@ def to_lorentz(ball: FloatArray) -> FloatArray:
     return points
 
 
-def ball_distances(x: FloatArray, y: FloatArray) -> FloatArray:
+def ball_distances(x: Float64, y: Float64) -> Float64:
     """Column-wise distances of ball points ``(n, count)``: ``2 arsinh(|x - y| / sqrt((1 - |x|^2)(1 - |y|^2)))``."""
     return np.asarray(2.0 * np.arcsinh(norms(x - y) / np.sqrt(conformal(x) * conformal(y))))
 
 
-def boost(by: FloatArray, vectors: FloatArray) -> FloatArray:
+def boost(by: Float64, vectors: Float64) -> Float64:
     """The Lorentz boost that takes the origin to ``by``, applied to ``vectors``; both ``(n + 1, count)``.
 
     It is Moebius translation in the ball, but linear, so that vectors may be scaled: ``(w_0 v_0 + w.v, v + w (v_0 + w.v
@@ -58,7 +59,7 @@ def boost(by: FloatArray, vectors: FloatArray) -> FloatArray:
     return moved
 
 
-def diameter(points: FloatArray) -> float:
+def diameter(points: Float64) -> float:
     """Upper bound of the largest distance between two of the ball points ``(count, n)``, rows here, or of one from the
     origin.
 
@@ -72,7 +73,7 @@ def diameter(points: FloatArray) -> float:
 
 
 @compiled
-def largest_distance(points: FloatArray, radii: FloatArray, gaps: FloatArray) -> float:
+def largest_distance(points: Float64, radii: Float64, gaps: Float64) -> float:
     """The largest distance among the origin and ball points ``(count, n)`` in falling order of ``radii``; ``gaps``:
     :func:`conformal`.
     """

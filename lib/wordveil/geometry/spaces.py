@@ -7,13 +7,12 @@ distance depends only on its two points.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 
 from wordveil.arrays import Float32, Float64, Int32
 from wordveil.compiled import compiled
-
-FloatArray = Float64
 
 _EUCLIDEAN, _MANHATTAN, _ANGULAR, _HYPERBOLIC = 0, 1, 2, 3
 _UNIT = 2.0**-53
@@ -34,7 +33,7 @@ class Space:
     name: str
     code: int
 
-    def points(self, vectors: Float32) -> FloatArray:
+    def points(self, vectors: Float32) -> Float64:
         """The points of word vectors ``(count, n)``: themselves, or their directions.
 
         Raises :class:`ValueError` if a vector needs a direction and is zero, or is not in the ball and should be.
@@ -59,13 +58,13 @@ class Space:
                 )
         return points
 
-    def distances(self, point: FloatArray, others: FloatArray) -> FloatArray:
+    def distances(self, point: Float64, others: Float64) -> Float64:
         """Distances of one point ``(n,)`` from others ``(count, n)``: float64 ``(count,)``."""
-        found = np.empty(len(others))
-        distances_from(self.code, point, others, np.arange(len(others), dtype=np.int32), found)
-        return found
+        out = np.empty(len(others))
+        distances_from(self.code, point, others, np.arange(len(others), dtype=np.int32), out)
+        return out
 
-    def error(self, points: FloatArray) -> float:
+    def error(self, points: Float64) -> float:
         """Upper bound of the rounding error of a distance between two of ``points``.
 
         Sums of n terms err by at most n + 3 units in the last place of the result (Higham, section 3.1), and directions
@@ -74,12 +73,19 @@ class Space:
         terms: float = 4 * (points.shape[1] + 8) * _UNIT
         if self.code == _ANGULAR:
             return 4 * terms
-        if (
-            self.code == _HYPERBOLIC
-        ):  # d = 2 arsinh(s) moves by at most twice what s does, relatively; 1 - |x| by what |x| does
+        if self.code == _HYPERBOLIC:
+            # d = 2 arsinh(s) moves by at most twice what s does, relatively; 1 - |x| by what |x| does.
             return 4 * terms / float(1.0 - np.sqrt(row_squares(points).max()))
-        reach = float(np.abs(points - points[:1]).sum(axis=1).max()) if self.code == _MANHATTAN else _radius(points)
-        return terms * 2 * reach
+        gaps = points - points[:1]
+        reach = np.abs(gaps).sum(axis=1).max() if self.code == _MANHATTAN else np.sqrt(row_squares(gaps).max())
+        return terms * 2 * float(reach)
+
+
+def digest_points(label: str, points: Float64 | Float32, kind: str = "<f8") -> str:
+    """Identify points, and what ``label`` says of them: 64 hexadecimal digits. ``kind``: the dtype that is hashed."""
+    digest = sha256(label.encode())
+    digest.update(np.ascontiguousarray(points, kind).data)
+    return digest.hexdigest()
 
 
 SPACES = {
@@ -93,12 +99,8 @@ SPACES = {
 }
 
 
-def _radius(points: FloatArray) -> float:
-    return float(np.sqrt(row_squares(points - points[:1]).max()))
-
-
 @compiled
-def row_squares(points: FloatArray) -> FloatArray:
+def row_squares(points: Float64) -> Float64:
     """Squared lengths of rows, float64 ``(count,)``."""
     squares = np.zeros(len(points))
     for row in range(len(points)):
@@ -108,7 +110,7 @@ def row_squares(points: FloatArray) -> FloatArray:
 
 
 @compiled
-def distances_from(code: int, point: FloatArray, points: FloatArray, which: Int32, out: FloatArray) -> None:
+def distances_from(code: int, point: Float64, points: Float64, which: Int32, out: Float64) -> None:
     """``out[j]``: the distance of ``point`` from ``points[which[j]]``."""
     n = len(point)
     for j in range(len(which)):
@@ -137,7 +139,7 @@ def distances_from(code: int, point: FloatArray, points: FloatArray, which: Int3
 
 
 @compiled
-def half_sinh_square(x: FloatArray, y: FloatArray) -> float:
+def half_sinh_square(x: Float64, y: Float64) -> float:
     """``sinh^2(d / 2)`` of two points of the Poincare ball: ``|x - y|^2 / ((1 - |x|^2)(1 - |y|^2))``."""
     apart, left, right = 0.0, 0.0, 0.0
     for k in range(len(x)):

@@ -1,1 +1,1 @@
-"""What a mechanism's outputs tell about words, and how it is measured."""
+"""What a mechanism's outputs reveal about words, and how that is measured."""

@@ -8,7 +8,7 @@ same prior and sees one token alone recovers more words on average.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,17 +21,48 @@ from wordveil.mechanisms.base import Mechanism
 DRAWS = 200_000
 
 
-class Attacker(Protocol):
-    """Guesses words from what a mechanism drew for them, one token at a time.
+@dataclass(frozen=True)
+class NearestWord:
+    """Guesses that each output is the word itself, and ``fallback`` for padding.
 
-    An attacker knows the mechanism: it is fitted on pairs that anyone can draw with their own keys.
+    Attributes
+    ----------
+    fallback
+        the most frequent word.
+    size
+        words of the vocabulary.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = "nearest-word"
+    fallback: int
+    size: int
+
+    def predict(self, drawn: Int32) -> Int32:
+        """The guess for each output: int32 ``(tokens,)`` for int32 ``(tokens,)``."""
+        return np.where(drawn < self.size, drawn, self.fallback).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class MaximumPosterior:
+    """Guesses for each output the word that most probably led to it.
+
+    An attacker knows the mechanism: it is fitted on pairs that anyone can draw with their own keys.
+
+    Attributes
+    ----------
+    guesses
+        int32 ``(outputs,)``: the word that each output is taken for. Ties go to the lower id.
+    """
+
+    name: ClassVar[str] = "maximum-posterior"
+    guesses: Int32
 
     @classmethod
     def fit(cls, words: Int32, drawn: Int32, size: int) -> Self:
-        """Learn from pairs of a word and what was drawn for it.
+        """Learn the word that each output came from most often, from pairs of a word and what was drawn for it.
+
+        For an output that never occurred the guess is the same word, and for padding that never occurred the most
+        frequent word.
 
         Parameters
         ----------
@@ -47,57 +78,9 @@ class Attacker(Protocol):
         ValueError
             where there are no pairs, or where ids are out of range.
         """
-
-    def predict(self, drawn: Int32) -> Int32:
-        """The word that the attacker takes each output for: int32 ``(tokens,)`` for int32 ``(tokens,)``."""
-
-
-@dataclass(frozen=True)
-class NearestWord(Attacker):
-    """Guesses that each output is the word itself, and ``fallback`` for padding. Its recovery rate is the keep-rate.
-
-    Attributes
-    ----------
-    fallback
-        the most frequent word of the pairs.
-    size
-        words of the vocabulary.
-    """
-
-    name: ClassVar[str] = "nearest-word"
-    fallback: int
-    size: int
-
-    @classmethod
-    def fit(cls, words: Int32, drawn: Int32, size: int) -> Self:
-        _check_pairs(words, drawn, size)
-        return cls(_most_frequent(words), size)
-
-    def predict(self, drawn: Int32) -> Int32:
-        return np.where(drawn < self.size, drawn, self.fallback).astype(np.int32)
-
-
-@dataclass(frozen=True)
-class MaximumPosterior(Attacker):
-    """Guesses for each output the word that most probably led to it.
-
-    Attributes
-    ----------
-    guesses
-        int32 ``(outputs,)``: the word that each output is taken for. Ties go to the lower id.
-    """
-
-    name: ClassVar[str] = "maximum-posterior"
-    guesses: Int32
-
-    @classmethod
-    def fit(cls, words: Int32, drawn: Int32, size: int) -> Self:
-        """The word that each output came from most often. For an output that never occurred the guess is the same word,
-        and for padding that never occurred the most frequent word.
-        """
         _check_pairs(words, drawn, size)
         guesses = np.arange(size + 1, dtype=np.int32)
-        guesses[size] = _most_frequent(words)
+        guesses[size] = np.argmax(np.bincount(words))
         pairs, counts = np.unique(drawn.astype(np.int64) * size + words, return_counts=True)
         outputs, origins = np.divmod(pairs, size)
         order = np.lexsort((origins, -counts, outputs))
@@ -111,18 +94,8 @@ class MaximumPosterior(Attacker):
         know its probabilities.
 
         Time is proportional to the entries of the mechanism's laws, or, where it has none, to words times outputs.
-
-        Parameters
-        ----------
-        mechanism
-            any mechanism.
-        prior
-            float64 ``(size,)``: the probability of each word before anything is seen.
-
-        Raises
-        ------
-        ValueError
-            where the prior is no law over words.
+        ``prior``: float64 ``(size,)``, the probability of each word before anything is seen. Raises
+        :class:`ValueError` where that is no law over words.
         """
         check_prior(prior)
         if (laws := mechanism.word_laws()) is not None:
@@ -135,19 +108,20 @@ class MaximumPosterior(Attacker):
         return cls(guesses), float(joint.sum())
 
     def predict(self, drawn: Int32) -> Int32:
+        """The guess for each output: int32 ``(tokens,)`` for int32 ``(tokens,)``."""
         return self.guesses[drawn]
 
 
 @dataclass(frozen=True)
 class AttackResult:
-    """How many of the words one attacker recovers.
+    """How many of the words the best attacker recovers.
 
     Attributes
     ----------
     rate
         the share of tokens whose word is guessed right, from 0 to 1.
     baseline
-        the same of guessing the most probable word always, without looking.
+        the same for a guesser who always names the most probable word.
     draws
         how many tokens it was estimated from; None where it is exact.
     """
@@ -157,36 +131,16 @@ class AttackResult:
     draws: int | None
 
 
-def measure_success(attacker: Attacker, words: Int32, drawn: Int32) -> float:
-    """The share of tokens whose word is guessed right.
-
-    Parameters
-    ----------
-    attacker
-        a fitted attacker.
-    words, drawn
-        int32 ``(tokens,)``, at least one: the words, and what was drawn for them. They must not be the pairs that the
-        attacker was fitted on, which it knows better than any others.
-    """
-    return float(np.mean(attacker.predict(drawn) == words))
-
-
 def attack(
-    attacker: type[Attacker],
-    mechanism: Mechanism[Any],
-    prior: Float64,
-    draws: int = DRAWS,
-    keys: tuple[ReleaseKeys, ReleaseKeys] | None = None,
+    mechanism: Mechanism[Any], prior: Float64, draws: int = DRAWS, keys: tuple[ReleaseKeys, ReleaseKeys] | None = None
 ) -> AttackResult:
-    """Fit an attacker to a mechanism and measure how many words it recovers.
+    """Measure how many words the best attacker recovers.
 
-    Exact where the attacker is :class:`MaximumPosterior` and the mechanism's probabilities are known. Else the attacker
-    is fitted on ``draws`` tokens and measured on as many others.
+    Exact where the mechanism's probabilities are known. Else the attacker is fitted on ``draws`` tokens and measured on
+    as many others, since it knows those that it was fitted on better than any others.
 
     Parameters
     ----------
-    attacker
-        the kind of attacker.
     mechanism
         any mechanism.
     prior
@@ -203,18 +157,14 @@ def attack(
     """
     check_prior(prior)
     baseline = float(prior.max())
-    if attacker is MaximumPosterior and (best := MaximumPosterior.of_mechanism(mechanism, prior)):
+    if best := MaximumPosterior.of_mechanism(mechanism, prior):
         return AttackResult(best[1], baseline, None)
     words = np.searchsorted(np.cumsum(prior), (np.arange(draws) + 0.5) / draws * prior.sum())
     ids = np.minimum(words, np.flatnonzero(prior)[-1]).astype(np.int32)
     first, second = keys or (make_throwaway_keys(), make_throwaway_keys())
-    fitted = attacker.fit(ids, draw_tokens(mechanism, ids, b"fit", first), len(prior))
-    drawn = draw_tokens(mechanism, ids, b"measure", second)
-    return AttackResult(measure_success(fitted, ids, drawn), baseline, draws)
-
-
-def _most_frequent(words: Int32) -> int:
-    return int(np.argmax(np.bincount(words)))
+    fitted = MaximumPosterior.fit(ids, draw_tokens(mechanism, ids, b"fit", first), len(prior))
+    guesses = fitted.predict(draw_tokens(mechanism, ids, b"measure", second))
+    return AttackResult(float(np.mean(guesses == ids)), baseline, draws)
 
 
 def _check_pairs(words: Int32, drawn: Int32, size: int) -> None:

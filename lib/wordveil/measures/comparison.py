@@ -60,10 +60,6 @@ class Line:
     kept: float
     text: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -75,11 +71,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "configured": self.configured.to_dict(),
-            "equal_kept": [line.to_dict() for line in self.equal_kept],
-            "equal_pure": [line.to_dict() for line in self.equal_pure],
-        }
+        return asdict(self)
 
 
 def compare(
@@ -112,11 +104,6 @@ def compare(
     inputs : PublicInputs
         what the configured mechanism is built from beside the embedding. The others get its frequencies alone, since
         their settings name no other files.
-
-    Returns
-    -------
-    Comparison
-        the configured mechanism, and the others at its share of words kept and at its pure epsilon.
 
     Raises
     ------
@@ -223,10 +210,10 @@ class _Bench:
         guesses = [line.epsilon * pure / line.pure for line in matched if line.epsilon and line.pure > 0]
         start = pure if candidate.by_loss or not guesses else guesses[0]
         try:
-            found = self.matcher.at_loss(candidate, pure, start=start, least=_MIN_EPSILON, digits=3)
+            match = self.matcher.at_loss(candidate, pure, start=start, least=_MIN_EPSILON, digits=3)
         except (BundleError, ValueError):
             return []
-        return [] if found is None else [self.show(candidate, found.epsilon, found.built)]
+        return [] if match is None else [self.show(candidate, match.epsilon, match.built)]
 
     def _kept(self, mechanism: Mechanism[Any]) -> float:
         if (known := mechanism.stay_probabilities(self._words)) is not None:

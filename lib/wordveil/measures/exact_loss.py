@@ -48,19 +48,8 @@ class Loss:
 def find_supremum(mechanism: Mechanism[Any], size: int, others: Sequence[int]) -> Loss | None:
     """The largest loss between any two symbols, exact but for rounding.
 
-    Parameters
-    ----------
-    mechanism
-        any mechanism.
-    size
-        how many words it has.
-    others
-        the other symbols: the unknown word, and padding where texts are padded.
-
-    Returns
-    -------
-    Loss or None
-        None where probabilities are not known, or are too many to look at (above 4 * 10^9 numbers).
+    None where probabilities are not known, or are too many to read (above 4 * 10^9 numbers). ``size``: how many words
+    there are. ``others``: the other symbols, which are the unknown word, and padding where texts are padded.
     """
     laws = mechanism.word_laws()
     if laws is not None:
@@ -75,7 +64,7 @@ def _find_in_laws(laws: WordLaws, more: Sequence[Float64], others: Sequence[int]
     for law in more:
         np.maximum(greatest, law, out=greatest)
         np.minimum(least, law, out=least)
-    output = _most_telling(greatest, least)
+    output = _most_revealing(greatest, least)
     column = laws.shares * laws.common[output]
     listing = np.flatnonzero(laws.ids == output)
     column[np.searchsorted(laws.offsets, listing, "right") - 1] += laws.extras[listing]
@@ -115,13 +104,13 @@ def _find_in_rows(mechanism: Mechanism[Any], symbols: Sequence[int]) -> Loss:
         law = require_law(mechanism, symbol)
         np.maximum(greatest, law, out=greatest)
         np.minimum(least, law, out=least)
-    output = _most_telling(greatest, least)
+    output = _most_revealing(greatest, least)
     column = np.array([require_law(mechanism, symbol)[output] for symbol in symbols])
     return _loss_at(column, symbols, output)
 
 
-def _most_telling(greatest: Float64, least: Float64) -> int:
-    """The output whose probabilities are furthest apart. One that never occurs tells nothing."""
+def _most_revealing(greatest: Float64, least: Float64) -> int:
+    """The output whose probabilities are furthest apart. One that never occurs reveals nothing."""
     return int(np.argmax(_log_ratios(greatest, least)))
 
 

@@ -15,7 +15,7 @@ from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.guarantees import WordGuarantee
 
 WORDS = 200
-"""Whose nearest neighbours are looked at, evenly spread over the vocabulary."""
+"""Words whose nearest neighbours are measured, evenly spread over the vocabulary."""
 BOUND = "a bound: the loss of the noisy point, before the nearest word is taken"
 
 Pairs = tuple[Int64, Int64, Float64]
@@ -24,14 +24,8 @@ Pairs = tuple[Int64, Int64, Float64]
 def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pairs:
     """Some words, the nearest neighbour of each, int64 ``(words,)``, and their distances, float64 ``(words,)``.
 
-    Parameters
-    ----------
-    embedding
-        public words and vectors, two at least.
-    metric
-        a name of :data:`wordveil.geometry.spaces.SPACES`.
-    count
-        how many words are looked at; all of a smaller vocabulary.
+    ``embedding``: of two words at least. ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`. ``count``: how
+    many words are measured; all of a smaller vocabulary.
     """
     points, distances = SPACES[metric].points(embedding.vectors), SPACES[metric].distances
     words = spread_words(len(points), count).astype(np.int64)
@@ -47,14 +41,8 @@ def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pa
 def measure_loss(mechanism: Mechanism[Any], guarantee: WordGuarantee, pairs: Pairs) -> tuple[float, str]:
     """The median loss over pairs of words, in nats, and what to know of it; empty where it is exact.
 
-    Parameters
-    ----------
-    mechanism
-        any mechanism.
-    guarantee
-        its constants; what they bound is taken where probabilities are not known.
-    pairs
-        what :func:`find_neighbours` found, in the metric of ``guarantee`` where that is needed.
+    Where probabilities are not known it is the bound of ``guarantee``. ``pairs``: what :func:`find_neighbours`
+    returned, in the metric of ``guarantee`` where that is needed.
     """
     words, neighbours, distances = pairs
     if mechanism.probabilities(0) is None:

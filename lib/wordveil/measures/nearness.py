@@ -18,7 +18,7 @@ _BLOCK_BYTES = 32 * 2**20
 
 
 def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) -> tuple[Float64, Float64]:
-    """Measure how far the nearest neighbour and the ``rank``-th are.
+    """Measure how far the nearest neighbour and the ``rank``-th are: float64 ``(words,)`` each, distances or cosines.
 
     Parameters
     ----------
@@ -27,14 +27,9 @@ def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) 
     measure
         the name of a metric of :data:`wordveil.geometry.spaces.SPACES`, or :data:`COSINE`.
     words
-        int32 ``(words,)``: whose neighbours are looked at.
+        int32 ``(words,)``: whose neighbours are measured.
     rank
         1 for the nearest, up to ``size - 1``.
-
-    Returns
-    -------
-    tuple
-        of the nearest and of the ``rank``-th, float64 ``(words,)`` each: distances, or cosines.
     """
     distances = measure_rows_of(vectors, measure)
     nearest, far = np.empty(len(words)), np.empty(len(words))

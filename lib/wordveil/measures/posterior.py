@@ -26,21 +26,15 @@ _LEAST = 1e-300
 
 
 DENSE = 4 * 10**9
-"""Laws of so many probabilities together are looked at one by one; of more, a sample is, or estimates are made."""
+"""Up to this many probabilities laws are read one by one; of more a sample is read, or they are estimated."""
 
 
 def guess_outputs(laws: WordLaws, prior: Float64) -> tuple[Int32, Float64]:
     """The best guess for each output, int32 ``(outputs,)``, and the joint probability of the two, float64.
 
     Exact but for rounding, in time proportional to entries plus outputs: among the words that do not list an output the
-    best has the largest ``prior * share``. Ties go to the lower id.
-
-    Parameters
-    ----------
-    laws
-        of all words.
-    prior
-        float64 ``(size,)``: the probability of each word before anything is seen.
+    best has the largest ``prior * share``. Ties go to the lower id. ``prior``: float64 ``(size,)``, the probability of
+    each word before anything is seen.
     """
     leader = int(np.argmax(prior * laws.shares))
     joint = prior[leader] * laws.shares[leader] * laws.common
@@ -77,11 +71,12 @@ def require_law(mechanism: Mechanism[Any], symbol: int) -> Float64:
     return law
 
 
-class _Scores(NamedTuple):
-    """What outputs say for words, relative to what they say for a word that does not list them.
+class Scores(NamedTuple):
+    """What outputs say for words, in multiples of 2^-32 of a natural logarithm.
 
-    ``floors``: int64 ``(size,)``, ``ln share`` of each word. ``starts``, ``words``, ``gains``: for each output the
-    words that list it, and how much more than ``floors`` each gains by it. All in multiples of 2^-32.
+    ``floors``, int64 ``(size,)``: the logarithm of each word's share. ``starts``, int64 ``(outputs + 1,)``: output
+    ``y`` has the entries ``starts[y]`` up to ``starts[y + 1]``. ``words``, int32, and ``gains``, int64 ``(entries,)``:
+    the words that list it, and how much more than its floor each has.
     """
 
     floors: Int64
@@ -91,13 +86,7 @@ class _Scores(NamedTuple):
 
 
 class WordScores:
-    """The posterior probabilities of words after several draws, from the laws of all words.
-
-    Parameters
-    ----------
-    laws
-        of all words.
-    """
+    """The posterior probabilities of words after several draws, from the laws of all words."""
 
     def __init__(self, laws: WordLaws) -> None:
         floors = _whole_logs(laws.shares)
@@ -108,29 +97,18 @@ class WordScores:
         common = np.maximum(laws.common, _LEAST)
         arrays = laws.shares, laws.offsets, laws.ids, laws.extras
         _list_by_output(common, *arrays, floors, starts[:-1].copy(), words, gains)
-        self._scores = _Scores(floors, starts, words, gains)
+        self._scores = Scores(floors, starts, words, gains)
 
     @property
-    def by_output(self) -> tuple[Int64, Int64, Int32, Int64]:
-        """What outputs say for words, in multiples of 2^-32 of a natural logarithm.
-
-        ``floors``, int64 ``(size,)``: the logarithm of each word's share. ``starts``, int64 ``(outputs + 1,)``: output
-        ``y`` has the entries ``starts[y]`` up to ``starts[y + 1]``. ``words``, int32, and ``gains``, int64
-        ``(entries,)``: the words that list it, and how much more than its floor each has.
-        """
+    def by_output(self) -> Scores:
+        """What each output says for words."""
         return self._scores
 
     def guess(self, prior: Float64, drawn: Int32, marks: Sequence[int]) -> Int32:
         """The best guess of each word after its first ``marks`` draws: int32 ``(words, marks)``.
 
-        Parameters
-        ----------
-        prior
-            float64 ``(size,)``: the probability of each word before anything is seen.
-        drawn
-            int32 ``(words, draws)``: outputs, each row of one word.
-        marks
-            rising numbers of draws, from 1 to ``draws``.
+        ``prior``: as of :func:`guess_outputs`. ``drawn``: int32 ``(words, draws)``, outputs, each row of one word.
+        ``marks``: rising numbers of draws, from 1 to ``draws``.
         """
         logs = _whole_logs(prior)
         leaders = np.array([np.argmax(logs + mark * self._scores.floors) for mark in marks], np.int32)
@@ -167,7 +145,7 @@ def _list_by_output(
 
 
 @compiled
-def _guess_words(scores: _Scores, prior: Int64, drawn: Int32, marks: Int64, leaders: Int32, out: Int32) -> None:
+def _guess_words(scores: Scores, prior: Int64, drawn: Int32, marks: Int64, leaders: Int32, out: Int32) -> None:
     floors, starts, words, gains = scores
     gained, touched = np.zeros(len(floors), np.int64), np.empty(len(floors), np.int32)
     for row in range(len(drawn)):

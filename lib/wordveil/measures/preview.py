@@ -23,8 +23,7 @@ from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import usage_error
 from wordveil.measures.corpus_sample import ColumnSample, Quantiles, Sample
-from wordveil.measures.output_law import OutputLaw, write_tokens
-from wordveil.measures.statistics import KeepProbability, SupportSize
+from wordveil.measures.output_law import write_tokens
 from wordveil.measures.text_lengths import suggest_length
 from wordveil.measures.whole_texts import choose_records, draw_texts, fit_texts
 from wordveil.mechanisms.base import Mechanism
@@ -312,7 +311,6 @@ def preview_words(
 
 def _word_preview(word: str, index: int, epsilon: float, drawn: Int32, vocabulary: Vocabulary) -> WordPreview:
     values, counts = np.unique(drawn, return_counts=True)
-    law = OutputLaw.of_draws(index, drawn)
     order = np.argsort(-counts, kind="stable")
     others = [(int(values[i]), int(counts[i])) for i in order if values[i] != index and counts[i] > 1][:_SHOWN]
     names = [PADDING if value == vocabulary.pad else vocabulary.array[value].as_py() for value, _ in others]
@@ -320,7 +318,7 @@ def _word_preview(word: str, index: int, epsilon: float, drawn: Int32, vocabular
         word=word,
         epsilon=epsilon,
         draws=len(drawn),
-        stays=KeepProbability().measure(law),
+        stays=float(np.mean(drawn == index)),
         replacements=tuple((name, count / len(drawn)) for name, (_, count) in zip(names, others, strict=True)),
-        different=int(SupportSize(eta=0).measure(law)),
+        different=len(values),
     )

@@ -104,7 +104,7 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
     Recovery or None
         exact for one draw, and an interval of 95% for more, where probabilities are known and not too many to look at;
         else lower bounds. Figures have six digits. None where the mechanism does not draw one output for each word, or
-        draws it by the words around it: then single words say nothing of a text.
+        draws it by the words around it: then single words say nothing about a text.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def _trial_words(size: int, *, listed: bool, known: bool) -> int:
 
 
 def _summarise(trial: _Trial, guesses: Guesses, *, known: bool) -> PriorRecovery:
-    """The figures. Nobody has to look at a draw, so each lower bound also holds for more draws."""
+    """The figures. A guesser may ignore draws, so each lower bound also holds for more draws."""
     before = float(trial.prior.max())
     after, least = [], before
     for draws, hits in zip(DRAWS, trial.count(guesses.words), strict=True):

@@ -27,19 +27,7 @@ _NAME = "evaluation"
 
 @dataclass(frozen=True)
 class BundleSanitiser:
-    """A bundle with a text policy.
-
-    Attributes
-    ----------
-    bundle
-        an opened bundle.
-    policy
-        the text policy.
-    ngrams
-        the n-gram model that the policy names; None where it names none.
-    columns
-        the text columns of a record, for :meth:`sanitise_records`.
-    """
+    """A bundle with a text policy, and the n-gram model that it names. ``columns``: for :meth:`sanitise_records`."""
 
     bundle: Bundle
     policy: TextPolicy

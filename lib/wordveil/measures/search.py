@@ -22,18 +22,18 @@ Figure = TypeVar("Figure")
 LEAST, MOST = 1e-6, 1e5
 """The range of epsilon where a caller sets no narrower one."""
 FINE = 1e-3
-"""How near a search comes, in the logarithm of epsilon. Epsilons of three digits differ by at least as much."""
+"""How precise a search is, in the logarithm of epsilon. Epsilons of three digits differ by at least as much."""
 # Figures are compared by their logarithms, so that none may be 0.
 _ZERO = 1e-12
 # How far a step outwards goes at most, and one away from what cannot be built, in the logarithm of epsilon.
 _LARGEST_STEP, _RETREAT = 3.0, 1.5
-# A loss that grows by a smaller power has stopped to grow.
+# A loss that grows by a smaller power has stopped growing.
 _FLATTEST = 1e-3
 _PROPORTION, _BEYOND = 0.99, 3
 _STEPS = 40
 _REACHED, _EXCEEDED = 0.98, 1.1
 _ROUNDS, _MISSED = 4, 0.005
-# Less than four digits can tell.
+# A part of epsilon too small for four digits to show.
 _HAIR = 1e-9
 
 
@@ -84,7 +84,7 @@ def find_epsilon(
     least, most
         the range of epsilon.
     fine
-        how near to come, in the logarithm of epsilon.
+        how precise to be, in the logarithm of epsilon.
     flattest
         the range ends where the figure grows by a smaller power of epsilon.
 
@@ -170,7 +170,7 @@ def find_loss(
     Returns
     -------
     (float, MechanismArtifact) or None
-        epsilon, and what was built there: less than the loss where that stops to grow, as at the floors of
+        epsilon, and what was built there: less than the loss where that stops growing, as at the floors of
         ``staircase``. None where each epsilon costs more, as of additive noise in hyperbolic space.
 
     Raises

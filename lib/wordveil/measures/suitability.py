@@ -1,12 +1,12 @@
-"""How an embedding suits a mechanism: what one needs to know to choose gamma and epsilon, from public data alone.
+"""How well an embedding suits a mechanism: what helps to choose gamma and epsilon, from public data alone.
 
 Distances of neighbours, the epsilons between which words begin and cease to change, words with digits, and how much of
 a public text the vocabulary covers. Words of a sample are measured, spread evenly over the vocabulary or over its
 frequencies, or all words where that takes no longer; so it takes little beside a build. Draws are with a public key, as
 in :mod:`wordveil.measures.recovery`: every build of a bundle finds the same figures.
 
-A guesser who takes each output for the word itself is right as often as words stay. Nobody who guesses as well as
-possible is right less often, and so the share that stays is a lower bound of what is recovered.
+A guesser who takes each output for the word itself is right as often as words stay. The best guesser is right at least
+as often, so that the share that stays is a lower bound of what is recovered.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Suitability:
         a value to begin with, the median distance of the far neighbour; None where no distance enters the price.
     epsilon
         the lowest and the highest epsilon worth looking at: a tenth, and nine tenths, of the words stay that stay at a
-        very large one; or those that the mechanism names. None where that cannot be told without other builds.
+        very large one; or those that the mechanism names. None where that needs other builds.
     epsilons
         what rising epsilons do, the configured one among them.
     digits
@@ -155,26 +155,11 @@ def measure_suitability(
     guarantee: WordGuarantee,
     frequencies: Float64,
 ) -> Suitability:
-    """Measure how an embedding suits a mechanism that was built from it.
+    """Measure how well an embedding suits a mechanism that was built from it, with these settings.
 
-    Parameters
-    ----------
-    mechanism
-        ready to draw.
-    embedding
-        what it was built from.
-    settings
-        what it was built with.
-    guarantee
-        the constants of the build.
-    frequencies
-        float64 ``(size,)``: the public frequency of each word; adds up to 1.
-
-    Returns
-    -------
-    Suitability
-        figures in six digits, epsilons in two. A mechanism that does not draw one output for each word has no epsilons,
-        nor has one that draws it by the words around it: single words say nothing of a text.
+    Figures have six digits, epsilons two. A mechanism that does not draw one output for each word has no epsilons, nor
+    has one that draws it by the words around it: single words say nothing about a text. ``frequencies``: float64
+    ``(size,)``, the public frequency of each word; adds up to 1.
     """
     name = uncap(guarantee.metric.name)
     measure = COSINE if mechanism.is_pure or name not in SPACES else name

@@ -1,4 +1,4 @@
-"""How many words texts come out with, and which public length fits texts that are that long."""
+"""How many words sanitised texts have, and which public length fits texts of given lengths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from wordveil.arrays import Int32, Int64
 from wordveil.crypto.keys import make_throwaway_keys
-from wordveil.measures.output_law import draw_tokens
+from wordveil.measures.output_law import draw_tokens, spread_words
 from wordveil.measures.whole_texts import draw_texts
 from wordveil.mechanisms.base import Mechanism
 from wordveil.text.policy import TextPolicy
@@ -56,14 +56,14 @@ def round_length(tokens: int) -> int:
 
 @dataclass(frozen=True)
 class OutputLength:
-    """How many words a text comes out with.
+    """How many words a sanitised text has.
 
     Attributes
     ----------
     words : int
-        words of the text that are to be replaced.
+        words of the original that are to be replaced.
     mean : float
-        the expected number of words that come out.
+        their expected number.
     deviation : float
         its standard deviation.
     draws : int or None
@@ -81,27 +81,17 @@ class OutputLength:
 
 
 def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> list[OutputLength]:
-    """How many words texts of 0, 10 and 100 different words come out with.
+    """How many words the sanitised texts of 0, 10 and 100 different words have.
 
-    The words of a text count as drawn evenly from the vocabulary.
-
-    Parameters
-    ----------
-    policy : TextPolicy
-        says whether texts are cut and filled.
-    mechanism : Mechanism
-        says how often padding and words come out as words. Where its probabilities are not known they are estimated
-        with a throwaway key.
-    size : int
-        words of the vocabulary.
+    The words of a text count as drawn evenly from the vocabulary, of ``size`` words. Where the mechanism's
+    probabilities are not known they are estimated with a throwaway key.
     """
     if not policy.pads:
         return [OutputLength(words, float(policy.n_max or words), 0.0) for words in EXAMPLES]
     width = policy.n_max or 0
     if mechanism.reads_context:
         return [_forecast_texts(words, width, mechanism, size) for words in EXAMPLES]
-    every = np.unique(np.arange(_WORDS) * size // _WORDS).astype(np.int32)
-    word, draws = _word_share(mechanism, every, size)
+    word, draws = _word_share(mechanism, spread_words(size, _WORDS), size)
     padding, _ = _word_share(mechanism, np.array([size], np.int32), size)
     lengths = []
     for words in EXAMPLES:
@@ -124,7 +114,7 @@ def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int
 
 
 def _word_share(mechanism: Mechanism[Any], symbols: Int32, pad: int) -> tuple[float, int | None]:
-    """How often a word comes out for one of ``symbols``, and not padding; and by how many draws that is known."""
+    """How often one of ``symbols`` becomes a word, and not padding; and from how many draws that is estimated."""
     laws = [mechanism.probabilities(symbol) for symbol in symbols.tolist()]
     known = [law[pad] for law in laws if law is not None]
     if known:

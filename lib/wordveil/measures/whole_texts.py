@@ -12,7 +12,7 @@ import numpy as np
 
 from wordveil.arrays import Int32, Int64
 from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
-from wordveil.crypto.streams import derive_contexts, id_payload
+from wordveil.measures.output_law import as_records
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 
 
@@ -61,23 +61,9 @@ def draw_texts(
 ) -> tuple[Int32, float]:
     """Draw records one after another, as many as the time allows, at least one.
 
-    Parameters
-    ----------
-    mechanism
-        any mechanism.
-    ids
-        int32 ``(tokens,)``: the tokens of records, of which there is at least one.
-    offsets
-        int64 ``(records + 1,)``: the offsets of the records.
-    seconds
-        of processor time after which no other record is begun.
-    keys
-        keys to draw with; throwaway keys if left out.
-
-    Returns
-    -------
-    tuple
-        what was drawn for the first of ``ids``, int32, and the tokens drawn a second.
+    ``ids``: int32 ``(tokens,)``, with int64 offsets ``(records + 1,)``. ``seconds``: of processor time, after which no
+    other record is begun. ``keys``: throwaway keys if left out. Returns what was drawn for the first of ``ids``, int32,
+    and the tokens drawn a second.
     """
     keys = keys or make_throwaway_keys()
     mechanism.draw(_batch(ids, offsets, 0, 1, keys), keys)  # the first call compiles the loops
@@ -96,6 +82,5 @@ def draw_texts(
 def _batch(ids: Int32, offsets: Int64, first: int, last: int, keys: ReleaseKeys) -> TokenBatch:
     """Some of the records, each with a context of its own number."""
     starts = offsets[first : last + 1]
-    tokens, local = ids[starts[0] : starts[-1]], starts - starts[0]
     names = [b"%d" % number for number in range(first, last)]
-    return TokenBatch(tokens, local, derive_contexts(keys.context, b"", names, [id_payload(tokens, local)]))
+    return as_records(ids[starts[0] : starts[-1]], starts - starts[0], names, keys)

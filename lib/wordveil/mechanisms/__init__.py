@@ -1,1 +1,1 @@
-"""Word mechanisms, one file each; ``registry`` lists them."""
+"""Word mechanisms, a folder for each family; ``registry`` lists them."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding
@@ -29,7 +30,9 @@ PRIVATE_WEIGHTS = "private_weights"
 """The parameter that identifies the weights where the private corpus trained them (:attr:`Mechanism.private_weights`):
 a bundle that has it is for its owner alone.
 """
-NO_FILES: Mapping[str, Path] = MappingProxyType({})
+Arrays = Mapping[str, NDArray[Any]]
+Files = Mapping[str, Path]
+NO_FILES: Files = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -46,32 +49,31 @@ class TokenBatch:
         uint8 ``(records, 12)``, one a record (:func:`wordveil.crypto.streams.derive_contexts`).
     """
 
-    ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]
+    ids: Int32
+    offsets: Int64
     contexts: Contexts
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def record_of_token(self) -> NDArray[np.int64]:
-        """The record that each token belongs to: int64 ``(tokens,)``."""
-        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
-
-    def parts(self, max_tokens: int) -> Iterator[tuple[slice, Contexts, NDArray[np.int64]]]:
+    def parts(self, max_tokens: int) -> Iterator[tuple[slice, Contexts, Int64]]:
         """Consecutive tokens, at most ``max_tokens`` at a time: which they are, the context of each, and its position
         in its record.
         """
-        record = self.record_of_token()
+        record = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         position = np.arange(len(self.ids)) - self.offsets[record]
         for start in range(0, len(self.ids), max_tokens):
             part = slice(start, start + max_tokens)
             yield part, self.contexts[record[part]], position[part]
 
 
-def discrete_metric(embedding: Embedding, *, padding: bool) -> Metric:
-    """The metric under which any two symbols that differ are at distance 1. ``padding``: whether it is a symbol."""
+def pure_guarantee(embedding: Embedding, epsilon: float, loss: float, *, padding: bool) -> WordGuarantee:
+    """A loss of at most ``loss`` nats between any two symbols: under the discrete metric these are at distance 1.
+
+    ``epsilon``: as configured. ``padding``: whether it is a symbol.
+    """
     digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
-    return Metric("discrete", digest)
+    return WordGuarantee(Metric("discrete", digest), nominal_epsilon=epsilon, epsilon=loss, diameter=1.0)
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Mechanism(ABC, Generic[Settings]):
     """Whether its probabilities are exact, so that its guarantee has no delta."""
 
     reads_context: ClassVar[bool] = False
-    """Whether what is drawn at one place depends on words at others. Then a record's loss is no sum over places
+    """Whether what is drawn at one position depends on words at others. Then a record's loss is no sum over positions
     (:attr:`wordveil.privacy.events.Composition.TEXT`), and words cannot be drawn apart from their text.
     """
 
@@ -151,8 +153,8 @@ class Mechanism(ABC, Generic[Settings]):
     """Whether :meth:`stays_at` takes hardly more time for all words than for a few."""
 
     private_weights: str = ""
-    """What identifies the weights, 64 hexadecimal digits, where the private corpus trained them; empty where the
-    mechanism is made from public data alone. It must tell nothing of the weights.
+    """Identifies the weights, 64 hexadecimal digits, where the private corpus trained them; empty where the mechanism
+    is made from public data alone. It must reveal nothing about the weights.
     """
     search: str = "exact"
     """How the nearest word is found."""
@@ -228,13 +230,7 @@ class Mechanism(ABC, Generic[Settings]):
 
     @classmethod
     @abstractmethod
-    def load(
-        cls,
-        size: int,
-        parameters: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        files: Mapping[str, Path] = NO_FILES,
-    ) -> Self:
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:
         """Load the mechanism over a vocabulary of ``size`` words, from what :meth:`build` returned.
 
         ``files``: where its files are, by name.
@@ -272,7 +268,7 @@ class Mechanism(ABC, Generic[Settings]):
     def noise_at(
         self,
         contexts: Contexts,  # noqa: ARG002 - for those that add noise
-        positions: NDArray[np.int64],  # noqa: ARG002
+        positions: Int64,  # noqa: ARG002
         keys: ReleaseKeys,  # noqa: ARG002
     ) -> AdditiveNoise | None:
         """The noise that :meth:`draw` adds to a word's point, by the same code. None where it adds none.
@@ -290,7 +286,7 @@ class Mechanism(ABC, Generic[Settings]):
         return None
 
     def exact_loss(self) -> ExactLoss | None:
-        """The largest loss of a token, where the mechanism can tell it by another way than its probabilities.
+        """The largest loss of a token, where the mechanism computes it otherwise than from its probabilities.
 
         None: audits compute it from :meth:`word_laws` or :meth:`probabilities`
         (:func:`wordveil.measures.exact_loss.find_supremum`), and where these are not known test draws.
@@ -298,16 +294,16 @@ class Mechanism(ABC, Generic[Settings]):
         return None
 
     def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon | None:
-        """The epsilon that is seen in what is drawn, or in the probabilities, to be compared with the configured one.
+        """The epsilon that draws or probabilities show, to be compared with the configured one.
 
-        It is measured and not read from parameters. Audits ask it of mechanisms without noise: that of noise is seen in
-        its radii. By default the loss of a pure mechanism is its epsilon. None where it cannot be seen.
+        It is measured and not read from parameters. Audits ask for it where there is no noise, whose radii show it. By
+        default the loss of a pure mechanism is its epsilon. None where it cannot be measured.
         """
         if evidence.loss is None or not self.is_pure:
             return None
         return ShownEpsilon(evidence.loss, evidence.loss, "the probabilities of the table")
 
-    def probabilities(self, symbol: int) -> NDArray[np.float64] | None:  # noqa: ARG002 - if known
+    def probabilities(self, symbol: int) -> Float64 | None:  # noqa: ARG002 - if known
         """The probability of each output for an input symbol: float64 ``(outputs,)``, exact but for rounding.
 
         Outputs are words, then padding where texts are padded. None where probabilities are not known and must be
@@ -321,28 +317,28 @@ class Mechanism(ABC, Generic[Settings]):
         """
         return None
 
-    def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64] | None:  # noqa: ARG002 - if known
+    def stay_probabilities(self, words: Int32) -> Float64 | None:  # noqa: ARG002 - if known
         """The probability that each of ``words``, int32 ``(count,)``, stays itself: float64 ``(count,)``.
 
         None where it is not known and must be estimated from draws.
         """
         return None
 
-    def stays_at(self, epsilons: Sequence[float], words: NDArray[np.int32]) -> NDArray[np.float64] | None:
+    def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64 | None:
         """The probability that each of ``words``, int32 ``(count,)``, stays itself at other epsilons: float64
         ``(epsilons, count)``, close enough for previews. A row is NaN where there is no such mechanism.
 
-        None where the mechanism at another epsilon is not at hand (:meth:`at_epsilon`), or must be drawn from.
+        None where the mechanism cannot be moved to another epsilon (:meth:`at_epsilon`), or must be drawn from.
         """
         return self.measure_at(epsilons, len(words), lambda changed: changed.stay_probabilities(words))
 
     def measure_at(
-        self, epsilons: Sequence[float], count: int, measure: Callable[[Self], NDArray[np.float64] | None]
-    ) -> NDArray[np.float64] | None:
-        """What ``measure`` finds of the mechanism at other epsilons, float64 ``(count,)`` each: float64 ``(epsilons,
+        self, epsilons: Sequence[float], count: int, measure: Callable[[Self], Float64 | None]
+    ) -> Float64 | None:
+        """What ``measure`` returns for the mechanism at other epsilons, float64 ``(count,)`` each: float64 ``(epsilons,
         count)``. A row is NaN where there is no such mechanism.
 
-        None where the mechanism at another epsilon is not at hand (:meth:`at_epsilon`), or ``measure`` finds None.
+        None where the mechanism cannot be moved to another epsilon (:meth:`at_epsilon`), or ``measure`` returns None.
         """
         rows = []
         for epsilon in epsilons:
@@ -351,10 +347,10 @@ class Mechanism(ABC, Generic[Settings]):
             except (ValueError, BundleError):
                 rows.append(np.full(count, np.nan))
                 continue
-            found = None if changed is None else measure(changed)
-            if found is None:
+            figures = None if changed is None else measure(changed)
+            if figures is None:
                 return None
-            rows.append(found)
+            rows.append(figures)
         return np.array(rows)
 
     def useful_epsilons(self) -> tuple[float, float] | None:

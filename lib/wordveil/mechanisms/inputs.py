@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.generators.weights import GeneratorWeights
 
@@ -27,12 +27,12 @@ class Pairs:
     others
         int32 ``(pairs,)``: a word that it is similar to.
     similarities
-        float64 ``(pairs,)``: finite; more is more similar.
+        float64 ``(pairs,)``: finite; the larger, the more similar.
     """
 
-    words: NDArray[np.int32]
-    others: NDArray[np.int32]
-    similarities: NDArray[np.float64]
+    words: Int32
+    others: Int32
+    similarities: Float64
 
 
 DISCOUNT = 0.5
@@ -60,10 +60,10 @@ class Bigrams:
     """
 
     words: pa.StringArray
-    counts: NDArray[np.int64]
-    first: NDArray[np.int64]
-    followers: NDArray[np.int32]
-    pair_counts: NDArray[np.int64]
+    counts: Int64
+    first: Int64
+    followers: Int32
+    pair_counts: Int64
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ class PublicInputs:
         the weights of a generator over the embedding's words, for mechanisms that write texts anew.
     """
 
-    frequencies: NDArray[np.float64] | None = None
+    frequencies: Float64 | None = None
     similarity: Embedding | None = None
     pairs: Pairs | None = None
-    classes: NDArray[np.int32] | None = None
+    classes: Int32 | None = None
     bigrams: Bigrams | None = None
     generator: GeneratorWeights | None = None
 
-    def frequencies_of(self, size: int) -> NDArray[np.float64]:
+    def frequencies_of(self, size: int) -> Float64:
         """The frequency of each of ``size`` words: float64 ``(size,)``, adds up to 1.
 
         Raises :class:`ValueError` where there are frequencies of another number of words.
@@ -108,8 +108,8 @@ class PublicInputs:
 NO_INPUTS = PublicInputs()
 
 
-def rank_frequencies(size: int) -> NDArray[np.float64]:
-    """Frequencies that fall with a word's place in the embedding: float64 ``(size,)``, adds up to 1.
+def rank_frequencies(size: int) -> Float64:
+    """Frequencies that fall with a word's rank in the embedding: float64 ``(size,)``, adds up to 1.
 
     Zipf's law (1949), ``1 / rank``. Embeddings in the usual formats list frequent words first.
     """

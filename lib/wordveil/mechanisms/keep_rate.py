@@ -1,8 +1,8 @@
 """The keep-rate: the share of words that a mechanism draws for themselves.
 
-A place of a text counts as a word if its id before the draw is that of a word of the vocabulary. Padding and unknown
-words are no words: they are in neither the numerator nor the denominator, whatever is drawn for them. A word is kept if
-the id drawn for it is its own. Each place counts once, so that a word that a text has twice counts twice.
+A token counts as a word if its id before the draw is that of a word of the vocabulary. Padding and unknown words do not
+count, whatever is drawn for them. A word is kept if the id drawn for it is its own. A word that a text has twice counts
+twice.
 """
 
 from __future__ import annotations
@@ -12,20 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int32, Int64
 from wordveil.compiled import compiled
 
 
 @dataclass(frozen=True)
 class KeepRate:
-    """How many words were drawn, and how many of them were kept.
-
-    Attributes
-    ----------
-    kept
-        words whose drawn id is their own.
-    words
-        all words: the denominator.
-    """
+    """How many words were drawn, and how many of them were kept: drawn for themselves."""
 
     kept: int
     words: int
@@ -37,21 +30,10 @@ class KeepRate:
 
 
 def measure_keep_rate(ids: NDArray[np.integer], drawn: NDArray[np.integer], size: int) -> KeepRate:
-    """The keep-rate of ids and of what was drawn for them.
+    """The keep-rate of ids, integers ``(tokens,)``, and of what was drawn for them, in the same order.
 
-    Parameters
-    ----------
-    ids
-        integers ``(tokens,)``: ids before the draw.
-    drawn
-        integers ``(tokens,)``: ids after it, place by place.
-    size
-        words of the vocabulary: their ids are ``0 .. size - 1``.
-
-    Raises
-    ------
-    ValueError
-        where the two arrays differ in shape.
+    ``size``: words of the vocabulary, whose ids are ``0 .. size - 1``. Raises :class:`ValueError` where the two arrays
+    differ in shape.
     """
     if ids.shape != drawn.shape or ids.ndim != 1:
         raise ValueError(f"Expected ids and drawn of one shape (tokens,), got {ids.shape} and {drawn.shape}.")
@@ -70,9 +52,7 @@ def note_stays(stays: float, dimension: int) -> str:
 
 
 @compiled
-def count_kept_words(
-    before: NDArray[np.int32], after: NDArray[np.int32], offsets: NDArray[np.int64], size: int
-) -> NDArray[np.int64]:
+def count_kept_words(before: Int32, after: Int32, offsets: Int64, size: int) -> Int64:
     """How many words of each record are kept: int64 ``(records,)``.
 
     ``before``, ``after``: int32 ids with the same ``offsets``; those of ``size`` and above are not words.
@@ -80,7 +60,7 @@ def count_kept_words(
     counts = np.zeros(len(offsets) - 1, np.int64)
     for record in range(len(counts)):
         count = 0
-        for place in range(offsets[record], offsets[record + 1]):
-            count += before[place] == after[place] and before[place] < size
+        for token in range(offsets[record], offsets[record + 1]):
+            count += before[token] == after[token] and before[token] < size
         counts[record] = count
     return counts

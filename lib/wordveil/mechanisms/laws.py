@@ -1,4 +1,4 @@
-"""What a mechanism tells of its laws: all words at once, for attackers; a loss and an epsilon, for audits."""
+"""What a mechanism knows of its laws: all words at once, for attackers; a loss and an epsilon, for audits."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.embeddings.embedding import Embedding
 
 
@@ -33,11 +31,11 @@ class WordLaws:
         float64 ``(entries,)``, positive.
     """
 
-    common: NDArray[np.float64]
-    shares: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-    ids: NDArray[np.int32]
-    extras: NDArray[np.float64]
+    common: Float64
+    shares: Float64
+    offsets: Int64
+    ids: Int32
+    extras: Float64
 
 
 @dataclass(frozen=True)
@@ -58,41 +56,41 @@ class ExactLoss:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an audit has at hand to see an epsilon by.
+    """What an audit has to measure an epsilon with.
 
     Attributes
     ----------
     settings
         the mechanism's own, of the bundle's recipe.
     words
-        int32 ``(words,)``: ids to look at.
+        int32 ``(words,)``: ids to measure.
     distances
         from a word to all words in the guarantee's metric, float64 ``(size,)``: infinite where they are not known.
     cap
         the distance beyond which all count alike; infinite where none does.
     embedding
-        the one that the bundle was built from; None where it is not at hand.
+        the embedding that the bundle was built from; None where it is not available.
     loss
         the largest loss by the mechanism's probabilities; None where they are not known.
     alpha
-        the probability that draws may mislead with.
+        the probability with which draws may mislead.
     random_words
         draws independent and uniform words of 64 bits, uint64 of a shape; the same ones each time.
     """
 
     settings: Mapping[str, Any]
-    words: NDArray[np.int32]
-    distances: Callable[[int], NDArray[np.float64]]
+    words: Int32
+    distances: Callable[[int], Float64]
     cap: float
     embedding: Embedding | None
     loss: float | None
     alpha: float
-    random_words: Callable[[tuple[int, int]], NDArray[np.uint64]]
+    random_words: Callable[[tuple[int, int]], UInt64]
 
 
 @dataclass(frozen=True)
 class ShownEpsilon:
-    """The epsilon that a mechanism was seen to draw with: between two numbers, and what shows it."""
+    """The epsilon that a mechanism draws with, as measured: between two numbers, and what shows it."""
 
     low: float
     high: float

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64
 from wordveil.geometry.euclidean import norms
 
-RadialLaw = Callable[[NDArray[np.float64], int, float], NDArray[np.float64]]
+RadialLaw = Callable[[Float64, int, float], Float64]
 """``law(radii, n, epsilon)``: the probability of a radius of at most each of some, float64 of their shape, for noise in
 ``n`` dimensions at the configured epsilon.
 """
@@ -28,19 +28,17 @@ class AdditiveNoise:
         float64 ``(n, count)``: unit vectors, in the ``n`` dimensions of the noise.
     """
 
-    radii: NDArray[np.float64]
-    directions: NDArray[np.float64]
+    radii: Float64
+    directions: Float64
 
     @classmethod
-    def of_vectors(cls, vectors: NDArray[np.float64]) -> AdditiveNoise:
+    def of_vectors(cls, vectors: Float64) -> AdditiveNoise:
         """Of noise in a Euclidean space: float64 ``(n, count)``."""
         radii = norms(vectors)
         return cls(radii, vectors / radii)
 
     @classmethod
-    def of_contractions(
-        cls, t: NDArray[np.float64], rest: NDArray[np.float64], around: NDArray[np.float64]
-    ) -> AdditiveNoise:
+    def of_contractions(cls, t: Float64, rest: Float64, around: Float64) -> AdditiveNoise:
         """Of noise in hyperbolic space.
 
         ``t``, ``rest``: ``exp(-2r)`` of a radius ``r`` and ``1 - exp(-2r)``, float64 ``(count,)``, of which the smaller

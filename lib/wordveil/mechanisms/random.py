@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions, scale_words
 from wordveil.embeddings.embedding import Embedding
-from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch, discrete_metric
+from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, MechanismArtifact, TokenBatch, pure_guarantee
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.privacy.guarantees import WordGuarantee
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +50,7 @@ class Random(Mechanism[RandomSettings]):
         work: BuildContext,  # noqa: ARG003
         inputs: PublicInputs = NO_INPUTS,  # noqa: ARG003
     ) -> MechanismArtifact:
-        guarantee = WordGuarantee(
-            discrete_metric(embedding, padding=padding), nominal_epsilon=0.0, epsilon=0.0, diameter=1.0
-        )
-        return MechanismArtifact({"padding": padding}, {}, guarantee)
+        return MechanismArtifact({"padding": padding}, {}, pure_guarantee(embedding, 0.0, 0.0, padding=padding))
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -66,13 +61,7 @@ class Random(Mechanism[RandomSettings]):
         return (RandomSettings(),)
 
     @classmethod
-    def load(
-        cls,
-        size: int,
-        parameters: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],  # noqa: ARG003
-        files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003
-    ) -> Self:
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:  # noqa: ARG003
         return cls(size, padding=parameters["padding"])
 
     @property
@@ -84,7 +73,7 @@ class Random(Mechanism[RandomSettings]):
         drawn = scale_words(words[:, 0], np.array(self._size, np.uint64)).astype(np.int32)
         return TokenBatch(drawn, batch.offsets, batch.contexts)
 
-    def probabilities(self, symbol: int) -> NDArray[np.float64]:  # noqa: ARG002 - the same for every one
+    def probabilities(self, symbol: int) -> Float64:  # noqa: ARG002 - the same for every one
         law = np.zeros(self._size + self._padding)
         law[: self._size] = 1 / self._size
         return law

@@ -45,8 +45,8 @@ _SHIPPED = (
 class Registry(Mapping[str, type[Mechanism[Any]]]):
     """Mechanisms by name, in the order in which people see them: the recommended default first.
 
-    What this package has is at hand without a look at others: a worker that draws with it never reads the metadata of
-    installed packages. Another package's module is imported when its mechanism is asked for.
+    This package's mechanisms need no look at others: a worker that draws with one never reads the metadata of installed
+    packages. Another package's module is imported when its mechanism is asked for.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Registry(Mapping[str, type[Mechanism[Any]]]):
     def _installed(self) -> dict[str, EntryPoint]:
         """The entry points of installed packages. Raises :class:`PlatformError` where a name is taken twice."""
         owners = {mechanism.name: "wordveil" for mechanism in _SHIPPED}
-        found = {}
+        points = {}
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             package = _package_of(point)
             if point.name in owners:
@@ -64,8 +64,8 @@ class Registry(Mapping[str, type[Mechanism[Any]]]):
                     f"the package {package} names a mechanism {point.name}, and so does {owners[point.name]}. Remove "
                     f"one of them, or rename the entry point of {GROUP}."
                 )
-            owners[point.name], found[point.name] = package, point
-        return found
+            owners[point.name], points[point.name] = package, point
+        return points
 
     def __getitem__(self, name: str) -> type[Mechanism[Any]]:
         if name not in self._loaded:
@@ -85,7 +85,9 @@ class Registry(Mapping[str, type[Mechanism[Any]]]):
 
 
 def _load(point: EntryPoint) -> type[Mechanism[Any]]:
-    """Import a mechanism. Raises :class:`PlatformError` where that fails, or what is there is none of that name."""
+    """Import a mechanism. Raises :class:`PlatformError` where that fails, or what it finds is no mechanism of that
+    name.
+    """
     subject = f"the package {_package_of(point)}: {point.value}, its mechanism {point.name},"
     try:
         mechanism = point.load()

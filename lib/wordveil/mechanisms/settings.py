@@ -1,4 +1,4 @@
-"""What a configuration says of a mechanism: each has its own frozen dataclass, beside the mechanism.
+"""The settings of a mechanism: each has its own frozen dataclass, beside the mechanism.
 
 The configuration makes a section from the fields: their types, their defaults, and their bounds, which are metadata of
 :mod:`annotated_types`. Numbers are finite. Workers load these classes, and so nothing here knows pydantic.

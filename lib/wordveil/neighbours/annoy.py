@@ -1,8 +1,8 @@
 """A near word by Annoy's trees (extra ``annoy``): faster than the exact search, and not always the nearest.
 
-The trees are built from the public points and see only the noisy point, so that any answer of theirs is
-post-processing. All workers of a machine share them in one memory-mapped file. Annoy takes one query a call: this
-search is the only loop over tokens in Python.
+The trees are built from the public points and see only the noisy point, so that their answer is post-processing. All
+workers of a machine share them in one memory-mapped file. Annoy takes one query a call: this search is the only loop
+over tokens in Python.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,7 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from wordveil.arrays import Float64
-from wordveil.geometry.spaces import SPACES, Space
+from wordveil.geometry.spaces import SPACES, Space, digest_points
 from wordveil.neighbours.lists import NeighbourLists, NeighbourSearch, block_rows
 
 # Raised when the same task may lead to other lists: blocks of older versions are then not used.
@@ -57,9 +56,8 @@ class Task:
     @property
     def digest(self) -> str:
         """Identifies the lists."""
-        digest = sha256(f"{_VERSION} {self.metric} {self.points.shape} {self.max_length} {self.within}".encode())
-        digest.update(np.ascontiguousarray(self.points, "<f8").data)
-        return digest.hexdigest()[:32]
+        label = f"{_VERSION} {self.metric} {self.points.shape} {self.max_length} {self.within}"
+        return digest_points(label, self.points)[:32]
 
 
 def compute_here(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:

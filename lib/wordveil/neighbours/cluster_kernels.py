@@ -92,18 +92,12 @@ def _product(left: Float64, right: Float32) -> float:
 
 @compiled
 def swap_words(
-    words: Float32,
-    wished: Int32,
-    labels: Int32,
-    sums: Float64,
-    starts: Int64,
-    order: Int32,
-    position_of: Int32,
+    words: Float32, nearest: Int32, labels: Int32, sums: Float64, starts: Int64, order: Int32, position_of: Int32
 ) -> int:
     """Swap pairs of words of two clusters wherever that brings the clusters' words together; return how many.
 
-    Each word in turn makes the best of its swaps: with a member of one of the clusters it wishes for, whose members
-    are nearer to it than those of its own. ``wished``: int32 ``(words, wishes)``, the clusters to look at. Members of
+    Each word in turn makes the best of its swaps: with a member of one of the clusters near it, if their members are
+    nearer to it than those of its own. ``nearest``: int32 ``(words, clusters)``, the clusters to try. Members of
     cluster ``c`` are ``order[starts[c]:starts[c + 1]]``, and ``position_of`` is the inverse of ``order``. ``labels``,
     ``sums``, ``order`` and ``position_of`` are changed.
 
@@ -122,15 +116,15 @@ def swap_words(
             square += np.float64(words[word, k]) * np.float64(words[word, k])
         there = _product(sums[own], words[word]) - square
         most, partner = 0.0, -1
-        for j in range(wished.shape[1]):
-            other = wished[word, j]
-            wish = _product(sums[other], words[word]) - there
-            if other == own or wish <= 0:
+        for j in range(nearest.shape[1]):
+            other = nearest[word, j]
+            closer = _product(sums[other], words[word]) - there
+            if other == own or closer <= 0:
                 continue
             for k in range(n):
                 difference[k] = sums[own, k] - sums[other, k] - 2.0 * np.float64(words[word, k])
             for member in order[starts[other] : starts[other + 1]]:
-                gain = wish + _gain(difference, words[member])
+                gain = closer + _gain(difference, words[member])
                 if gain > most:
                     most, partner = gain, member
         if partner >= 0:

@@ -6,11 +6,11 @@ sum. Then pairs of words of different clusters are swapped while that raises the
 which is the objective: for unit vectors the squared length of a cluster's sum is the sum of its members' cosines.
 
 Clusters of clusters are made from the top: all words are split into clusters of equal size, each of these into the same
-number of smaller ones, and so on. Sizes are equal to within one at every level. For let ``a`` be a number of clusters
-of sizes ``floor(N / a)`` and ``ceil(N / a)``, each split into ``b`` of sizes ``floor(n / b)`` and ``ceil(n / b)``. Then
-no size is below ``floor(floor(N / a) / b) = floor(N / (a b))``, nor above ``ceil(ceil(N / a) / b) = ceil(N / (a b))``
-(Graham, Knuth, Patashnik, Concrete Mathematics, equation 3.11), and these two differ by one at most. Clusters of one
-word each are the exception: their number is that of the words, whatever it is a multiple of.
+number of smaller ones, and so on. Sizes are equal to within one at every level. Proof: let ``a`` be a number of
+clusters of sizes ``floor(N / a)`` and ``ceil(N / a)``, each split into ``b`` of sizes ``floor(n / b)`` and ``ceil(n /
+b)``. Then no size is below ``floor(floor(N / a) / b) = floor(N / (a b))``, nor above ``ceil(ceil(N / a) / b) = ceil(N /
+(a b))`` (Graham, Knuth, Patashnik, Concrete Mathematics, equation 3.11), and these two differ by one at most. Clusters
+of one word each are the exception: their number is that of the words, whatever it is a multiple of.
 
 The result is the same on every machine and for any number of threads: vectors and centroids are whole numbers so small
 that no product or sum rounds (:mod:`wordveil.neighbours.cluster_kernels`), and lower ids win ties. A centroid's length
@@ -29,7 +29,6 @@ import zipfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -38,6 +37,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from wordveil.arrays import Float32, Float64, Int32, Int64
+from wordveil.geometry.spaces import digest_points
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.cluster_kernels import assign_in_turn, best_columns, sum_members, swap_words, whole_directions
 
@@ -53,7 +53,7 @@ _NEAREST = 16
 _ROWS = 512
 # Multiplications of one round's products. More words and clusters are first split into groups of clusters.
 _MOST_PRODUCTS = 400_000_000_000
-# Multiplications of one pass of swaps where each word wishes for one other cluster. Beyond it clusters are so large
+# Multiplications of one pass of swaps where each word tries one other cluster. Beyond it clusters are so large
 # that there is little to repair: of 1,000 words each, swaps raise the mean cosine by less than 0.001.
 _MOST_SWAPS = 20_000_000_000
 
@@ -103,38 +103,28 @@ def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
     thirds of the next one, and of ``size``.
     """
     counts = [1]
-    for wished in sorted(sizes, reverse=True):
-        parts = round(size / counts[-1] / wished) if wished < size else 0
+    for wanted in sorted(sizes, reverse=True):
+        parts = round(size / counts[-1] / wanted) if wanted < size else 0
         if parts < 2:
             largest = math.floor(size / counts[-1] / 1.5)
             raise ValueError(
-                f"Expected a size of at most {largest}, two thirds of the next one or of all words, not {wished}."
+                f"Expected a size of at most {largest}, two thirds of the next one or of all words, not {wanted}."
                 if largest
-                else f"Expected more words than {size} in the clusters that {wished} is to cut, or fewer sizes."
+                else f"Expected more words than {size} in the clusters that {wanted} is to cut, or fewer sizes."
             )
-        counts.append(size if wished == 1 else counts[-1] * parts)
+        counts.append(size if wanted == 1 else counts[-1] * parts)
     return counts[::-1]
 
 
 def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> Hierarchy:
-    """Cluster words into levels of clusters.
+    """Cluster words into levels of clusters, the same on every machine.
 
-    Parameters
-    ----------
-    vectors : float32 array (size, n)
-        one a word, of any length but 0.
-    counts : list of int
-        how many clusters each level has, the lowest first, each below ``size`` and a multiple of the next one; the last
-        is 1. The first may be ``size``.
-    work : BuildContext
-        where progress is reported, and the result is kept.
-
-    Returns
-    -------
-    Hierarchy
-        the same on every machine.
+    ``vectors``: float32 ``(size, n)``, of any length but 0. ``counts``: how many clusters each level has, the lowest
+    first, each below ``size`` and a multiple of the next; the last is 1, and the first may be ``size``. ``work``:
+    reports progress, and keeps the result.
     """
-    directory = work.kept / f"clusters-{_digest(vectors, counts)}" if work.kept else None
+    digest = digest_points(f"{_VERSION} {vectors.shape} {counts}", vectors, "<f4")[:32]
+    directory = work.kept / f"clusters-{digest}" if work.kept else None
     if directory:
         work.used.append(directory)
         if (kept := Hierarchy.read(directory / "hierarchy.npz")) is not None:
@@ -147,12 +137,6 @@ def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> 
     if directory:
         labels_of.save(directory / "hierarchy.npz")
     return labels_of
-
-
-def _digest(vectors: Float32, counts: list[int]) -> str:
-    digest = sha256(f"{_VERSION} {vectors.shape} {counts}".encode())
-    digest.update(np.ascontiguousarray(vectors, "<f4").data)
-    return digest.hexdigest()[:32]
 
 
 def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[[int, int], None]) -> Hierarchy:
@@ -183,21 +167,11 @@ def _even_sizes(size: int, parts: int) -> Int64:
 
 
 def split_evenly(words: Float32, sizes: Int64, call: Call = map) -> Int32:
-    """Split words into clusters of given sizes.
+    """Split words into clusters of given sizes: int32 ``(count,)``, the cluster of each word.
 
-    Parameters
-    ----------
-    words : float32 array (count, n)
-        whole numbers, each row at most 4,095 long (:func:`wordveil.neighbours.cluster_kernels.whole_directions`).
-    sizes : int64 array (clusters,)
-        add up to ``count``.
-    call : callable
-        applies a function to each of some values, as :func:`map` does, in any order or at once.
-
-    Returns
-    -------
-    int32 array (count,)
-        the cluster of each word.
+    ``words``: float32 ``(count, n)``, whole numbers, each row at most 4,095 long
+    (:func:`wordveil.neighbours.cluster_kernels.whole_directions`). ``sizes``: int64 ``(clusters,)``, which add up to
+    ``count``. ``call``: applies a function to each of some values, as :func:`map` does, in any order or at once.
     """
     count, clusters = len(words), len(sizes)
     if clusters == count:
@@ -285,11 +259,11 @@ def _improve(words: Float32, sizes: Int64, labels: Int32, call: Call) -> Int32:
     rank_of[order] = np.arange(len(order), dtype=np.int32)
     sums = _sums(words, labels, len(sizes))
     for _ in range(_SWAP_ROUNDS):
-        wished, _ = _nearest(words, _centroids(sums), call)
+        nearest, _ = _nearest(words, _centroids(sums), call)
         passes = 0
         while passes < _SWAP_PASSES:
             passes += 1
-            if swap_words(words, wished, labels, sums, starts, order, rank_of) * _WORTHWHILE < len(words):
+            if swap_words(words, nearest, labels, sums, starts, order, rank_of) * _WORTHWHILE < len(words):
                 break
         if passes == 1:
             break

@@ -15,8 +15,8 @@ import numpy as np
 
 from wordveil.arrays import Float32, Float64, Int32
 from wordveil.geometry.euclidean import inner
-from wordveil.neighbours.first_pass import FirstPass, LorentzPass, Notes, choose_first_pass
-from wordveil.neighbours.kernels import Rows, decide, half_squares
+from wordveil.neighbours.first_pass import FirstPass, LorentzPass, choose_first_pass
+from wordveil.neighbours.kernels import Notes, Rows, decide, half_squares
 
 DEFAULT_SCORE_BYTES = 64 * 2**20
 # A noted word takes 12 bytes, and most queries note few. At least the words of one tile must fit.
@@ -83,24 +83,8 @@ class CertifiedSearch:
         self._decide(queries, nearest, last=True)
 
     def _decide(self, queries: Float64, nearest: Int32, *, last: bool) -> None:
-        notes = self._notes
-        decide(
-            queries,
-            self._rows,
-            self._half,
-            notes.slack,
-            notes.scale,
-            notes.best,
-            notes.query,
-            notes.word,
-            notes.upper,
-            notes.size,
-            self._rivals,
-            self._top,
-            self._score,
-            nearest,
-            last,
-        )
+        work = self._rivals, self._top, self._score
+        decide(queries, self._rows, self._half, self._notes, *work, nearest, last)
 
 
 class ExactNearest(CertifiedSearch):
@@ -111,11 +95,7 @@ class ExactNearest(CertifiedSearch):
     """
 
     def __init__(
-        self,
-        rows: Float32,
-        candidates: int,
-        score_bytes: int = DEFAULT_SCORE_BYTES,
-        wanted: str | None = None,
+        self, rows: Float32, candidates: int, score_bytes: int = DEFAULT_SCORE_BYTES, wanted: str | None = None
     ) -> None:
         rows = rows[:candidates]
         half = np.empty(candidates)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
 from llvmlite.binding import get_host_cpu_features
 
-from wordveil.arrays import Float32, Float64, Int8, Int32, Int64
+from wordveil.arrays import Float32, Float64, Int8
 from wordveil.errors import PlatformError
 from wordveil.neighbours.kernels import (
+    Notes,
     float32_queries,
     int8_queries,
     int8_rows,
@@ -52,37 +52,6 @@ _INT8_INSTRUCTIONS = ("avx512vnni", "avxvnni", "avxvnniint8")
 
 class Int8Error(PlatformError):
     """The 8-bit pass cannot be used here. The message says why."""
-
-
-@dataclass(frozen=True)
-class Notes:
-    """The words of a block of queries that may be nearest.
-
-    ``query``, ``word``, ``upper``: the noted words and the upper bounds of their scores, the first ``size[0]`` entries.
-    ``best``: of each query, the largest lower bound of a score so far; ``slack``: how much rounding may add to a
-    difference of bounds; ``scale``: the power of two by which its scores are scaled down.
-    """
-
-    query: Int32
-    word: Int32
-    upper: Float32
-    size: Int64
-    best: Float32
-    slack: Float64
-    scale: Float64
-
-    @classmethod
-    def for_queries(cls, count: int, capacity: int) -> Notes:
-        """Room for ``capacity`` words of ``count`` queries."""
-        return cls(
-            np.empty(capacity, np.int32),
-            np.empty(capacity, np.int32),
-            np.empty(capacity, np.float32),
-            np.zeros(1, np.int64),
-            np.empty(count, np.float32),
-            np.empty(count, np.float64),
-            np.empty(count, np.float64),
-        )
 
 
 class FirstPass(Protocol):
@@ -156,21 +125,11 @@ class Float32Pass(_BlasPass):
         return float32_queries(queries, self._longest, self._gamma, self._floor, self._loaded, notes.slack, notes.scale)
 
     def scan(self, tile: int, start: int, notes: Notes) -> int:
-        return scan_float32(
-            self._tile(tile),
-            start,
-            tile * self.tile_words,
-            notes.slack,
-            notes.best,
-            notes.query,
-            notes.word,
-            notes.upper,
-            notes.size,
-        )
+        return scan_float32(self._tile(tile), start, tile * self.tile_words, notes)
 
 
 class LorentzPass(_BlasPass):
-    """The float32 product of Lorentz coordinates, with a bound of its error that is each word's own.
+    """The float32 product of Lorentz coordinates, with an individual bound on each word's error.
 
     ``|fl(z.w) - z.w| <= gamma(K + 8) |z| |w|``, as for :class:`Float32Pass`; the extra units cover rounding both sides
     and the bounds themselves. A word far from the origin has long coordinates and a large error, which must not
@@ -188,19 +147,8 @@ class LorentzPass(_BlasPass):
         return lorentz_queries(queries, self._factor, self._loaded, self._gaps, notes.slack, notes.scale)
 
     def scan(self, tile: int, start: int, notes: Notes) -> int:
-        return scan_lorentz(
-            self._tile(tile),
-            start,
-            tile * self.tile_words,
-            self._gaps,
-            self._row_gap[self._words(tile)],
-            notes.slack,
-            notes.best,
-            notes.query,
-            notes.word,
-            notes.upper,
-            notes.size,
-        )
+        row_gap = self._row_gap[self._words(tile)]
+        return scan_lorentz(self._tile(tile), start, tile * self.tile_words, self._gaps, row_gap, notes)
 
 
 class Int8Pass(FirstPass):
@@ -261,16 +209,10 @@ class Int8Pass(FirstPass):
             first,
             self._steps[0],
             self._steps[1],
-            notes.scale,
             self._row_step[words],
             self._row_bias[words],
             self._row_gap[words],
-            notes.slack,
-            notes.best,
-            notes.query,
-            notes.word,
-            notes.upper,
-            notes.size,
+            notes,
         )
 
     def _tile(self, words: int) -> Float32:

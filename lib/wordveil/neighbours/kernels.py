@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from wordveil.arrays import Float32, Float64, Int8, Int32, Int64
@@ -12,6 +14,36 @@ Rows = Float32 | Float64
 # Scores between two checks of the threshold: few enough to find the one above it quickly, many enough for vectors.
 CHUNK = 128
 _LOWEST = np.float32(-3e38)
+
+
+class Notes(NamedTuple):
+    """The words of a block of queries that may be nearest.
+
+    ``query``, ``word``, ``upper``: the noted words and the upper bounds of their scores, the first ``size[0]`` entries.
+    ``best``: of each query, the largest lower bound of a score so far; ``slack``: how much rounding may add to a
+    difference of bounds; ``scale``: the power of two by which its scores are scaled down.
+    """
+
+    query: Int32
+    word: Int32
+    upper: Float32
+    size: Int64
+    best: Float32
+    slack: Float64
+    scale: Float64
+
+    @classmethod
+    def for_queries(cls, count: int, capacity: int) -> Notes:
+        """Room for ``capacity`` words of ``count`` queries."""
+        return cls(
+            np.empty(capacity, np.int32),
+            np.empty(capacity, np.int32),
+            np.empty(capacity, np.float32),
+            np.zeros(1, np.int64),
+            np.empty(count, np.float32),
+            np.empty(count, np.float64),
+            np.empty(count, np.float64),
+        )
 
 
 @compiled
@@ -127,21 +159,12 @@ def _scale(length: float) -> float:
 
 
 @compiled_bounds
-def scan_float32(
-    scores: Float32,
-    start: int,
-    first: int,
-    slack: Float64,
-    best: Float32,
-    query: Int32,
-    word: Int32,
-    upper: Float32,
-    size: Int64,
-) -> int:
-    """Note the words of a tile that may be nearest. ``best[q]``: the largest score so far.
+def scan_float32(scores: Float32, start: int, first: int, notes: Notes) -> int:
+    """Note the words of a tile that may be nearest. ``notes.best``: the largest score so far.
 
     Returns the query at which the room ran out, to continue from there, or the number of queries.
     """
+    query, word, upper, size, best, slack, _ = notes
     words = scores.shape[1]
     chunks = (words + CHUNK - 1) // CHUNK
     tops = np.empty(chunks, np.float32)
@@ -177,20 +200,15 @@ def scan_int8(
     first: int,
     step: Float32,
     gaps: Float32,
-    scales: Float64,
     row_step: Float32,
     row_bias: Float32,
     row_gap: Float32,
-    slack: Float64,
-    best: Float32,
-    query: Int32,
-    word: Int32,
-    upper: Float32,
-    size: Int64,
+    notes: Notes,
 ) -> int:
-    """As :func:`scan_float32`, from products of whole numbers: ``best`` holds lower bounds, ``upper`` upper bounds of
-    scores.
+    """As :func:`scan_float32`, from products of whole numbers: ``notes.best`` holds lower bounds, ``notes.upper`` upper
+    bounds of scores.
     """
+    query, word, upper, size, best, slack, scales = notes
     words = products.shape[1]
     chunks = (words + CHUNK - 1) // CHUNK
     tops = np.empty(chunks, np.float32)
@@ -247,20 +265,9 @@ def lorentz_queries(
 
 
 @compiled_bounds
-def scan_lorentz(
-    products: Float32,
-    start: int,
-    first: int,
-    gaps: Float32,
-    row_gap: Float32,
-    slack: Float64,
-    best: Float32,
-    query: Int32,
-    word: Int32,
-    upper: Float32,
-    size: Int64,
-) -> int:
+def scan_lorentz(products: Float32, start: int, first: int, gaps: Float32, row_gap: Float32, notes: Notes) -> int:
     """As :func:`scan_int8`, from products whose error is at most ``gaps`` times ``row_gap``."""
+    query, word, upper, size, best, slack, _ = notes
     words = products.shape[1]
     chunks = (words + CHUNK - 1) // CHUNK
     tops = np.empty(chunks, np.float32)
@@ -305,13 +312,7 @@ def decide(
     queries: Float64,
     rows: Rows,
     half: Float64,
-    slack: Float64,
-    scale: Float64,
-    best: Float32,
-    query: Int32,
-    word: Int32,
-    upper: Float32,
-    size: Int64,
+    notes: Notes,
     rivals: Int32,
     top: Int64,
     score: Float64,
@@ -325,6 +326,7 @@ def decide(
     the largest upper bound comes first: its score rules out most of the others. If no more words are to come
     (``last``), a word without a rival needs no score. ``rivals`` and ``top`` are working memory.
     """
+    query, word, upper, size, best, slack, scale = notes
     rivals[:] = 0
     for i in range(size[0]):
         q = query[i]

@@ -28,7 +28,7 @@ from wordveil.arrays import Bool, Float32, Float64, Int32, Int64, UInt64
 from wordveil.neighbours.annoy import grow_trees
 from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
 from wordveil.neighbours.cluster_kernels import whole_directions
-from wordveil.neighbours.similar_kernels import LAST, measure_rows, place_lists, take_rows
+from wordveil.neighbours.similar_kernels import LAST, copy_lists, measure_rows, take_rows
 
 # Above this many words a search that may choose takes Annoy.
 MAX_EXACT = 100_000
@@ -183,7 +183,7 @@ def find_similar(task: SimilarTask, work: BuildContext, measure: Callable[[Int64
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     ids = np.empty(offsets[-1], np.int32)
     for number, part in enumerate(parts):
-        place_lists(part.rows, part.offsets, part.ids, offsets, ids)
+        copy_lists(part.rows, part.offsets, part.ids, offsets, ids)
         parts[number] = _NONE
     hits, words, sampled = np.sum(recalls, axis=0).tolist()
     return SimilarLists(offsets, ids, hits / words if words else 1.0, sampled)
@@ -243,14 +243,14 @@ class _Group:
         ``first`` words of each.
         """
         common = np.argsort(-self.masses.astype(np.float64), kind="stable")
-        place_in_trees = np.full(len(self.members), -1)
-        place_in_trees[searchable] = np.arange(len(searchable))
+        index_in_trees = np.full(len(self.members), -1)
+        index_in_trees[searchable] = np.arange(len(searchable))
         lists = []
         for row in rows.tolist():
             starts, partners = self.partners.take(np.array([row]))
             near, asked = np.empty(0, np.int64), first
             while True:
-                near = searchable[trees.get_nns_by_item(int(place_in_trees[row]), min(asked, len(searchable)))]
+                near = searchable[trees.get_nns_by_item(int(index_in_trees[row]), min(asked, len(searchable)))]
                 near = np.unique(np.concatenate([near, partners, [row]]))
                 if self.masses[near].sum() >= self.budget or asked >= len(searchable):
                     break

@@ -1,4 +1,4 @@
-"""The compiled loops of lists of similar words: how far a list reaches, its words in order, putting lists in place."""
+"""The compiled loops of lists of similar words: how far a list reaches, its words in order, copies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wordveil.compiled import compiled
 
 # Products of two directions are whole numbers from -2^24 to 2^24.
 MAX_PRODUCT = 2**24
-# Less than any product: words that come after all others; words that are not looked at.
+# Less than any product: words that come after all others; words that are left out.
 LAST = -(2**25)
 _EXCLUDED = -(2**26)
 # Products are counted in bins of 2^15, from the excluded ones in bin 0 up.
@@ -77,7 +77,7 @@ def take_rows(
     """Write the list of each row: partners in their order, then words by falling score, the lower number first among
     equals, until the budget is used up. The own word is left out.
 
-    What :func:`measure_rows` left and found. Row ``r`` writes from ``ids[offsets[r]]`` on.
+    ``scores`` and ``limit`` are what :func:`measure_rows` left. Row ``r`` writes from ``ids[offsets[r]]`` on.
     """
     for row in range(len(scores)):
         values = scores[row]
@@ -107,9 +107,9 @@ def take_rows(
 
 
 @compiled
-def place_lists(rows: Int64, found_offsets: Int64, listed: Int32, offsets: Int64, ids: Int32) -> None:
+def copy_lists(rows: Int64, list_offsets: Int64, listed: Int32, offsets: Int64, ids: Int32) -> None:
     """Copy list ``j`` of ``listed`` to where the list of word ``rows[j]`` begins."""
     for j in range(len(rows)):
-        length = found_offsets[j + 1] - found_offsets[j]
+        length = list_offsets[j + 1] - list_offsets[j]
         for k in range(length):
-            ids[offsets[rows[j]] + k] = listed[found_offsets[j] + k]
+            ids[offsets[rows[j]] + k] = listed[list_offsets[j] + k]

@@ -2,7 +2,7 @@
 
 Then every draw depends on every record, and each record pays for all that will ever be drawn from the weights
 (:attr:`wordveil.privacy.events.Composition.CORPUS`). That is true only if all of it is drawn at one price, and counted
-in one place. So all that decides the price goes into the name of a metric of its own: draws at another price have
+in one ledger. So all that decides the price goes into the name of a metric of its own: draws at another price have
 another name, and a ledger that has a draw under such a name takes none under another.
 """
 

@@ -27,16 +27,15 @@ class Composition(StrEnum):
     DISTINCT = "distinct"
     """``epsilon * sum over the distinct words of d(w, v)``: a word that a text has more than once is drawn once.
 
-    Two texts with the same pattern of equal places have equally many distinct words; let ``w_j`` and ``v_j`` be those
-    that are first in the same place. The output is a function of one independent draw for each ``j``, of the pattern
-    and, for a bag, of an order that depends on neither. So the loss is at most that of the draws,
-    ``sum_j epsilon * d(w_j, v_j)``: two texts that differ in one distinct word differ in one draw, however many places
-    have it.
+    Two texts with the same pattern of equal positions have equally many distinct words; let ``w_j`` and ``v_j`` be
+    those that are first at the same position. The output is a function of one independent draw for each ``j``, of the
+    pattern and, for a bag, of an order that depends on neither. So the loss is at most that of the draws, ``sum_j
+    epsilon * d(w_j, v_j)``: two texts that differ in one distinct word differ in one draw, however often they have it.
     """
 
     TEXT = "text"
-    """``N * epsilon`` between any two different texts: what is drawn at one place depends on words at all others, so
-    that no sum over places is smaller, even where the texts differ in one word.
+    """``N * epsilon`` between any two different texts: what is drawn at one position depends on words at all others,
+    so that no sum over positions is smaller, even where the texts differ in one word.
 
     Sequential composition. Let ``z_1 .. z_N`` be the symbols drawn. The mechanism draws ``z_i`` from a law that depends
     on the whole text and on ``z_1 .. z_{i-1}``; whatever both are, its loss between two texts with the same symbols
@@ -77,9 +76,9 @@ class ReleaseTerms:
     n_max
         the public number of tokens of a text where the length is hidden, else None.
     search
-        how the word nearest to a noisy point is found. No part of the guarantee: it sees the noisy point alone.
+        how the word nearest to a noisy point is looked up. No part of the guarantee: it sees only the noisy point.
     search_recall
-        the share of noisy points for which it is found, as measured by the build.
+        the share of noisy points for which that is the nearest word, as measured by the build.
     max_records
         the most records that are ever drawn from the weights, each of which every record pays for
         (:attr:`Composition.CORPUS`); None for a mechanism that is made from public data alone.

@@ -34,7 +34,7 @@ class WordGuarantee:
     delta
         the probability, per token and between any two symbols, by which the bound may be exceeded, since noise drawn
         from finitely many bits has a largest length; 0 where the arithmetic is exact. Proved for noise whose directions
-        and radii are real numbers: what their finite grids and rounding in float64 change is not.
+        and radii are real numbers; the effect of their finite grids and of rounding in float64 is not.
     """
 
     metric: Metric

@@ -83,9 +83,7 @@ class PriorRecovery:
         """The inverse of :meth:`to_dict`. Numbers may be strings, as signed manifests have them."""
         after = (
             Recovered(
-                int(item["draws"]),
-                float(item["at_least"]),
-                None if item["at_most"] is None else float(item["at_most"]),
+                int(item["draws"]), float(item["at_least"]), None if item["at_most"] is None else float(item["at_most"])
             )
             for item in values["after"]
         )

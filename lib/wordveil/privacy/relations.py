@@ -24,8 +24,8 @@ class Relation(StrEnum):
     SAME_SKELETON = "same_skeleton"
     """Texts that agree in everything the policy copies: same mask, same symbols, same number of hidden words.
 
-    And in which places hold the same word, where a word that a record repeats is drawn once (``repeat: same``). And in
-    what the condition on the input says of them, where it reads the text.
+    And in which positions hold the same word, where a word that a record repeats is drawn once (``repeat: same``). And
+    in what the condition on the input says of them, where it reads the text.
     """
 
     def covers(self, wanted: Relation) -> bool:
@@ -60,7 +60,7 @@ class Exposure(StrEnum):
     """The number of tokens."""
 
     REPETITION = "repetition"
-    """Which places of the text hold the same hidden word."""
+    """Which positions of the text hold the same hidden word."""
 
     TYPES = "types"
     """Which tokens are addresses, numbers, names and the like, and the shape of those that keep it."""

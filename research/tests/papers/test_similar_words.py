@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wordveil.mechanisms.er_ae.symbol_choice import softmax_rr_law, two_set_law
+from reference.symbol_laws import softmax_rr_law, two_set_law
 from wordveil_research.papers.eraee import find_epsilon
 from wordveil_research.papers.similar_words import Places, draw_sets, weigh_exponential, weigh_softmax_rr
 

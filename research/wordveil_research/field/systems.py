@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.embeddings.embedding import load
 from wordveil.geometry.euclidean import diameter
-from wordveil.measures.matching import Matched, Matcher
 from wordveil.measures.posterior import guess_outputs
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.measures.search import find_epsilon
@@ -25,6 +24,7 @@ from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.random import RandomSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.scores.files import replace_file
+from wordveil_research.field.matching import Matched, Matcher
 from wordveil_research.field.rows import AS_IT_IS, DEMO, ORIGINAL, Block, Row, find_row
 from wordveil_research.papers.rows import Untouched
 from wordveil_research.papers.systems import WORDS_ALONE, TextSanitiser, write_bundle

@@ -16,7 +16,6 @@ from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.matching import Candidate, Matched, Matcher, make_settings
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS
@@ -26,6 +25,7 @@ from wordveil.scores.score import Group, Score
 from wordveil.text.choices import UnknownWords
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
+from wordveil_research.field.matching import Candidate, Matched, Matcher, make_settings
 from wordveil_research.papers.systems import WORDS_ALONE, TextSanitiser, build_system, open_built
 
 POINCARE_2 = "poincare-2"

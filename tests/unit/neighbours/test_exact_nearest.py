@@ -18,7 +18,8 @@ from threadpoolctl import threadpool_limits
 from wordveil.errors import PlatformError
 from wordveil.neighbours import first_pass as passes
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
-from wordveil.neighbours.first_pass import Int8Error, Int8Pass, Notes, choose_first_pass
+from wordveil.neighbours.first_pass import Int8Error, Int8Pass, choose_first_pass
+from wordveil.neighbours.kernels import Notes
 
 Points = NDArray[np.float32]
 Queries = NDArray[np.float64]

@@ -17,12 +17,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from wordveil.arrays import Int32, Int64
-from wordveil.crypto.streams import derive_contexts, id_payload
+from wordveil.measures.output_law import as_records
 from wordveil.measures.recovery import OtherLengthError, make_public_keys
-from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.mechanisms.base import Mechanism
 
 # So many draws are in memory at once for each thread: more would not be faster.
 _DRAWS_OF_BLOCK = 20_000
+_KEYS = make_public_keys("calibrate")
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,12 @@ class WordCounts:
     @classmethod
     def join(cls, blocks: Sequence[WordCounts]) -> WordCounts:
         """The words of all blocks, of which there is at least one, by their ids."""
-        words, ids, counts = (np.concatenate([getattr(block, name) for block in blocks]) for name in _JOINED)
+        words, ids, counts = (
+            np.concatenate([getattr(block, name) for block in blocks]) for name in ("words", "ids", "counts")
+        )
         lengths = np.concatenate([np.diff(block.offsets) for block in blocks])
         whole = cls(words, np.concatenate([[0], np.cumsum(lengths)]), ids, counts)
         return whole.take(np.argsort(words).astype(np.int32))
-
-
-_JOINED = ("words", "ids", "counts")
 
 
 class DrawCounter(Protocol):
@@ -75,25 +75,15 @@ class DrawCounter(Protocol):
 def count_block(mechanism: Mechanism[Any], words: Int32, runs: int) -> WordCounts:
     """Draw each word ``runs`` times and count its outputs.
 
-    Parameters
-    ----------
-    mechanism
-        draws one output for each token, each by its word alone.
-    words
-        int32 ``(words,)``: ids, few enough for all draws to be in memory.
-    runs
-        draws of each word, at least one.
-
-    Raises
-    ------
-    OtherLengthError
-        where the mechanism does not draw one output for each token.
-    ValueError
-        where there is no draw, or where so many of one word would repeat its noise.
+    ``mechanism``: draws each token by its word alone. ``words``: int32 ``(words,)``, ids, few enough for all draws to
+    be in memory. Raises :class:`OtherLengthError` where the mechanism does not draw one output for each token, and
+    :class:`ValueError` where there is no draw, or where so many of one word would repeat its noise.
     """
     if not 1 <= runs <= mechanism.max_tokens:
         raise ValueError(f"Expected runs={runs} in [1, {mechanism.max_tokens}].")
-    drawn = mechanism.draw(_as_records(words, runs), _KEYS).ids
+    names = [b"%d" % word for word in words.tolist()]
+    batch = as_records(np.repeat(words, runs), np.arange(len(words) + 1) * runs, names, _KEYS)
+    drawn = mechanism.draw(batch, _KEYS).ids
     if len(drawn) != len(words) * runs:
         raise OtherLengthError
     ordered = np.sort(drawn.reshape(len(words), runs), axis=1)
@@ -103,15 +93,6 @@ def count_block(mechanism: Mechanism[Any], words: Int32, runs: int) -> WordCount
     counts = np.diff(np.append(starts, ordered.size)).astype(np.int32)
     offsets = np.concatenate([[0], np.cumsum(begins.sum(axis=1))]).astype(np.int64)
     return WordCounts(words, offsets, ordered.ravel()[starts], counts)
-
-
-def _as_records(words: Int32, runs: int) -> TokenBatch:
-    ids, offsets = np.repeat(words, runs), np.arange(len(words) + 1) * runs
-    names = [b"%d" % word for word in words.tolist()]
-    return TokenBatch(ids, offsets, derive_contexts(_KEYS.context, b"", names, [id_payload(ids, offsets)]))
-
-
-_KEYS = make_public_keys("calibrate")
 
 
 def split_words(words: Int32, runs: int) -> Sequence[Int32]:
@@ -124,12 +105,8 @@ def split_words(words: Int32, runs: int) -> Sequence[Int32]:
 class ThreadedCounter:
     """Draws on the cores of this machine (:class:`DrawCounter`).
 
-    Attributes
-    ----------
-    load
-        makes one more copy of the mechanism: each thread needs its own.
-    threads
-        how many; None for as many as there are cores. The counts do not depend on it.
+    ``load``: makes one more copy of the mechanism, since each thread needs its own. ``threads``: None for as many as
+    there are cores. The counts do not depend on it.
     """
 
     load: Callable[[], Mechanism[Any]]

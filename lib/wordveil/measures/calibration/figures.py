@@ -24,7 +24,7 @@ class WordFigure:
     average
         the mean over the words that were measured.
     worst
-        that of the word which is protected worst: the largest ``N_w``, the least ``S_w``.
+        that of the least protected word: the largest ``N_w``, the least ``S_w``.
     worst_word
         which word that is; public, as all words of a vocabulary are. Of ``K_w`` it is an output that some word reaches.
     quantiles

@@ -23,12 +23,11 @@ from wordveil.measures.calibration.moves import WORDS as MOVED_WORDS
 from wordveil.measures.calibration.moves import Moves, choose_metric, measure_moves, split_rows, spread_counts
 from wordveil.measures.calibration.subjects import BuiltSubject
 from wordveil.measures.calibration.summaries import summarise_moves, summarise_values
-from wordveil.measures.calibration.values import WordValues, measure_counts, measure_laws, measure_rows
+from wordveil.measures.calibration.values import RUNS, WordValues, measure_counts, measure_laws, measure_rows
 from wordveil.measures.nearest_loss import find_neighbours, measure_loss
 from wordveil.measures.output_law import spread_words
 from wordveil.measures.posterior import DENSE, require_law
 from wordveil.measures.recovery import measure_recovery
-from wordveil.measures.statistics import RUNS
 from wordveil.mechanisms.base import Mechanism
 
 WORDS = 10_000
@@ -82,37 +81,24 @@ class WordPlan:
 def measure_meaning(
     built: BuiltSubject, plan: WordPlan | None = None, count: DrawCounter | None = None
 ) -> EpsilonMeaning:
-    """Measure what the epsilon of a mechanism means that was built.
+    """Measure what the epsilon of a mechanism means that was built: exactly where it knows its probabilities, else by
+    counts of draws.
 
-    Parameters
-    ----------
-    built
-        the mechanism.
-    plan
-        how words are measured; the defaults of :class:`WordPlan` if left out.
-    count
-        what draws words where probabilities are not known; this machine's threads if left out.
-
-    Returns
-    -------
-    EpsilonMeaning
-        exact where the mechanism knows its probabilities; else counts of draws.
-
-    Raises
-    ------
-    OtherLengthError
-        where the mechanism does not draw one output for each word.
+    ``plan``: how words are measured; the defaults of :class:`WordPlan` if left out. ``count``: what draws words; this
+    machine's threads if left out. Raises :class:`OtherLengthError` where the mechanism does not draw one output for
+    each word.
     """
     plan = plan or WordPlan()
     counter = count or ThreadedCounter(built.load, plan.threads)
     values, moves = measure_words(built, plan, counter)
     recovery = measure_recovery(built.mechanism, built.subject.frequencies)
     guarantee = built.guarantee
+    pairs = find_neighbours(built.subject.embedding, choose_metric(guarantee.metric.name))
     return EpsilonMeaning(
         epsilon=built.epsilon,
         pure_epsilon=guarantee.pure,
         delta=guarantee.delta,
-        nearest_loss=_measure_nearest(built),
+        nearest_loss=measure_loss(built.mechanism, guarantee, pairs)[0],
         share_kept=float(values.stays.mean()),
         words=(
             *summarise_values(values, built.subject.embedding.words, plan.runs, plan.threshold),
@@ -158,34 +144,17 @@ def _draw_words(embedding: Embedding, metric: str, plan: WordPlan, count: DrawCo
     return values, measure_moves(embedding, metric, spread_counts([WordCounts.join(kept)], embedding.size))
 
 
-def _measure_nearest(built: BuiltSubject) -> float:
-    metric = choose_metric(built.guarantee.metric.name)
-    return measure_loss(built.mechanism, built.guarantee, find_neighbours(built.subject.embedding, metric))[0]
-
-
 def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = TEXT_WORDS) -> dict[str, float]:
     """How near a text stays to itself: Fernandes, Dras and McIver 2019, theorem 3, with the law that holds.
 
     The lengths of the noise of ``N`` words add up to ``T`` of the law Gamma(nN, 1 / epsilon), and the Earth Mover's
     distance between a text and its noisy points is at most ``T / N``. The theorem as printed has the law of one word's
-    noise, which is false for two words or more. The bound is one of the noisy points; the words nearest to these are at
-    most twice as far from the text's.
+    noise, which is false for two words or more. The bound is that of the noisy points; the words nearest to these are
+    at most twice as far from the text's.
 
-    Parameters
-    ----------
-    mechanism
-        any mechanism.
-    epsilon
-        its own.
-    text_words
-        ``N``.
-
-    Returns
-    -------
-    dict
-        ``text_words``; ``noise_dimension``, ``n``; and for the probabilities of 50% and of 95% the distances that are
-        kept with them: ``points_50``, ``points_95`` of the noisy points, ``words_50``, ``words_95`` of the words. Empty
-        where the mechanism adds no noise in a Euclidean space.
+    Returns ``text_words``, ``N``; ``noise_dimension``, ``n``; and for the probabilities of 50% and of 95% the distances
+    that are kept with them: ``points_50``, ``points_95`` of the noisy points, ``words_50``, ``words_95`` of the words.
+    Empty where the mechanism adds no noise in a Euclidean space. ``epsilon``: the mechanism's own.
     """
     if (dimension := mechanism.noise_dimension) is None:
         return {}

@@ -50,17 +50,10 @@ def choose_metric(name: str) -> str:
 
 
 def measure_moves(embedding: Embedding, metric: str, rows: Iterable[tuple[Int32, Float64]]) -> Moves:
-    """Measure how far words move, to about three digits.
+    """Measure how far words move in a metric of :func:`choose_metric`, to about three digits.
 
-    Parameters
-    ----------
-    embedding
-        public words and vectors, float32 ``(size, n)``.
-    metric
-        what :func:`choose_metric` chose.
-    rows
-        words, int32 ``(count,)``, with how likely or how often each output is, float64 ``(count, outputs)``; what is
-        beyond the words of the vocabulary is padding. A word that always becomes padding has no distance (NaN).
+    ``rows``: words, int32 ``(count,)``, with how likely or how often each output is, float64 ``(count, outputs)``; what
+    is beyond the words of the vocabulary is padding. A word that always becomes padding has no distance (NaN).
     """
     distances, cosines = measure_rows_of(embedding.vectors, metric), measure_rows_of(embedding.vectors, COSINE)
     parts: list[tuple[Int32, Float64, Float64]] = []

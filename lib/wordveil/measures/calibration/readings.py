@@ -1,7 +1,7 @@
 """The figures that an epsilon is chosen by: of a mechanism, exactly where its probabilities are known, else by draws.
 
 A figure that is drawn has the interval of 95% of Clopper and Pearson (1934). Draws are with public keys that are the
-same at each epsilon, so that noise grows and shrinks and is not drawn anew.
+same at each epsilon, so that noise grows or shrinks with it and is not drawn again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wordveil.arrays import Float64, Int32, Int64
-from wordveil.measures.attackers import MaximumPosterior, attack
+from wordveil.measures.attackers import attack
 from wordveil.measures.calibration.drawing import count_block, split_words
 from wordveil.measures.calibration.values import measure_laws, measure_rows
 from wordveil.measures.output_law import spread_words
@@ -57,7 +57,7 @@ class Reading:
 def read_share_kept(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
     """The share of words that come back as themselves; each word of the vocabulary counts once.
 
-    ``frequencies``: float64 ``(size,)``, how frequent words are, of which their number alone is used.
+    ``frequencies``: float64 ``(size,)``; only their number is used.
     """
     size = len(frequencies)
     if (stays := _find_stays(mechanism, size)) is not None:
@@ -72,7 +72,7 @@ def read_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
     that the best one may get more.
     """
     keys = make_public_keys("recovery: fit"), make_public_keys("recovery: measure")
-    attacked = attack(MaximumPosterior, mechanism, frequencies, DRAWS, keys)
+    attacked = attack(mechanism, frequencies, DRAWS, keys)
     if attacked.draws is None:
         return Reading.exact(attacked.rate)
     return Reading.of_hits(round(attacked.rate * attacked.draws), attacked.draws)
@@ -83,7 +83,7 @@ def read_worst(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
 
     Where it is drawn, the word is looked for among 10,000 words evenly spread over the vocabulary, in rounds of few
     words and many draws; its share is then that of other draws. Another word may stay a little more often.
-    ``frequencies``: float64 ``(size,)``, of which their number alone is used.
+    ``frequencies``: float64 ``(size,)``; only their number is used.
     """
     size = len(frequencies)
     if (stays := _find_stays(mechanism, size)) is not None:

@@ -20,27 +20,9 @@ from wordveil.privacy.guarantees import WordGuarantee
 
 @dataclass(frozen=True)
 class Subject:
-    """A mechanism over one public vocabulary, whose epsilon is free.
+    """A mechanism over one public vocabulary, whose epsilon is free. A search begins with that of ``settings``.
 
-    Attributes
-    ----------
-    mechanism
-        its name.
-    settings
-        all its settings. A search for an epsilon begins with theirs.
-    embedding
-        public words and vectors.
-    inputs
-        other public data.
-    padding
-        whether texts are padded.
-    work
-        how builds report, and where lists of neighbours and clusters are kept.
-
-    Raises
-    ------
-    BundleError
-        where the mechanism has no epsilon, or draws a word by the words around it.
+    Raises :class:`BundleError` where the mechanism has no epsilon, or draws a word by the words around it.
     """
 
     mechanism: str
@@ -54,8 +36,8 @@ class Subject:
         if self.kind.reads_context:
             raise BundleError(
                 f"mechanism.name = {self.mechanism}: it draws each word by the words around it. What becomes of a "
-                "single word says nothing of a text, so that no epsilon can be chosen by it. Sanitise a public text at "
-                "several epsilons, and compare what wordveil evaluate measures."
+                "single word says nothing about a text, so that no epsilon can be chosen by it. Sanitise a public text "
+                "at several epsilons, and compare what wordveil evaluate measures."
             )
         if not self.settings.has_epsilon():
             raise BundleError(
@@ -94,17 +76,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class BuiltSubject:
-    """A mechanism that was built at one epsilon.
-
-    Attributes
-    ----------
-    subject
-        what was built.
-    epsilon
-        as configured.
-    artifact
-        what enters a bundle.
-    """
+    """A mechanism that was built at one epsilon, and what enters a bundle."""
 
     subject: Subject
     epsilon: float

@@ -1,4 +1,4 @@
-"""Statistics of many words as figures: an average, the word that is protected worst, quantiles, a histogram."""
+"""Statistics of many words as figures: an average, the least protected word, quantiles, a histogram."""
 
 from __future__ import annotations
 
@@ -26,16 +26,7 @@ K_NOTE = (
 def summarise_values(values: WordValues, names: pa.StringArray, runs: int, threshold: float) -> Iterator[WordFigure]:
     """The figures ``N_w``, ``S_w``, ``K_w``, ``H0`` and ``H_inf``, in that order, each in six digits.
 
-    Parameters
-    ----------
-    values
-        of words.
-    names
-        the words of the vocabulary.
-    runs
-        draws of each word.
-    threshold
-        of ``K_w``.
+    ``names``: the words of the vocabulary. ``runs``: draws of each word. ``threshold``: of ``K_w``.
     """
     make = _Maker(names, is_exact=values.is_exact)
     of, exact = f"{runs:,} draws of the word", values.is_exact
@@ -64,7 +55,7 @@ def summarise_values(values: WordValues, names: pa.StringArray, runs: int, thres
         f"{'' if exact else f', as counted in {runs:,} draws of each'}; the worst is the least that is not 0. A "
         "definition of wordveil.",
         (values.outputs, values.reaching.astype(np.float64)),
-        _find_least_reached,
+        lambda reaching: np.argmin(np.where(reaching > 0, reaching, np.inf)),  # an output of no word reveals none
         count_bins(values.reaching),
     )
     yield make(
@@ -83,11 +74,6 @@ def summarise_values(values: WordValues, names: pa.StringArray, runs: int, thres
     )
 
 
-def _find_least_reached(reaching: Float64) -> np.intp:
-    """What no word becomes shows no word."""
-    return np.argmin(np.where(reaching > 0, reaching, np.inf))
-
-
 def summarise_moves(moves: Moves, names: pa.StringArray, *, is_exact: bool) -> Iterator[WordFigure]:
     """The figures ``moved`` and ``cosine``, in that order. ``names``: the words of the vocabulary."""
     make = _Maker(names, is_exact=is_exact)
@@ -95,17 +81,9 @@ def summarise_moves(moves: Moves, names: pa.StringArray, *, is_exact: bool) -> I
     known = ~np.isnan(moves.distances)
     words, apart, alike = moves.words[known], moves.distances[known], moves.cosines[known]
     yield make(
-        "moved",
-        f"The {moves.metric} distance between a word and its output; {over}.",
-        (words, apart),
-        np.argmin,
+        "moved", f"The {moves.metric} distance between a word and its output; {over}.", (words, apart), np.argmin
     )
-    yield make(
-        "cosine",
-        f"The cosine of the vectors of a word and its output; {over}.",
-        (words, alike),
-        np.argmax,
-    )
+    yield make("cosine", f"The cosine of the vectors of a word and its output; {over}.", (words, alike), np.argmax)
 
 
 class _Maker:

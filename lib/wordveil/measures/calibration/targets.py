@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from operator import attrgetter
 
 from wordveil.geometry.euclidean import round_down, round_up
 from wordveil.measures.calibration.figures import FoundEpsilon
@@ -41,6 +42,9 @@ class UnreachableError(ValueError):
 def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
     """Find the epsilon, of three digits, that gives a figure.
 
+    The mechanism is built at that epsilon and measured there. The interval is that of the figure where it is drawn, and
+    else how precise the search was.
+
     Parameters
     ----------
     subject
@@ -52,12 +56,6 @@ def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
         frequent as in public text.
     value
         the figure: between 0 and 1, or a positive loss.
-
-    Returns
-    -------
-    FoundEpsilon
-        built at that epsilon and measured there. Its interval is that of the figure where it is drawn, and else how
-        near the search came.
 
     Raises
     ------
@@ -82,29 +80,12 @@ def check_target(name: str, value: float) -> None:
 
 
 def match(subject: Subject, other: BuiltSubject, by: str) -> FoundEpsilon:
-    """Find the epsilon, of three digits, at which a mechanism is like another in one figure.
+    """Find the epsilon, of three digits, at which a mechanism equals another in one figure.
 
-    Parameters
-    ----------
-    subject
-        the mechanism whose epsilon is free.
-    other
-        the other mechanism, built at its own epsilon.
-    by
-        ``worst_n_w``: how often the word comes back that comes back most often. ``bayes_recovery``: as in
-        :func:`find_target`, each mechanism with its own vocabulary's frequencies.
-
-    Returns
-    -------
-    FoundEpsilon
-        as :func:`find_target` does. Its interval covers what draws of either leave open.
-
-    Raises
-    ------
-    ValueError
-        where ``by`` is none of these; :class:`UnreachableError` where no epsilon gives as much.
-    BundleError
-        where the mechanism cannot be built at its configured epsilon.
+    ``by``: ``worst_n_w``, how often the word comes back that comes back most often, or ``bayes_recovery`` as in
+    :func:`find_target`, each mechanism with its own vocabulary's frequencies. The interval covers what draws of either
+    leave open. Raises :class:`ValueError` where ``by`` is neither, :class:`UnreachableError` where no epsilon gives as
+    much, and :class:`BundleError` where the mechanism cannot be built at its configured epsilon.
     """
     if by not in MATCHES:
         raise ValueError(f"Expected by={by} to be {' or '.join(MATCHES)}.")
@@ -121,7 +102,7 @@ def _find_figure(subject: Subject, read: Read, target: str, wanted: Reading) -> 
     )
     is_exact = figures.rebuild(start).is_exact and wanted.is_exact
     fine = FINE if is_exact else _ROUGH
-    crossing, epsilon = find_built(figures, _value, wanted.value, start, least, fine=fine, digits=3)
+    crossing, epsilon = find_built(figures, attrgetter("value"), wanted.value, start, least, fine=fine, digits=3)
     if not crossing.is_reached:
         raise UnreachableError(_explain(subject, target, wanted, figures.seen))
     reached = figures.at(epsilon)
@@ -133,10 +114,6 @@ def _find_figure(subject: Subject, read: Read, target: str, wanted: Reading) -> 
         high = find_epsilon(lambda at: figures.at(at).low, wanted.high, epsilon, least, fine=fine).epsilon
         low, high = round_down(min(low, epsilon), 3), round_up(max(high, epsilon), 3)
     return FoundEpsilon(target, epsilon, low, high, round_figure(reached.value), is_exact)
-
-
-def _value(reading: Reading) -> float:
-    return reading.value
 
 
 def _explain(subject: Subject, target: str, wanted: Reading, seen: Mapping[float, Reading]) -> str:
@@ -151,20 +128,20 @@ def _explain(subject: Subject, target: str, wanted: Reading, seen: Mapping[float
 
 def _find_pure(subject: Subject, loss: float) -> FoundEpsilon:
     """The largest epsilon of three digits that costs no more than ``loss``, and the next one, which costs more."""
-    found = subject.matcher.at_loss(subject.candidate, loss, least=_LEAST, digits=3)
-    if found is None or found.built.guarantee.pure < _NEAR * loss:
-        raise UnreachableError(_explain_loss(subject, loss, found))
-    reached, high = round_figure(found.built.guarantee.pure), next_up(found.epsilon)
-    return FoundEpsilon(f"{PURE_EPSILON}={loss:g}", found.epsilon, found.epsilon, high, reached, is_exact=True)
+    matched = subject.matcher.at_loss(subject.candidate, loss, least=_LEAST, digits=3)
+    if matched is None or matched.built.guarantee.pure < _NEAR * loss:
+        raise UnreachableError(_explain_loss(subject, loss, matched))
+    reached, high = round_figure(matched.built.guarantee.pure), next_up(matched.epsilon)
+    return FoundEpsilon(f"{PURE_EPSILON}={loss:g}", matched.epsilon, matched.epsilon, high, reached, is_exact=True)
 
 
-def _explain_loss(subject: Subject, loss: float, found: Matched | None) -> str:
-    """Why no epsilon costs ``loss``, with what the nearest one costs; ``found``: what costs least below it."""
-    if found is None:
+def _explain_loss(subject: Subject, loss: float, matched: Matched | None) -> str:
+    """Why no epsilon costs ``loss``, with what the nearest one costs; ``matched``: what costs least below it."""
+    if matched is None:
         epsilon = max(subject.least_epsilon, min(subject.settings.nominal_epsilon, 1.0))
         costs, amount, advice = subject.build(epsilon).guarantee.pure, "little", "a larger"
     else:
-        epsilon, costs, amount, advice = found.epsilon, found.built.guarantee.pure, "much", "a smaller"
+        epsilon, costs, amount, advice = matched.epsilon, matched.built.guarantee.pure, "much", "a smaller"
     return (
         f"{PURE_EPSILON}={loss:g}: no epsilon of mechanism {subject.mechanism} costs so {amount}. It costs {costs:.4g} "
         f"nats at epsilon {epsilon:.3g}. Ask for {advice} loss, or name another mechanism."

@@ -1,9 +1,13 @@
 """Statistics of words as arrays: exactly from all words' laws or from one word's at a time, or from counts of draws.
 
-What each statistic is, :mod:`wordveil.measures.statistics` says; there it is computed of one law at a time. Here are
-the same numbers for all words of a vocabulary in seconds. A law that is a common part and few entries
-(:class:`wordveil.mechanisms.laws.WordLaws`) is never written out: what the common part gives is the same for all words
-of an equal share, and each entry then adds what it changes.
+``N_w`` is the probability that a word is drawn for itself (Feyisetan, Balle, Drake, Diethe 2020, "Privacy- and
+Utility-Preserving Textual Analysis via Calibrated Multivariate Perturbations"). ``S_w`` is the number of different
+outputs that 1,000 draws give (Feyisetan, Diethe, Drake 2019, "Leveraging Hierarchical Representations for Preserving
+Privacy and Utility in Text", section VI). Their largest and least entropies are here those of a word's outputs: Renyi's
+of order 0 and of order infinity, in bits.
+
+A law that is a common part and few entries (:class:`wordveil.mechanisms.laws.WordLaws`) is never written out. What the
+common part gives is the same for all words of an equal share, and each entry then adds what it changes.
 
 ``K_w`` is a definition of this package: how many different words have the output ``w`` with a probability above a
 threshold. Feyisetan, Diethe and Drake speak of such a number and do not define it.
@@ -22,10 +26,11 @@ import numpy as np
 from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.measures.calibration.drawing import WordCounts
-from wordveil.measures.statistics import count_distinct
 from wordveil.mechanisms.laws import WordLaws
 
-# Entries that are looked at together, for each thread: eight arrays of them are some 250 MB.
+RUNS = 1_000
+"""Draws of one word, as Feyisetan, Diethe, Drake 2019 have them."""
+# Entries that a thread reads together: eight arrays of them are some 250 MB.
 _ENTRIES = 4_000_000
 _CELLS = 1_000_000
 
@@ -67,19 +72,19 @@ class WordValues:
     is_exact: bool
 
 
+def count_distinct(probabilities: Float64, runs: int) -> Float64:
+    """The probability that an output comes at least once in ``runs`` draws, ``1 - (1 - p)^runs``: float64 of the shape
+    of ``probabilities``.
+    """
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.expm1(runs * np.log1p(-np.minimum(probabilities, 1.0))))
+
+
 def measure_laws(laws: WordLaws, runs: int, threshold: float, threads: int | None = None) -> WordValues:
     """Measure all words from their laws, exact but for rounding, in time proportional to entries.
 
-    Parameters
-    ----------
-    laws
-        of all words.
-    runs
-        draws of each word, for ``S_w``.
-    threshold
-        of ``K_w``.
-    threads
-        how many; None for as many as there are cores. It changes no figure.
+    ``runs``: draws of each word, for ``S_w``. ``threshold``: of ``K_w``. ``threads``: how many; None for as many as
+    there are cores. It changes no figure.
     """
     size = len(laws.shares)
     base = _expect_common(laws, runs)
@@ -153,35 +158,16 @@ def _measure_span(
         tops = np.maximum.reduceat(full, begins[listing] - laws.offsets[first])
         likeliest[listing] = np.maximum(likeliest[listing], tops)
     reached = (full > threshold) & ~(shares[own] > bound[ids])
-    return (
-        stays,
-        more,
-        possible,
-        np.asarray(likeliest),
-        np.bincount(ids[reached], minlength=outputs).astype(np.int64),
-    )
+    return (stays, more, possible, np.asarray(likeliest), np.bincount(ids[reached], minlength=outputs).astype(np.int64))
 
 
 def measure_rows(
-    law_of: Callable[[int], Float64],
-    words: Int32,
-    size: int,
-    runs: int,
-    threshold: float,
-    threads: int | None = None,
+    law_of: Callable[[int], Float64], words: Int32, size: int, runs: int, threshold: float, threads: int | None = None
 ) -> WordValues:
-    """Measure words from the law of one at a time, exact but for rounding, in time words times outputs.
+    """Measure words, int32 ``(words,)``, from the law of one at a time, exact but for rounding.
 
-    Parameters
-    ----------
-    law_of
-        the law of a word: float64 ``(outputs,)``. Threads call it side by side.
-    words
-        int32 ``(words,)``: ids.
-    size
-        words of the vocabulary.
-    runs, threshold, threads
-        as in :func:`measure_laws`.
+    Time is proportional to words times outputs. ``law_of``: the law of a word, float64 ``(outputs,)``; threads call it
+    side by side. ``size``: words of the vocabulary. The others: as of :func:`measure_laws`.
     """
 
     def measure(part: Int32) -> tuple[Float64, Int64]:
@@ -217,20 +203,8 @@ def measure_counts(blocks: Iterable[WordCounts], words: Int32, size: int, runs: 
     """Measure words from counts of their draws.
 
     ``K_w`` is that of ``words`` alone, among ``words`` alone: how many of them gave the output in more than the share
-    ``threshold`` of their draws.
-
-    Parameters
-    ----------
-    blocks
-        the counts of all ``words``, in any order.
-    words
-        int32 ``(words,)``: ids, rising.
-    size
-        words of the vocabulary.
-    runs
-        draws of each word.
-    threshold
-        of ``K_w``.
+    ``threshold`` of their draws. ``blocks``: the counts of all ``words``, in any order. ``words``: int32 ``(words,)``,
+    rising. ``size``: words of the vocabulary. ``runs``: draws of each word.
     """
     stays, distinct, likeliest = np.zeros(len(words)), np.zeros(len(words)), np.zeros(len(words))
     reaching = np.zeros(size + 1, np.int64)  # padding may come too

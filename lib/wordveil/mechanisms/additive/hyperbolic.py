@@ -20,9 +20,9 @@ The noise is kept as the time-like vector ``q = (1 + t, (1 - t) U) / 2``, ``t = 
 point scaled by ``exp(-r)``. A boost is linear, and the nearest word does not depend on the query's scale. So no radius
 is too large: the point itself is never formed.
 
-Radii are drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`): noise beyond them
-has a probability of which ``delta`` is the price. The bounds are ones of real arithmetic otherwise; what finite grids
-of radii and directions and rounding in float64 change is not proved.
+Radii are drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`); ``delta`` accounts
+for noise beyond them. Otherwise the bounds are those of real arithmetic: the effect of finite grids of radii and
+directions and of rounding in float64 is not proved.
 
 The unknown word enters as the origin. There is no padding: it would need a point that no other word is near.
 """
@@ -34,24 +34,23 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 import numpy as np
 from annotated_types import Ge, Le
-from numpy.typing import NDArray
 from scipy.special import exp10, expm1, gammaincinv, log1p, ndtri, xlogy
 
+from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.crypto.keys import ReleaseKeys, Secret
 from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
-from wordveil.geometry.euclidean import FloatArray, norms
+from wordveil.geometry.euclidean import norms
 from wordveil.geometry.hyperbolic import boost, diameter, to_lorentz
-from wordveil.geometry.spaces import SPACES
+from wordveil.geometry.spaces import SPACES, digest_points
 from wordveil.mechanisms.additive.radial import hyperbolic_fdd, hyperbolic_laplace
 from wordveil.mechanisms.additive.tails import End, deep_uniform, depth, digits_at, find_ends, gamma_at, log_at
-from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.keep_rate import note_stays
 from wordveil.mechanisms.noise import AdditiveNoise, RadialLaw
@@ -104,7 +103,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
     )
     is_exact = False
 
-    def __init__(self, size: int, epsilon: float, points: FloatArray, *, digits: int) -> None:
+    def __init__(self, size: int, epsilon: float, points: Float64, *, digits: int) -> None:
         self._dimension = points.shape[1] - 1
         _check_epsilon(epsilon)
         self.check(epsilon, self._dimension)
@@ -121,14 +120,14 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         """Raise :class:`ValueError` where there is no such noise in ``dimension`` dimensions."""
 
     @classmethod
-    @abstractmethod
-    def true_epsilon(cls, epsilon: float, dimension: int) -> float:
+    def true_epsilon(cls, epsilon: float, dimension: int) -> float:  # noqa: ARG003 - HyperbolicFDD adds it
         """The true constant, per unit of hyperbolic distance, where ``epsilon`` is configured."""
+        return epsilon
 
     @classmethod
-    @abstractmethod
     def radius_uniforms(cls, dimension: int) -> int:
         """An upper bound of how many uniforms a radius takes on average."""
+        return dimension
 
     @classmethod
     def radius_blocks(cls, dimension: int) -> int:
@@ -136,9 +135,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         return (dimension + 1) // 2
 
     @abstractmethod
-    def contractions(
-        self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]
-    ) -> tuple[FloatArray, FloatArray]:
+    def contractions(self, stream: KeyedStream, context: Contexts, position: Int64) -> tuple[Float64, Float64]:
         """``t = exp(-2r)`` and ``1 - t`` of the noise of each token, float64 ``(count,)`` each."""
 
     @classmethod
@@ -170,9 +167,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         deep = depth(cls.radius_uniforms(dimension), epsilon, true - epsilon, largest, smallest)
         work.progress("writing the search index")
         points = to_lorentz(np.concatenate([ball, np.zeros((1, dimension))]).T).T
-        digest = sha256(f"{ball.shape}".encode())
-        digest.update(np.ascontiguousarray(ball, "<f8").data)
-        metric = Metric("hyperbolic", digest.hexdigest())
+        metric = Metric("hyperbolic", digest_points(f"{ball.shape}", ball))
         guarantee = WordGuarantee(metric, nominal_epsilon=epsilon, epsilon=true, diameter=largest, delta=deep.delta)
         work.progress("measuring how many words stay")
         array = np.ascontiguousarray(points)
@@ -187,13 +182,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         return ()
 
     @classmethod
-    def load(
-        cls,
-        size: int,
-        parameters: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003 - it has none
-    ) -> Self:
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:  # noqa: ARG003
         return cls(size, parameters["epsilon"], arrays["points"], digits=parameters["digits"])
 
     @property
@@ -208,26 +197,24 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
             drawn[part] = self._nearest.search(self.noisy(stream, rows[part], context, position))
         return TokenBatch(drawn, batch.offsets, batch.contexts)
 
-    def noise_at(self, contexts: Contexts, positions: NDArray[np.int64], keys: ReleaseKeys) -> AdditiveNoise:
+    def noise_at(self, contexts: Contexts, positions: Int64, keys: ReleaseKeys) -> AdditiveNoise:
         stream = KeyedStream(keys.noise, self._blocks)
         around = self.noise(stream, contexts, positions)[1:]
         return AdditiveNoise.of_contractions(*self.contractions(stream, contexts, positions), around)
 
-    def noisy(
-        self, stream: KeyedStream, rows: NDArray[np.int32], context: Contexts, position: NDArray[np.int64]
-    ) -> FloatArray:
+    def noisy(self, stream: KeyedStream, rows: Int32, context: Contexts, position: Int64) -> Float64:
         """Queries of the search, ``(-z_0, z)`` of the noisy points up to scale: float64 ``(n + 1, count)``."""
         query = boost(self._points[rows].T, self.noise(stream, context, position))
         np.negative(query[0], out=query[0])
         return query
 
-    def noise(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> FloatArray:
+    def noise(self, stream: KeyedStream, context: Contexts, position: Int64) -> Float64:
         """Noise about the origin, time-like and scaled by ``exp(-r)``: float64 ``(n + 1, count)``."""
         t, rest = self.contractions(stream, context, position)
         vectors = np.empty((self._dimension + 1, len(position)))
         vectors[0] = (1.0 + t) / 2
         uniforms = stream.uniforms(context, position, (0, self._direction_blocks))
-        direction: FloatArray = ndtri(uniforms[: self._dimension])
+        direction: Float64 = ndtri(uniforms[: self._dimension])
         vectors[1:] = direction * (rest / 2 / norms(direction))
         return vectors
 
@@ -274,17 +261,7 @@ class HyperbolicLaplace(_Hyperbolic):
     def radial_law(self) -> RadialLaw:
         return hyperbolic_laplace
 
-    @classmethod
-    def true_epsilon(cls, epsilon: float, dimension: int) -> float:  # noqa: ARG003 - the other looks at it
-        return epsilon
-
-    @classmethod
-    def radius_uniforms(cls, dimension: int) -> int:
-        return dimension
-
-    def contractions(
-        self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]
-    ) -> tuple[FloatArray, FloatArray]:
+    def contractions(self, stream: KeyedStream, context: Contexts, position: Int64) -> tuple[Float64, Float64]:
         first = (self._epsilon - self._dimension + 1) / 2
         uniforms = stream.uniforms(context, position, (self._direction_blocks, self._blocks))[: self._dimension]
         logs = xlogy(1.0, uniforms)
@@ -307,7 +284,7 @@ class HyperbolicFDD(_Hyperbolic):
     def examples(cls) -> Mapping[str, Example]:
         return {"": Example(HyperbolicSettings(epsilon=3.0), HyperbolicSettings(epsilon=30.0))}
 
-    def __init__(self, size: int, epsilon: float, points: FloatArray, *, digits: int) -> None:
+    def __init__(self, size: int, epsilon: float, points: Float64, *, digits: int) -> None:
         super().__init__(size, epsilon, points, digits=digits)
         n = self._dimension
         mode = (n - 1) / (epsilon + math.hypot(epsilon, n - 1))
@@ -337,9 +314,7 @@ class HyperbolicFDD(_Hyperbolic):
         true = f"the true constant, which is charged, is epsilon + n = {epsilon + dimension:g} per unit of distance"
         return (f"{published}; {true}",)
 
-    def contractions(
-        self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]
-    ) -> tuple[FloatArray, FloatArray]:
+    def contractions(self, stream: KeyedStream, context: Contexts, position: Int64) -> tuple[Float64, Float64]:
         rho, gap = np.empty(len(position)), np.empty(len(position))
         waiting = np.arange(len(position))
         uniforms = np.empty((0, 0))
@@ -358,8 +333,8 @@ class HyperbolicFDD(_Hyperbolic):
         return contraction * contraction, 4 * rho / ((1 + rho) * (1 + rho))
 
     def _parts(
-        self, stream: KeyedStream, uniforms: FloatArray, context: Contexts, position: NDArray[np.int64], attempt: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        self, stream: KeyedStream, uniforms: Float64, context: Contexts, position: Int64, attempt: int
+    ) -> tuple[Float64, Float64, Float64]:
         """Of an attempt's three uniforms ``(3, count)`` two Gammas, whose ratio is the proposal's, and the coin's
         logarithm.
         """
@@ -381,15 +356,13 @@ class HyperbolicFDD(_Hyperbolic):
         rho = gap = np.empty(0)
         for attempt in range(_ATTEMPTS, _MAX_ATTEMPTS):
             numbers = range(self._number(attempt), self._number(attempt + 1))
-            found = (deep_uniform(stream, context, position, number, self._digits) for number in numbers)
-            rho, gap, accepted = self._propose(*(np.array([self._parts_at(row, end)]) for row, end in enumerate(found)))
+            ends = (deep_uniform(stream, context, position, number, self._digits) for number in numbers)
+            rho, gap, accepted = self._propose(*(np.array([self._parts_at(row, end)]) for row, end in enumerate(ends)))
             if accepted[0]:
                 break
         return float(rho[0]), float(gap[0])
 
-    def _propose(
-        self, inner: FloatArray, outer: FloatArray, log_coin: FloatArray
-    ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    def _propose(self, inner: Float64, outer: Float64, log_coin: Float64) -> tuple[Float64, Float64, Bool]:
         """``rho`` and ``1 - rho`` from Beta(n - lam epsilon, epsilon + 1), and whether they are accepted.
 
         The density over the proposal's is ``((1 + rho) / rho^lam)^-epsilon``, greatest at the mode ``lam / (1 - lam)``.

@@ -11,9 +11,9 @@ The unknown word enters as the mean vector. Where texts are padded, space gets o
 word lie at height 0, padding lies at the mean vector at a public height ``h``; noise has n + 1 dimensions and padding
 is a candidate of the search. So padding is perturbed like any word, and no length of the output is certain.
 
-The radius is drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`): noise beyond
-them has a probability of which ``delta`` is the price. The bound is one of real arithmetic otherwise. What finite grids
-of radii and directions and rounding in float64 change is not proved.
+The radius is drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`); ``delta``
+accounts for noise beyond them. Otherwise the bound is that of real arithmetic: the effect of finite grids of radii and
+directions and of rounding in float64 is not proved.
 
 With ``search: annoy`` the word is one near the noisy point, not always the nearest: this is still post-processing, but
 no longer the published mechanism. The build measures how often it is the nearest (``search_recall``).
@@ -25,21 +25,21 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
-from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtri
 
+from wordveil.arrays import Float32, Float64, Int64
 from wordveil.crypto.keys import ReleaseKeys, Secret
 from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
-from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, ordered_sum, round_up
+from wordveil.geometry.euclidean import diameter, distances, norms, ordered_sum, round_up
+from wordveil.geometry.spaces import digest_points
 from wordveil.mechanisms.additive.radial import euclidean_laplace
 from wordveil.mechanisms.additive.tails import depth, digits_at, find_ends, gamma_at
-from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.noise import AdditiveNoise, RadialLaw
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
@@ -110,7 +110,7 @@ class Laplace(Mechanism[LaplaceSettings]):
         self,
         size: int,
         epsilon: float,
-        index: NDArray[np.float32],
+        index: Float32,
         *,
         padding: bool,
         digits: int,
@@ -158,7 +158,7 @@ class Laplace(Mechanism[LaplaceSettings]):
         _check_epsilon(epsilon)
         if settings.search == "annoy":
             make_annoy_index(1)  # raises where it is missing, before minutes of work
-        mean = _mean(embedding)
+        mean = (ordered_sum(embedding.vectors.astype(np.float64)) / embedding.size).astype(np.float32)
         work.progress("measuring the embedding's diameter")
         words = diameter(embedding.vectors)
         radius = float(distances(embedding.vectors.astype(np.float64).T, mean.astype(np.float64)[:, None]).max())
@@ -171,10 +171,8 @@ class Laplace(Mechanism[LaplaceSettings]):
         points = _points(embedding.vectors, mean, height, padding=padding)
         work.progress("writing the search index")
         index = scoring_rows(points)
-        digest = sha256(f"{points.shape}".encode())
-        digest.update(np.ascontiguousarray(points, "<f4").tobytes())
         guarantee = WordGuarantee(
-            metric=Metric("euclidean", digest.hexdigest()),
+            metric=Metric("euclidean", digest_points(f"{points.shape}", points, "<f4")),
             nominal_epsilon=epsilon,
             epsilon=epsilon,
             diameter=largest,
@@ -206,20 +204,11 @@ class Laplace(Mechanism[LaplaceSettings]):
         chosen = {"search": "annoy", "n_trees": n_trees, "search_k": search_k, "search_recall": recall}
         notes = [] if recall >= _MIN_RECALL else [_recall_note(recall, epsilon, n_trees, search_k)]
         return replace(
-            built,
-            parameters={**built.parameters, **chosen},
-            files={_TREES: nearest.save},
-            notes=(*built.notes, *notes),
+            built, parameters={**built.parameters, **chosen}, files={_TREES: nearest.save}, notes=(*built.notes, *notes)
         )
 
     @classmethod
-    def load(
-        cls,
-        size: int,
-        parameters: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        files: Mapping[str, Path] = NO_FILES,
-    ) -> Self:
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:
         index, padding, digits, nearest = arrays["index"], parameters["padding"], parameters["digits"], None
         if parameters["search"] == "annoy":
             nearest = AnnoyNearest.open(files[_TREES], index[: size + padding], parameters["search_k"])
@@ -249,7 +238,7 @@ class Laplace(Mechanism[LaplaceSettings]):
     def radial_law(self) -> RadialLaw:
         return euclidean_laplace
 
-    def noise_at(self, contexts: Contexts, positions: NDArray[np.int64], keys: ReleaseKeys) -> AdditiveNoise:
+    def noise_at(self, contexts: Contexts, positions: Int64, keys: ReleaseKeys) -> AdditiveNoise:
         return AdditiveNoise.of_vectors(self._noise(KeyedStream(keys.noise, self._blocks), contexts, positions))
 
     def measure_recall(self) -> float:
@@ -272,18 +261,16 @@ class Laplace(Mechanism[LaplaceSettings]):
         other.search = self.search  # its recall was measured at this epsilon and no other
         return other
 
-    def _noise(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _noise(self, stream: KeyedStream, context: Contexts, position: Int64) -> Float64:
         """Noise vectors, float64 ``(m, count)``."""
         uniforms = stream.uniforms(context, position)
-        noise: NDArray[np.float64] = ndtri(uniforms[: self._dimension])
+        noise: Float64 = ndtri(uniforms[: self._dimension])
         noise *= self._radii(stream, uniforms[self._dimension], context, position) / norms(noise)
         return noise
 
-    def _radii(
-        self, stream: KeyedStream, uniform: FloatArray, context: Contexts, position: NDArray[np.int64]
-    ) -> FloatArray:
+    def _radii(self, stream: KeyedStream, uniform: Float64, context: Contexts, position: Int64) -> Float64:
         shape = self._dimension
-        radii: FloatArray = gammaincinv(shape, uniform)
+        radii: Float64 = gammaincinv(shape, uniform)
         for _, token, end in find_ends(stream, uniform[None], context, position, shape, self._digits):
             radii[token] = gamma_at(shape, end)
         return radii / self._epsilon
@@ -304,10 +291,6 @@ def _recall_note(recall: float, epsilon: float, n_trees: int, search_k: int) -> 
     )
 
 
-def _mean(embedding: Embedding) -> NDArray[np.float32]:
-    return (ordered_sum(embedding.vectors.astype(np.float64)) / embedding.size).astype(np.float32)
-
-
 def _pad_height(largest: float, radius: float) -> float:
     """The greatest height at which padding is no further from any word than two words can be from each other.
 
@@ -321,9 +304,7 @@ def _pad_height(largest: float, radius: float) -> float:
     return float(f"{math.floor(height / unit) * unit:.3g}")
 
 
-def _points(
-    vectors: NDArray[np.float32], mean: NDArray[np.float32], height: float, *, padding: bool
-) -> NDArray[np.float32]:
+def _points(vectors: Float32, mean: Float32, height: float, *, padding: bool) -> Float32:
     """Points of words, padding, unknown word. Without padding its row repeats the mean and is never used."""
     points = np.concatenate([vectors, mean[None, :], mean[None, :]])
     if not padding:

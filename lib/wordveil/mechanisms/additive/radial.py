@@ -11,7 +11,7 @@ from scipy.special import betaincc, gammainc
 
 from wordveil.arrays import Float64
 
-# Radii are looked at on this many points of their logarithm, from where the density is e^-70 of its height.
+# The density is computed at this many points of the radius's logarithm, from where the density is e^-70 of its height.
 _POINTS, _DEPTH = 20_001, 70.0
 _LOGARITHMS = np.linspace(-60.0, 60.0, 12_001)
 

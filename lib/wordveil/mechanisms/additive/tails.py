@@ -1,4 +1,4 @@
-"""Radii without a largest value: uniforms that are as deep as a guarantee needs, and what is missed beyond.
+"""Radii without a largest value: uniforms with as many digits as a guarantee needs, and what is missed beyond.
 
 A uniform of 52 bits has a nearest value to 0 and to 1, so that noise drawn from it has a largest length. Outputs
 beyond it have probability 0 from one word and not from another, and no pure bound is true. Here a uniform that comes
@@ -16,7 +16,7 @@ and the replaced ``Q``. They differ with a probability of at most ``tau = 2 c 2^
 So the bound may be exceeded with a probability of at most ``delta = tau (1 + e^(eps D))``, ``D`` the largest distance.
 ``J`` is the least number of digits for which that is at most 1e-12. One digit more is drawn where the last of them is
 not enough, so that between ``2^-b`` and ``1 - 2^-b`` values lie on a grid that is finer than ``2^-20`` of the distance
-to the nearer end. What this grid, that of the directions, and float64 change is not proved.
+to the nearer end. The effect of this grid, of that of the directions and of float64 is not proved.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaincinv
 
+from wordveil.arrays import Float64, Int64
 from wordveil.crypto.streams import DIGIT_BITS, Contexts, KeyedStream
 from wordveil.errors import BundleError
 
-FloatArray = NDArray[np.float64]
 MAX_DIGITS = 2**16 // DIGIT_BITS
 MAX_DELTA = 1e-12
 _LN2 = math.log(2)
@@ -41,7 +40,7 @@ _TOP = 2**DIGIT_BITS - 1
 # At least this many bits of the distance to an end are known.
 _KNOWN = 2**20
 _NEAR = _KNOWN / 2**DIGIT_BITS
-# SciPy's quantiles serve down to exp(-20); beyond they are found by logarithms here.
+# SciPy's quantiles serve down to exp(-20); beyond, logarithms give them here.
 _FAR = -20.0
 _STEPS = 100
 _TINY = 1e-300
@@ -77,12 +76,7 @@ def deep_uniform(stream: KeyedStream, context: Contexts, position: int, number: 
 
 
 def find_ends(
-    stream: KeyedStream,
-    uniforms: FloatArray,
-    context: Contexts,
-    position: NDArray[np.int64],
-    first: int,
-    max_digits: int,
+    stream: KeyedStream, uniforms: Float64, context: Contexts, position: Int64, first: int, max_digits: int
 ) -> Iterator[tuple[int, int, End]]:
     """Find those of ``uniforms`` that come near 0 or 1: row, token, and the number by at most ``max_digits`` further
     digits.

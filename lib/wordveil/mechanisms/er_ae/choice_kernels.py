@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import UInt64
+from wordveil.arrays import Int32, Int64, UInt64
 from wordveil.compiled import compiled
 
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -37,75 +37,73 @@ def find_step(share: float, items: int, columns: int, last: int) -> int:
 
 
 @compiled
-def draw_columns(row: NDArray[np.uint32], words: UInt64, found: NDArray[np.int64]) -> np.uint64:
+def draw_columns(row: NDArray[np.uint32], words: UInt64, drawn: Int64) -> np.uint64:
     """Draw a column for each word with probabilities proportional to the weights of ``row``, uniformly where all are 0.
 
-    ``found``: gets the columns, rising. Returns the sum of the weights.
+    ``drawn``: receives the columns, rising. Returns the sum of the weights.
     """
     total = np.uint64(0)
     for weight in row:
         total += np.uint64(weight)
     if total == np.uint64(0):
-        for place in range(len(words)):
-            found[place] = np.int64(scale_word(words[place], np.uint64(len(row))))
-        found.sort()
+        for index in range(len(words)):
+            drawn[index] = np.int64(scale_word(words[index], np.uint64(len(row))))
+        drawn.sort()
         return total
     targets = np.empty(len(words), np.uint64)
-    for place in range(len(words)):
-        targets[place] = scale_word(words[place], total)
+    for index in range(len(words)):
+        targets[index] = scale_word(words[index], total)
     targets.sort()
     column, below = 0, np.uint64(row[0])
-    for place in range(len(words)):
-        while below <= targets[place]:
+    for index in range(len(words)):
+        while below <= targets[index]:
             column += 1
             below += np.uint64(row[column])
-        found[place] = column
+        drawn[index] = column
     return total
 
 
 @compiled
-def choose_kept(
-    weights: NDArray[np.uint32], rows: NDArray[np.int64], columns: int, coin: np.uint64, words: UInt64
-) -> NDArray[np.int32]:
+def choose_kept(weights: NDArray[np.uint32], rows: Int64, columns: int, coin: np.uint64, words: UInt64) -> Int32:
     """A column is drawn from the row and kept where word 1 is below ``coin``; else another one is drawn uniformly."""
     out = np.empty(len(rows), np.int32)
-    found = np.empty(1, np.int64)
-    for place in range(len(rows)):
-        draw_columns(weights[rows[place], :columns], words[:1, place].copy(), found)
-        if words[1, place] >= coin:
-            other = np.int64(scale_word(words[2, place], np.uint64(columns - 1)))
-            out[place] = other + (other >= found[0])
+    drawn = np.empty(1, np.int64)
+    for token in range(len(rows)):
+        draw_columns(weights[rows[token], :columns], words[:1, token].copy(), drawn)
+        if words[1, token] >= coin:
+            other = np.int64(scale_word(words[2, token], np.uint64(columns - 1)))
+            out[token] = other + (other >= drawn[0])
         else:
-            out[place] = found[0]
+            out[token] = drawn[0]
     return out
 
 
 @compiled
 def choose_from_sets(
-    weights: NDArray[np.uint32], rows: NDArray[np.int64], columns: int, candidates: int, coins: UInt64, words: UInt64
-) -> NDArray[np.int32]:
+    weights: NDArray[np.uint32], rows: Int64, columns: int, candidates: int, coins: UInt64, words: UInt64
+) -> Int32:
     """``candidates`` columns are drawn from the row. A coin says whether the output is one of them or one of the
     others, and it is uniform among those.
     """
     out = np.empty(len(rows), np.int32)
-    found = np.empty(candidates, np.int64)
-    for place in range(len(rows)):
-        row = weights[rows[place], :columns]
-        total = draw_columns(row, words[:candidates, place].copy(), found)
+    drawn = np.empty(candidates, np.int64)
+    for token in range(len(rows)):
+        row = weights[rows[token], :columns]
+        total = draw_columns(row, words[:candidates, token].copy(), drawn)
         items, held = 0, np.uint64(0)
-        for column in found:
-            if items == 0 or found[items - 1] != column:
-                found[items] = column
+        for column in drawn:
+            if items == 0 or drawn[items - 1] != column:
+                drawn[items] = column
                 items += 1
                 held += np.uint64(row[column])
         share = items / columns if total == np.uint64(0) else np.float64(held) / np.float64(total)
         coin = coins[find_step(share, items, columns, len(coins) - 1)]
-        if words[candidates, place] < coin:
-            out[place] = found[np.int64(scale_word(words[candidates + 1, place], np.uint64(items)))]
+        if words[candidates, token] < coin:
+            out[token] = drawn[np.int64(scale_word(words[candidates + 1, token], np.uint64(items)))]
             continue
-        other = np.int64(scale_word(words[candidates + 1, place], np.uint64(columns - items)))
-        for item in range(items):  # they rise: each one that is not beyond moves the place by one
-            if found[item] <= other:
+        other = np.int64(scale_word(words[candidates + 1, token], np.uint64(columns - items)))
+        for item in range(items):  # they rise: each that is not beyond moves the column by 1
+            if drawn[item] <= other:
                 other += 1
-        out[place] = other
+        out[token] = other
     return out

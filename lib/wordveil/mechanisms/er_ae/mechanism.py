@@ -6,8 +6,8 @@ end of the text. From what it says one symbol is chosen by :mod:`wordveil.mechan
 at most ``epsilon / 2 + ln(s - 1)`` for ``s`` symbols, whatever the text is and whatever was written before. A text of
 ``m`` tokens costs ``m`` times as much, by sequential composition: one changed word may change the law of every symbol.
 
-The generator reads back what was *written*. The authors' code feeds the original words back instead; the bound is the
-same, and the text is worse, since the generator then continues another text than the one that is written.
+The generator reads back what was *written*. The authors' code feeds the original words back instead. The bound is the
+same, but the text is worse, since the generator then continues a text that is not the one being written.
 
 After the end everything in a sequence is padding. That is a function of what was drawn, and so are dropped symbols
 beyond a record's tokens. The end is never written itself.
@@ -21,14 +21,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int64
+from wordveil.arrays import Int32, Int64
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
@@ -41,17 +40,18 @@ from wordveil.generators.weights import Corpus, GeneratorWeights, digest_words
 from wordveil.mechanisms.base import (
     NO_FILES,
     PRIVATE_WEIGHTS,
+    Arrays,
+    Files,
     Mechanism,
     MechanismArtifact,
     TokenBatch,
-    discrete_metric,
+    pure_guarantee,
 )
 from wordveil.mechanisms.er_ae.symbol_choice import CHOICES, SymbolChoice, make_coins
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import Evidence, ExactLoss, ShownEpsilon
 from wordveil.mechanisms.settings import Example, MechanismSettings, PureEpsilon
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.privacy.guarantees import WordGuarantee
 
 _COINS = "coins"
 # Sequences that are inferred at a time.
@@ -161,9 +161,7 @@ class ErAe(Mechanism[ErAeSettings]):
         work.progress("bringing the generator into whole numbers")
         arrays = {**quantise_weights(weights), _COINS: coins}
         loss = SymbolChoice(coins, symbols, candidates).certify()
-        guarantee = WordGuarantee(
-            discrete_metric(embedding, padding=padding), nominal_epsilon=settings.epsilon, epsilon=loss, diameter=1.0
-        )
+        guarantee = pure_guarantee(embedding, settings.epsilon, loss, padding=padding)
         parameters = {
             "epsilon": settings.epsilon,
             "candidates": candidates,
@@ -175,13 +173,7 @@ class ErAe(Mechanism[ErAeSettings]):
         return MechanismArtifact(parameters, arrays, guarantee)
 
     @classmethod
-    def load(
-        cls,
-        size: int,
-        parameters: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003
-    ) -> Self:
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:  # noqa: ARG003
         shape = GeneratorShape.from_dict(parameters["shape"])
         if shape.size != size:
             raise BundleError(f"The bundle's generator has {shape.size:,} words, and its vocabulary {size:,}.")
@@ -277,15 +269,15 @@ class _Drawing:
     def starts(self) -> Int64:
         """The first token of each sequence: int64 ``(sequences,)``."""
         before = np.cumsum(self.counts) - self.counts
-        place = np.arange(len(self.records)) - before[self.records]
-        return np.asarray(self.batch.offsets[self.records] + place * self.shape.length)
+        number = np.arange(len(self.records)) - before[self.records]
+        return np.asarray(self.batch.offsets[self.records] + number * self.shape.length)
 
     @cached_property
     def lengths(self) -> Int64:
         """How many tokens each sequence has: int64 ``(sequences,)``, 1 or more."""
         return np.asarray(np.minimum(self.batch.offsets[self.records + 1] - self.starts, self.shape.length))
 
-    def draw_all(self) -> NDArray[np.int32]:
+    def draw_all(self) -> Int32:
         """Draw what every token becomes: int32 ``(tokens,)``. What follows an end stays padding."""
         out = np.full(len(self.batch.ids), self.shape.padding, np.int32)
         for chosen, shared in self.blocks():
@@ -312,15 +304,15 @@ class _Drawing:
             part = several[low : low + _BLOCK]
             yield part, np.arange(len(part))
 
-    def read(self, chosen: Int64) -> NDArray[np.int32]:
+    def read(self, chosen: Int64) -> Int32:
         """The symbols of sequences as the encoder reads them: int32 ``(sequences, length)``."""
-        places = np.arange(self.shape.length)
-        inside = places < self.lengths[chosen][:, None]
+        positions = np.arange(self.shape.length)
+        inside = positions < self.lengths[chosen][:, None]
         symbols = np.full(inside.shape, self.shape.padding, np.int32)
-        symbols[inside] = self.batch.ids[(self.starts[chosen][:, None] + places)[inside]]
+        symbols[inside] = self.batch.ids[(self.starts[chosen][:, None] + positions)[inside]]
         return symbols
 
-    def draw_block(self, chosen: Int64, shared: Int64, out: NDArray[np.int32]) -> None:
+    def draw_block(self, chosen: Int64, shared: Int64, out: Int32) -> None:
         """Draw sequences symbol by symbol into ``out``, until each has its tokens or its end."""
         _, firsts = np.unique(shared, return_index=True)
         state = self.generator.begin(self.read(chosen[firsts]))
@@ -338,8 +330,8 @@ class _Drawing:
             chosen, symbols = chosen[goes_on], columns[goes_on]
             rows = np.arange(len(chosen))
 
-    def choose(self, weights: NDArray[np.uint32], rows: Int64, chosen: Int64, step: int) -> NDArray[np.int32]:
-        """Choose a column for the token at ``step`` of each sequence, by the noise of its place in its record."""
+    def choose(self, weights: NDArray[np.uint32], rows: Int64, chosen: Int64, step: int) -> Int32:
+        """Choose a column for the token at ``step`` of each sequence, by the noise of its position in its record."""
         records = self.records[chosen]
-        place = self.starts[chosen] + step - self.batch.offsets[records]
-        return self.choice.draw(weights, rows, self.stream.words(self.batch.contexts[records], place))
+        position = self.starts[chosen] + step - self.batch.offsets[records]
+        return self.choice.draw(weights, rows, self.stream.words(self.batch.contexts[records], position))

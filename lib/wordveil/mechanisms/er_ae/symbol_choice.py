@@ -39,13 +39,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from wordveil.arrays import Float64, UInt64
+from wordveil.arrays import Int32, Int64, UInt64
 from wordveil.geometry.euclidean import round_up
 from wordveil.mechanisms.er_ae.choice_kernels import choose_from_sets, choose_kept, find_step
 from wordveil.scores.binomial import bound_above, bound_below
@@ -104,23 +103,18 @@ class SymbolChoice:
         """How many blocks of two random words a choice takes."""
         return (max(self.candidates, 1) + 3) // 2
 
-    def draw(self, weights: NDArray[np.uint32], rows: NDArray[np.int64], words: UInt64) -> NDArray[np.int32]:
-        """Choose a column for each place.
+    def draw(self, weights: NDArray[np.uint32], rows: Int64, words: UInt64) -> Int32:
+        """Choose a column for each token: int32 ``(count,)``.
 
         Parameters
         ----------
-        weights : ndarray
+        weights
             uint32 ``(any, columns or more)``: unnormalised softmaxes; what is beyond ``columns`` is ignored. A row
             whose weights are all 0 counts as uniform.
-        rows : ndarray
-            int64 ``(count,)``: the row that each place chooses from.
-        words : ndarray
+        rows
+            int64 ``(count,)``: the row that each token chooses from.
+        words
             uint64 ``(2 * blocks, count)``: independent and uniform.
-
-        Returns
-        -------
-        ndarray
-            int32 ``(count,)``: columns.
         """
         if self.candidates:
             return choose_from_sets(weights, rows, self.columns, self.candidates, self.coins, words)
@@ -131,6 +125,9 @@ class SymbolChoice:
 
         ``epsilon / 2 + ln(columns - 1)`` but for rounding.
         """
+        # By the module's proof each column's probability is an average over drawn sets, so that it lies between the
+        # least and the most that a column has given any set. These are ratios of words of 128 bits: counted exactly,
+        # for sets of each size and both ends of the ratings, they bound the loss between any two rows.
         bounds = [bound for items in range(1, max(self.candidates, 1) + 1) for bound in self._bounds(items)]
         with localcontext(prec=60):
             loss = float((Decimal(max(bounds)) / Decimal(min(bounds))).ln())
@@ -165,46 +162,3 @@ class SymbolChoice:
             (_WHOLE - high) * (_WHOLE // others),
             (_WHOLE - low) * -(-_WHOLE // others),
         )
-
-
-def softmax_rr_law(row: Float64, epsilon: float) -> Float64:
-    """The law of a choice by ``softmax-rr`` in real numbers: float64 ``(s,)``.
-
-    ``row``: float64 ``(s,)``, the softmax, which adds up to 1.
-    """
-    keep = _sigma(epsilon / 2)
-    return np.asarray(row * keep + (1 - row) * (1 - keep) / (len(row) - 1))
-
-
-def two_set_law(row: Float64, candidates: int, epsilon: float) -> Float64:
-    """The law of a choice by ``two-set`` in real numbers, by looking at each set that may be drawn: float64 ``(s,)``.
-
-    The distinct columns of ``k`` draws are the set ``S`` with probability ``sum over T in S of (-1)^(|S| - |T|)
-    P(T)^k``. For a few columns: there are about ``s^k`` sets.
-
-    ``row``: float64 ``(s,)``, the softmax, which adds up to 1. ``candidates``: ``k``.
-    """
-    size, law = len(row), np.zeros(len(row))
-    for items in range(1, candidates + 1):
-        for chosen in combinations(np.flatnonzero(row).tolist(), items):
-            inside = np.zeros(size, bool)
-            inside[list(chosen)] = True
-            held = float(row[inside].sum())
-            coin = _sigma(epsilon / 2 * (held / items - (1 - held) / (size - items)))
-            drawn = _chance_of_set(row[inside], candidates)
-            law += drawn * np.where(inside, coin / items, (1 - coin) / (size - items))
-    return law
-
-
-def _chance_of_set(shares: Float64, draws: int) -> float:
-    """The probability that ``draws`` draws give these columns and no others, by inclusion and exclusion."""
-    count = len(shares)
-    return math.fsum(
-        (-1) ** (count - part) * math.fsum(some) ** draws
-        for part in range(1, count + 1)
-        for some in combinations(shares.tolist(), part)
-    )
-
-
-def _sigma(value: float) -> float:
-    return 1 / (1 + math.exp(-value)) if value >= 0 else 1 - _sigma(-value)

@@ -11,7 +11,7 @@ import numpy as np
 
 from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.compiled import compiled
-from wordveil.mechanisms.tables.kernels import TableArrays, arrange_list, decode_row
+from wordveil.mechanisms.tables.kernels import TableArrays, arrange_list, count_bits, decode_row
 
 _WHOLE = 2.0**64
 _BELOW = _WHOLE - 2.0**11  # the largest float64 under 2^64
@@ -49,11 +49,11 @@ def cut_lists(masses: UInt64, budget: np.uint64, offsets: Int64, ids: Int32, len
     """How many words of each list the budget reaches, beyond the row's own word: ``lengths``, int64 ``(rows,)``."""
     for row in range(len(lengths)):
         left = budget - min(budget, masses[row])
-        place = offsets[row]
-        while left > 0 and place < offsets[row + 1]:
-            left -= min(left, masses[ids[place]])
-            place += 1
-        lengths[row] = place - offsets[row]
+        entry = offsets[row]
+        while left > 0 and entry < offsets[row + 1]:
+            left -= min(left, masses[ids[entry]])
+            entry += 1
+        lengths[row] = entry - offsets[row]
 
 
 @compiled
@@ -108,9 +108,7 @@ def decode_whole(alias: UInt64, weight: UInt64) -> None:
     all of it has 0.
     """
     columns = len(alias)
-    bits = np.uint64(0)
-    while (1 << bits) < columns:
-        bits += np.uint64(1)
+    bits = np.uint64(count_bits(columns))
     weight[:] = np.uint64(0)
     if columns == 1:
         return
@@ -155,9 +153,9 @@ def decode_rows(rows: Int64, table: TableArrays, share: Float64, offsets: Int64,
     """
     starts, _, table_ids, alias, alike, itself, own = table
     count = 0
-    for place in range(len(rows)):
-        row = rows[place]
-        offsets[place] = count
+    for index in range(len(rows)):
+        row = rows[index]
+        offsets[index] = count
         if itself[row] > 0:
             ids[count], extras[count] = own[row], np.float64(itself[row]) / _WHOLE
             count += 1

@@ -4,7 +4,7 @@ r"""Tables whose rows have a floor for every output in common, and add to it wha
 
     P(y | x) = m_y (1 + (e^E - 1) a_x(y)),   0 <= a <= 1,   sum over y of m_y a_x(y) = B = (1 - M) / (e^E - 1),
 
-so that every probability lies between ``m_y`` and ``e^E m_y``, and no two rows are told apart by more than E.
+so that every probability lies between ``m_y`` and ``e^E m_y``, and the loss between two rows is at most E.
 Conversely each mechanism whose loss never exceeds E is such a law for ``m_y = min over x of P(y | x)``. Given the
 floors, what row ``x`` gains by ``a_x(y)`` is proportional to ``m_y u(x, y)`` for a utility ``u``, and what it costs of
 the budget B to ``m_y``: a fractional knapsack, whose best filling has ``a = 1`` from the greatest ``u`` down until B is
@@ -28,7 +28,7 @@ with a full list, ``o`` of itself, and its list by falling similarity. The table
     t f / 2^128  +  (o / 2^64 if it is the symbol itself)  +  (1 - (t + o) / 2^64) C / 2^64 if it is listed.
 
 **Certificate.** For each output the greatest probability over all rows against the least, from these whole numbers:
-the greatest is found in one pass over the lists; the least is at least the least ``t`` of all rows times ``f``. It
+one pass over the lists finds the greatest; the least is at least the least ``t`` of all rows times ``f``. It
 knows nothing of how the table was made, but that no output stands twice in a list.
 """
 
@@ -43,7 +43,6 @@ from decimal import Decimal, localcontext
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.geometry.euclidean import round_up
@@ -232,13 +231,15 @@ def certify_floors(table: Table, *, padding: bool) -> float:
     longest = int(np.diff(table.starts[:-1]).max())
 
     def collect(first: int, last: int) -> Float64:
-        found, share = np.zeros(len(law)), np.empty(longest)
-        collect_largest(first, last, table.compiled, law, found, share)
-        return found
+        part, share = np.zeros(len(law)), np.empty(longest)
+        collect_largest(first, last, table.compiled, law, part, share)
+        return part
 
-    # The rows of padding and unknown word are looked at even where padding is none: it is then like the unknown word.
-    for found in _in_ranges(size + 2, collect):
-        largest = np.maximum(largest, found)
+    # A loss is the greatest over the least probability of an output. Each probability is at least its row's ``t`` times
+    # the common law, and only the rows that list an output can have more of it: one pass over the lists finds the
+    # greatest. Where padding is no symbol its row equals the unknown word's, so that reading it adds nothing.
+    for part in _in_ranges(size + 2, collect):
+        largest = np.maximum(largest, part)
     least = alike.min() * law
     if not least.all():
         return math.inf
@@ -247,14 +248,13 @@ def certify_floors(table: Table, *, padding: bool) -> float:
 
 def floor_probabilities(table: Table, masses: UInt64, row: int) -> Float64:
     """The law of one row, float64 ``(outputs,)``, from the table's whole numbers; ``masses``: :func:`masses_of` it."""
-    law = masses / _UNITS
-    found = _decode(table, np.array([row]))
-    law *= int(table.alike[row]) / WHOLE
-    np.add.at(law, found[1], found[2])
+    _, ids, extras = _decode(table, np.array([row]))
+    law = masses / _UNITS * (int(table.alike[row]) / WHOLE)
+    np.add.at(law, ids, extras)
     return law
 
 
-def floor_stays(table: Table, masses: UInt64, words: NDArray[np.int32]) -> Float64:
+def floor_stays(table: Table, masses: UInt64, words: Int32) -> Float64:
     """The probability that each of ``words`` stays itself: float64 ``(words,)``. ``masses``: :func:`masses_of` it."""
     law = masses[words] / _UNITS
     return np.asarray(law * (table.alike[words] / _UNITS) + table.itself[words] / _UNITS)

@@ -1,8 +1,8 @@
 r"""Words replaced by similar ones at a pure bound: each output has a floor, each word a list of outputs far above it.
 
 For local privacy such laws of two levels are the best there are (Kairouz, Oh, Viswanath 2014). Every output ``y`` has a
-probability between its floor ``m_y`` and ``e^E m_y``, whatever the word was, so that no two words are told apart by
-more than E. Each word's list is filled from the most similar word down, itself first, until what may lie above the
+probability between its floor ``m_y`` and ``e^E m_y``, whatever the word was, so that the loss between two words is at
+most E. Each word's list is filled from the most similar word down, itself first, until what may lie above the
 floors is used up; :mod:`wordveil.mechanisms.staircase.floor_tables` has the law, why no other row is better, and how it
 is drawn and certified in whole numbers. No list needs to be exact or symmetric, and similarity need not be a distance:
 the bound does not depend on it.
@@ -17,7 +17,7 @@ takes ``e^(-E/4)``, for which there are floors at every E, since ``e^(-E/4) > e^
 (:mod:`wordveil.neighbours.similar`). Words that the other one lacks keep the embedding's own order in their lists, and
 are last in the lists of the others. ``pairs``: the partners of a word come before what cosines say. ``classes``: lists
 stay in the class of their word. A class whose floors are less than a list may hold leaves the rest to all other
-outputs: its words are then not told apart at all.
+outputs: its words then cannot be distinguished at all.
 
 **Padding** is outside every word's list, and has a floor of its own that counts in M. The share
 ``pad_share`` of padding comes back, ``(1 - M) / (1 - e^-E)`` at the most. The unknown word draws from the floors alone.
@@ -30,19 +30,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import cached_property
-from hashlib import sha256
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from annotated_types import Ge, Le, Lt
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, UInt64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_up
-from wordveil.mechanisms.base import NO_FILES, MechanismArtifact
+from wordveil.mechanisms.base import NO_FILES, Arrays, Files, MechanismArtifact, pure_guarantee
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import Evidence, ShownEpsilon, WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, PureEpsilon
@@ -66,8 +64,6 @@ from wordveil.mechanisms.tables.mechanism import MAX_COLUMNS, TableDraws, check_
 from wordveil.mechanisms.tables.table import columns_of
 from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
 from wordveil.neighbours.similar import Partners, SimilarLists, SimilarTask, find_similar
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
 
 # Lists that hold more than this part of the floors, or of the vocabulary, leave little of a text.
 _LARGE_MASS, _LARGE_LIST = 0.1, 0.5
@@ -162,14 +158,9 @@ class Staircase(TableDraws[StaircaseSettings]):
                 f"mechanism.epsilon = {epsilon:g}: rounding to whole numbers makes the loss {loss:.10g}. Raise "
                 "mechanism.epsilon or mechanism.floor_mass a little."
             )
-        digest = sha256(f"{size} {padding}".encode() + embedding.digest.encode()).hexdigest()
-        guarantee = WordGuarantee(
-            metric=Metric("discrete", digest),
-            nominal_epsilon=epsilon,
-            # What the hair under epsilon left is not worth more digits.
-            epsilon=epsilon if loss > epsilon * (1 - 1e-6) else loss,
-            diameter=1.0,
-        )
+        # A loss that rounding alone keeps under epsilon is stated as epsilon.
+        stated = epsilon if loss > epsilon * (1 - 1e-6) else loss
+        guarantee = pure_guarantee(embedding, epsilon, stated, padding=padding)
         parameters = {
             "epsilon": epsilon,
             "floor_mass": settings.floor_mass,
@@ -180,13 +171,7 @@ class Staircase(TableDraws[StaircaseSettings]):
         return MechanismArtifact(parameters, table.arrays, guarantee, tuple(_notes(task, lists)))
 
     @classmethod
-    def load(
-        cls,
-        size: int,
-        parameters: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        files: Mapping[str, Path] = NO_FILES,
-    ) -> Self:
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:
         mechanism = super().load(size, parameters, arrays, files)
         mechanism.search = parameters["search"]
         mechanism.search_recall = parameters["search_recall"]
@@ -198,20 +183,20 @@ class Staircase(TableDraws[StaircaseSettings]):
         return replace(shown, high=math.inf) if shown and evidence.settings.get("classes") else shown
 
     @cached_property
-    def _masses(self) -> NDArray[np.uint64]:
+    def _masses(self) -> UInt64:
         """The common law, which is decoded once."""
         return masses_of(self._table)
 
-    def probabilities(self, symbol: int) -> NDArray[np.float64]:
+    def probabilities(self, symbol: int) -> Float64:
         return floor_probabilities(self._table, self._masses, symbol)
 
     def word_laws(self) -> WordLaws | None:
         return floor_laws(self._table, self._masses)
 
-    def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
+    def stay_probabilities(self, words: Int32) -> Float64:
         return floor_stays(self._table, self._masses, words)
 
-    def stays_at(self, epsilons: Sequence[float], words: NDArray[np.int32]) -> NDArray[np.float64]:
+    def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64:
         # A word is the first of its list, so that what it has follows from its floor alone.
         floors = self._masses[: self._size] / np.sum(self._masses[: self._size], dtype=np.float64)
         rows = []
@@ -236,8 +221,8 @@ class Staircase(TableDraws[StaircaseSettings]):
         return common, (1 / common - 1) / math.expm1(min(epsilon, 700.0))
 
     def at_epsilon(self, epsilon: float) -> Self | None:
-        """The same as a build at ``epsilon``: lists get shorter as epsilon rises, and so they are at hand. None below
-        the epsilon of the build, and where texts are padded, since padding's floor depends on epsilon.
+        """The same as a build at ``epsilon``: lists get shorter as epsilon rises, so that this build has them. None
+        below its own epsilon, and where texts are padded, since padding's floor depends on epsilon.
         """
         check_epsilon(epsilon)
         if epsilon < self._parameters["epsilon"] or self._parameters["padding"]:
@@ -259,7 +244,7 @@ def _common_of(epsilon: float, floor_mass: float | None) -> int:
 
 
 def make_floors(
-    settings: StaircaseSettings, frequencies: NDArray[np.float64], *, padding: bool
+    settings: StaircaseSettings, frequencies: Float64, *, padding: bool
 ) -> tuple[Floors, PaddingRow | None]:
     """The floors of all outputs, and padding's row.
 
@@ -344,14 +329,7 @@ def _task_of(embedding: Embedding, settings: StaircaseSettings, inputs: PublicIn
     if inputs.classes is not None and inputs.classes.shape != (size,):
         raise ValueError(f"Expected classes of shape ({size},), got {inputs.classes.shape}.")
     return SimilarTask(
-        embedding.vectors,
-        floors.masses[:size],
-        floors.budget,
-        partners,
-        other,
-        known,
-        inputs.classes,
-        settings.search,
+        embedding.vectors, floors.masses[:size], floors.budget, partners, other, known, inputs.classes, settings.search
     )
 
 

@@ -6,7 +6,7 @@ words: ``s = min(d, r(w))``, where ``r(w)`` is the distance of the nearest word 
 both, the smallest of the three.
 
 Each of these is 1-Lipschitz in ``w`` for every ``x``: ``d`` by the triangle inequality, ``r`` because each of the
-distances of which it is the (k + 1)-th smallest changes by at most ``d(w, v)``, and a minimum of such functions is one.
+distances of which it is the (k + 1)-th smallest changes by at most ``d(w, v)``, and so is a minimum of such functions.
 So
 
     ln P(x | w) - ln P(x | v) = beta (s(v, x) - s(w, x)) + ln Z(v) - ln Z(w) <= 2 beta d(w, v),
@@ -18,8 +18,8 @@ weight of a far one.
 The unknown word and padding are points at distance ``gamma`` from every word and from each other; without ``gamma``, at
 the embedding's diameter. The unknown word draws every output alike. Padding is an output, outside every word's list.
 
-``tight``: the largest beta in [epsilon/2, epsilon] found by bisection for which every pair's loss is under ``epsilon
-d``: of words it is at most ``beta d + |ln Z(v) - ln Z(w)|``; of the unknown word and padding it is computed exactly.
+``tight``: the largest beta in [epsilon/2, epsilon], by bisection, for which every pair's loss is under ``epsilon d``:
+of words it is at most ``beta d + |ln Z(v) - ln Z(w)|``; of the unknown word and padding it is computed exactly.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Annotated
 
 import numpy as np
 from annotated_types import Gt
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import round_up
-from wordveil.geometry.spaces import SPACES, FloatArray, Space
+from wordveil.geometry.spaces import SPACES, Space, digest_points
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import Evidence, ShownEpsilon
@@ -160,8 +159,9 @@ class Exponential(TableMechanism[ExponentialSettings]):
             # What distances err by, and logarithms: these by less than half of the tolerance.
             slack += max(_TOLERANCE, 2 * epsilon * space.error(points))
             check_slack(slack)
+        label = f"{space.name} {points.shape} {farthest} {padding}"
         guarantee = WordGuarantee(
-            metric=Metric(space.name + (CAPPED if gamma else ""), _digest(space, points, farthest, padding=padding)),
+            metric=Metric(space.name + (CAPPED if gamma else ""), digest_points(label, points)),
             nominal_epsilon=epsilon,
             epsilon=epsilon,
             diameter=farthest,
@@ -180,13 +180,7 @@ def diameter_of(lists: NeighbourLists) -> float:
     return round_up(lists.farthest * (1 + 1e-4), 3) or 1.0
 
 
-def _digest(space: Space, points: FloatArray, farthest: float, *, padding: bool) -> str:
-    digest = sha256(f"{space.name} {points.shape} {farthest} {padding}".encode())
-    digest.update(np.ascontiguousarray(points, "<f8").data)
-    return digest.hexdigest()
-
-
-def log_totals(lists: NeighbourLists, beta: float, farthest: float, outputs: int) -> FloatArray:
+def log_totals(lists: NeighbourLists, beta: float, farthest: float, outputs: int) -> Float64:
     """``ln Z`` of each word."""
     lengths = np.diff(lists.offsets)
     cut = np.minimum(beta * np.minimum(lists.cut, farthest), MAX_SCORE)
@@ -195,37 +189,24 @@ def log_totals(lists: NeighbourLists, beta: float, farthest: float, outputs: int
 
 
 def tight_beta(
-    space: Space, points: FloatArray, lists: NeighbourLists, epsilon: float, farthest: float, *, padding: bool
+    space: Space, points: Float64, lists: NeighbourLists, epsilon: float, farthest: float, *, padding: bool
 ) -> float:
     """The largest beta that the bisection finds valid for ``epsilon``; see the module."""
     low, high = epsilon / 2, epsilon
     for _ in range(_TIGHT_STEPS):
         middle = (low + high) / 2
-        if _valid(space, points, lists, middle, epsilon, farthest, padding=padding):
+        totals = log_totals(lists, middle, farthest, len(points) + padding)
+        if _symbols_valid(lists, totals, middle, epsilon, farthest, padding=padding) and _words_valid(
+            space, points, lists, totals, middle, epsilon, farthest
+        ):
             low = middle
         else:
             high = middle
     return low
 
 
-def _valid(
-    space: Space,
-    points: FloatArray,
-    lists: NeighbourLists,
-    beta: float,
-    epsilon: float,
-    farthest: float,
-    *,
-    padding: bool,
-) -> bool:
-    totals = log_totals(lists, beta, farthest, len(points) + padding)
-    return _symbols_valid(lists, totals, beta, epsilon, farthest, padding=padding) and _words_valid(
-        space, points, lists, totals, beta, epsilon, farthest
-    )
-
-
 def _symbols_valid(
-    lists: NeighbourLists, totals: FloatArray, beta: float, epsilon: float, farthest: float, *, padding: bool
+    lists: NeighbourLists, totals: Float64, beta: float, epsilon: float, farthest: float, *, padding: bool
 ) -> bool:
     """Whether the losses between words, unknown word and padding are under ``epsilon * farthest``."""
     outputs = len(totals) + padding
@@ -241,17 +222,11 @@ def _symbols_valid(
 
 
 def _words_valid(
-    space: Space,
-    points: FloatArray,
-    lists: NeighbourLists,
-    totals: FloatArray,
-    beta: float,
-    epsilon: float,
-    farthest: float,
+    space: Space, points: Float64, lists: NeighbourLists, totals: Float64, beta: float, epsilon: float, farthest: float
 ) -> bool:
     """Whether ``|ln Z(v) - ln Z(w)| <= (epsilon - beta) d(w, v)`` for all words.
 
-    Pairs in a list are looked at one by one. Two words neither of which lists the other are at least both their ``cut``
+    Each pair in a list is checked. Two words neither of which lists the other are at least both their ``cut``
     apart, so only pairs whose totals differ by more than that allows are measured. Where there are too many of
     these, the answer is no.
     """
@@ -278,21 +253,20 @@ def _words_valid(
     return True
 
 
-def excess(table: Table, space: Space, points: FloatArray, epsilon: float, farthest: float, *, padding: bool) -> float:
+def excess(table: Table, space: Space, points: Float64, epsilon: float, farthest: float, *, padding: bool) -> float:
     """The largest ``loss(w, v) - epsilon d(w, v)`` over all pairs of symbols, from the table's whole numbers."""
     size = len(points)
     symbols = [symbol for symbol in range(size + 2) if padding or symbol != size]
     with np.errstate(divide="ignore"):
         logs = np.log(np.stack([probabilities(table, symbol) for symbol in symbols]))
     largest = -math.inf
-    for place, symbol in enumerate(symbols):
-        apart: NDArray[np.float64] = np.full(len(symbols), farthest)
+    for row, symbol in enumerate(symbols):
+        apart: Float64 = np.full(len(symbols), farthest)
         if symbol < size:
             apart[:size] = np.minimum(space.distances(points[symbol], points), farthest)
-        apart[place] = 0.0
-        possible = (
-            logs[place] > -math.inf
-        )  # an output that never happens shows nothing; one that another symbol never has shows everything
-        losses = (logs[place, possible] - logs[:, possible]).max(axis=1)
+        apart[row] = 0.0
+        # An output that never occurs shows nothing; one that another symbol never has shows everything.
+        possible = logs[row] > -math.inf
+        losses = (logs[row, possible] - logs[:, possible]).max(axis=1)
         largest = max(largest, float((losses - epsilon * apart).max()))
     return largest

@@ -41,7 +41,8 @@ _BELOW = _WHOLE - 2.0**11  # the largest float64 under 2^64
 
 
 @compiled
-def _bits(columns: int) -> int:
+def count_bits(columns: int) -> int:
+    """The binary logarithm of a power of two."""
     bits = 0
     while (1 << bits) < columns:
         bits += 1
@@ -96,7 +97,7 @@ def arrange_list(beyond: Float64, length: int, listed: float, weight: UInt64, al
             if weight[j] > weight[heaviest]:
                 heaviest = j
     weight[heaviest] += np.uint64(0) - total_weight
-    alias_row(weight, heaviest, _bits(columns), alias, work)
+    alias_row(weight, heaviest, count_bits(columns), alias, work)
 
 
 @compiled
@@ -124,8 +125,7 @@ def alias_row(weight: UInt64, heaviest: int, bits: int, alias: UInt64, work: Int
     room = np.uint64(1) << np.uint64(64 - bits)
     shift = np.uint64(bits)
     if weight[heaviest] == 0:  # 2^64, which is 0 here
-        for j in range(columns):
-            alias[j] = np.uint64(heaviest)
+        alias[:] = np.uint64(heaviest)
         return
     few, many = 0, 0
     for j in range(columns):
@@ -154,18 +154,16 @@ def alias_row(weight: UInt64, heaviest: int, bits: int, alias: UInt64, work: Int
 def decode_row(alias: UInt64, share: Float64) -> None:
     """The share of each column's output among the listed, from the columns themselves."""
     columns = len(alias)
-    bits = _bits(columns)
+    bits = count_bits(columns)
     mask = np.uint64(columns - 1)
     room = 2.0 ** (64 - bits)
-    for j in range(columns):
-        share[j] = 0.0
+    share[:] = 0.0
     for j in range(columns):
         other = alias[j] & mask
         own = np.float64(alias[j] >> np.uint64(bits)) if columns > 1 else 0.0
         share[j] += own
         share[other] += room - own
-    for j in range(columns):
-        share[j] /= _WHOLE
+    share /= _WHOLE
 
 
 @compiled
@@ -224,9 +222,9 @@ def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float6
             output = own[row] if j < 0 else table_ids[start + j]
             more = np.float64(itself[row]) / _WHOLE if j < 0 else inside * share[j]
             if more > 0:
-                place = first + np.searchsorted(ids[first:last], output)
-                if place < last and ids[place] == output:
-                    law[place - first] += more
+                index = first + np.searchsorted(ids[first:last], output)
+                if index < last and ids[index] == output:
+                    law[index - first] += more
                 elif last - first < outputs:
                     largest = max(largest, abs(np.log(base + more) + cut[row] + total))
                 else:
@@ -240,61 +238,36 @@ def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float6
 
 @compiled
 def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uint64, out: Int32) -> None:
-    """Draw one output a symbol. In blocks and in steps, so that a core waits for many places in memory at once."""
+    """Draw one output a symbol, of ``outputs`` outputs; 0 where what all rows have in common is a law of its own, the
+    row after the last symbol's. In blocks and in steps, so that a core waits for many reads of memory at once.
+    """
     starts, bits, ids, alias, alike, itself, own = table
-    listed, place, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
+    listed, source = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
+    column, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
     one, half, low_half = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
-    for first in range(0, len(symbols), _BLOCK):
-        count = 0
-        for token in range(first, min(first + _BLOCK, len(symbols))):
-            row = symbols[token]
-            choice, word = words[token, 0], words[token, 1]
-            if choice < alike[row]:
-                low = (word & low_half) * outputs
-                out[token] = np.int32(((word >> half) * outputs + (low >> half)) >> half)
-            elif choice - alike[row] < itself[row]:
-                out[token] = own[row]
-            else:
-                listed[count] = token
-                # Two shifts, since one by 64 is no shift at all.
-                place[count] = starts[row] + np.int64((word >> one) >> (np.uint64(63) - bits[row]))
-                count += 1
-        for j in range(count):
-            entry[j] = alias[place[j]]
-        for j in range(count):
-            row = symbols[listed[j]]
-            left = words[listed[j], 1] & ((~np.uint64(0)) >> bits[row])
-            if left >= entry[j] >> bits[row]:
-                place[j] = starts[row] + np.int64(entry[j] & ((one << bits[row]) - one))
-        for j in range(count):
-            out[listed[j]] = ids[place[j]]
-
-
-@compiled
-def draw_floor_rows(symbols: Int32, words: UInt64, table: TableArrays, out: Int32) -> None:
-    """As :func:`draw_rows`, where what all rows have in common is a law of its own: the row after the last symbol's."""
-    starts, bits, ids, alias, alike, itself, own = table
-    listed, place, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
-    source = np.empty(_BLOCK, np.int64)
-    one, common = np.uint64(1), np.int64(len(alike))
+    common = np.int64(len(alike))
     for first in range(0, len(symbols), _BLOCK):
         count = 0
         for token in range(first, min(first + _BLOCK, len(symbols))):
             row = np.int64(symbols[token])
-            choice = words[token, 0]
-            if choice >= alike[row] and choice - alike[row] < itself[row]:
+            choice, word = words[token, 0], words[token, 1]
+            if choice < alike[row] and outputs > 0:
+                low = (word & low_half) * outputs
+                out[token] = np.int32(((word >> half) * outputs + (low >> half)) >> half)
+            elif choice >= alike[row] and choice - alike[row] < itself[row]:
                 out[token] = own[row]
             else:
                 row = common if choice < alike[row] else row
                 listed[count], source[count] = token, row
-                place[count] = starts[row] + np.int64((words[token, 1] >> one) >> (np.uint64(63) - bits[row]))
+                # Two shifts, since one by 64 is no shift at all.
+                column[count] = starts[row] + np.int64((word >> one) >> (np.uint64(63) - bits[row]))
                 count += 1
         for j in range(count):
-            entry[j] = alias[place[j]]
+            entry[j] = alias[column[j]]
         for j in range(count):
             row = source[j]
             left = words[listed[j], 1] & ((~np.uint64(0)) >> bits[row])
             if left >= entry[j] >> bits[row]:
-                place[j] = starts[row] + np.int64(entry[j] & ((one << bits[row]) - one))
+                column[j] = starts[row] + np.int64(entry[j] & ((one << bits[row]) - one))
         for j in range(count):
-            out[listed[j]] = ids[place[j]]
+            out[listed[j]] = ids[column[j]]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_up
-from wordveil.geometry.spaces import FloatArray, Space
-from wordveil.mechanisms.base import NO_FILES, Mechanism, Settings, TokenBatch
+from wordveil.geometry.spaces import Space
+from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, Settings, TokenBatch
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.tables.laws import laws_of_table
 from wordveil.mechanisms.tables.table import (
@@ -51,13 +50,7 @@ class TableDraws(Mechanism[Settings]):
         self._table = table
 
     @classmethod
-    def load(
-        cls,
-        size: int,
-        parameters: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003 - a table has none
-    ) -> Self:
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:  # noqa: ARG003
         return cls(size, parameters, Table.of(arrays))
 
     @property
@@ -77,30 +70,27 @@ class TableDraws(Mechanism[Settings]):
 class TableMechanism(TableDraws[Settings]):
     """One whose rows have a uniform law in common (:mod:`wordveil.mechanisms.tables.table`)."""
 
-    def probabilities(self, symbol: int) -> NDArray[np.float64]:
+    def probabilities(self, symbol: int) -> Float64:
         return probabilities(self._table, symbol)
 
     def word_laws(self) -> WordLaws | None:
         return laws_of_table(self._table, self._size)
 
-    def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
-        return np.array([self._stay_probability(word) for word in words.tolist()])
+    def stay_probabilities(self, words: Int32) -> Float64:
+        rows = ((word, *listed_probabilities(self._table, word)) for word in words.tolist())
+        return np.array([np.exp(logs[ids == word]).sum() for word, ids, logs, _ in rows])
 
-    def _stay_probability(self, word: int) -> float:
-        ids, logs, _ = listed_probabilities(self._table, word)
-        return float(np.exp(logs[ids == word]).sum())
-
-    def stays_at(self, epsilons: Sequence[float], words: NDArray[np.int32]) -> NDArray[np.float64]:
+    def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64:
         # All scores are multiples of epsilon, so at another epsilon a law is a power of the table's, scaled to add up.
         ratios = np.array(epsilons) / self._parameters["epsilon"]
         stays = np.empty((len(ratios), len(words)))
-        for place, word in enumerate(words.tolist()):
+        for column, word in enumerate(words.tolist()):
             ids, logs, other = listed_probabilities(self._table, word)
             unlisted = int(self._table.outputs[0]) - len(ids)
             top = logs.max()
             weights = np.exp(ratios[:, None] * (logs - top))
             totals = weights.sum(axis=1) + (unlisted * np.exp(ratios * (other - top)) if unlisted else 0.0)
-            stays[:, place] = weights[:, ids == word].sum(axis=1) / totals
+            stays[:, column] = weights[:, ids == word].sum(axis=1) / totals
         return stays
 
     def at_epsilon(self, epsilon: float) -> Self:
@@ -116,7 +106,7 @@ def check_epsilon(epsilon: float) -> None:
         raise ValueError(f"Expected epsilon={epsilon} in [{_LEAST_EPSILON}, inf): finite and positive.")
 
 
-def points_of(space: Space, embedding: Embedding, setting: str) -> FloatArray:
+def points_of(space: Space, embedding: Embedding, setting: str) -> Float64:
     """The points of the words. Raises :class:`BundleError`, which names ``setting``, where a vector has none in this
     space.
     """
@@ -127,7 +117,7 @@ def points_of(space: Space, embedding: Embedding, setting: str) -> FloatArray:
 
 
 def find_lists(
-    space: Space, points: FloatArray, neighbours: int | None, gamma: float | None, work: BuildContext
+    space: Space, points: Float64, neighbours: int | None, gamma: float | None, work: BuildContext
 ) -> NeighbourLists:
     """The lists that the settings ask for. Raises :class:`BundleError` where rows would not fit, or are to hold
     more words than there are.
@@ -206,28 +196,28 @@ def largest_loss(table: Table, size: int, *, padding: bool) -> float:
     outputs = size + padding
     used = np.array([symbol for symbol in range(size + 2) if padding or symbol != size])
     greatest, smallest, tail = np.full(outputs, -np.inf), np.full(outputs, np.inf), np.empty(len(used))
-    for place, symbol in enumerate(used.tolist()):
-        ids, logs, tail[place] = listed_probabilities(table, symbol)
+    for rank, symbol in enumerate(used.tolist()):
+        ids, logs, tail[rank] = listed_probabilities(table, symbol)
         greatest[ids] = np.maximum(greatest[ids], logs)
         smallest[ids] = np.minimum(smallest[ids], logs)
     order = np.argsort(tail, kind="stable")
-    for place, output in _unlisted(table, used[order[::-1]], outputs):
-        greatest[output] = np.maximum(greatest[output], tail[order[::-1]][place])
-    for place, output in _unlisted(table, used[order], outputs):
-        smallest[output] = np.minimum(smallest[output], tail[order][place])
+    for rank, output in _unlisted(table, used[order[::-1]], outputs):
+        greatest[output] = np.maximum(greatest[output], tail[order[::-1]][rank])
+    for rank, output in _unlisted(table, used[order], outputs):
+        smallest[output] = np.minimum(smallest[output], tail[order][rank])
     # The rank among all outputs is uniform to within 2^-64.
     return round_up(float((greatest - smallest).max()) * (1 + 1e-12) + 1e-9, 9)
 
 
-def _unlisted(table: Table, symbols: NDArray[np.int64], outputs: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """For each output the first of ``symbols`` that does not list it: (place, outputs) pairs; outputs that all list are
+def _unlisted(table: Table, symbols: Int64, outputs: int) -> Iterator[tuple[int, Int64]]:
+    """For each output the first of ``symbols`` that does not list it: (rank, outputs) pairs; outputs that all list are
     left out.
     """
     waiting = np.arange(outputs)
-    for place, symbol in enumerate(symbols.tolist()):
+    for rank, symbol in enumerate(symbols.tolist()):
         ids, _, _ = listed_probabilities(table, symbol)
         listed = np.isin(waiting, ids)
-        yield place, waiting[~listed]
+        yield rank, waiting[~listed]
         waiting = waiting[listed]
         if not len(waiting):
             return

@@ -20,21 +20,8 @@ def show_odds(
 ) -> ShownEpsilon | None:
     """The epsilon by which log odds fall by ``epsilon / 2`` per unit of the score, from words to their nearest ones.
 
-    Where ``tight`` chose the slope, it lies between that and epsilon.
-
-    Parameters
-    ----------
-    mechanism
-        one that knows its probabilities.
-    evidence
-        with distances.
-    rate
-        the score of a distance.
-
-    Returns
-    -------
-    ShownEpsilon or None
-        None where no distance is known, or no slope can be told.
+    Where ``tight`` chose the slope, it lies between that and epsilon. None where no distance is known, or no slope can
+    be measured. ``mechanism``: knows its probabilities. ``rate``: the score of a distance.
     """
     slopes = [_slope_at(mechanism, evidence, word, rate) for word in evidence.words.tolist()]
     known = [slope for slope in slopes if slope is not None]
@@ -45,7 +32,7 @@ def show_odds(
 
 
 def _slope_at(mechanism: Mechanism[Any], evidence: Evidence, word: int, rate: Callable[[float], float]) -> float | None:
-    """The slope from a word to its nearest neighbour; None where that has its point, or is too far to be told."""
+    """The slope from a word to its nearest neighbour; None where that has its point, or is too far to measure."""
     apart, law = evidence.distances(word).copy(), mechanism.probabilities(word)
     apart[word] = math.inf
     other = int(np.argmin(apart))

@@ -1,10 +1,10 @@
 """SynTF's word replacement: the exponential mechanism over a rating of words for each other.
 
 Weggenmann and Kerschbaum 2018, as Bo, Ding, Fung, Iqbal 2021 use it for their baseline: a word ``w`` becomes ``x`` with
-probability proportional to ``exp(epsilon u(w, x) / 2)``. The rating is the cosine of the two words' vectors, brought to
+probability proportional to ``exp(epsilon u(w, x) / 2)``. The rating is the cosine of the two words' vectors, scaled to
 [0, 1]: ``u = (1 + cos) / 2``. A rating changes by at most 1 between any two words, so a token's loss is at most
-epsilon, whatever the words: a pure bound that knows no distance. What the table's loss really is, is computed from its
-whole numbers, and that is charged.
+epsilon, whatever the words: a pure bound that knows no distance. The table's actual loss is computed from its whole
+numbers and charged.
 
 With ``neighbours: k`` words beyond the ``k`` best rated have the rating of the best of them, and are drawn alike:
 ratings are still in [0, 1]. The unknown word rates all outputs alike, and padding rates itself 1 and everything else 0.
@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
-from wordveil.mechanisms.base import MechanismArtifact, discrete_metric
+from wordveil.mechanisms.base import MechanismArtifact, pure_guarantee
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import Evidence, ShownEpsilon
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, Neighbours, TableEpsilon
@@ -36,7 +36,6 @@ from wordveil.mechanisms.tables.mechanism import (
 )
 from wordveil.mechanisms.tables.odds import show_odds
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.privacy.guarantees import WordGuarantee
 
 _ANGULAR = SPACES["angular"]
 
@@ -99,12 +98,7 @@ class SynTF(TableMechanism[SynTFSettings]):
         work.progress("arranging the table")
         table, _ = build_certified(symbol_rows(ratings, epsilon / 2, 1.0, padding=padding), 0.0)
         loss = largest_loss(table, embedding.size, padding=padding)
-        guarantee = WordGuarantee(
-            metric=discrete_metric(embedding, padding=padding),
-            nominal_epsilon=epsilon,
-            epsilon=loss,
-            diameter=1.0,
-        )
+        guarantee = pure_guarantee(embedding, epsilon, loss, padding=padding)
         return MechanismArtifact({"epsilon": epsilon, "padding": padding}, table.arrays, guarantee)
 
     def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon | None:
@@ -112,7 +106,7 @@ class SynTF(TableMechanism[SynTFSettings]):
             return None
         points = _ANGULAR.points(evidence.embedding.vectors)
 
-        def measure_angles(word: int) -> NDArray[np.float64]:
+        def measure_angles(word: int) -> Float64:
             return _ANGULAR.distances(points[word], points)
 
         return show_odds(self, replace(evidence, distances=measure_angles), _complement)

@@ -27,15 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.arrays import Float64, Int32, Int64, UInt64
-from wordveil.mechanisms.tables.kernels import (
-    RowArrays,
-    TableArrays,
-    draw_floor_rows,
-    draw_rows,
-    fill_rows,
-    largest_gap,
-    list_outputs,
-)
+from wordveil.mechanisms.tables.kernels import RowArrays, TableArrays, draw_rows, fill_rows, largest_gap, list_outputs
 
 # Weights under 2^-40 of the largest are raised to it, so that whole numbers below 2^64 hold every weight to enough
 # digits. No bound suffers: capping scores keeps them as Lipschitz as they were.
@@ -131,10 +123,7 @@ class Table:
     def draw(self, symbols: Int32, words: UInt64) -> Int32:
         """One output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
         drawn = np.empty(len(symbols), np.int32)
-        if outputs := int(self.outputs[0]):
-            draw_rows(symbols, words, self.compiled, np.uint64(outputs), drawn)
-        else:
-            draw_floor_rows(symbols, words, self.compiled, drawn)
+        draw_rows(symbols, words, self.compiled, np.uint64(self.outputs[0]), drawn)
         return drawn
 
 
@@ -159,12 +148,14 @@ def build_table(rows: Rows) -> Table:
 
 
 def certify(table: Table, rows: Rows) -> float:
-    """The largest ``|ln(p / q)|`` of a probability ``p`` of the table to the intended ``q``: infinite where one became
+    """The largest ``|ln(p / q)|`` of a probability ``p`` of the table and the intended ``q``; infinite where ``p`` is
     0.
 
-    Computed from the table's own whole numbers. With exact scores a bound of ``epsilon d`` on the intended law is one
-    of ``epsilon d`` plus twice this on the table's.
+    With exact scores a bound of ``epsilon d`` on the intended law becomes ``epsilon d`` plus twice this on the table's.
     """
+    # A ratio of two rows' probabilities is p/q of the first, times the intended ratio, times q/p of the second: so a
+    # bound on every |ln(p / q)| enters twice. The compiled loop reads p from the finished whole numbers and not from
+    # the weights that made them, so that no error of rounding or of arranging escapes it.
     longest = max(int(np.diff(table.starts).max()), int(np.diff(rows.offsets).max()))
     gap = largest_gap(rows.compiled, rows.outputs, table.compiled, np.empty(longest), np.empty(longest))
     # What the logarithms above err by, and the rank's 2^-64.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32
 from wordveil.errors import BundleError
 from wordveil.mechanisms.tree.levels import Levels, PadShareError, solve_levels
 from wordveil.mechanisms.tree.table import Nesting
@@ -29,12 +30,12 @@ def solve_nesting(
     """
     matter = sorted(set(_last_of_equal(losses)))
     nesting = Nesting.of([bounds[0], *(bounds[level] for level in matter)])
-    wished = [losses[level] for level in matter]
+    limits = [losses[level] for level in matter]
     try:
-        return nesting, solve_levels(nesting.shapes, wished, padding=padding, pad_share=pad_share)
+        return nesting, solve_levels(nesting.shapes, limits, padding=padding, pad_share=pad_share)
     except PadShareError as error:
         if lower_pad_share:
-            return nesting, solve_levels(nesting.shapes, wished, padding=padding)
+            return nesting, solve_levels(nesting.shapes, limits, padding=padding)
         raise BundleError(
             f"mechanism.pad_share = {pad_share}: at epsilon {losses[-1]:g} padding stays padding with a probability of "
             f"at most {error.largest:g}. Lower it to that, leave it out, or raise mechanism.epsilon."
@@ -53,12 +54,12 @@ def _last_of_equal(losses: Sequence[float]) -> list[int]:
 
 
 def next_levels(losses: Sequence[float]) -> list[int]:
-    """For each level its place among those that matter."""
+    """For each level its index among those that matter."""
     matter = sorted(set(_last_of_equal(losses)))
     return [matter.index(level) for level in _last_of_equal(losses)]
 
 
-def rows_of(hierarchy: Hierarchy) -> NDArray[np.int32]:
+def rows_of(hierarchy: Hierarchy) -> Int32:
     """The row of each symbol: that of a word's lowest cluster, then those of padding and unknown word."""
     bounds = hierarchy.bounds[0]
     clusters = len(bounds) - 1
@@ -68,8 +69,8 @@ def rows_of(hierarchy: Hierarchy) -> NDArray[np.int32]:
     return rows
 
 
-def find_representatives(hierarchy: Hierarchy, frequencies: NDArray[np.float64]) -> NDArray[np.int32]:
-    """The most frequent word of the lowest cluster at each place: int32 ``(size,)``. The lower id wins a tie.
+def find_representatives(hierarchy: Hierarchy, frequencies: Float64) -> Int32:
+    """The most frequent word of the lowest cluster at each position: int32 ``(size,)``. The lower id wins a tie.
 
     ``frequencies``: float64 ``(size,)``.
     """

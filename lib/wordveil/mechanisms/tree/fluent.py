@@ -19,7 +19,7 @@ the probabilities add up to 1.
 
 The likeliest sequence is found by dynamic programming (Viterbi, "Error bounds for convolutional codes and an
 asymptotically optimum decoding algorithm", IEEE Transactions on Information Theory 13, 1967). A pair in the model is
-never less likely than its back-off. So the best back-off of all predecessors is found once a token, and beside it only
+never less likely than its back-off. So each token needs the best back-off of all predecessors once, and beside it only
 pairs in the model count: a token takes as many steps as the cluster has members, and as there are pairs between it and
 the one before, plus a binary search for each member of that.
 
@@ -50,23 +50,23 @@ _LOG_STEPS = 8
 
 
 class FluentArrays(NamedTuple):
-    """What is chosen by, as compiled code takes it. A place is that of a word in the order of the tree.
+    """The arrays of the model, as compiled code takes them. A position is that of a word in the order of the tree.
 
     Attributes
     ----------
     starts
-        int64 ``(clusters + 1,)``: the members of cluster ``i`` are places ``starts[i]`` up to ``starts[i + 1]``.
+        int64 ``(clusters + 1,)``: the members of cluster ``i`` have positions ``starts[i]`` up to ``starts[i + 1]``.
     first
-        int64 ``(size + 2,)``: the pairs that begin with a place are entries ``first[i]`` up to ``first[i + 1]``; row
+        int64 ``(size + 2,)``: the pairs that begin with a position are entries ``first[i]`` up to ``first[i + 1]``; row
         ``size`` is the beginning of a text.
     followers
-        int32 ``(pairs,)``: places, rising within a row.
+        int32 ``(pairs,)``: positions, rising within a row.
     costs
         uint16 ``(pairs,)``: the cost of each pair.
     words
         uint16 ``(size,)``: the cost of a word by its share alone.
     beyond
-        uint16 ``(size + 1,)``: what is added to that after each place, where the pair is not in the model.
+        uint16 ``(size + 1,)``: what is added to that after each position, where the pair is not in the model.
     """
 
     starts: Int64
@@ -78,25 +78,17 @@ class FluentArrays(NamedTuple):
 
 
 class FluentModel:
-    """A bigram model over the places of a tree, and the choice by it; see the module."""
+    """A bigram model over the positions of a tree, and the choice by it; see the module."""
 
     def __init__(self, arrays: FluentArrays) -> None:
         self._arrays = arrays
 
     @classmethod
     def build(cls, bigrams: Bigrams, words: pa.StringArray, order: Int32, starts: Int64) -> FluentModel:
-        """The model of ``bigrams`` over an embedding's words.
+        """The model of ``bigrams`` over an embedding's ``words``. Other words are left out, with their pairs.
 
-        Parameters
-        ----------
-        bigrams : Bigrams
-            counts of public text. Words that the embedding lacks are left out, with their pairs.
-        words : string array ``(size,)``
-            the words of the embedding.
-        order : int32 ``(size,)``
-            the number of the word at each place of the tree.
-        starts : int64 ``(clusters + 1,)``
-            the lowest clusters: cluster ``i`` has places ``starts[i]`` up to ``starts[i + 1]``. None is empty.
+        ``order``: int32 ``(size,)``, the number of the word at each position of the tree. ``starts``: int64 ``(clusters
+        + 1,)``, the lowest clusters: cluster ``i`` has positions ``starts[i]`` up to ``starts[i + 1]``. None is empty.
         """
         size = len(words)
         numbers = WordIndex(bigrams.words).numbers(words.take(pa.array(order)))
@@ -106,11 +98,11 @@ class FluentModel:
         counts[size] = bigrams.counts[0]
         shares = (counts[:size] + 1) / (counts[:size] + 1).sum()
 
-        place = np.full(len(bigrams.words), -1, np.int32)
-        place[numbers[known]] = known
-        before = np.repeat(place, np.diff(bigrams.first))
+        position_of = np.full(len(bigrams.words), -1, np.int32)
+        position_of[numbers[known]] = known
+        before = np.repeat(position_of, np.diff(bigrams.first))
         before[: bigrams.first[1]] = size
-        after = place[bigrams.followers]
+        after = position_of[bigrams.followers]
         used = np.flatnonzero((before >= 0) & (after >= 0))
         used = used[np.lexsort((after[used], before[used]))]
         before, after, pairs = before[used], after[used], bigrams.pair_counts[used].astype(np.float64)
@@ -146,24 +138,15 @@ class FluentModel:
         return {f"fluent_{name}": array for name, array in self._arrays._asdict().items()}
 
     def choose(self, clusters: Int32, offsets: Int64) -> Int32:
-        """A member of each cluster: int32 ``(tokens,)``, places, so that each record reads as likely as it can.
+        """A member of each cluster: int32 ``(tokens,)``, positions, so that each record is as likely as it can be.
 
-        Of sequences that are equally likely it takes the one whose last word has the lowest place, then the one before
-        it, and so on. Needs room for one record at a time: two bytes for each member of its clusters, four where a
-        cluster has more than 65,536.
+        Of sequences that are equally likely it takes the one whose last word has the lowest position, then the one
+        before it, and so on. Needs room for one record at a time: two bytes for each member of its clusters, four where
+        a cluster has more than 65,536.
 
-        Parameters
-        ----------
-        clusters : int32 ``(tokens,)``
-            the cluster of each token; -1 for padding, which leaves no trace in the text: the result has -1 there, and
-            the words around it follow each other.
-        offsets : int64 ``(records + 1,)``
-            the tokens of each record.
-
-        Raises
-        ------
-        ValueError
-            where there is no such cluster.
+        ``clusters``: int32 ``(tokens,)``; -1 for padding, which leaves no trace in the text: the result has -1 there,
+        and the words around it follow each other. ``offsets``: int64 ``(records + 1,)``, the tokens of each record.
+        Raises :class:`ValueError` where there is no such cluster.
         """
         sizes = np.diff(self._arrays.starts)
         if len(clusters) and not -1 <= clusters.min() <= clusters.max() < len(sizes):
@@ -173,7 +156,7 @@ class FluentModel:
         widest = int(sizes.max(initial=0))
         back = np.empty(longest, np.uint16 if widest <= 2**16 else np.int32)
         out = np.full(len(clusters), -1, np.int32)
-        choose_places(clusters, offsets, self._arrays, np.empty((2, max(widest, 1)), np.int64), back, out)
+        choose_members(clusters, offsets, self._arrays, np.empty((2, max(widest, 1)), np.int64), back, out)
         return out
 
 
@@ -214,8 +197,8 @@ def _follow_by_share(spent: Int64, beyond: UInt16, words: UInt16, cost: Int64, b
 
 @compiled
 def _follow_by_pairs(spent: Int64, row: Any, low: Any, most: Any, model: FluentArrays, cost: Int64, back: Any) -> None:
-    """Lower the costs of members from place ``low`` on where a pair in the model does better, or as well after a lower
-    place. ``spent``: of the places from ``row`` on before them. ``most``: the largest cost.
+    """Lower the costs of members from position ``low`` on where a pair in the model does better, or as well after a
+    lower position. ``spent``: of the positions from ``row`` on before them. ``most``: the largest cost.
     """
     for member in range(len(spent)):
         if spent[member] > most:  # none of its pairs does
@@ -223,16 +206,16 @@ def _follow_by_pairs(spent: Int64, row: Any, low: Any, most: Any, model: FluentA
         end = model.first[row + member + 1]
         entry = find_first_from(low, model.first[row + member], end, model.followers)
         while entry < end and model.followers[entry] < low + len(cost):
-            place = model.followers[entry] - low
+            follower = model.followers[entry] - low
             total = spent[member] + model.costs[entry]
-            if total < cost[place] or (total == cost[place] and member < back[place]):
-                cost[place] = total
-                back[place] = member
+            if total < cost[follower] or (total == cost[follower] and member < back[follower]):
+                cost[follower] = total
+                back[follower] = member
             entry += 1
 
 
 @compiled
-def choose_places(clusters: Int32, offsets: Int64, model: FluentArrays, cost: Int64, back: Any, out: Int32) -> None:
+def choose_members(clusters: Int32, offsets: Int64, model: FluentArrays, cost: Int64, back: Any, out: Int32) -> None:
     """See :meth:`FluentModel.choose`. ``cost``, int64 ``(2, members)``, is room for the widest cluster; ``back`` for
     the predecessors of all members of a record. ``out`` is -1 where there is padding.
     """

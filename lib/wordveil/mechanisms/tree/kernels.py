@@ -21,13 +21,13 @@ class TreeArrays(NamedTuple):
 
 
 @compiled
-def draw_places(symbols: Int32, words: UInt64, tree: TreeArrays, out: Int32) -> None:
+def draw_positions(symbols: Int32, words: UInt64, tree: TreeArrays, out: Int32) -> None:
     """Draw one output for each symbol.
 
-    ``words``: uint64 ``(count, 2)`` of random bits. The first one chooses the range: whether it is the first one, the
-    likeliest, is computed without a jump, which no processor could foresee. The second one chooses the place:
-    ``floor(B s / 2^64)``, from two products of 32 bits, since ranges are shorter than 2^31. Places are unsigned, so
-    that none is taken for one that counts from the end.
+    ``words``: uint64 ``(count, 2)`` of random bits. The first word chooses the range. Whether that is the first range,
+    the likeliest, is computed without a branch, which no processor could predict. The second word chooses the position:
+    ``floor(B s / 2^64)``, from two products of 32 bits, since ranges are shorter than 2^31. Positions are unsigned, so
+    that none counts from the end.
     """
     rows, kinds, ranges, thresholds, written = tree
     half, low_half = np.uint64(32), np.uint64(0xFFFFFFFF)

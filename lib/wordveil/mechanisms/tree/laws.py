@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.tree.levels import WHOLE
 from wordveil.mechanisms.tree.table import TreeTable
@@ -22,9 +22,9 @@ def word_laws(table: TreeTable, clusters: int) -> WordLaws | None:
     """
     size, written = table.size, table.written
     words = table.rows[:size]
-    # Equal outputs stand at consecutive places.
+    # Equal outputs stand at consecutive positions.
     run = np.concatenate([[0], np.cumsum(written[1:size] != written[: size - 1])])
-    shares = np.array([_shared(table, row) for row in range(clusters)])
+    shares = np.array([table.mixture(row).numbers[-1] / WHOLE for row in range(clusters)])
     outer = [_outer_range(table, row) for row in range(clusters)]
     lengths = np.array([run[start + count - 1] - run[start] + 1 for start, count in outer])
     if int(lengths[words].sum()) > _MAX_ENTRIES:
@@ -41,29 +41,21 @@ def word_laws(table: TreeTable, clusters: int) -> WordLaws | None:
     first = np.concatenate([[0], np.cumsum(lengths)])
     offsets = np.concatenate([[0], np.cumsum(lengths[words])])
     entries = np.repeat(first[words] - offsets[:-1], lengths[words]) + np.arange(offsets[-1])
-    ids, extras = (np.concatenate([part[place] for part in parts]) for place in range(2))
+    ids, extras = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return WordLaws(common, shares[words] * (1 + ratio), offsets, ids[entries], extras[entries])
 
 
-def _shared(table: TreeTable, row: int) -> float:
-    """The share of the range of all words."""
-    mixture = table.mixture(row)
-    return mixture.numbers[-1] / WHOLE
-
-
 def _outer_range(table: TreeTable, row: int) -> tuple[int, int]:
-    """The largest range of words that are not all words: first place and size."""
+    """The largest range of words that are not all words: first position and size."""
     inside = [(size, start) for start, size in table.ranges[row].tolist() if start < table.size and size < table.size]
     size, start = max(inside)
     return start, size
 
 
-def _extras(
-    table: TreeTable, row: int, span: tuple[int, int], rest: float
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def _extras(table: TreeTable, row: int, span: tuple[int, int], rest: float) -> tuple[Int32, Float64]:
     """What the words of a row have beyond the common law: outputs, and their probabilities.
 
-    ``span``: the range of places where that is. ``rest``: what padding has.
+    ``span``: the range of positions where that is. ``rest``: what padding has.
     """
     start, size = span
     law = np.zeros(size)

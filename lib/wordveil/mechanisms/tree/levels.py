@@ -65,11 +65,11 @@ class Mixture:
     @property
     def probabilities(self) -> list[Fraction]:
         """The probability of a word of each set that is in no smaller one, exact but for ranks."""
-        found, total = [], Fraction(0)
+        probabilities, total = [], Fraction(0)
         for size, number in zip(reversed(self.sizes), reversed(self.numbers), strict=True):
             total += Fraction(number, size * WHOLE)
-            found.append(total)
-        return found[::-1]
+            probabilities.append(total)
+        return probabilities[::-1]
 
     @property
     def logs(self) -> list[Decimal]:
@@ -149,11 +149,6 @@ def solve_levels(
     pad_share : float or None
         the probability that padding stays padding. None: the largest that ``losses`` allow.
 
-    Returns
-    -------
-    Levels
-        the numbers.
-
     Raises
     ------
     PadShareError
@@ -161,32 +156,32 @@ def solve_levels(
     ValueError
         where no numbers of 64 bits keep to ``losses``, as where these fall.
     """
-    wished = [Decimal(loss) for loss in losses]
+    limits = [Decimal(loss) for loss in losses]
     with localcontext(prec=_DIGITS):
-        found = _keep_to(shapes, wished, padding=padding, pad_share=None)
+        levels = _keep_to(shapes, limits, padding=padding, pad_share=None)
         if not padding or pad_share is None:
-            return found
-        if pad_share > found.pad_share:
-            raise PadShareError(float(Context(prec=6, rounding=ROUND_DOWN).create_decimal_from_float(found.pad_share)))
-        return _keep_to(shapes, wished, padding=padding, pad_share=Decimal(pad_share))
+            return levels
+        if pad_share > levels.pad_share:
+            raise PadShareError(float(Context(prec=6, rounding=ROUND_DOWN).create_decimal_from_float(levels.pad_share)))
+        return _keep_to(shapes, limits, padding=padding, pad_share=Decimal(pad_share))
 
 
 def _keep_to(
-    shapes: Sequence[tuple[int, ...]], wished: Sequence[Decimal], *, padding: bool, pad_share: Decimal | None
+    shapes: Sequence[tuple[int, ...]], limits: Sequence[Decimal], *, padding: bool, pad_share: Decimal | None
 ) -> Levels:
-    """The numbers of the largest intended losses, by fixed-point iteration, whose certified losses are as wished."""
-    chosen, best = list(wished), None
+    """The numbers of the largest intended losses whose certified losses keep to ``limits``: a fixed-point iteration."""
+    chosen, best = list(limits), None
     for _ in range(_STEPS):
-        found = _with_padding(shapes, chosen, wished[-1], padding=padding, pad_share=pad_share)
+        levels = _with_padding(shapes, chosen, limits[-1], padding=padding, pad_share=pad_share)
         ratios = [
-            _change(loss, wish, intended)
-            for loss, wish, intended in zip(found.losses.levels, wished, chosen, strict=True)
+            _change(loss, limit, intended)
+            for loss, limit, intended in zip(levels.losses.levels, limits, chosen, strict=True)
         ]
-        if found.losses.others > wished[-1]:
-            ratios[-1] = min(ratios[-1], _change(found.losses.others, wished[-1], chosen[-1]))
-        kept = zip((*found.losses.levels, found.losses.others), (*wished, wished[-1]), strict=True)
-        if all(loss <= wish for loss, wish in kept):
-            best = found
+        if levels.losses.others > limits[-1]:
+            ratios[-1] = min(ratios[-1], _change(levels.losses.others, limits[-1], chosen[-1]))
+        kept = zip((*levels.losses.levels, levels.losses.others), (*limits, limits[-1]), strict=True)
+        if all(loss <= limit for loss, limit in kept):
+            best = levels
             if max(ratios) <= _NEAR:
                 break
         chosen = [loss * ratio for loss, ratio in zip(chosen, ratios, strict=True)]
@@ -197,11 +192,11 @@ def _keep_to(
     return best
 
 
-def _change(loss: Decimal, wish: Decimal, intended: Decimal) -> Decimal:
-    """What an intended loss is multiplied by, so that the certified one comes just under what is wished for. No
-    intended loss is above that.
+def _change(loss: Decimal, limit: Decimal, intended: Decimal) -> Decimal:
+    """The factor of an intended loss that brings the certified one just under ``limit``. No intended loss is above
+    ``limit``.
     """
-    return min(wish / loss * (1 - _ROOM), wish / intended) if loss and intended else _ONE
+    return min(limit / loss * (1 - _ROOM), limit / intended) if loss and intended else _ONE
 
 
 def _with_padding(
@@ -228,7 +223,7 @@ def _with_padding(
         words = tuple(Mixture(shape, weigh_levels(shape, losses, WHOLE)) for shape in shapes)
         return Levels(words, whole, whole, certify_levels(words, [whole]), 0.0)
     least = (_slack(size) * 2 - epsilon * (1 - _ROOM)).exp()
-    likeliest = max(1 / _total(shape, losses) for shape in shapes)
+    likeliest = max(1 / sum(_weights(shape, losses), _ZERO) for shape in shapes)
     ratio = size * likeliest * least
     largest = (1 - ratio) / (1 - ratio * least) * (1 - _ROOM)
     share = largest if pad_share is None else min(pad_share, largest)
@@ -263,10 +258,6 @@ def _weights(sizes: Sequence[int], losses: Sequence[Decimal]) -> list[Decimal]:
     return [size * (here - above) for size, (here, above) in zip(sizes, pairwise(falls), strict=True)]
 
 
-def _total(sizes: Sequence[int], losses: Sequence[Decimal]) -> Decimal:
-    return sum(_weights(sizes, losses), _ZERO)
-
-
 def certify_levels(words: Sequence[Mixture], others: Sequence[Mixture]) -> Losses:
     """Compute what mixtures cost, from their whole numbers.
 
@@ -275,6 +266,9 @@ def certify_levels(words: Sequence[Mixture], others: Sequence[Mixture]) -> Losse
     is all words: of the unknown word, and of padding where it is a symbol. A loss is infinite where one symbol has an
     output that another lacks.
     """
+    # For two words that meet at level j the module lists the ratios that occur. The largest over all pairs that share
+    # their sizes from j on is the largest minus the least logarithm in each group, so that no pair is enumerated. Other
+    # symbols have one probability for every word, which is compared with the greatest and the least that words give.
     with localcontext(prec=_DIGITS):
         logs = [mixture.logs for mixture in words]
         slack = _slack(others[0].sizes[0])
@@ -289,12 +283,12 @@ def certify_levels(words: Sequence[Mixture], others: Sequence[Mixture]) -> Losse
             levels.append(max(_meeting_loss(group, level) for group in groups.values()))
         flat = [mixture.logs[0] for mixture in others]
         greatest, least = max(log[0] for log in logs), min(log[-1] for log in logs)
-        found = [_span([greatest, *flat]), _span([least, *flat])]
+        spans = [_span([greatest, *flat]), _span([least, *flat])]
         pads = {mixture.pad for mixture in [*words, *others]}
-        found.append(_span([_log(Fraction(pad, WHOLE)) for pad in pads]) if pads != {0} else _ZERO)
+        spans.append(_span([_log(Fraction(pad, WHOLE)) for pad in pads]) if pads != {0} else _ZERO)
         if len({mixture.pad for mixture in words}) > 1:  # no longer a loss of words' clusters alone
-            levels = [max(loss, found[-1]) for loss in levels]
-        return Losses(tuple(loss + slack if loss else loss for loss in levels), max(found) + slack)
+            levels = [max(loss, spans[-1]) for loss in levels]
+        return Losses(tuple(loss + slack if loss else loss for loss in levels), max(spans) + slack)
 
 
 def _slack(size: int) -> Decimal:
@@ -305,7 +299,7 @@ def _slack(size: int) -> Decimal:
 def _meeting_loss(group: list[list[Decimal]], level: int) -> Decimal:
     """The largest loss between words with these logarithms that meet at ``level``."""
     inside = max(log[0] for log in group) - min(log[level] for log in group)
-    return max(inside, *(_span([log[place] for log in group]) for place in range(level, len(group[0]))))
+    return max(inside, *(_span([log[above] for log in group]) for above in range(level, len(group[0]))))
 
 
 def _span(values: Sequence[Decimal]) -> Decimal:

@@ -7,8 +7,8 @@ cluster with a smaller one, and so on:
     P(y | w) = A exp(-E_l),  where l is the level of the lowest cluster that holds both w and y.
 
 Clusters of a level have equal sizes, so that ``A`` is the same for all words, and two words that meet at level ``j``
-have a loss of exactly ``E_j``. Words of one lowest cluster have the same law: nobody tells them apart. Weights that
-fall with distance cost up to twice as much, since totals of weights differ there; here they do not.
+have a loss of exactly ``E_j``. Words of one lowest cluster have the same law, so that nobody can distinguish them.
+Weights that fall with distance cost up to twice as much, since their totals differ between words; here they do not.
 :mod:`wordveil.mechanisms.tree.levels` proves the losses, also where the number of words is no multiple and sizes differ
 by one.
 
@@ -18,8 +18,8 @@ by one.
   probability ``m exp(E)``, or else becomes all words alike.
 
 Words stand in an order in which every cluster is a range (:mod:`wordveil.neighbours.clusters`). Of two random words of
-64 bits the first chooses the level by whole numbers over ``2^64``, the likeliest first, and the second the place in the
-range.
+64 bits the first chooses the level by whole numbers over ``2^64``, the likeliest first, and the second the position in
+the range.
 
 Members of a lowest cluster are equally likely whatever the input. So it is free which of them is written: ``member``,
 the drawn one; ``representative``, the most frequent one; ``fluent``, those that make the likeliest text by public
@@ -36,20 +36,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from annotated_types import Ge, Lt, MinLen
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
-from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, MechanismArtifact, TokenBatch, pure_guarantee
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, PureEpsilon
@@ -61,8 +60,6 @@ from wordveil.mechanisms.tree.levels import round_loss
 from wordveil.mechanisms.tree.table import TreeTable, arrange
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.clusters import build_hierarchy, count_clusters
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
 
 Output = Literal["member", "representative", "fluent"]
 _LEAST_LOSS = 1e-9
@@ -166,7 +163,7 @@ class Tree(Mechanism[TreeSettings]):
 
     Arrays: those of :class:`wordveil.mechanisms.tree.table.TreeTable`; ``bounds``, int32, the bounds of the clusters of
     each level but the last, level after level; with ``output: fluent`` also ``order``, int32 ``(size,)``, the word at
-    each place, and those of the model, whose names begin with ``fluent_``.
+    each position, and those of the model, whose names begin with ``fluent_``.
     """
 
     name = "tree"
@@ -242,10 +239,7 @@ class Tree(Mechanism[TreeSettings]):
             assert inputs.bigrams is not None
             model = FluentModel.build(inputs.bigrams, embedding.words, hierarchy.order, hierarchy.bounds[0])
             arrays |= {"order": hierarchy.order, **model.arrays}
-        digest = sha256(f"{size} {padding}".encode() + embedding.digest.encode()).hexdigest()
-        guarantee = WordGuarantee(
-            Metric("discrete", digest), nominal_epsilon=settings.epsilon, epsilon=epsilon, diameter=1.0
-        )
+        guarantee = pure_guarantee(embedding, settings.epsilon, epsilon, padding=padding)
         level_losses = [round_loss(losses.levels[level]) for level in next_levels(settings.level_losses)]
         parameters = {
             "epsilon": settings.epsilon,
@@ -261,13 +255,7 @@ class Tree(Mechanism[TreeSettings]):
         )
 
     @classmethod
-    def load(
-        cls,
-        size: int,  # noqa: ARG003 - the arrays say it
-        parameters: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003 - it has none
-    ) -> Self:
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:  # noqa: ARG003
         return cls(parameters, arrays)
 
     @property
@@ -288,15 +276,15 @@ class Tree(Mechanism[TreeSettings]):
             return batch
         padding = batch.ids == self._table.size
         clusters = np.where(padding, np.int32(-1), self._table.rows[batch.ids])
-        places = self._fluent.choose(clusters, batch.offsets)
-        written = np.where(padding, batch.ids, self._arrays["order"][places])
+        positions = self._fluent.choose(clusters, batch.offsets)
+        written = np.where(padding, batch.ids, self._arrays["order"][positions])
         return TokenBatch(written, batch.offsets, batch.contexts)
 
     @cached_property
     def _fluent(self) -> FluentModel:
         return FluentModel.of(self._arrays)
 
-    def probabilities(self, symbol: int) -> NDArray[np.float64]:
+    def probabilities(self, symbol: int) -> Float64:
         table = self._table
         law = np.zeros(len(table.written))
         np.add.at(law, table.written, table.law(int(table.rows[symbol])))
@@ -305,21 +293,21 @@ class Tree(Mechanism[TreeSettings]):
     def word_laws(self) -> WordLaws | None:
         return word_laws(self._table, self._parameters["counts"][0])
 
-    def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
-        needed, place = np.unique(self._table.rows[words], return_inverse=True)
-        return _member_probabilities(self._table, needed)[place] * self._written_for(words)
+    def stay_probabilities(self, words: Int32) -> Float64:
+        needed, index = np.unique(self._table.rows[words], return_inverse=True)
+        return _member_probabilities(self._table, needed)[index] * self._written_for(words)
 
-    def stays_at(self, epsilons: Sequence[float], words: NDArray[np.int32]) -> NDArray[np.float64]:
-        # Clusters of one size differ in the last digits alone, so that one of each size is looked at.
-        sizes, place = np.unique(np.diff(self._bounds[0])[self._table.rows[words]], return_inverse=True)
+    def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64:
+        # Clusters of one size differ only in the last digits, so that one of each size is enough.
+        sizes, index = np.unique(np.diff(self._bounds[0])[self._table.rows[words]], return_inverse=True)
         typical = np.array([np.argmax(np.diff(self._bounds[0]) == size) for size in sizes])
         rows = np.full((len(epsilons), len(words)), np.nan)
         for number, epsilon in enumerate(epsilons):
             with suppress(ValueError, BundleError):
-                rows[number] = _member_probabilities(self.at_epsilon(epsilon).table, typical)[place]
+                rows[number] = _member_probabilities(self.at_epsilon(epsilon).table, typical)[index]
         return rows * self._written_for(words)
 
-    def _written_for(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _written_for(self, words: Int32) -> Float64:
         """For how many members of its own cluster each word is written: float64 ``(words,)``."""
         if self._parameters["output"] == "member":
             return np.ones(len(words))
@@ -328,7 +316,7 @@ class Tree(Mechanism[TreeSettings]):
         return np.where(table.written[bounds[rows]] == words, bounds[rows + 1] - bounds[rows], 0).astype(np.float64)
 
     @cached_property
-    def _bounds(self) -> list[NDArray[np.int32]]:
+    def _bounds(self) -> list[Int32]:
         """The bounds of the clusters of each level."""
         ends = np.cumsum([count + 1 for count in self._parameters["counts"][:-1]])
         return [*np.split(self._arrays["bounds"], ends[:-1]), np.array([0, self._table.size], np.int32)]
@@ -342,7 +330,7 @@ class Tree(Mechanism[TreeSettings]):
         return type(self)({**self._parameters, "epsilon": epsilon, "losses": losses}, {**self._arrays, **table.arrays})
 
 
-def _member_probabilities(table: TreeTable, rows: NDArray[Any]) -> NDArray[np.float64]:
+def _member_probabilities(table: TreeTable, rows: NDArray[Any]) -> Float64:
     """The probability of one member of a row's own cluster, for each row: float64 ``(rows,)``."""
     return np.array([float(table.mixture(row).probabilities[0]) for row in rows.tolist()])
 

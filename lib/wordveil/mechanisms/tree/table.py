@@ -1,9 +1,9 @@
 """The arrays of nested clusters: arranged for drawing, read back, certified.
 
-Every symbol has a row: that of its lowest cluster, of padding, or of the unknown word. A row is a list of ranges of
-places, and a kind, whose thresholds say which range a random word chooses: the first one whose threshold is above it,
-or else the last. Padding is a place of its own, after those of the words. Which output stands at a place is a choice of
-the mechanism's.
+Words stand in an order, and a symbol's row is that of its lowest cluster, of padding, or of the unknown word. A row is
+a list of ranges of positions in this order, and a kind, whose thresholds say which range a random word chooses: the
+first whose threshold is above it, or else the last. Padding has a position of its own, after the words. The mechanism
+chooses which output stands at a position.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int32, Int64, UInt64
-from wordveil.mechanisms.tree.kernels import TreeArrays, draw_places
+from wordveil.arrays import Float64, Int32, Int64, UInt64
+from wordveil.mechanisms.tree.kernels import TreeArrays, draw_positions
 from wordveil.mechanisms.tree.levels import WHOLE, Levels, Losses, Mixture, certify_levels
 
 _OTHERS = 2  # rows of symbols that are no words
@@ -31,7 +31,7 @@ class Nesting:
     Attributes
     ----------
     ranges
-        int64 ``(clusters, levels, 2)``: first place and size of the cluster at each level, lowest first.
+        int64 ``(clusters, levels, 2)``: first position and size of the cluster at each level, lowest first.
     shapes
         the distinct chains of sizes.
     kinds
@@ -67,11 +67,11 @@ class TreeTable:
     kinds
         int32 ``(clusters + 2,)``: the kind of each row.
     ranges
-        int32 ``(clusters + 2, ranges, 2)``: first place and size, in the order in which they are chosen.
+        int32 ``(clusters + 2, ranges, 2)``: first position and size, in the order in which they are chosen.
     thresholds
         uint64 ``(kinds, ranges - 1)``, not falling within a kind.
     written
-        int32 ``(size,)``, or ``(size + 1,)`` where padding is an output: the output at each place.
+        int32 ``(size,)``, or ``(size + 1,)`` where padding is an output: the output at each position.
     """
 
     rows: Int32
@@ -104,7 +104,7 @@ class TreeTable:
         """One output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
         drawn = np.empty(len(symbols), np.int32)
         tree = TreeArrays(self.rows, self.kinds, self.ranges, self.thresholds, self.written)
-        draw_places(symbols, words, tree, drawn)
+        draw_positions(symbols, words, tree, drawn)
         return drawn
 
     def numbers(self, row: int) -> list[int]:
@@ -127,15 +127,16 @@ class TreeTable:
 
     @cached_property
     def _levels(self) -> list[int]:
-        """The places of ranges of words among all, the lowest level first: a level has fewer clusters than the one
-        below. Sizes would not do, since a cluster of one word may lie in another one of it.
+        """Which ranges of a row are of words, the lowest level first: a level has fewer clusters than the one below.
+
+        Sizes cannot order them, since a cluster of one word may lie in another cluster of that word.
         """
         starts = self.ranges[: len(self.kinds) - _OTHERS, :, 0]
-        counts = {place: len(np.unique(starts[:, place])) for place in range(starts.shape[1])}
-        return sorted((place for place in counts if starts[0, place] < self.size), key=lambda place: -counts[place])
+        counts = {index: len(np.unique(starts[:, index])) for index in range(starts.shape[1])}
+        return sorted((index for index in counts if starts[0, index] < self.size), key=lambda index: -counts[index])
 
-    def law(self, row: int) -> NDArray[np.float64]:
-        """The probability of each place: float64 ``(size,)``, or ``(size + 1,)`` where padding is an output."""
+    def law(self, row: int) -> Float64:
+        """The probability of each position: float64 ``(size,)``, or ``(size + 1,)`` where padding is an output."""
         law = np.zeros(len(self.written))
         for (start, size), number in zip(self.ranges[row].tolist(), self.numbers(row), strict=True):
             law[start : start + size] += number / WHOLE / size
@@ -149,6 +150,9 @@ class TreeTable:
         clusters = len(self.kinds) - _OTHERS
         ranges = self.ranges[:clusters].astype(np.int64)
         levels = np.array(self._levels)
+        # The proof of `levels` needs nested clusters: an output outside the lowest common cluster of two words is then
+        # at the same level of both. What a draw does depends on the row's kind and ranges alone, so that rows with
+        # equal kinds and sizes have equal losses, and one of each chain stands for all.
         self._check(ranges, levels)
         chains = np.concatenate([self.kinds[:clusters, None], ranges[:, levels, 1]], axis=1)
         _, first = np.unique(chains, axis=0, return_index=True)
@@ -156,8 +160,8 @@ class TreeTable:
         return certify_levels([self.mixture(row) for row in first.tolist()], [self.mixture(row) for row in others])
 
     def _check(self, ranges: Int64, levels: Int64) -> None:
-        """That the ranges of each level cut all places, inside those of the next one; that thresholds do not fall; and
-        that rows of one lowest range are of one kind.
+        """Raise :class:`ValueError` unless the ranges of each level divide all positions and lie inside those of the
+        next level, thresholds do not fall, and rows of one lowest range are of one kind.
         """
         starts, sizes = ranges[:, levels, 0], ranges[:, levels, 1]
         ends = starts + sizes
@@ -180,23 +184,17 @@ def arrange(nesting: Nesting, levels: Levels, rows: Int32, written: Int32) -> Tr
     size, pads = len(rows) - _OTHERS, len(written) > len(rows) - _OTHERS
     common = levels.words[int(np.bincount(nesting.kinds).argmax())]
     numbers = [*common.numbers, *([common.pad] if pads else [])]
-    turns = sorted(range(len(numbers)), key=lambda place: (-numbers[place], place))
+    turns = sorted(range(len(numbers)), key=lambda level: (-numbers[level], level))
     clusters = len(nesting.kinds)
     ranges = np.empty((clusters + _OTHERS, len(turns), 2), np.int32)
     ranges[clusters:] = [0, size]
     if pads:
         ranges[clusters:, 0] = [size, 1]
-    for place, turn in enumerate(turns):
-        ranges[:clusters, place] = nesting.ranges[:, turn] if turn < nesting.ranges.shape[1] else [size, 1]
-    thresholds = [_edges([[*mixture.numbers, mixture.pad][turn] for turn in turns]) for mixture in levels.words]
+    for index, turn in enumerate(turns):
+        ranges[:clusters, index] = nesting.ranges[:, turn] if turn < nesting.ranges.shape[1] else [size, 1]
+    thresholds = [
+        [*accumulate([*mixture.numbers, mixture.pad][turn] for turn in turns[:-1])] for mixture in levels.words
+    ]
     thresholds += [[mixture.pad] * (len(turns) - 1) for mixture in (levels.padding, levels.unknown)]
     kinds = np.append(nesting.kinds, [len(levels.words), len(levels.words) + 1]).astype(np.int32)
     return TreeTable(rows, kinds, ranges, np.array(thresholds, np.uint64), written)
-
-
-def _edges(numbers: Sequence[int]) -> list[int]:
-    """The sums of the first numbers, without the sum of all."""
-    edges = [0]
-    for number in numbers[:-1]:
-        edges.append(edges[-1] + number)
-    return edges[1:]

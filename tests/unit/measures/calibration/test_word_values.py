@@ -14,13 +14,6 @@ from wordveil.measures.calibration.drawing import ThreadedCounter, WordCounts, c
 from wordveil.measures.calibration.moves import choose_metric, measure_moves, spread_counts
 from wordveil.measures.calibration.values import WordValues, measure_counts, measure_laws, measure_rows
 from wordveil.measures.posterior import require_law
-from wordveil.measures.statistics import (
-    DistinctOutputs,
-    KeepProbability,
-    LargestEntropy,
-    LeastEntropy,
-    measure_words,
-)
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import WordLaws
 
@@ -74,15 +67,6 @@ def test_figures_are_those_of_the_enumerated_laws(case: str, padding: bool):
     if case != "random":
         other = enumerate_values(mechanism_of(case, padding=padding, epsilon=6.0))
         assert not np.allclose(other["stays"], expected["stays"])
-
-
-def test_they_are_the_statistics_of_one_law_at_a_time():
-    mechanism = mechanism_of("lists")
-    found = measure_both(mechanism)[0]
-    assert found.stays == pytest.approx(measure_words(KeepProbability(), mechanism, WORDS))
-    assert found.distinct == pytest.approx(measure_words(DistinctOutputs(RUNS), mechanism, WORDS))
-    assert np.log2(found.possible) == pytest.approx(measure_words(LargestEntropy(), mechanism, WORDS))
-    assert -np.log2(found.likeliest) == pytest.approx(measure_words(LeastEntropy(), mechanism, WORDS))
 
 
 def test_a_law_with_outputs_that_few_words_have():

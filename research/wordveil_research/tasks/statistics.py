@@ -10,21 +10,98 @@ here those of the outputs of a word: Renyi's of order 0 and of order infinity, i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from wordveil.arrays import Float64, Int32
-from wordveil.crypto.keys import ReleaseKeys
-from wordveil.measures.output_law import DRAWS, OutputLaw, find_laws
+from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
+from wordveil.measures.calibration.values import RUNS, count_distinct
+from wordveil.measures.output_law import draw_tokens
 from wordveil.mechanisms.base import Mechanism
 
 ETA = 0.05
-RUNS = 1_000
-"""Draws of one word, as Feyisetan, Diethe, Drake 2019 have them."""
+DRAWS = 2_000
 # Sums of probabilities err by less than this.
 _ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class OutputLaw:
+    """The probabilities of the outputs of one word.
+
+    Attributes
+    ----------
+    word
+        the word's id.
+    ids
+        int32 ``(listed,)``, rising: the outputs that have an individual probability.
+    probabilities
+        float64 ``(listed,)``: theirs.
+    unlisted
+        how many other outputs there are.
+    other
+        the probability of each of these; at most that of any listed output.
+    draws
+        how many draws it was estimated from; None where it is exact.
+    """
+
+    word: int
+    ids: Int32
+    probabilities: Float64
+    unlisted: int = 0
+    other: float = 0.0
+    draws: int | None = None
+
+    @classmethod
+    def of_probabilities(cls, word: int, law: Float64) -> Self:
+        """The exact law of a word, from the probability of each output: float64 ``(outputs,)``.
+
+        The outputs that share the least probability are not listed; where that is one output, all are.
+        """
+        least = law.min()
+        unlisted = int(np.count_nonzero(law == least))
+        ids = np.flatnonzero(law > least) if unlisted > 1 else np.arange(len(law))
+        other = (unlisted, float(least)) if unlisted > 1 else (0, 0.0)
+        return cls(word, ids.astype(np.int32), law[ids], *other)
+
+    @classmethod
+    def of_draws(cls, word: int, drawn: Int32) -> Self:
+        """The shares of what was drawn for a word: int32 ``(draws,)``, at least one."""
+        ids, counts = np.unique(drawn, return_counts=True)
+        return cls(word, ids, counts / len(drawn), draws=len(drawn))
+
+    def probability(self, output: int) -> float:
+        """The probability of one output."""
+        index = int(np.searchsorted(self.ids, output))
+        listed = index < len(self.ids) and self.ids[index] == output
+        return float(self.probabilities[index]) if listed else self.other
+
+
+def find_laws(
+    mechanism: Mechanism[Any], words: Int32, draws: int = DRAWS, keys: ReleaseKeys | None = None
+) -> Iterator[OutputLaw]:
+    """The output law of each word, one at a time: exact where probabilities are known, else from ``draws`` draws.
+
+    Parameters
+    ----------
+    mechanism
+        any mechanism.
+    words
+        int32 ``(words,)``: ids of words.
+    draws
+        draws of each word, where probabilities are not known.
+    keys
+        keys to draw with; throwaway keys if left out.
+    """
+    keys = keys or make_throwaway_keys()
+    for word in words.tolist():
+        if (law := mechanism.probabilities(word)) is not None:
+            yield OutputLaw.of_probabilities(word, law)
+        else:
+            yield OutputLaw.of_draws(word, draw_tokens(mechanism, np.full(draws, word, np.int32), b"%d" % word, keys))
 
 
 class Statistic(Protocol):
@@ -117,14 +194,6 @@ class LeastEntropy(Statistic):
 
     def measure(self, law: OutputLaw) -> float:
         return -float(np.log2(max(law.probabilities.max(initial=0.0), law.other)))
-
-
-def count_distinct(probabilities: Float64, runs: int) -> Float64:
-    """The probability that an output comes at least once in ``runs`` draws, ``1 - (1 - p)^runs``: float64 of the shape
-    of ``probabilities``.
-    """
-    with np.errstate(divide="ignore"):
-        return np.asarray(-np.expm1(runs * np.log1p(-np.minimum(probabilities, 1.0))))
 
 
 def measure_words(

@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from support.toys import KEYS, build_mechanism, random_embedding, toy_embedding
-from wordveil.measures.output_law import OutputLaw, find_laws
-from wordveil.measures.statistics import (
+from wordveil.measures.calibration.values import measure_laws
+from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.tables.mechanism import TableMechanism
+from wordveil.mechanisms.tables.table import probabilities
+from wordveil_research.tasks.statistics import (
     DistinctOutputs,
     KeepProbability,
     LargestEntropy,
     LeastEntropy,
+    OutputLaw,
     SupportSize,
+    find_laws,
     measure_words,
 )
-from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.tables.mechanism import TableMechanism
-from wordveil.mechanisms.tables.table import probabilities
 
 SIZE = 40
 EMBEDDING = random_embedding(SIZE, 3)
@@ -63,6 +65,15 @@ def test_a_table_s_law_is_complete():
         dense = probabilities(mechanism.table, law.word)
         assert [law.probability(output) for output in range(SIZE + 1)] == dense.tolist()
         assert law.other <= law.probabilities.min()
+
+
+def test_they_are_the_statistics_of_all_laws_at_once():
+    mechanism, words = table_mechanism("exponential"), np.arange(SIZE, dtype=np.int32)
+    values = measure_laws(mechanism.word_laws(), 40, 0.02)
+    assert values.stays == pytest.approx(measure_words(KeepProbability(), mechanism, words))
+    assert values.distinct == pytest.approx(measure_words(DistinctOutputs(40), mechanism, words))
+    assert np.log2(values.possible) == pytest.approx(measure_words(LargestEntropy(), mechanism, words))
+    assert -np.log2(values.likeliest) == pytest.approx(measure_words(LeastEntropy(), mechanism, words))
 
 
 class _Untabled(Mechanism):
