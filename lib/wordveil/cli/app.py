@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from typer import Option, Typer
 
 from wordveil.cli.analytics import analytics
 from wordveil.cli.audit import audits
@@ -41,7 +42,7 @@ from wordveil.cli.train import train
 from wordveil.errors import ConfigError, GateError, RefutedError, WordveilError
 from wordveil.version import __version__
 
-app = typer.Typer(
+app = Typer(
     help="Sanitise text corpora on Spark with metric differential privacy.",
     no_args_is_help=True,
     add_completion=False,
@@ -124,7 +125,7 @@ def _show_error(error: WordveilError, *, as_json: bool) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def version(*, show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+def version(*, show: Annotated[bool, Option("--version", help="Print the version and exit.")] = False) -> None:
     """Sanitise text corpora on Spark with metric differential privacy."""
     if show:
         print_text(f"{__version__}\n")

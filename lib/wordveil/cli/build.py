@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, read_config
 from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_progress
@@ -21,7 +21,7 @@ def build(
     *,
     on_spark: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--on-spark", help="Count pairs and find neighbours on the executors of the configuration's Spark session."
         ),
     ] = False,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session
 from wordveil.cli.output import print_json, print_note, show_progress
@@ -24,11 +24,11 @@ def calibrate(
     config: ConfigOption,
     overrides: SetOption = None,
     epsilon: Annotated[
-        str | None, typer.Option("--epsilon", metavar="X,...", help="The epsilons to measure, e.g. 1,2,5,10,20.")
+        str | None, Option("--epsilon", metavar="X,...", help="The epsilons to measure, e.g. 1,2,5,10,20.")
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--target",
             metavar="NAME=VALUE",
             help="Find the epsilon that gives share_kept=0.3, pure_epsilon=50 or bayes_recovery=0.1. Repeatable.",
@@ -36,33 +36,27 @@ def calibrate(
     ] = None,
     match: Annotated[
         Path | None,
-        typer.Option("--match", metavar="FILE", help="Find the epsilon that equals that of another configuration."),
+        Option("--match", metavar="FILE", help="Find the epsilon that equals that of another configuration."),
     ] = None,
-    by: Annotated[
-        str, typer.Option("--by", help="What --match makes equal: worst_n_w or bayes_recovery.")
-    ] = "worst_n_w",
+    by: Annotated[str, Option("--by", help="What --match makes equal: worst_n_w or bayes_recovery.")] = "worst_n_w",
     words: Annotated[
-        int, typer.Option("--words", min=1, metavar="N", help="How many words to draw, spread over the vocabulary.")
+        int, Option("--words", min=1, metavar="N", help="How many words to draw, spread over the vocabulary.")
     ] = _WORDS,
     words_from: Annotated[
-        str,
-        typer.Option("--words-from", metavar="SOURCE", help="Whose words: those of the public vocabulary alone."),
+        str, Option("--words-from", metavar="SOURCE", help="Whose words: those of the public vocabulary alone.")
     ] = "vocabulary",
-    runs: Annotated[int, typer.Option("--runs", min=1, metavar="N", help="How often to draw each word.")] = _RUNS,
+    runs: Annotated[int, Option("--runs", min=1, metavar="N", help="How often to draw each word.")] = _RUNS,
     threshold: Annotated[
-        float,
-        typer.Option("--threshold", min=0, max=1, metavar="P", help="From which probability on K_w counts a word."),
+        float, Option("--threshold", min=0, max=1, metavar="P", help="From which probability on K_w counts a word.")
     ] = _THRESHOLD,
     *,
     on_spark: Annotated[
         bool,
-        typer.Option(
-            "--on-spark", help="Draw, and find neighbours, on the executors of the configuration's Spark session."
-        ),
+        Option("--on-spark", help="Draw, and find neighbours, on the executors of the configuration's Spark session."),
     ] = False,
     write: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--write", metavar="FILE", help="Write the configuration with the epsilon that was found, beside --config."
         ),
     ] = None,

@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from wordveil.cli.options import JsonOption
 from wordveil.cli.output import print_document, print_json, print_table, print_text
@@ -20,12 +20,10 @@ _LOCAL_LINK = re.compile(r"!?\[([^\]]*)\]\((?![a-z]+:)[^)]*\)")
 
 def docs(
     page: Annotated[
-        str | None, typer.Argument(metavar="[PAGE]", help="The page to print. Left out, all pages are listed.")
+        str | None, Argument(metavar="[PAGE]", help="The page to print. Left out, all pages are listed.")
     ] = None,
     *,
-    path: Annotated[
-        bool, typer.Option("--path", help="Print where the page is, or the directory of all pages.")
-    ] = False,
+    path: Annotated[bool, Option("--path", help="Print where the page is, or the directory of all pages.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the documents and the configurations to copy, or print one of them."""

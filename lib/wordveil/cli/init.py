@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import JsonOption, prepare_plain_session
 from wordveil.cli.output import print_json, print_result, print_table, show_status
@@ -15,16 +15,14 @@ from wordveil.errors import usage_error
 def init(
     source: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--from", metavar="TABLE", help="The path of the table to sanitise: Parquet, Delta, ORC, JSON lines or CSV."
         ),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write. It must not exist.")] = Path(
-        "job.yaml"
-    ),
+    output: Annotated[Path, Option("--output", "-o", help="The file to write. It must not exist.")] = Path("job.yaml"),
     airflow: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--airflow",
             metavar="DIR",
             help="Write the Airflow DAGs and the jobs that they submit into this directory instead.",
@@ -33,9 +31,7 @@ def init(
     *,
     release: Annotated[
         bool,
-        typer.Option(
-            "--release", help="Draft an incremental release of a Delta table: with a ledger, budgets and a gate."
-        ),
+        Option("--release", help="Draft an incremental release of a Delta table: with a ledger, budgets and a gate."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

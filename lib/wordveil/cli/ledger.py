@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import (
     JarsOption,
@@ -40,32 +40,30 @@ class By(StrEnum):
 
 
 def ledger(
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="The YAML configuration of a release.")] = None,
+    config: Annotated[Path | None, Option("--config", "-c", help="The YAML configuration of a release.")] = None,
     overrides: SetOption = None,
     *,
     path: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--ledger",
             metavar="PATH",
             callback=absolute_path,
             help="The path of a ledger, in place of a configuration.",
         ),
     ] = None,
-    by: Annotated[
-        By, typer.Option("--by", help="What each row adds up: a release, a record or an author.")
-    ] = By.RELEASE,
-    release: Annotated[str | None, typer.Option("--release", metavar="NAME", help="Show only this release.")] = None,
-    author: Annotated[str | None, typer.Option("--author", metavar="AUTHOR", help="Show only this author.")] = None,
-    record: Annotated[str | None, typer.Option("--record", metavar="ID", help="Show only this record.")] = None,
+    by: Annotated[By, Option("--by", help="What each row adds up: a release, a record or an author.")] = By.RELEASE,
+    release: Annotated[str | None, Option("--release", metavar="NAME", help="Show only this release.")] = None,
+    author: Annotated[str | None, Option("--author", metavar="AUTHOR", help="Show only this author.")] = None,
+    record: Annotated[str | None, Option("--record", metavar="ID", help="Show only this record.")] = None,
     rows: Annotated[
-        bool, typer.Option("--rows", help="Show one row for each context: what was drawn, and what is reserved.")
+        bool, Option("--rows", help="Show one row for each context: what was drawn, and what is reserved.")
     ] = False,
     as_json: JsonOption = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV on standard output.")] = False,
+    as_csv: Annotated[bool, Option("--csv", help="Print the rows as CSV on standard output.")] = False,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=1, metavar="N", help=f"Print at most N rows. A table has {TABLE_ROWS} by default."),
+        Option("--limit", min=1, metavar="N", help=f"Print at most N rows. A table has {TABLE_ROWS} by default."),
     ] = None,
     jars: JarsOption = None,
 ) -> None:

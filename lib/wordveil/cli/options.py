@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from wordveil.cli.output import print_table
 from wordveil.errors import ConfigError, Fault
@@ -21,26 +21,25 @@ if TYPE_CHECKING:
     from wordveil.config.schema import SparkSection
     from wordveil.spark.sanitise.report import RunReport
 
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration file.")]
+ConfigOption = Annotated[Path, Option("--config", "-c", help="The YAML configuration file.")]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
+    Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
 ]
 ParamOption = Annotated[
     list[str] | None,
-    typer.Option("--param", metavar="NAME=VALUE", help="The value of :NAME in input.where, a string. Repeatable."),
+    Option("--param", metavar="NAME=VALUE", help="The value of :NAME in input.where, a string. Repeatable."),
 ]
 SnapshotOption = Annotated[
     bool,
-    typer.Option(
-        "--full-snapshot",
-        help="The input is the whole corpus: withdraw records of the release that it does not have.",
+    Option(
+        "--full-snapshot", help="The input is the whole corpus: withdraw records of the release that it does not have."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+JsonOption = Annotated[bool, Option("--json", help="Print the result as JSON on standard output.")]
 JarsOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--delta-jars", metavar="DIR", help="A directory with Delta's jars, for machines that cannot download them."
     ),
 ]
@@ -63,7 +62,7 @@ def _check_run_id(run_id: str | None) -> str | None:
 
 RunOption = Annotated[
     str | None,
-    typer.Option("--run-id", callback=_check_run_id, help="The name of this run in the output; generated if left out."),
+    Option("--run-id", callback=_check_run_id, help="The name of this run in the output; generated if left out."),
 ]
 
 

@@ -65,12 +65,7 @@ class Table:
     ) -> None:
         """Add a column. Widths are in characters; columns with a ``ratio`` share what is left of the terminal."""
         self._table.add_column(
-            make_text(heading),
-            justify=justify,
-            overflow="fold",
-            min_width=min_width,
-            max_width=max_width,
-            ratio=ratio,
+            make_text(heading), justify=justify, overflow="fold", min_width=min_width, max_width=max_width, ratio=ratio
         )
 
     def add_row(self, *cells: object, end_section: bool = False) -> None:

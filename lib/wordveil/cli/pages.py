@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from wordveil.cli import tables
 from wordveil.cli.meanings import RELATIONS, explain_exposure
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 HtmlOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--html",
         metavar="FILE",
         help="Also write the result as a page for people, one file without outside parts. It must not exist yet.",

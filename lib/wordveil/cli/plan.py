@@ -5,16 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from wordveil.cli.options import (
-    ConfigOption,
-    JsonOption,
-    ParamOption,
-    SetOption,
-    prepare_session,
-    read_config,
-)
+from wordveil.cli.options import ConfigOption, JsonOption, ParamOption, SetOption, prepare_session, read_config
 from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_progress, show_status
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_plan, save_page
 from wordveil.cli.report_file import ReportOption, write_report
@@ -37,35 +30,31 @@ def plan(
     *,
     sample: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--sample",
             metavar="N",
             help="Read N random records, spread over the table, and show rates, lengths, keep-rate and core-hours.",
         ),
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="SEED", help="Take the sample that had this seed; by default a new one."),
+        int | None, Option("--seed", metavar="SEED", help="Take the sample that had this seed; by default a new one.")
     ] = None,
     words: Annotated[
-        str | None,
-        typer.Option("--words", metavar="WORD,...", help="Show what these words become at three epsilons."),
+        str | None, Option("--words", metavar="WORD,...", help="Show what these words become at three epsilons.")
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--text", metavar="TEXT", help="Show what this public sentence becomes, and what each token is taken for."
         ),
     ] = None,
     compare: Annotated[
         bool,
-        typer.Option(
-            "--compare", help="Show --text under each mechanism, at equal keep-rate and at equal pure epsilon."
-        ),
+        Option("--compare", help="Show --text under each mechanism, at equal keep-rate and at equal pure epsilon."),
     ] = False,
     has_records: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--has-records", help="Report whether the input, or the slice that input.where selects, has any record."
         ),
     ] = False,

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
+from typer import Argument, Option, Typer
 
 from wordveil.cli.decisions import print_decision, print_publication, require_passed
 from wordveil.cli.night import night
@@ -36,23 +36,15 @@ from wordveil.cli.output import (
 )
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_gate, save_page
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.cli.tables import (
-    compact_table,
-    long_run_ids,
-    recovery_facts,
-    release_facts,
-    runs_table,
-    verified_facts,
-)
+from wordveil.cli.tables import compact_table, long_run_ids, recovery_facts, release_facts, runs_table, verified_facts
 from wordveil.errors import usage_error
 
 if TYPE_CHECKING:
     from wordveil.config.load import Config
 
 Result = TypeVar("Result")
-releases = typer.Typer(
-    help="Gate, publish, verify and maintain an incremental release (output.format: delta).",
-    no_args_is_help=True,
+releases = Typer(
+    help="Gate, publish, verify and maintain an incremental release (output.format: delta).", no_args_is_help=True
 )
 releases.command()(night)
 RETAIN_HOURS = 168
@@ -112,10 +104,10 @@ def publish(
 
 @releases.command()
 def verify(
-    table: Annotated[str, typer.Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
+    table: Annotated[str, Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
     manifest: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--manifest",
             metavar="FILE",
             callback=absolute_path,
@@ -124,13 +116,11 @@ def verify(
     ] = None,
     public_key: Annotated[
         str | None,
-        typer.Option(
-            "--public-key", metavar="HEX", help="The release's public key, from a source other than the table."
-        ),
+        Option("--public-key", metavar="HEX", help="The release's public key, from a source other than the table."),
     ] = None,
     at_least: Annotated[
         int,
-        typer.Option(
+        Option(
             "--at-least",
             min=0,
             metavar="N",
@@ -167,12 +157,9 @@ def verify(
 def withdraw(
     config: ConfigOption,
     overrides: SetOption = None,
-    ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="ID", help="A record to withdraw. Repeatable.")
-    ] = None,
+    ids: Annotated[list[str] | None, Option("--id", metavar="ID", help="A record to withdraw. Repeatable.")] = None,
     ids_file: Annotated[
-        str | None,
-        typer.Option("--ids", metavar="FILE", help="A file with one id on each line; - reads standard input."),
+        str | None, Option("--ids", metavar="FILE", help="A file with one id on each line; - reads standard input.")
     ] = None,
     run_id: RunOption = None,
     *,
@@ -198,7 +185,7 @@ def withdraw(
 
 @releases.command()
 def abandon(
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="The interrupted run, as `show` names it.")],
+    run_id: Annotated[str, Argument(metavar="RUN_ID", help="The interrupted run, as `show` names it.")],
     config: ConfigOption,
     overrides: SetOption = None,
     *,
@@ -236,8 +223,7 @@ def compact(
     config: ConfigOption,
     overrides: SetOption = None,
     retain_hours: Annotated[
-        int,
-        typer.Option("--retain-hours", min=0, metavar="N", help="Keep files that versions of the last N hours need."),
+        int, Option("--retain-hours", min=0, metavar="N", help="Keep files that versions of the last N hours need.")
     ] = RETAIN_HOURS,
     *,
     as_json: JsonOption = False,
@@ -260,7 +246,7 @@ def reset(
     config: ConfigOption,
     overrides: SetOption = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm. Without it nothing is done.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Confirm. Without it nothing is done.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Give up lost tables of a release, so that the next run starts again. What was spent stays charged, and withdrawn

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote, urlparse
 
-import typer
+from typer import Option
 
 from wordveil.cli.output import print_error
 from wordveil.errors import ConfigError, WordveilError, usage_error
 
 ReportOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--report",
         metavar="PATH",
         help="Also write the result, or the error, as JSON to this file, and replace an existing one.",

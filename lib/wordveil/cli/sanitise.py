@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import (
     ConfigOption,
@@ -32,8 +32,7 @@ def sanitise(
     params: ParamOption = None,
     *,
     overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace an existing output. Not for releases (output.format: delta)."),
+        bool, Option("--overwrite", help="Replace an existing output. Not for releases (output.format: delta).")
     ] = False,
     full_snapshot: SnapshotOption = False,
     run_id: RunOption = None,

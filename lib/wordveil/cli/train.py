@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import JsonOption, SetOption
 from wordveil.cli.output import is_watched, print_json, print_note, print_table, show_bar, tell
@@ -28,11 +28,11 @@ _ENDS = {
 
 
 def train(
-    config: Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration file of a generator.")],
+    config: Annotated[Path, Option("--config", "-c", help="The YAML configuration file of a generator.")],
     overrides: SetOption = None,
     *,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin again: delete the checkpoint, and replace the weights.")
+        bool, Option("--fresh", help="Begin again: delete the checkpoint, and replace the weights.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
