@@ -35,28 +35,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks a calibration to measure and find.
+    """What the command line asks a calibration to measure and find: its options by name, as they were typed.
 
-    Attributes
-    ----------
-    config
-        the configuration file.
-    overrides
-        ``key=value``, as of ``--set``.
-    epsilon
-        epsilons that are separated by commas; None for none.
-    target
-        targets as ``name=value``.
-    match
-        another configuration, whose mechanism shall be equalled; None for none.
-    by
-        in what: one of :data:`wordveil.measures.calibration.targets.MATCHES`.
-    words, runs, threshold
-        how words are measured (:class:`wordveil.measures.calibration.meaning.WordPlan`).
-    words_from
-        whose words: :data:`VOCABULARY`.
-    write
-        the file of the configuration that shall be written; None for none.
+    ``words``, ``runs`` and ``threshold`` say how words are measured
+    (:class:`wordveil.measures.calibration.meaning.WordPlan`).
     """
 
     config: Path
@@ -124,17 +106,10 @@ class Request:
         return " ".join([*(f"--target {target}" for target in self.targets), *matched])
 
     def load(self) -> Config:
-        """Read the configuration, which needs no ``mechanism.epsilon`` and whose own is not used.
+        """Read the configuration at the first epsilon of the request. It needs no ``mechanism.epsilon`` of its own.
 
-        Returns
-        -------
-        Config
-            at the first epsilon.
-
-        Raises
-        ------
-        ConfigError
-            with every fault of the file, and for an epsilon that the mechanism cannot have; where it has none at all.
+        Raises :class:`ConfigError` with every fault of the file, for an epsilon that the mechanism cannot have, and for
+        a mechanism without one.
         """
         section = read_yaml(self.config).get("mechanism")
         written = section if isinstance(section, dict) else {}

@@ -36,31 +36,16 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PublicFiles:
-    """What the files hold: by setting, its source and its content.
-
-    Each kind of file has its content in a form of its own.
-    """
+    """What the files hold: by setting, its source and its content, in the form of its kind."""
 
     sources: Mapping[str, str] = field(default_factory=dict)
     contents: Mapping[str, Any] = field(default_factory=dict)
 
     def fit(self, words: pa.StringArray) -> FittedInputs:
-        """Bring the contents into the order of an embedding's words.
+        """Bring the contents into the order of an embedding's words, which are distinct.
 
-        Parameters
-        ----------
-        words : pyarrow.StringArray
-            the words of the embedding, distinct.
-
-        Returns
-        -------
-        FittedInputs
-            what a mechanism is built from, and what a user should know of how the files fit.
-
-        Raises
-        ------
-        PublicFileError, EmbeddingError, GeneratorError
-            where a file has too few of the words, or a generator others.
+        Raises :class:`PublicFileError` or :class:`EmbeddingError` where a file has too few of the words, and
+        :class:`GeneratorError` where a generator has others.
         """
         fitted: dict[str, Any] = {}
         notes: list[str] = []
@@ -73,35 +58,18 @@ class PublicFiles:
 
 @dataclass(frozen=True)
 class FittedInputs:
-    """What a mechanism is built from, and notes for people.
-
-    Attributes
-    ----------
-    inputs
-        in the order of the embedding's words.
-    notes
-        how the files fit the embedding, in sentences.
-    """
+    """What a mechanism is built from, in the order of the embedding's words."""
 
     inputs: PublicInputs
     notes: tuple[str, ...]
+    """How the files fit the embedding, in sentences for people."""
 
 
 def read_files(sources: Mapping[str, str], progress: Progress = lambda _: None) -> PublicFiles:
-    """Read and check public files.
+    """Read and check public files: their paths or names by setting, as
+    :attr:`wordveil.config.mechanisms.MechanismSection.public_files` has them.
 
-    Parameters
-    ----------
-    sources : mapping of str to str
-        the paths or names of the files, by setting
-        (:attr:`wordveil.config.mechanisms.MechanismSection.public_files`).
-    progress : callable
-        gets a line of text about each file.
-
-    Raises
-    ------
-    PublicFileError, EmbeddingError, NgramError, GeneratorError
-        where a file is missing or has a fault. The message names setting, file and line.
+    Raises the error of the file's kind where it is missing or has a fault. The message names setting, file and line.
     """
     contents: dict[str, Any] = {}
     for name, source in sources.items():
@@ -111,24 +79,11 @@ def read_files(sources: Mapping[str, str], progress: Progress = lambda _: None) 
 
 
 def digest_files(sources: Mapping[str, str], *, missing_allowed: bool = False) -> dict[str, str]:
-    """Identify public files by their content, as a recipe does.
+    """Identify public files by their content, as a recipe does: by setting, the SHA-256 of a file or of an embedding's
+    files, or an n-gram model's own digest, hexadecimal.
 
-    Parameters
-    ----------
-    sources : mapping of str to str
-        the paths or names of the files, by setting.
-    missing_allowed : bool
-        whether files that are not there are left out of the result.
-
-    Returns
-    -------
-    dict
-        by setting, the SHA-256 of a file or of an embedding's files, or an n-gram model's own digest, hexadecimal.
-
-    Raises
-    ------
-    PublicFileError, EmbeddingError, NgramError
-        where a file is missing or cannot be read.
+    ``missing_allowed``: leave out files that do not exist. Raises the error of the file's kind where it is missing or
+    cannot be read.
     """
     return {
         name: _KINDS[name].digest(source, _setting(name))

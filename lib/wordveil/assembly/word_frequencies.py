@@ -32,12 +32,8 @@ def has_wordfreq(source: str) -> bool:
 
 
 def read_wordfreq(source: str, setting: str) -> WordTable:
-    """The words of a list and their counts, as a file of words and counts has them.
-
-    Raises
-    ------
-    PublicFileError
-        where wordfreq is not installed, or has no list of the language.
+    """The words of a list and their counts, as a file of words and counts has them. Raises :class:`PublicFileError`
+    where wordfreq is not installed, or has no list of the language.
     """
     if find_version("wordfreq") is None:
         raise _error(

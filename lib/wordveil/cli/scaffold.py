@@ -13,24 +13,11 @@ JOBS = "wordveil_jobs"
 
 
 def write_dags(folder: Path) -> list[Path]:
-    """Write the DAG files, the module that they import and the application files into a folder of DAGs.
+    """Write the DAG files and the module that they import into ``folder``, the root of a DAG bundle, and the
+    application files into ``folder / JOBS``. Returns the files.
 
-    Parameters
-    ----------
-    folder
-        The root of the DAG bundle, which Airflow puts on ``sys.path``. It is created if it is missing.
-
-    Returns
-    -------
-    list[Path]
-        The files that were written: DAG files and their module in ``folder``, application files in ``folder / JOBS``.
-
-    Raises
-    ------
-    OutputExistsError
-        One of the files exists already. Nothing is written.
-    ConfigError
-        A file cannot be written.
+    Raises :class:`OutputExistsError` where one of them exists, before anything is written, and :class:`ConfigError`
+    where one cannot be written.
     """
     data = resources.files("wordveil") / "data"
     files: list[tuple[Path, Traversable]] = []

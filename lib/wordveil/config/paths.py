@@ -43,21 +43,14 @@ def relative_to_file(place: str, file: Path) -> str:
 
 @dataclass(frozen=True)
 class PathSetting:
-    """The mark of a setting that is a path, which pydantic follows.
-
-    Attributes
-    ----------
-    is_local
-        whether it is on the driver's own file system. A scheme is then a fault.
-    shipped
-        names of what comes with the package, which are no paths.
-    prefix
-        begins further names that are no paths; none where it is empty.
-    """
+    """The mark of a setting that is a path, which pydantic follows."""
 
     is_local: bool = True
+    """Whether it is on the driver's own file system. A scheme is then a fault."""
     shipped: Collection[str] = ()
+    """Names of what comes with the package, which are no paths."""
     prefix: str = ""
+    """Begins further names that are no paths; none where it is empty."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Resolve what the type's own checks have passed."""
