@@ -62,7 +62,7 @@ _SHOWN_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})['\"]?\s*[=:]\s*")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Credential:
     """Where in a text a credential is, and what it is."""
 
     start: int
@@ -84,20 +84,20 @@ def is_secret_value(value: object) -> bool:
 def find_credential(value: str) -> str:
     """Say which part of a setting's value is a credential, in words that do not show it; empty where none is."""
     pairs = _JDBC_PAIR if value.lstrip().lower().startswith("jdbc:") else _PAIR
-    return next((found.what for text in _decodings(value) for found in _find(text, pairs)), "")
+    return next((credential.what for text in _decodings(value) for credential in _find(text, pairs)), "")
 
 
 def hide_credentials(text: str) -> str:
     """A sentence, or any other text, without the credentials in it."""
     shown = _replace(text, _find(text, _TIGHT_PAIR))
-    return _ESCAPED.sub(lambda one: HIDDEN if find_credential(one[0]) else one[0], shown)
+    return _ESCAPED.sub(lambda match: HIDDEN if find_credential(match[0]) else match[0], shown)
 
 
 def hide_in_value(value: object) -> str:
     """A setting's value as text without its credentials. What follows a credential that may go on is hidden too."""
     text = str(_hide_nested(value))
     # A pair's secret may hold any sign, and one before an @ may hold blanks.
-    shown = _replace(text, (_Found(one.start, len(text), one.what) for one in _find_pairs(text, _SHOWN_PAIR)))
+    shown = _replace(text, (_Credential(pair.start, len(text), pair.what) for pair in _find_pairs(text, _SHOWN_PAIR)))
     shown = _replace(shown, _find_user_info(shown))
     return HIDDEN if find_credential(shown) or (shown != text and re.search(r"\s.*@", shown)) else shown
 
@@ -123,25 +123,25 @@ def _decodings(text: str) -> Iterator[str]:
             return
 
 
-def _find(text: str, pairs: re.Pattern[str]) -> Iterator[_Found]:
+def _find(text: str, pairs: re.Pattern[str]) -> Iterator[_Credential]:
     yield from _find_user_info(text)
     yield from _find_pairs(text, pairs)
 
 
-def _find_pairs(text: str, pattern: re.Pattern[str]) -> Iterator[_Found]:
+def _find_pairs(text: str, pattern: re.Pattern[str]) -> Iterator[_Credential]:
     for match in pattern.finditer(text):
         secret = _SECRET_TEXT.match(text, match.end())
         assert secret is not None, "it may be empty"
         name = match["name"]
         is_secret = is_secret_name(name) or (match["before"] in ("?", "&") and name.lower() == "key")
         if is_secret and is_secret_value(re.split("[&;]", secret[1])[0]):
-            yield _Found(secret.start(1), secret.end(1), f"the value of {name}")
+            yield _Credential(secret.start(1), secret.end(1), f"the value of {name}")
 
 
-def _find_user_info(text: str) -> Iterator[_Found]:
+def _find_user_info(text: str) -> Iterator[_Credential]:
     """What stands before the @ of a URI, and is no container and no user of a database."""
     for match in _ORACLE.finditer(text):
-        yield _Found(match.start("secret"), match.end("secret"), "the password before the @")
+        yield _Credential(match.start("secret"), match.end("secret"), "the password before the @")
     for match in _URI.finditer(text):
         scheme = (match["storage"] or match["other"] or "").lower()
         slashes = match["any"] or match["some"] or match["none"] or ""
@@ -150,13 +150,13 @@ def _find_user_info(text: str) -> Iterator[_Found]:
         user, at, _ = host.rpartition("@")
         whole = rest.rfind("@") if "@" in rest else len(rest)
         if at and ":" in unquote(user) and scheme != "file":
-            yield _Found(start, start + whole, "the password before the @")
+            yield _Credential(start, start + whole, "the password before the @")
         elif at and user not in ("", HIDDEN) and not match["jdbc"] and scheme not in _CONTAINERS:
             if len(slashes) == 2 or scheme in _BUCKETS:
-                yield _Found(start, start + len(user), "the user before the @")
+                yield _Credential(start, start + len(user), "the user before the @")
         elif not at and (_has_no_port(host, rest) or (scheme in _BUCKETS and ":" in host.rstrip(":.,;)"))):
             # A secret may have a slash, which ends a host.
-            yield _Found(start, start + whole, "the password before the @")
+            yield _Credential(start, start + whole, "the password before the @")
 
 
 def _has_no_port(host: str, rest: str) -> bool:
@@ -164,10 +164,10 @@ def _has_no_port(host: str, rest: str) -> bool:
     return "@" in unquote(rest) and _HOSTS.fullmatch(host) is None
 
 
-def _replace(text: str, found: Iterable[_Found]) -> str:
-    shown, place = "", 0
-    for one in sorted(found, key=lambda one: one.start):
-        if one.end > place:
-            shown += text[place : max(one.start, place)] + (HIDDEN if one.start >= place else "")
-            place = one.end
-    return shown + text[place:]
+def _replace(text: str, credentials: Iterable[_Credential]) -> str:
+    shown, end = "", 0
+    for credential in sorted(credentials, key=lambda credential: credential.start):
+        if credential.end > end:
+            shown += text[end : max(credential.start, end)] + (HIDDEN if credential.start >= end else "")
+            end = credential.end
+    return shown + text[end:]

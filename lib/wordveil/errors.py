@@ -174,5 +174,5 @@ class OutdatedGateError(ReleaseError):
 class WorkerError(WordveilError):
     """A Spark task failed inside the sanitiser.
 
-    Only the kind and the place of the failure are kept: the message of the original exception may quote a record.
+    It keeps only what kind of failure it was and where: the message of the original exception may quote a record.
     """

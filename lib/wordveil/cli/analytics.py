@@ -47,7 +47,7 @@ def analytics(
     with write_report("analytics", report) as tell, show_status() as progress:
         progress("starting Spark")
         spark = prepare_plain_session(jars)()
-        found = analyse(
+        analysis = analyse(
             spark,
             table,
             output,
@@ -59,15 +59,15 @@ def analytics(
             stop_words=load_stop_words("english"),
             progress=progress,
         )
-        tell(found.to_dict())
+        tell(analysis.to_dict())
     if as_json:
-        print_json(found.to_dict())
+        print_json(analysis.to_dict())
         return
     facts = {
-        "version": found.public_version,
-        "records": f"{found.records:,}, {found.documents:,} with a term",
-        "terms": f"{found.terms:,}, which occur {found.occurrences:,} times",
-        **{f"topic {number}": ", ".join(topic) for number, topic in enumerate(found.topics)},
+        "version": analysis.public_version,
+        "records": f"{analysis.records:,}, {analysis.documents:,} with a term",
+        "terms": f"{analysis.terms:,}, which occur {analysis.occurrences:,} times",
+        **{f"topic {number}": ", ".join(topic) for number, topic in enumerate(analysis.topics)},
         "written to": output,
     }
     print_table(f"Analytics of {table}", facts)

@@ -100,14 +100,14 @@ def _refuse_credentials(arguments: Sequence[str]) -> None:
     """Raise :class:`ConfigError` for a path or URL with a credential: every list of processes shows it, and a command
     would print it.
     """
-    from wordveil.config.credential_checks import check_place
+    from wordveil.config.credential_checks import check_location
 
     option = ""
     for word in arguments:
         if word.startswith("-"):
             option, _, word = word.partition("=")  # noqa: PLW2901
         if option not in _NO_PLACES:
-            check_place(option or "argument", word)
+            check_location(option or "argument", word)
 
 
 def _show_error(error: WordveilError, *, as_json: bool) -> None:

@@ -80,17 +80,17 @@ def calibrate(
         page = check_page(html) if html else None
         if write is not None:
             check_copy(config, write)
-        found = _measure(request, on_spark=on_spark)
-        tell(found.to_dict())
+        calibration = _measure(request, on_spark=on_spark)
+        tell(calibration.to_dict())
         if page:
-            save_page(page, render_calibration(found))
+            save_page(page, render_calibration(calibration))
             print_note(f"{page}: the page. It holds figures of public words alone.")
         if write is not None:
-            _write(request, write, found.found[0])
+            _write(request, write, calibration.found[0])
     if as_json:
-        print_json(found.to_dict())
+        print_json(calibration.to_dict())
     else:
-        print_calibration(found)
+        print_calibration(calibration)
 
 
 def _measure(request: Request, *, on_spark: bool) -> Calibration:
@@ -111,10 +111,10 @@ def _measure(request: Request, *, on_spark: bool) -> Calibration:
         return run_calibration(request, settings, work, count_on_executors(session), read_on_executors(session))
 
 
-def _write(request: Request, file: Path, found: FoundEpsilon) -> None:
+def _write(request: Request, file: Path, answer: FoundEpsilon) -> None:
     from wordveil.config.epsilon_file import write_copy
     from wordveil.report.calibration import describe_found
 
     command = f"wordveil calibrate --config {request.config.name} {request.show_search()}"
-    write_copy(request.config, file, found.epsilon, [f"mechanism.epsilon by `{command}`:", describe_found(found)])
-    print_note(f"{file}: the configuration, with mechanism.epsilon = {found.epsilon:g}.")
+    write_copy(request.config, file, answer.epsilon, [f"mechanism.epsilon by `{command}`:", describe_found(answer)])
+    print_note(f"{file}: the configuration, with mechanism.epsilon = {answer.epsilon:g}.")

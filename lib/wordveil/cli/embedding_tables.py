@@ -51,10 +51,10 @@ def epsilon_table(suits: Mapping[str, Any], configured: float) -> Table:
     table = Table("What epsilon does to words")
     for heading in ("epsilon", "stay", "recovered of running text"):
         table.add_column(heading, justify="right")
-    for one in suits["epsilons"]:
-        mark = " (yours)" if one["epsilon"] == configured else ""
-        recovered = f"at least {_percent(one['recovered'])}"
-        table.add_row(f"{one['epsilon']:g}{mark}", _percent(one["stays"]), recovered)
+    for row in suits["epsilons"]:
+        mark = " (yours)" if row["epsilon"] == configured else ""
+        recovered = f"at least {_percent(row['recovered'])}"
+        table.add_row(f"{row['epsilon']:g}{mark}", _percent(row["stays"]), recovered)
     return table
 
 

@@ -110,9 +110,9 @@ def destroy(
     _show(facts | frozen, _DESTROYED, as_json=as_json)
 
 
-def _facts(key: MasterKey, place: str) -> dict[str, Any]:
+def _facts(key: MasterKey, source: str) -> dict[str, Any]:
     return {
-        "key": place,
+        "key": source,
         "fingerprint": key.fingerprint,
         "epoch": key.epoch,
         "epoch_fingerprints": list(key.epoch_fingerprints),

@@ -75,33 +75,33 @@ def ledger(
 
     settings = _settings(config, overrides, path, as_json=as_json, as_csv=as_csv)
     start = prepare_session(settings, is_short=True) if settings else prepare_plain_session(jars, is_short=True)
-    place = settings.ledger.path if settings and settings.ledger else path or ""
+    location = settings.ledger.path if settings and settings.ledger else path or ""
     selection = ledger_report.Selection(release, author, record)
     with job_errors("nothing was changed"):
         with show_status() as progress:
             progress("starting Spark")
             spark = start()
             progress("reading the ledger")
-            entries = ledger_report.read_ledger(spark, place, selection)
+            entries = ledger_report.read_ledger(spark, location, selection)
             budget = settings.ledger_budget if settings else Budget(PURE, ledger_report.relation_of(entries))
             if rows:
-                found = ledger_report.list_contexts(entries, budget)
+                table = ledger_report.list_contexts(entries, budget)
             else:
                 name = settings.release if settings else None
                 limited = not selection.cuts(by.value)
-                found = ledger_report.sum_costs(entries, by.value, budget, release=name, limited=limited)
-            found = ledger_report.order_by_cost(found)
+                table = ledger_report.sum_costs(entries, by.value, budget, release=name, limited=limited)
+            table = ledger_report.order_by_cost(table)
             if not (as_json or as_csv):
                 # One row more than is shown, to know whether there are more.
-                shown = list(_plain(found.limit((limit or TABLE_ROWS) + 1), budget))
-        stream = _plain(found if limit is None else found.limit(limit), budget)
+                shown = list(_plain(table.limit((limit or TABLE_ROWS) + 1), budget))
+        stream = _plain(table if limit is None else table.limit(limit), budget)
         if as_json:
             print_json_rows(stream)
         elif as_csv:
-            print_csv_rows(stream, [*found.columns, "unbounded", "unit", "for"])
+            print_csv_rows(stream, [*table.columns, "unbounded", "unit", "for"])
     if not (as_json or as_csv):
         _print(
-            shown, budget, found.columns, limit or TABLE_ROWS, unlimited=_unlimited(settings, selection.cuts(by.value))
+            shown, budget, table.columns, limit or TABLE_ROWS, unlimited=_unlimited(settings, selection.cuts(by.value))
         )
 
 

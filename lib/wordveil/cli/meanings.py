@@ -19,7 +19,7 @@ EXPOSURES = {
     Exposure.GATE: "That the release passed rules which read original texts.",
     Exposure.LAYOUT: "The order of the input's rows, which follows the sizes of texts.",
     Exposure.LENGTH: "How many tokens the text has.",
-    Exposure.REPETITION: "Which places of the text hold the same word.",
+    Exposure.REPETITION: "Which positions of the text hold the same word.",
     Exposure.TYPES: "Which tokens are addresses, numbers, dates or names, and the shape of those that keep it.",
     Exposure.PUNCTUATION: "Everything between words is copied.",
     Exposure.CASE: "Which words are capitalised or in upper case.",

@@ -45,11 +45,11 @@ JarsOption = Annotated[
 ]
 
 
-def absolute_path(place: str | None) -> str | None:
+def absolute_path(path: str | None) -> str | None:
     """The callback of options whose path Spark reads: a relative one is taken from the working directory."""
     from wordveil.config.paths import make_absolute
 
-    return None if place is None else make_absolute(place)
+    return None if path is None else make_absolute(path)
 
 
 def _check_run_id(run_id: str | None) -> str | None:

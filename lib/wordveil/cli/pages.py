@@ -46,19 +46,19 @@ PAGE_NOTE = "the page is for the people who may see the corpus. It holds no reco
 _SHOWN_RUNS = 10
 
 
-def check_page(place: str) -> Path:
+def check_page(file: str) -> Path:
     """Return the file of a page that can be written. Creates its directory.
 
     Raises :class:`OutputExistsError` where there is something already, and :class:`ConfigError` where nothing can be
     written.
     """
-    path = local_path(place)
+    path = local_path(file)
     if path is None:
         problem = "is on another file system. Name a file on this machine, and copy it from there."
-        raise usage_error("--html", place, problem)
+        raise usage_error("--html", file, problem)
     if path.exists() or path.is_symlink():
         raise _existing(path)
-    with writing("--html", place):
+    with writing("--html", file):
         path.parent.mkdir(parents=True, exist_ok=True)
         _create(path)
         path.unlink()
@@ -118,8 +118,8 @@ def render_gate(decision: GateDecision) -> str:
         "gate.html",
         title=f"Gate of {decision.release}",
         decision=decision,
-        failed=", ".join(one.name for one in result.failures),
-        rules=[_rule(one) for one in result.results],
+        failed=", ".join(rule.name for rule in result.failures),
+        rules=[_rule(rule) for rule in result.results],
         runs=decision.runs,
         shown=decision.runs[-_SHOWN_RUNS:],
         facts={
@@ -136,8 +136,8 @@ def _columns(plan: Plan) -> list[dict[str, str]]:
     """The input's columns, the id and the text first, and what becomes of each."""
     fates = ["published unchanged", "replaced word by word", "names whose budget pays; not published"]
     return [
-        {"name": name, "type": kind, "fate": fates[0] if name in plan.kept else fates[min(place, 2)]}
-        for place, (name, kind) in enumerate(plan.columns.items())
+        {"name": name, "type": kind, "fate": fates[0] if name in plan.kept else fates[min(index, 2)]}
+        for index, (name, kind) in enumerate(plan.columns.items())
     ]
 
 
@@ -182,19 +182,20 @@ def _recovered(recovery: Recovery) -> list[dict[str, Any]]:
 
 def _prior_bars(prior: PriorRecovery) -> list[_Bar]:
     before = _Bar("without looking", prior.before, prior.before, show_share(prior.before))
-    return [before, *(_recovered_bar(one) for one in prior.after)]
+    return [before, *map(_recovered_bar, prior.after)]
 
 
-def _recovered_bar(one: Recovered) -> _Bar:
-    label = "after one draw" if one.draws == 1 else f"after {one.draws} draws of a word"
-    return _Bar(label, one.at_least, one.at_least if one.at_most is None else one.at_most, show_recovered(one))
+def _recovered_bar(recovered: Recovered) -> _Bar:
+    label = "after one draw" if recovered.draws == 1 else f"after {recovered.draws} draws of a word"
+    highest = recovered.at_least if recovered.at_most is None else recovered.at_most
+    return _Bar(label, recovered.at_least, highest, show_recovered(recovered))
 
 
-def _sample(found: TableSample | None, n_max: int | None) -> dict[str, Any]:
+def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, Any]:
     """What the template shows of a sample."""
-    if found is None:
+    if table_sample is None:
         return {"sample": None}
-    sample, figures = found.sample, found.to_dict()
+    sample, figures = table_sample.sample, table_sample.to_dict()
     facts = tables.sample_facts(sample, figures)
     return {
         "sample": sample,

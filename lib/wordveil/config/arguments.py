@@ -68,8 +68,9 @@ def _parse(
     try:
         parsed = model.model_validate(dict(values))
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        faults.extend(make_fault({**details, "loc": (section, *details["loc"])}) for details in found)
+        faults += [
+            make_fault({**details, "loc": (section, *details["loc"])}) for details in error.errors(include_url=False)
+        ]
         return None
     faults.extend(between(parsed))
     return parsed

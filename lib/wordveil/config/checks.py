@@ -205,7 +205,7 @@ def _nesting_faults(source: Source | None, output: OutputSection, ledger: Ledger
                 and (path + "/").startswith(above + "/")
                 and {name, other} != {"output.path", "input.path"}
             ):
-                yield Fault(name, path, f"is {other}, or inside it. Choose another place.")
+                yield Fault(name, path, f"is {other}, or inside it. Choose another path.")
 
 
 def _table_faults(source: Source, output: OutputSection) -> Iterable[Fault]:
@@ -217,4 +217,4 @@ def _table_faults(source: Source, output: OutputSection) -> Iterable[Fault]:
             )
     here, there = (source.path or "").rstrip("/"), output.path.rstrip("/")
     if here and (here == there or here.startswith(there + "/") or there.startswith(here + "/")):
-        yield Fault("output.path", output.path, "is the input, inside it or above it. Choose another place.")
+        yield Fault("output.path", output.path, "is the input, inside it or above it. Choose another path.")

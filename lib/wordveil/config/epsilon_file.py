@@ -62,7 +62,7 @@ def replace_epsilon(content: str, epsilon: float) -> str:
     value = _find(section, _NAME)
     shown = show_epsilon(epsilon)
     if value is not None:
-        # An empty value takes no place: it needs a space after its colon.
+        # An empty value has no width: it needs a space after its colon.
         start, end = value.start_mark.index, value.end_mark.index
         return f"{content[:start]}{shown if end > start else f' {shown}'}{content[end:]}"
     first = section.value[0][0].start_mark
@@ -81,13 +81,13 @@ def _find(node: yaml.Node | None, name: str) -> yaml.Node | None:
 
 
 def _verify(source: Path, target: Path, content: str, epsilon: float) -> None:
-    """Read what will be written. Raises :class:`ConfigError` where more than the one value is another."""
-    expected, found = copy.deepcopy(read_yaml(source)), parse_yaml(content, str(target))
+    """Read what will be written. Raises :class:`ConfigError` where it would differ in more than epsilon."""
+    expected, written = copy.deepcopy(read_yaml(source)), parse_yaml(content, str(target))
     expected[_SECTION] = {**expected[_SECTION], _NAME: epsilon}
-    if found != expected:
+    if written != expected:
         problem = f"{KEY} cannot be changed alone in this layout, as with an anchor. Write the value there by hand."
         raise _refuse(target, problem)
-    if parse_config(found, str(target), directory=target.parent) != load_config(
+    if parse_config(written, str(target), directory=target.parent) != load_config(
         source, [f"{KEY}={show_epsilon(epsilon)}"]
     ):
         raise _refuse(target, f"would mean something else than {source}. Write the value there by hand.")

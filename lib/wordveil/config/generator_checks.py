@@ -15,7 +15,7 @@ from wordveil.text.draft import DraftPolicy
 
 
 def find_text_conflicts(mechanism: type[Mechanism[Any]], text: TextSection) -> Iterator[Fault]:
-    """List settings of ``text`` under which a mechanism that reads the words around a place would see no text."""
+    """List settings of ``text`` under which a mechanism that reads the words around a position would see no text."""
     if mechanism.reads_context:
         for name, problem in find_context_faults(mechanism.name, DraftPolicy(**text.chosen_settings())):
             yield Fault(f"text.{name}", str(text.chosen_settings()[name]), problem)

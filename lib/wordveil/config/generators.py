@@ -214,8 +214,8 @@ def load_generator_config(file: Path, overrides: Sequence[str] = ()) -> Generato
     try:
         config = GeneratorConfig.model_validate(raw, context=file.parent)
     except ValidationError as error:
-        found = [make_fault(details, GeneratorConfig, _MESSAGES) for details in error.errors(include_url=False)]
-        raise ConfigError(str(file), [*faults, *found]) from None
+        faults += [make_fault(details, GeneratorConfig, _MESSAGES) for details in error.errors(include_url=False)]
+        raise ConfigError(str(file), faults) from None
     if faults := [*faults, *find_generator_faults(config.generator)]:
         raise ConfigError(str(file), faults)
     return config.generator

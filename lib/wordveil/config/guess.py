@@ -111,11 +111,11 @@ def _find_fields(column: Column) -> Iterator[Column]:
     if not column.type.startswith("struct<"):
         return
     depth, start, inner = 0, 0, column.type[len("struct<") : -1] + ","
-    for place, sign in enumerate(inner):
+    for index, sign in enumerate(inner):
         depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(sign, 0)
         if sign == "," and not depth:
-            name, _, kind = inner[start:place].partition(":")
-            start = place + 1
+            name, _, kind = inner[start:index].partition(":")
+            start = index + 1
             if _FIELD.fullmatch(name.strip()) and _FIELD.fullmatch(column.name.replace(".", "")):
                 field = Column(f"{column.name}.{name.strip()}", kind.strip())
                 yield field

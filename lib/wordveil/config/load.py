@@ -303,7 +303,7 @@ def make_fault(
     details: ErrorDetails, root: type[BaseModel] = Config, messages: Mapping[tuple[str, str], str] = _MESSAGES
 ) -> Fault:
     """Put one fault that pydantic found into the user's words. ``root``: the model of the whole file. ``messages``:
-    those of single settings, by place and kind of fault.
+    those of single settings, by key and kind of fault.
     """
     path = [
         part for part in details["loc"] if not (isinstance(part, str) and ("[" in part or part in ("english", "str")))

@@ -24,21 +24,21 @@ WORDFREQ = "wordfreq:"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
-def make_absolute(place: str, directory: Path | None = None) -> str:
+def make_absolute(path: str, directory: Path | None = None) -> str:
     """Resolve a relative path from ``directory``, by default the working directory, as text alone: no link is followed.
 
     An absolute path and one with a scheme (``s3a://``, ``file:/``) stay as they are.
     """
-    if place.startswith("/") or _SCHEME.match(place):
-        return place
-    return os.path.normpath(Path(directory or "").absolute() / place)
+    if path.startswith("/") or _SCHEME.match(path):
+        return path
+    return os.path.normpath(Path(directory or "").absolute() / path)
 
 
-def relative_to_file(place: str, file: Path) -> str:
-    """Write ``place``, which begins at the working directory, as a configuration at ``file`` names it."""
-    whole = make_absolute(place)
-    found = os.path.relpath(whole, file.absolute().parent)
-    return whole if whole == place or found.endswith(".") else found
+def relative_to_file(path: str, file: Path) -> str:
+    """Write ``path``, which begins at the working directory, as a configuration at ``file`` names it."""
+    whole = make_absolute(path)
+    relative = os.path.relpath(whole, file.absolute().parent)
+    return whole if whole == path or relative.endswith(".") else relative
 
 
 @dataclass(frozen=True)
