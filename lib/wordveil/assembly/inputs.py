@@ -9,8 +9,7 @@ and name the setting.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,9 +120,6 @@ class _Words:
         """Note how many words of the file, one a line, the embedding does not have."""
         self.note(int((ids < 0).sum()), f"of {len(ids):,} words of {self.source} are not in the embedding: ignored.")
 
-    def share_known(self, known: int) -> str:
-        return f"it has {known:,} of the embedding's {len(self):,} words ({known / len(self):.1%})"
-
 
 _CASE = "Words are compared exactly: the case of letters counts."
 
@@ -134,7 +130,8 @@ def _fit_frequencies(table: WordTable, to: _Words) -> NDArray[np.float64]:
     known = int((ids >= 0).sum())
     if 2 * known < len(to):
         raise table.error(
-            f"{to.share_known(known)}, and half of them are needed.",
+            f"it has {known:,} of the embedding's {len(to):,} words ({known / len(to):.1%}), and half of them are "
+            "needed.",
             f"Take counts of a corpus in the embedding's language. {_CASE}",
         )
     to.note_unknown(ids)
@@ -215,12 +212,9 @@ def _read_similarity(source: str, setting: str, progress: Progress) -> Embedding
     try:
         return embeddings.load(source, progress=progress, setting=setting)
     except EmbeddingError as error:
-        raise _named(error, setting) from error
-
-
-def _named(error: EmbeddingError, setting: str) -> EmbeddingError:
-    """The error with the setting, which faults of single rows do not name."""
-    return error if str(error).startswith(setting) else EmbeddingError(f"{setting}: {error}")
+        if str(error).startswith(setting):
+            raise
+        raise EmbeddingError(f"{setting}: {error}") from error  # faults of single rows do not name the setting
 
 
 def _digest_table(source: str, setting: str) -> str:
@@ -232,21 +226,11 @@ def _digest_table(source: str, setting: str) -> str:
         raise PublicFileError(f"{setting} = {source}: cannot be read ({error.strerror}). Name another file.") from None
 
 
-@contextmanager
-def _naming_model(source: str, setting: str) -> Iterator[None]:
+def _read_model(source: str, setting: str, _: Progress) -> NgramModel:
     try:
-        yield
+        return ngram_model.open_named(source)
     except NgramError as error:
         raise NgramError(f"{setting} = {source}: {error}") from None
-
-
-def _read_model(source: str, setting: str, _: Progress) -> NgramModel:
-    with _naming_model(source, setting):
-        return ngram_model.open_named(source)
-
-
-def _digest_model(source: str, setting: str) -> str:
-    return _read_model(source, setting, lambda _: None).digest
 
 
 def _read_generator(source: str, setting: str, _: Progress) -> GeneratorWeights:
@@ -295,7 +279,7 @@ _KINDS = {
         "bigrams",
         _read_model,
         lambda model, _: ngram_model.bigrams_of(model),
-        _digest_model,
+        lambda source, setting: _read_model(source, setting, lambda _: None).digest,
         lambda source: source == ngram_model.DEMO or Path(source).exists(),
     ),
     "model": _Kind("generator", _read_generator, _fit_generator),

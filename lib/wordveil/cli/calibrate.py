@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,14 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session
-from wordveil.cli.output import print_json, print_note, show_progress
+from wordveil.cli.output import Table, print_json, print_line, print_note, print_rows, print_table, show_progress
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 
 if TYPE_CHECKING:
     from wordveil.assembly.calibration_arguments import Request
-    from wordveil.measures.calibration.figures import Calibration, FoundEpsilon
+    from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, FoundEpsilon
 
+_COLUMNS = 4
+FIGURES_NOTE = (
+    "average / worst: of the word that is protected worst. Recovered: by the best guesser, of running text and where "
+    "all words are alike; leakage: how many times as many as without looking. All figures are of public words: "
+    "`wordveil docs calibration` explains each."
+)
 _WORDS, _RUNS, _THRESHOLD = 10_000, 1_000, 0.001
 
 
@@ -68,7 +75,6 @@ def calibrate(
     needs no key.
     """
     from wordveil.assembly.calibration_arguments import Request
-    from wordveil.cli.calibration_tables import print_calibration
     from wordveil.config.epsilon_file import check_copy
     from wordveil.report.calibration import render_calibration
 
@@ -118,3 +124,46 @@ def _write(request: Request, file: Path, answer: FoundEpsilon) -> None:
     command = f"wordveil calibrate --config {request.config.name} {request.show_search()}"
     write_copy(request.config, file, answer.epsilon, [f"mechanism.epsilon by `{command}`:", describe_found(answer)])
     print_note(f"{file}: the configuration, with mechanism.epsilon = {answer.epsilon:g}.")
+
+
+def print_calibration(calibration: Calibration) -> None:
+    """Print what was measured on, the epsilons that were found, two tables with a line for each epsilon, and notes."""
+    from wordveil.report.calibration import describe_found
+
+    print_table(f"Calibration of {calibration.mechanism}", calibration.facts)
+    for found in calibration.found:
+        print_line(describe_found(found))
+    if calibration.meanings:
+        for title, columns in _split_columns(calibration.meanings):
+            print_rows(make_table(title, columns))
+        print_note(FIGURES_NOTE)
+    for note in calibration.notes:
+        print_note(note)
+
+
+def _split_columns(meanings: Sequence[EpsilonMeaning]) -> Iterator[tuple[str, dict[str, list[str]]]]:
+    """Tables that a narrow terminal shows unbroken."""
+    from wordveil.report.calibration import list_columns, list_statistics
+
+    columns = {name: _shorten(texts) for name, texts in list_columns(meanings).items()}
+    epsilon, kept = {"epsilon": columns["epsilon"]}, {"kept": columns.pop("kept")}
+    yield "What epsilon costs, and what an attacker recovers", columns
+    statistics = {**kept, **{name.partition(",")[0]: texts for name, texts in list_statistics(meanings).items()}}
+    names = list(statistics)
+    for start in range(0, len(names), _COLUMNS):
+        shown = {name: statistics[name] for name in names[start : start + _COLUMNS]}
+        yield "What becomes of words: average / worst", {**epsilon, **shown}
+
+
+def _shorten(texts: Sequence[str]) -> list[str]:
+    return [text.replace("at least ", "\N{GREATER-THAN OR EQUAL TO}") for text in texts]
+
+
+def make_table(title: str, columns: Mapping[str, Sequence[str]]) -> Table:
+    """A table of texts by heading. Each word of a heading has a line of its own, so that columns are narrow."""
+    table = Table(title)
+    for heading in columns:
+        table.add_column(heading.replace(",", "").split(" "), justify="right")
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
+    return table

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from wordveil.cli.output import print_table
+from wordveil.cli.tables import ALONE_NOTE, report_facts
 from wordveil.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -117,7 +118,5 @@ def _prepare(section: SparkSection, *, delta: bool, is_short: bool) -> Callable[
 
 def print_report(report: RunReport, *, is_release: bool = False) -> None:
     """Print the short table at the end of a run. ``is_release``: the run updated an incremental release."""
-    from wordveil.cli.tables import ALONE_NOTE, report_facts
-
     notes = report.notes if is_release else (*report.notes, ALONE_NOTE)
     print_table(f"Release {report.release}", report_facts(report, is_release=is_release), notes)

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from wordveil.cli import tables
-from wordveil.cli.meanings import RELATIONS, explain_exposure
 from wordveil.cli.report_file import local_path, writing
 from wordveil.errors import OutputExistsError, usage_error
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
-from wordveil.privacy.relations import Relation
+from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import RULES, RuleResult
 from wordveil.report.histograms import draw_histogram
 from wordveil.report.templates import render_page
@@ -44,6 +43,31 @@ HtmlOption = Annotated[
 ]
 PAGE_NOTE = "the page is for the people who may see the corpus. It holds no record, but figures that are internal."
 _SHOWN_RUNS = 10
+RELATIONS = {
+    Relation.ANY_TEXT: "any two texts",
+    Relation.SAME_LENGTH: "two texts with the same number of tokens",
+    Relation.SAME_SKELETON: "two texts that agree in everything that is copied or shown",
+}
+"""The pairs of texts that a bound compares."""
+EXPOSURES = {
+    Exposure.PRESENCE: "Whether the record was refused because of its text.",
+    Exposure.LANGUAGE: "Which records are of another language: none of their words is copied.",
+    Exposure.CONDITION: "That the text meets input.where.",
+    Exposure.EDITED: "In which runs the text changed.",
+    Exposure.WITHDRAWN: "That the record was in the release and was taken out.",
+    Exposure.GATE: "That the release passed rules which read original texts.",
+    Exposure.LAYOUT: "The order of the input's rows, which follows the sizes of texts.",
+    Exposure.LENGTH: "How many tokens the text has.",
+    Exposure.REPETITION: "Which positions of the text hold the same word.",
+    Exposure.TYPES: "Which tokens are addresses, numbers, dates or names, and the shape of those that keep it.",
+    Exposure.PUNCTUATION: "Everything between words is copied.",
+    Exposure.CASE: "Which words are capitalised or in upper case.",
+    Exposure.DIGITS: "Words with a digit are copied.",
+    Exposure.STOP_WORDS: "Stop-words are copied.",
+    Exposure.UNKNOWN_WORDS: "Words outside the vocabulary are copied, without protection.",
+    Exposure.CARRIER_PHRASES: "Words that public text expects in their place are copied, and show which are not.",
+}
+"""What each entry of ``exposes`` means; columns are not among them."""
 
 
 def check_page(file: str) -> Path:
@@ -108,6 +132,13 @@ def render_plan(
         compared=tables.compared_lines(comparison) if comparison else [],
         **_sample(preview.sample, plan.tokens),
     )
+
+
+def explain_exposure(name: str) -> str:
+    """What an entry of ``exposes`` means."""
+    if name.startswith("column:"):
+        return "The column is published unchanged."
+    return EXPOSURES[Exposure(name)]
 
 
 def render_gate(decision: GateDecision) -> str:

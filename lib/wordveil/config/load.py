@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeGuard, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -200,22 +200,14 @@ def parse_config(
     return config
 
 
-def _section_models() -> Iterator[tuple[str, type[Section]]]:
-    """The model of each section that has one, as :class:`Config` says."""
-    for name, field in Config.model_fields.items():
-        models = [kind for kind in (field.annotation, *get_args(field.annotation)) if _is_section(kind)]
-        if len(models) == 1:
-            yield name, models[0]
-
-
-def _is_section(kind: Any) -> TypeGuard[type[Section]]:
-    return isinstance(kind, type) and issubclass(kind, Section)
-
-
 def _sound_sections(raw: Mapping[str, Any], directory: Path | None) -> Sections:
-    sound: dict[str, Any] = {name: _sound(model, raw.get(name, {}), directory) for name, model in _section_models()}
     mechanism = raw.get("mechanism")
-    return Sections(**sound, mechanism=mechanism if isinstance(mechanism, Mapping) else {})
+    sound: dict[str, Any] = {"mechanism": mechanism if isinstance(mechanism, Mapping) else {}}
+    for name in {field.name for field in fields(Sections)} - {"mechanism"}:
+        kind: Any = Config.model_fields[name].annotation
+        model = next(iter(get_args(kind)), kind)  # a section that may be missing is a union with None
+        sound[name] = _sound(model, raw.get(name, {}), directory)
+    return Sections(**sound)
 
 
 def _sound(model: type[Section], values: Any, directory: Path | None) -> Section | None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from support.calibrations import EPSILONS, make_calibration
 from wordveil.assembly.calibration_arguments import Request, Target
 from wordveil.cli.app import app
-from wordveil.cli.calibration_tables import FIGURES_NOTE, print_calibration
+from wordveil.cli.calibrate import FIGURES_NOTE, print_calibration
 from wordveil.errors import ConfigError, OutputExistsError, WordveilError
 
 SETTINGS: dict[str, Any] = {
