@@ -1,8 +1,8 @@
-"""Credentials inside of values: which part of a path, URL or option is one, and the same text without it.
+"""Find credentials in paths, URLs and options, and hide them.
 
-Configurations are stored and shown, and so are errors. So no setting may hold a credential
-(:mod:`wordveil.config.credential_checks`), and no error shows one: :mod:`wordveil.errors` passes every message through
-this module. A credential is found by how it is written. A secret alone, without a name or a URL, looks like any text.
+Configurations and errors are stored and shown. So no setting may hold a credential
+(:mod:`wordveil.config.credential_checks`), and :mod:`wordveil.errors` passes every message through this module.
+Credentials are recognised by how they are written. A secret without a name or a URL looks like any text.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from urllib.parse import unquote
 HIDDEN = "***"
 """What stands where a credential was."""
 
-# In these schemes a bucket follows, which has neither a port nor users.
+# In these schemes a bucket follows, which has no port and no users.
 _BUCKETS = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "obs"})
-# Here a container stands before the @, or the file system that has a store of credentials.
+# In these, a container precedes the @, or the file system of a credential store.
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs", "jceks", "localjceks", "bcfks"})
 _STORAGE = "|".join([*_BUCKETS, "abfss?", "wasbs?", "hdfs", "viewfs", "s?webhdfs", "adl", "https?", "s?ftp"])
 _URI = re.compile(
@@ -54,7 +54,7 @@ _REFERENCE = re.compile(
 _BEFORE = r"(?P<before>^|[?&;,:#|(){}\[\]\s'\"])"
 _PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})\s*=\s*")
 _JDBC_PAIR = re.compile(rf"{_BEFORE[:-1]}|/)(?P<name>[\w.-]{{1,200}})\s*=\s*")
-# In text of our own a blank stands before the sign between a name and its value, and the value is no secret.
+# Our own messages write a space before the equals sign of a setting, whose value is no secret.
 _TIGHT_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})=(?=\S)")
 _SECRET_TEXT = re.compile(r"['\"]?([^\s'\"`]*)")
 _ESCAPED = re.compile(r"(?<![^\s'\"])[^\s'\"%]*%[0-9A-Fa-f]{2}[^\s'\"]*")
@@ -71,7 +71,7 @@ class _Credential:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting or parameter of this name holds a secret, and not only says where one is."""
+    """Whether a setting or parameter of this name holds a secret, rather than only saying where one is."""
     is_secret = _SECRET.search(name) or _SECRET_PART.fullmatch(name.rpartition(".")[2])
     return bool(is_secret) and _REFERENCE.search(name) is None
 
@@ -94,9 +94,9 @@ def hide_credentials(text: str) -> str:
 
 
 def hide_in_value(value: object) -> str:
-    """A setting's value as text without its credentials. What follows a credential that may go on is hidden too."""
+    """A setting's value as text, without credentials. Where the end of one is unclear, the rest is hidden too."""
     text = str(_hide_nested(value))
-    # A pair's secret may hold any sign, and one before an @ may hold blanks.
+    # The secret of a pair may contain any character, and one before an @ may contain spaces.
     shown = _replace(text, (_Credential(pair.start, len(text), pair.what) for pair in _find_pairs(text, _SHOWN_PAIR)))
     shown = _replace(shown, _find_user_info(shown))
     return HIDDEN if find_credential(shown) or (shown != text and re.search(r"\s.*@", shown)) else shown
@@ -114,7 +114,7 @@ def _hide_nested(value: Any) -> Any:
 
 
 def _decodings(text: str) -> Iterator[str]:
-    """The text, and what it is once its percent escapes are read, and theirs."""
+    """The text, then with its percent escapes decoded, and the escapes in those."""
     before = ""
     for _ in range(5):
         yield text
@@ -139,7 +139,7 @@ def _find_pairs(text: str, pattern: re.Pattern[str]) -> Iterator[_Credential]:
 
 
 def _find_user_info(text: str) -> Iterator[_Credential]:
-    """What stands before the @ of a URI, and is no container and no user of a database."""
+    """What precedes the @ of a URI, unless it is a container or the user of a database."""
     for match in _ORACLE.finditer(text):
         yield _Credential(match.start("secret"), match.end("secret"), "the password before the @")
     for match in _URI.finditer(text):
@@ -155,7 +155,7 @@ def _find_user_info(text: str) -> Iterator[_Credential]:
             if len(slashes) == 2 or scheme in _BUCKETS:
                 yield _Credential(start, start + len(user), "the user before the @")
         elif not at and (_has_no_port(host, rest) or (scheme in _BUCKETS and ":" in host.rstrip(":.,;)"))):
-            # A secret may have a slash, which ends a host.
+            # The secret may contain a slash, at which the host seemed to end.
             yield _Credential(start, start + whole, "the password before the @")
 
 

@@ -23,7 +23,7 @@ from wordveil.version import __version__
 
 MakeCounter = Callable[[BuiltSubject], DrawCounter]
 """Makes what draws words of a mechanism elsewhere, as on Spark's executors."""
-VOCABULARY_NOTE = "The two mechanisms have other vocabularies: what is equal are figures of different words."
+VOCABULARY_NOTE = "The two mechanisms have different vocabularies: the figures that are equal are of different words."
 _EXACT_NOTE = "The mechanism knows its probabilities: its figures are computed, for all words of the vocabulary."
 _DRAWN_NOTE = "The mechanism draws noise: its figures are counts of draws, and those of a guesser are lower bounds."
 

@@ -18,7 +18,7 @@ from wordveil.mechanisms.registry import MECHANISMS
 KEY = "mechanism.epsilon"
 VOCABULARY = "vocabulary"
 """The only words that can be measured."""
-# Stands in a configuration without an epsilon while one is looked for; the search takes nothing from it.
+# Fills in a missing epsilon while one is searched for. The search does not depend on it.
 _ANY = 1.0
 
 
@@ -82,7 +82,7 @@ class Request:
             problem = "needs one --target or --match: the epsilon that it finds is written."
             yield Fault("--write", str(self.write), problem)
         if self.overrides:
-            problem = "cannot be joined with --set: the copy would lack what it sets. Set it in the file first."
+            problem = "cannot be combined with --set: the copy would lack what it sets. Set it in the file first."
             yield Fault("--write", str(self.write), problem)
 
     @property

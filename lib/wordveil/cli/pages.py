@@ -187,7 +187,9 @@ def describe_price(plan: Plan) -> list[str]:
     if plan.tokens is None:
         sentences.append("The length is public, so a record costs this for each token that is drawn.")
     if plan.epsilon_pure is None:
-        sentences.append("There is no bound for any two texts at all: texts that differ in what is shown can be told.")
+        sentences.append(
+            "There is no bound for any two texts at all: texts that differ in what is shown can be distinguished."
+        )
     if plan.delta:
         sentences.append(f"With a probability of at most {plan.delta:.3g} an output may exceed this price.")
     return sentences

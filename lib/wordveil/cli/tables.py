@@ -41,7 +41,7 @@ LENGTH_NOTE = (
 )
 ADVICE_NOTE = (
     "n_max is public, and what is suggested comes from the private lengths, in round numbers so that it says little "
-    "of them. Choose n_max once, by what is publicly known of such texts where you can, and do not tune it again."
+    "about them. Choose n_max once, by what is publicly known of such texts where you can, and do not tune it again."
 )
 CHANGES = {
     "all": "all: no record of this input was known yet",
@@ -57,7 +57,7 @@ COMPOSED = {
     "text": "text: what is drawn at a position depends on the whole text, so any two texts may differ at all positions",
     "corpus": "corpus: the private corpus trained the weights, so each record pays for all that are ever drawn",
 }
-"""What compositions mean of which the name does not say it."""
+"""What those compositions mean whose names do not say it."""
 ALONE_NOTE = (
     "the price is of this output alone, and no ledger keeps it. Outputs of the same records under another policy, "
     "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs "

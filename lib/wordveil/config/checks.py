@@ -155,7 +155,7 @@ def _language_faults(source: Source, text: TextSection) -> Iterable[Fault]:
     """A column of languages that no setting uses."""
     if source.language and (text.other_language or OtherLanguage.RELEASE) == OtherLanguage.RELEASE:
         problem = (
-            "has no effect with text.other_language: release, which tells no languages apart. Set it to mask or "
+            "has no effect with text.other_language: release, which does not tell languages apart. Set it to mask or "
             "quarantine, or remove this setting."
         )
         yield Fault("input.language", shown_value(source.language), problem)

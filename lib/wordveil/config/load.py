@@ -191,7 +191,7 @@ def parse_config(
     except ValidationError as error:
         for details in error.errors(include_url=False):
             all_faults.extend(make_faults(details))
-    # What is missing from a section may be what was left out of it as faulty.
+    # A section may seem to lack a setting only because it was faulty and left out.
     known = {where for fault in all_faults for where in (fault.where, fault.where.partition(".")[0])}
     others = find_contradictions(_sound_sections(raw, directory))
     all_faults.extend(fault for fault in others if fault.where not in known)
@@ -315,7 +315,7 @@ def make_fault(
     if (renamed := _RENAMED_VALUES.get((where, str(details["input"])))) is not None:
         return Fault(where, str(details["input"]), f"is now called {renamed}.")
     message = messages.get((where, kind)) or _message(details)
-    # What stands there may be a key or a password.
+    # The value may be a key or a password.
     is_hidden = kind == "missing" or where.startswith(("key", "input.options", "spark.options"))
     return Fault(where, "" if is_hidden else shown_value(details["input"]), message)
 
@@ -344,7 +344,7 @@ def _message(details: ErrorDetails) -> str:
     text = details["msg"].replace("Input should be", "should be").replace("valid tuple", "list").rstrip(".")
     limit = details.get("ctx", {}).get(_LIMITS.get(details["type"], ""), 0)
     if details["loc"][-1:] == ("epsilon",) and limit > 0:
-        # Such a bound is one of arithmetic: what is meant is 0.
+        # Such a bound comes from the arithmetic. To a user the bound is 0.
         least = "at least" if details["type"] == "greater_than_equal" else "above"
         text = f"should be greater than 0, and {least} {limit:g}"
     if details["type"].startswith("float") and isinstance(details["input"], str):

@@ -63,8 +63,8 @@ class PathSetting:
         if value.startswith("~"):
             raise PydanticCustomError(
                 "home_path",
-                "begins with ~, which stands for a home directory in a shell alone. Write the whole path; ./~ begins "
-                "a name that has a ~",
+                "begins with ~, which only a shell reads as a home directory. Write the whole path; ./~ begins a name "
+                "that has a ~",
             )
         if self.is_local and _SCHEME.match(value):
             raise PydanticCustomError(

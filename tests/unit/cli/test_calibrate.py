@@ -64,7 +64,7 @@ def run(*arguments: object) -> BaseException | None:
         ({"target": ["share_kept=0.3"] * 2, "write": Path("new.yaml")}, r"needs one --target or --match"),
         (
             {"target": ["share_kept=0.3"], "overrides": ["text.n_max=8"], "write": Path("new.yaml")},
-            r"--write = new\.yaml: cannot be joined with --set",
+            r"--write = new\.yaml: cannot be combined with --set",
         ),
     ],
 )
