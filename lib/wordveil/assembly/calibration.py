@@ -29,11 +29,7 @@ _DRAWN_NOTE = "The mechanism draws noise: its figures are counts of draws, and t
 
 
 def run_calibration(
-    request: Request,
-    config: Config,
-    work: BuildContext,
-    count: MakeCounter | None = None,
-    read: ReadPairs = read_pairs,
+    request: Request, config: Config, work: BuildContext, count: MakeCounter | None = None, read: ReadPairs = read_pairs
 ) -> Calibration:
     """Find the epsilons that a checked request asks for, and measure what they and those that it names mean, in rising
     order.

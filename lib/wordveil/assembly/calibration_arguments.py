@@ -74,14 +74,10 @@ class Request:
             yield Fault("--threshold", f"{self.threshold:g}", "should be a probability from 0 to less than 1.")
         if self.words_from != VOCABULARY:
             yield Fault("--words-from", self.words_from[:80], _REFUSED_WORDS)
-        if self.write is not None:
-            yield from self._find_write_faults()
-
-    def _find_write_faults(self) -> Iterator[Fault]:
-        if len(self.target) + (self.match is not None) != 1:
+        if self.write is not None and len(self.target) + (self.match is not None) != 1:
             problem = "needs one --target or --match: the epsilon that it finds is written."
             yield Fault("--write", str(self.write), problem)
-        if self.overrides:
+        if self.write is not None and self.overrides:
             problem = "cannot be combined with --set: the copy would lack what it sets. Set it in the file first."
             yield Fault("--write", str(self.write), problem)
 
@@ -93,7 +89,8 @@ class Request:
     @property
     def targets(self) -> tuple[Target, ...]:
         """The targets. The request must be checked."""
-        return tuple(_split_target(text) for text in self.target)
+        pairs = (text.partition("=") for text in self.target)
+        return tuple(Target(name.strip(), float(value)) for name, _, value in pairs)
 
     @property
     def plan(self) -> WordPlan:
@@ -136,11 +133,6 @@ def _find_target_faults(text: str) -> Iterator[Fault]:
         check_target(name, math.nan if (value := _read_number(number)) is None else value)
     except ValueError as error:
         yield Fault("--target", text[:80], f"should be NAME=VALUE, such as share_kept=0.3. {error}")
-
-
-def _split_target(text: str) -> Target:
-    name, _, value = text.partition("=")
-    return Target(name.strip(), float(value))
 
 
 def _read_number(text: str) -> float | None:

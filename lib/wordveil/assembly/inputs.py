@@ -152,8 +152,7 @@ def _fit_pairs(table: WordTable, to: _Words) -> Pairs:
     if not used.any():
         raise table.error("has no pair of two words of the embedding.", f"Name another file. {_CASE}")
     to.note(
-        int(unknown.sum()),
-        f"of {len(words):,} pairs of {to.source} have a word that is not in the embedding: ignored.",
+        int(unknown.sum()), f"of {len(words):,} pairs of {to.source} have a word that is not in the embedding: ignored."
     )
     to.note(int(itself.sum()), f"of {len(words):,} pairs of {to.source} are of a word with itself: ignored.")
     return Pairs(words[used], others[used], similarities[used])

@@ -1,9 +1,4 @@
-"""The command line.
-
-Exit codes: 0 success; 2 configuration; 3 gate not passed, or an audit refuted a guarantee; 4 input, embedding, bundle,
-n-gram model or generator; 5 key; 6 output exists; 7 Java, Spark or a package is missing; 8 the Spark job failed;
-9 release, ledger or budget; 1 any other error.
-"""
+"""The command line."""
 
 from __future__ import annotations
 

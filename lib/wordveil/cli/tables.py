@@ -285,13 +285,8 @@ def gate_table(result: GateResult, release: str, version: int) -> Table:
     for heading in ("rule", "kind", "measured", "bound", "passed"):
         table.add_column(heading)
     for rule in result.results:
-        table.add_row(
-            rule.name,
-            str(rule.kind).replace("_", "-"),
-            show_figure(rule),
-            show_value(rule.bound),
-            "yes" if rule.passed else "NO",
-        )
+        kind, passed = str(rule.kind).replace("_", "-"), "yes" if rule.passed else "NO"
+        table.add_row(rule.name, kind, show_figure(rule), show_value(rule.bound), passed)
     return table
 
 

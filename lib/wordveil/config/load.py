@@ -114,10 +114,7 @@ class Config(Section):
     def form_shown(self) -> tuple[str, ...]:
         """What the output shows by its form and by its budgets."""
         return output_exposes(
-            self.output.order,
-            is_release=self.output.format == "delta",
-            budget=self.budget,
-            n_max=self.policy.n_max,
+            self.output.order, is_release=self.output.format == "delta", budget=self.budget, n_max=self.policy.n_max
         )
 
     @cached_property
@@ -240,45 +237,33 @@ _MESSAGES: dict[tuple[str, str], str] = {
         "only `public: true` can be used: an embedding, frequencies, similarities, pairs, classes, n-grams or "
         "generators made from the private corpus break the guarantee. Use those made from public text."
     ),
-    (
-        "mechanism.model",
-        "missing",
-    ): "is required: name the weights of a generator that was trained with the words of mechanism.embedding.",
+    ("mechanism.model", "missing"): (
+        "is required: name the weights of a generator that was trained with the words of mechanism.embedding."
+    ),
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
-    (
-        "format_version",
-        "literal_error",
-    ): (
+    ("format_version", "literal_error"): (
         f"this wordveil reads format_version {FORMAT_VERSION}. To convert a file of version 1, rename bundle "
         "to bundle_store, replace unknown: cover with unknown: mask, and set "
         f"format_version: {FORMAT_VERSION}."
     ),
-    (
-        "budgets.unit",
-        "missing",
-    ): "is required: `pure`, or a metric's identifier as the privacy column has it (euclidean:1f0c9a...).",
-    (
-        "budgets.relation",
-        "missing",
-    ): "is required: the pairs of texts for which the sums hold: any_text, same_length or same_skeleton.",
-    (
-        "release",
-        "string_pattern_mismatch",
-    ): "use 1 to 128 letters, digits, '.', '_' or '-'; begin with a letter or digit.",
-    (
-        "output.public_table",
-        "string_pattern_mismatch",
-    ): "use a table's name in the catalogue: one to three parts separated by dots, without quotes.",
-    (
-        "text.types",
-        "literal_error",
-    ): "write classes and what happens to each, such as {email: surrogate}, or none.",
+    ("budgets.unit", "missing"): (
+        "is required: `pure`, or a metric's identifier as the privacy column has it (euclidean:1f0c9a...)."
+    ),
+    ("budgets.relation", "missing"): (
+        "is required: the pairs of texts for which the sums hold: any_text, same_length or same_skeleton."
+    ),
+    ("release", "string_pattern_mismatch"): (
+        "use 1 to 128 letters, digits, '.', '_' or '-'; begin with a letter or digit."
+    ),
+    ("output.public_table", "string_pattern_mismatch"): (
+        "use a table's name in the catalogue: one to three parts separated by dots, without quotes."
+    ),
+    ("text.types", "literal_error"): "write classes and what happens to each, such as {email: surrogate}, or none.",
     ("input.timestamp", "string_type"): 'write it in quotes: "2026-11-20 03:00:00".',
-    (
-        "key.env",
-        "string_pattern_mismatch",
-    ): "is not the name of an environment variable. Never write the key itself here.",
+    ("key.env", "string_pattern_mismatch"): (
+        "is not the name of an environment variable. Never write the key itself here."
+    ),
 }
 
 
