@@ -101,7 +101,7 @@ def ledger(
         elif as_csv:
             print_csv_rows(stream, [*costs.columns, "unbounded", "unit", "for"])
     if is_table:
-        _print(shown, budget, costs.columns, limit or TABLE_ROWS, unlimited=_unlimited(settings, is_partial))
+        _print(shown, budget, costs.columns, limit or TABLE_ROWS, unlimited=_unlimited(settings, is_partial=is_partial))
 
 
 def _settings(
@@ -120,7 +120,7 @@ def _settings(
     return None if config is None else read_release_config(config, overrides)
 
 
-def _unlimited(config: Config | None, is_partial: bool) -> str | None:  # noqa: FBT001
+def _unlimited(config: Config | None, *, is_partial: bool) -> str | None:
     """Why the column ``left`` is not shown, if it is not."""
     if config is None or config.budgets is None:
         return "no budgets are configured here, so there are no limits to compare with."
