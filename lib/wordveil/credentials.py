@@ -148,6 +148,7 @@ def _find_user_info(text: str) -> Iterator[_Credential]:
         start, rest = match.start("rest"), match["rest"]
         host = re.split(r"[/\\?#;]" if match["jdbc"] else r"[/\\?#]", rest, maxsplit=1)[0]
         user, at, _ = host.rpartition("@")
+        # A password may contain an @ and a slash: all up to the last @ is hidden.
         whole = rest.rfind("@") if "@" in rest else len(rest)
         if at and ":" in unquote(user) and scheme != "file":
             yield _Credential(start, start + whole, "the password before the @")
@@ -155,7 +156,6 @@ def _find_user_info(text: str) -> Iterator[_Credential]:
             if len(slashes) == 2 or scheme in _BUCKETS:
                 yield _Credential(start, start + len(user), "the user before the @")
         elif not at and (_has_no_port(host, rest) or (scheme in _BUCKETS and ":" in host.rstrip(":.,;)"))):
-            # The secret may contain a slash, at which the host seemed to end.
             yield _Credential(start, start + whole, "the password before the @")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ Progress = Callable[[str], None]
 class PublicFiles:
     """What the files hold: by setting, its source and its content, in the form of its kind."""
 
-    sources: Mapping[str, str] = field(default_factory=dict)
-    contents: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, str]
+    contents: Mapping[str, Any]
 
     def fit(self, words: pa.StringArray) -> FittedInputs:
         """Bring the contents into the order of an embedding's words, which are distinct.
@@ -73,7 +73,7 @@ def read_files(sources: Mapping[str, str], progress: Progress = lambda _: None) 
     contents: dict[str, Any] = {}
     for name, source in sources.items():
         progress(f"reading {name} from {source}")
-        contents[name] = _KINDS[name].read(source, _setting(name), progress)
+        contents[name] = _KINDS[name].read(source, f"mechanism.{name}", progress)
     return PublicFiles(sources, contents)
 
 
@@ -85,14 +85,10 @@ def digest_files(sources: Mapping[str, str], *, missing_allowed: bool = False) -
     cannot be read.
     """
     return {
-        name: _KINDS[name].digest(source, _setting(name))
+        name: _KINDS[name].digest(source, f"mechanism.{name}")
         for name, source in sources.items()
         if not missing_allowed or _KINDS[name].exists(source)
     }
-
-
-def _setting(name: str) -> str:
-    return f"mechanism.{name}"
 
 
 @dataclass(frozen=True)
@@ -243,7 +239,7 @@ def _fit_generator(weights: GeneratorWeights, to: _Words) -> GeneratorWeights:
     """The weights as they are: a generator has a fixed list of words."""
     if weights.words_digest != digest_words(to.words) or weights.shape.size != len(to):
         raise GeneratorError(
-            f"{_setting(to.name)} = {to.source}: its {weights.shape.size:,} words are not the {len(to):,} words of "
+            f"mechanism.{to.name} = {to.source}: its {weights.shape.size:,} words are not the {len(to):,} words of "
             "mechanism.embedding, in the same order. Name the embedding that it was trained with, or train it again "
             "with this one."
         )

@@ -131,8 +131,8 @@ def print_calibration(calibration: Calibration) -> None:
     from wordveil.report.calibration import describe_found
 
     print_table(f"Calibration of {calibration.mechanism}", calibration.facts)
-    for found in calibration.found:
-        print_line(describe_found(found))
+    for answer in calibration.found:
+        print_line(describe_found(answer))
     if calibration.meanings:
         for title, columns in _split_columns(calibration.meanings):
             print_rows(make_table(title, columns))

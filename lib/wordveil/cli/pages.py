@@ -7,7 +7,6 @@ tables of others.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +83,7 @@ def check_page(file: str) -> Path:
         raise _existing(path)
     with writing("--html", file):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _create(path)
+        path.touch(0o600, exist_ok=False)
         path.unlink()
     return path
 
@@ -93,14 +92,10 @@ def save_page(path: Path, page: str) -> None:
     """Write a page that only its owner can read. Raises as :func:`check_page`."""
     with writing("--html", str(path)):
         try:
-            _create(path)
+            path.touch(0o600, exist_ok=False)
         except FileExistsError:
             raise _existing(path) from None
         path.write_text(page, "utf-8")
-
-
-def _create(path: Path) -> None:
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _existing(path: Path) -> OutputExistsError:

@@ -103,7 +103,7 @@ def night(
                     done=keep,
                 )
         finally:
-            # The steps that were done have drawn and charged: they are shown where a later one fails, too.
+            # Steps that are done have drawn and charged, so they are shown even where a later step fails.
             made = steps[-1] if steps else Night()
             if not as_json:
                 _print_night(made, settings.release)

@@ -7,7 +7,6 @@ and the exit code stay on the cluster. The file is written atomically when the c
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -86,7 +85,7 @@ def _draft_of(path: Path) -> Path:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}{_DRAFT}-{secrets.token_hex(4)}")
-    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    draft.touch(0o600, exist_ok=False)
     try:
         path.unlink(missing_ok=True)
     except OSError:
