@@ -318,7 +318,7 @@ def unpause(api: Api, days: list[date]) -> list[date]:
 
 def main() -> None:
     """Create everything, run both DAGs, print the results."""
-    from wordveil.cli.scaffold import write_dags
+    from wordveil.cli.init import write_dags
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--screenshots", type=Path, metavar="DIR", help="take pictures of graph and asset into DIR")

@@ -43,8 +43,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from wordveil import api
 
-    globals()[name] = found = getattr(api, name)
-    return found
+    globals()[name] = value = getattr(api, name)
+    return value
 
 
 def __dir__() -> list[str]:

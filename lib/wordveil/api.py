@@ -17,7 +17,7 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly import bundles as artifacts
 from wordveil.config import load
 from wordveil.config.arguments import parse_run_id
-from wordveil.config.credential_checks import check_place
+from wordveil.config.credential_checks import check_location
 from wordveil.config.load import Config
 from wordveil.config.paths import make_absolute
 from wordveil.config.schema import SparkSection
@@ -358,11 +358,11 @@ def read_ledger(
 
     settings = _check_ledger(config, path, by, ledger_report.KEYS)
     named = settings.ledger.path if settings and settings.ledger else None
-    place = named or make_absolute(check_place("path", path or "", "arguments"))
+    location = named or make_absolute(check_location("path", path or "", "arguments"))
     selection = ledger_report.Selection(release, author, record)
     spark = _open_session(session, settings.spark if settings else SparkSection(), delta=True)
     with job_errors("nothing was changed"):
-        entries = ledger_report.read_ledger(spark, place, selection)
+        entries = ledger_report.read_ledger(spark, location, selection)
         budget = settings.ledger_budget if settings else Budget(PURE, ledger_report.relation_of(entries))
         if by == "context":
             return ledger_report.list_contexts(entries, budget)

@@ -1,8 +1,8 @@
-"""Credentials inside of values: which part of a path, URL or option is one, and the same text without it.
+"""Find credentials in paths, URLs and options, and hide them.
 
-Configurations are stored and shown, and so are errors. So no setting may hold a credential
-(:mod:`wordveil.config.credential_checks`), and no error shows one: :mod:`wordveil.errors` passes every message through
-this module. A credential is found by how it is written. A secret alone, without a name or a URL, looks like any text.
+Configurations and errors are stored and shown. So no setting may hold a credential
+(:mod:`wordveil.config.credential_checks`), and :mod:`wordveil.errors` passes every message through this module.
+Credentials are recognised by how they are written. A secret without a name or a URL looks like any text.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from urllib.parse import unquote
 HIDDEN = "***"
 """What stands where a credential was."""
 
-# In these schemes a bucket follows, which has neither a port nor users.
+# In these schemes a bucket follows, which has no port and no users.
 _BUCKETS = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "obs"})
-# Here a container stands before the @, or the file system that has a store of credentials.
+# In these, a container precedes the @, or the file system of a credential store.
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs", "jceks", "localjceks", "bcfks"})
 _STORAGE = "|".join([*_BUCKETS, "abfss?", "wasbs?", "hdfs", "viewfs", "s?webhdfs", "adl", "https?", "s?ftp"])
 _URI = re.compile(
@@ -54,7 +54,7 @@ _REFERENCE = re.compile(
 _BEFORE = r"(?P<before>^|[?&;,:#|(){}\[\]\s'\"])"
 _PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})\s*=\s*")
 _JDBC_PAIR = re.compile(rf"{_BEFORE[:-1]}|/)(?P<name>[\w.-]{{1,200}})\s*=\s*")
-# In text of our own a blank stands before the sign between a name and its value, and the value is no secret.
+# Our own messages write a space before the equals sign of a setting, whose value is no secret.
 _TIGHT_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})=(?=\S)")
 _SECRET_TEXT = re.compile(r"['\"]?([^\s'\"`]*)")
 _ESCAPED = re.compile(r"(?<![^\s'\"])[^\s'\"%]*%[0-9A-Fa-f]{2}[^\s'\"]*")
@@ -62,7 +62,7 @@ _SHOWN_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})['\"]?\s*[=:]\s*")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Credential:
     """Where in a text a credential is, and what it is."""
 
     start: int
@@ -71,7 +71,7 @@ class _Found:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting or parameter of this name holds a secret, and not only says where one is."""
+    """Whether a setting or parameter of this name holds a secret, rather than only saying where one is."""
     is_secret = _SECRET.search(name) or _SECRET_PART.fullmatch(name.rpartition(".")[2])
     return bool(is_secret) and _REFERENCE.search(name) is None
 
@@ -84,20 +84,20 @@ def is_secret_value(value: object) -> bool:
 def find_credential(value: str) -> str:
     """Say which part of a setting's value is a credential, in words that do not show it; empty where none is."""
     pairs = _JDBC_PAIR if value.lstrip().lower().startswith("jdbc:") else _PAIR
-    return next((found.what for text in _decodings(value) for found in _find(text, pairs)), "")
+    return next((credential.what for text in _decodings(value) for credential in _find(text, pairs)), "")
 
 
 def hide_credentials(text: str) -> str:
     """A sentence, or any other text, without the credentials in it."""
     shown = _replace(text, _find(text, _TIGHT_PAIR))
-    return _ESCAPED.sub(lambda one: HIDDEN if find_credential(one[0]) else one[0], shown)
+    return _ESCAPED.sub(lambda match: HIDDEN if find_credential(match[0]) else match[0], shown)
 
 
 def hide_in_value(value: object) -> str:
-    """A setting's value as text without its credentials. What follows a credential that may go on is hidden too."""
+    """A setting's value as text, without credentials. Where the end of one is unclear, the rest is hidden too."""
     text = str(_hide_nested(value))
-    # A pair's secret may hold any sign, and one before an @ may hold blanks.
-    shown = _replace(text, (_Found(one.start, len(text), one.what) for one in _find_pairs(text, _SHOWN_PAIR)))
+    # The secret of a pair may contain any character, and one before an @ may contain spaces.
+    shown = _replace(text, (_Credential(pair.start, len(text), pair.what) for pair in _find_pairs(text, _SHOWN_PAIR)))
     shown = _replace(shown, _find_user_info(shown))
     return HIDDEN if find_credential(shown) or (shown != text and re.search(r"\s.*@", shown)) else shown
 
@@ -114,7 +114,7 @@ def _hide_nested(value: Any) -> Any:
 
 
 def _decodings(text: str) -> Iterator[str]:
-    """The text, and what it is once its percent escapes are read, and theirs."""
+    """The text, then with its percent escapes decoded, and the escapes in those."""
     before = ""
     for _ in range(5):
         yield text
@@ -123,40 +123,40 @@ def _decodings(text: str) -> Iterator[str]:
             return
 
 
-def _find(text: str, pairs: re.Pattern[str]) -> Iterator[_Found]:
+def _find(text: str, pairs: re.Pattern[str]) -> Iterator[_Credential]:
     yield from _find_user_info(text)
     yield from _find_pairs(text, pairs)
 
 
-def _find_pairs(text: str, pattern: re.Pattern[str]) -> Iterator[_Found]:
+def _find_pairs(text: str, pattern: re.Pattern[str]) -> Iterator[_Credential]:
     for match in pattern.finditer(text):
         secret = _SECRET_TEXT.match(text, match.end())
         assert secret is not None, "it may be empty"
         name = match["name"]
         is_secret = is_secret_name(name) or (match["before"] in ("?", "&") and name.lower() == "key")
         if is_secret and is_secret_value(re.split("[&;]", secret[1])[0]):
-            yield _Found(secret.start(1), secret.end(1), f"the value of {name}")
+            yield _Credential(secret.start(1), secret.end(1), f"the value of {name}")
 
 
-def _find_user_info(text: str) -> Iterator[_Found]:
-    """What stands before the @ of a URI, and is no container and no user of a database."""
+def _find_user_info(text: str) -> Iterator[_Credential]:
+    """What precedes the @ of a URI, unless it is a container or the user of a database."""
     for match in _ORACLE.finditer(text):
-        yield _Found(match.start("secret"), match.end("secret"), "the password before the @")
+        yield _Credential(match.start("secret"), match.end("secret"), "the password before the @")
     for match in _URI.finditer(text):
         scheme = (match["storage"] or match["other"] or "").lower()
         slashes = match["any"] or match["some"] or match["none"] or ""
         start, rest = match.start("rest"), match["rest"]
         host = re.split(r"[/\\?#;]" if match["jdbc"] else r"[/\\?#]", rest, maxsplit=1)[0]
         user, at, _ = host.rpartition("@")
+        # A password may contain an @ and a slash: all up to the last @ is hidden.
         whole = rest.rfind("@") if "@" in rest else len(rest)
         if at and ":" in unquote(user) and scheme != "file":
-            yield _Found(start, start + whole, "the password before the @")
+            yield _Credential(start, start + whole, "the password before the @")
         elif at and user not in ("", HIDDEN) and not match["jdbc"] and scheme not in _CONTAINERS:
             if len(slashes) == 2 or scheme in _BUCKETS:
-                yield _Found(start, start + len(user), "the user before the @")
+                yield _Credential(start, start + len(user), "the user before the @")
         elif not at and (_has_no_port(host, rest) or (scheme in _BUCKETS and ":" in host.rstrip(":.,;)"))):
-            # A secret may have a slash, which ends a host.
-            yield _Found(start, start + whole, "the password before the @")
+            yield _Credential(start, start + whole, "the password before the @")
 
 
 def _has_no_port(host: str, rest: str) -> bool:
@@ -164,10 +164,10 @@ def _has_no_port(host: str, rest: str) -> bool:
     return "@" in unquote(rest) and _HOSTS.fullmatch(host) is None
 
 
-def _replace(text: str, found: Iterable[_Found]) -> str:
-    shown, place = "", 0
-    for one in sorted(found, key=lambda one: one.start):
-        if one.end > place:
-            shown += text[place : max(one.start, place)] + (HIDDEN if one.start >= place else "")
-            place = one.end
-    return shown + text[place:]
+def _replace(text: str, credentials: Iterable[_Credential]) -> str:
+    shown, end = "", 0
+    for credential in sorted(credentials, key=lambda credential: credential.start):
+        if credential.end > end:
+            shown += text[end : max(credential.start, end)] + (HIDDEN if credential.start >= end else "")
+            end = credential.end
+    return shown + text[end:]

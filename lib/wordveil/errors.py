@@ -17,9 +17,12 @@ _SHOWN = 80
 
 
 class WordveilError(Exception):
-    """Base of every error with a message for the user. Exit code 1."""
+    """Base of every error with a message for the user. Exit code 1, unless a class names another."""
 
     exit_code = 1
+
+    def __init_subclass__(cls, exit_code: int | None = None) -> None:
+        cls.exit_code = exit_code or cls.exit_code
 
     def __init__(self, message: str = "") -> None:
         super().__init__(hide_credentials(message))
@@ -68,10 +71,8 @@ def shown_value(value: object) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
-class ConfigError(WordveilError):
+class ConfigError(WordveilError, exit_code=2):
     """A configuration or command line that cannot be used. Lists all faults at once. Exit code 2."""
-
-    exit_code = 2
 
     def __init__(self, source: str, faults: list[Fault]) -> None:
         self.source = hide_credentials(source)
@@ -80,48 +81,32 @@ class ConfigError(WordveilError):
         super().__init__("\n".join([f"{source}: {count}", *(f"  - {fault}" for fault in faults)]))
 
 
-class GateError(WordveilError):
+class GateError(WordveilError, exit_code=3):
     """A gate did not pass, so nothing was published. Names the rules that failed. Exit code 3."""
 
-    exit_code = 3
 
-
-class RefutedError(WordveilError):
+class RefutedError(WordveilError, exit_code=3):
     """An audit refuted a guarantee. Exit code 3."""
 
-    exit_code = 3
 
-
-class EmbeddingError(WordveilError):
+class EmbeddingError(WordveilError, exit_code=4):
     """An embedding that cannot be read or must not be used. Exit code 4."""
 
-    exit_code = 4
 
-
-class PublicFileError(WordveilError):
+class PublicFileError(WordveilError, exit_code=4):
     """A file of public words, beside the embedding, that cannot be read or does not fit the embedding. Exit code 4."""
 
-    exit_code = 4
+
+class BundleError(WordveilError, exit_code=4):
+    """A bundle that is missing, damaged, cannot be built, or does not match the configuration. Exit code 4."""
 
 
-class BundleError(WordveilError):
-    """A bundle that is missing, damaged, cannot be built, or is not the one the configuration describes. Exit code
-    4.
-    """
-
-    exit_code = 4
-
-
-class NgramError(WordveilError):
+class NgramError(WordveilError, exit_code=4):
     """An n-gram model that is missing, damaged, cannot be built, or does not fit the text policy. Exit code 4."""
 
-    exit_code = 4
 
-
-class GeneratorError(WordveilError):
-    """A generator's weights that are missing, damaged or do not fit, or a training that cannot go on. Exit code 4."""
-
-    exit_code = 4
+class GeneratorError(WordveilError, exit_code=4):
+    """Weights of a generator that are missing, damaged or do not fit, or training that cannot continue. Exit code 4."""
 
 
 def usage_error(option: str, value: str, problem: str, hint: str = "") -> ConfigError:
@@ -129,42 +114,30 @@ def usage_error(option: str, value: str, problem: str, hint: str = "") -> Config
     return ConfigError("command line", [Fault(option, value, problem, hint)])
 
 
-class InputError(WordveilError):
+class InputError(WordveilError, exit_code=4):
     """An input table that cannot be read or lacks what the configuration names. Exit code 4."""
 
-    exit_code = 4
 
-
-class KeyMaterialError(WordveilError):
+class KeyMaterialError(WordveilError, exit_code=5):
     """A key that is missing, unsafe or malformed. Its message never holds key bytes. Exit code 5."""
 
-    exit_code = 5
 
-
-class OutputExistsError(WordveilError):
+class OutputExistsError(WordveilError, exit_code=6):
     """The output exists already, and overwriting was not requested. Exit code 6."""
 
-    exit_code = 6
 
-
-class PlatformError(WordveilError):
+class PlatformError(WordveilError, exit_code=7):
     """Java, Spark or an optional package is missing or does not fit. Exit code 7."""
 
-    exit_code = 7
 
-
-class SparkJobError(WordveilError):
+class SparkJobError(WordveilError, exit_code=8):
     """A Spark job failed. The output is unchanged. Exit code 8."""
 
-    exit_code = 8
 
-
-class ReleaseError(WordveilError):
+class ReleaseError(WordveilError, exit_code=9):
     """A release, its ledger or a budget refuses a command, or a manifest does not match its signature or files. Exit
     code 9.
     """
-
-    exit_code = 9
 
 
 class OutdatedGateError(ReleaseError):
@@ -174,5 +147,5 @@ class OutdatedGateError(ReleaseError):
 class WorkerError(WordveilError):
     """A Spark task failed inside the sanitiser.
 
-    Only the kind and the place of the failure are kept: the message of the original exception may quote a record.
+    It keeps only what kind of failure it was and where: the message of the original exception may quote a record.
     """

@@ -186,7 +186,7 @@ def test_the_documentation_lists_every_setting(found):
 
 
 def test_a_folder_that_init_has_written_is_one_that_airflow_reads(tmp_path):
-    from wordveil.cli.scaffold import JOBS, write_dags
+    from wordveil.cli.init import JOBS, write_dags
 
     folder, home = tmp_path / "dags", tmp_path / "home"
     home.mkdir()

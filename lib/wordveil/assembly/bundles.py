@@ -46,23 +46,12 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     Parts of a build that take long are kept in the store until the bundle is written, so that an interrupted build
     continues where it was. A trained embedding stays there, for bundles with other settings of the mechanism.
 
-    Parameters
-    ----------
-    config : Config
-        what the bundle must be, and its store.
-    work : BuildContext or None
-        where progress is reported and neighbours are found. None: silently, in this process.
-    read : ReadPairs
-        gives the pairs from which an embedding is trained.
+    ``work`` says where progress is reported and neighbours are found, by default silently in this process. ``read``
+    gives the pairs from which an embedding is trained.
 
-    Raises
-    ------
-    BundleError
-        where the mechanism cannot be built.
-    EmbeddingError
-        where the embedding cannot be read or trained.
-    PublicFileError, NgramError
-        where another public file is missing, cannot be read or does not fit the embedding.
+    Raises :class:`BundleError` where the mechanism cannot be built, :class:`wordveil.errors.EmbeddingError` where the
+    embedding cannot be read or trained, and :class:`wordveil.errors.PublicFileError` or
+    :class:`wordveil.errors.NgramError` where another public file is missing, unreadable or does not fit the embedding.
     """
     work = work or BuildContext()
     section, store_path = config.mechanism, Path(config.bundle_store)
@@ -123,24 +112,15 @@ def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: N
 
 @dataclass(frozen=True)
 class PublicParts:
-    """What mechanisms are built from at many epsilons.
-
-    Attributes
-    ----------
-    embedding
-        the words and their vectors.
-    inputs
-        other public data, in the order of the words.
-    work
-        where neighbours and clusters are kept.
-    notes
-        how public files fit the embedding, in sentences.
-    """
+    """What mechanisms are built from at many epsilons."""
 
     embedding: Embedding
     inputs: PublicInputs
+    """Other public data, in the order of the embedding's words."""
     work: BuildContext
+    """Where neighbours and clusters are kept."""
     notes: tuple[str, ...]
+    """How public files fit the embedding, in sentences."""
 
 
 @contextmanager

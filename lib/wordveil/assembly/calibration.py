@@ -23,46 +23,24 @@ from wordveil.version import __version__
 
 MakeCounter = Callable[[BuiltSubject], DrawCounter]
 """Makes what draws words of a mechanism elsewhere, as on Spark's executors."""
-VOCABULARY_NOTE = "The two mechanisms have other vocabularies: what is equal are figures of different words."
+VOCABULARY_NOTE = "The two mechanisms have different vocabularies: the figures that are equal are of different words."
 _EXACT_NOTE = "The mechanism knows its probabilities: its figures are computed, for all words of the vocabulary."
 _DRAWN_NOTE = "The mechanism draws noise: its figures are counts of draws, and those of a guesser are lower bounds."
 
 
 def run_calibration(
-    request: Request,
-    config: Config,
-    work: BuildContext,
-    count: MakeCounter | None = None,
-    read: ReadPairs = read_pairs,
+    request: Request, config: Config, work: BuildContext, count: MakeCounter | None = None, read: ReadPairs = read_pairs
 ) -> Calibration:
-    """Find the epsilons that a request asks for, and measure what they and those that it names mean.
+    """Find the epsilons that a checked request asks for, and measure what they and those that it names mean, in rising
+    order.
 
-    Parameters
-    ----------
-    request
-        what is asked for, checked.
-    config
-        the request's configuration, as :meth:`Request.load` reads it.
-    work
-        where progress is reported.
-    count
-        makes what draws words; they are drawn on this machine's threads if left out.
-    read
-        gives the pairs from which an embedding is trained.
+    ``config`` is what :meth:`Request.load` read. ``count`` makes what draws words, by default this machine's threads.
+    ``read`` gives the pairs from which an embedding is trained.
 
-    Returns
-    -------
-    Calibration
-        with the meaning of each epsilon, rising.
-
-    Raises
-    ------
-    ConfigError
-        for the configuration that shall be matched, and where no epsilon gives a target.
-    BundleError
-        where a mechanism cannot be built, or single words say nothing of it.
-    EmbeddingError, PublicFileError
-        where public data cannot be read.
+    Raises :class:`wordveil.errors.ConfigError` for a fault of the configuration to match, and where no epsilon gives a
+    target; :class:`wordveil.errors.BundleError` where a mechanism cannot be built, or is not one of single words; and
+    :class:`wordveil.errors.EmbeddingError` or :class:`wordveil.errors.PublicFileError` where public data cannot be
+    read.
     """
     other = None if request.match is None else load_config(request.match)
     with open_subject(config, work, read) as (subject, fitted):

@@ -18,7 +18,7 @@ from wordveil.mechanisms.registry import MECHANISMS
 KEY = "mechanism.epsilon"
 VOCABULARY = "vocabulary"
 """The only words that can be measured."""
-# Stands in a configuration without an epsilon while one is looked for; the search takes nothing from it.
+# Fills in a missing epsilon while one is searched for. The search does not depend on it.
 _ANY = 1.0
 
 
@@ -35,28 +35,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks a calibration to measure and find.
+    """What the command line asks a calibration to measure and find: its options by name, as they were typed.
 
-    Attributes
-    ----------
-    config
-        the configuration file.
-    overrides
-        ``key=value``, as of ``--set``.
-    epsilon
-        epsilons that are separated by commas; None for none.
-    target
-        targets as ``name=value``.
-    match
-        another configuration, whose mechanism shall be equalled; None for none.
-    by
-        in what: one of :data:`wordveil.measures.calibration.targets.MATCHES`.
-    words, runs, threshold
-        how words are measured (:class:`wordveil.measures.calibration.meaning.WordPlan`).
-    words_from
-        whose words: :data:`VOCABULARY`.
-    write
-        the file of the configuration that shall be written; None for none.
+    ``words``, ``runs`` and ``threshold`` say how words are measured
+    (:class:`wordveil.measures.calibration.meaning.WordPlan`).
     """
 
     config: Path
@@ -92,15 +74,11 @@ class Request:
             yield Fault("--threshold", f"{self.threshold:g}", "should be a probability from 0 to less than 1.")
         if self.words_from != VOCABULARY:
             yield Fault("--words-from", self.words_from[:80], _REFUSED_WORDS)
-        if self.write is not None:
-            yield from self._find_write_faults()
-
-    def _find_write_faults(self) -> Iterator[Fault]:
-        if len(self.target) + (self.match is not None) != 1:
+        if self.write is not None and len(self.target) + (self.match is not None) != 1:
             problem = "needs one --target or --match: the epsilon that it finds is written."
             yield Fault("--write", str(self.write), problem)
-        if self.overrides:
-            problem = "cannot be joined with --set: the copy would lack what it sets. Set it in the file first."
+        if self.write is not None and self.overrides:
+            problem = "cannot be combined with --set: the copy would lack what it sets. Set it in the file first."
             yield Fault("--write", str(self.write), problem)
 
     @property
@@ -111,7 +89,8 @@ class Request:
     @property
     def targets(self) -> tuple[Target, ...]:
         """The targets. The request must be checked."""
-        return tuple(_split_target(text) for text in self.target)
+        pairs = (text.partition("=") for text in self.target)
+        return tuple(Target(name.strip(), float(value)) for name, _, value in pairs)
 
     @property
     def plan(self) -> WordPlan:
@@ -124,17 +103,10 @@ class Request:
         return " ".join([*(f"--target {target}" for target in self.targets), *matched])
 
     def load(self) -> Config:
-        """Read the configuration, which needs no ``mechanism.epsilon`` and whose own is not used.
+        """Read the configuration at the first epsilon of the request. It needs no ``mechanism.epsilon`` of its own.
 
-        Returns
-        -------
-        Config
-            at the first epsilon.
-
-        Raises
-        ------
-        ConfigError
-            with every fault of the file, and for an epsilon that the mechanism cannot have; where it has none at all.
+        Raises :class:`ConfigError` with every fault of the file, for an epsilon that the mechanism cannot have, and for
+        a mechanism without one.
         """
         section = read_yaml(self.config).get("mechanism")
         written = section if isinstance(section, dict) else {}
@@ -161,11 +133,6 @@ def _find_target_faults(text: str) -> Iterator[Fault]:
         check_target(name, math.nan if (value := _read_number(number)) is None else value)
     except ValueError as error:
         yield Fault("--target", text[:80], f"should be NAME=VALUE, such as share_kept=0.3. {error}")
-
-
-def _split_target(text: str) -> Target:
-    name, _, value = text.partition("=")
-    return Target(name.strip(), float(value))
 
 
 def _read_number(text: str) -> float | None:

@@ -31,28 +31,15 @@ def train_generator(
     observe: Callable[[Any, int], None] = lambda _row, _total: None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Trained:
-    """Prepare the texts of a configuration and train its generator, or resume an interrupted training.
+    """Prepare the texts of a configuration and train its generator, or resume an interrupted training. The weights are
+    returned, and not written.
 
-    Parameters
-    ----------
-    section : GeneratorSection
-        the configuration. Its directory of checkpoints is created.
-    observe : callable
-        gets each row of figures, and the number of steps of all epochs.
-    progress : callable
-        gets a line of text about what is being done.
+    ``observe`` gets each row of figures and the number of steps of all epochs, ``progress`` a line about what is being
+    done. The directory of checkpoints is created.
 
-    Returns
-    -------
-    Trained
-        the weights, which are not written yet.
-
-    Raises
-    ------
-    PlatformError
-        where JAX, Flax or Optax is not installed.
-    EmbeddingError, InputError, GeneratorError
-        where the embedding or the texts cannot be read, or training cannot resume.
+    Raises :class:`wordveil.errors.PlatformError` where JAX, Flax or Optax is not installed, and
+    :class:`wordveil.errors.EmbeddingError`, :class:`InputError` or :class:`GeneratorError` where the embedding or the
+    texts cannot be read, or training cannot resume.
     """
     require_packages()
     from wordveil.generators.training.train import Task, train

@@ -9,9 +9,8 @@ and name the setting.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,31 +35,16 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PublicFiles:
-    """What the files hold: by setting, its source and its content.
+    """What the files hold: by setting, its source and its content, in the form of its kind."""
 
-    Each kind of file has its content in a form of its own.
-    """
-
-    sources: Mapping[str, str] = field(default_factory=dict)
-    contents: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, str]
+    contents: Mapping[str, Any]
 
     def fit(self, words: pa.StringArray) -> FittedInputs:
-        """Bring the contents into the order of an embedding's words.
+        """Bring the contents into the order of an embedding's words, which are distinct.
 
-        Parameters
-        ----------
-        words : pyarrow.StringArray
-            the words of the embedding, distinct.
-
-        Returns
-        -------
-        FittedInputs
-            what a mechanism is built from, and what a user should know of how the files fit.
-
-        Raises
-        ------
-        PublicFileError, EmbeddingError, GeneratorError
-            where a file has too few of the words, or a generator others.
+        Raises :class:`PublicFileError` or :class:`EmbeddingError` where a file has too few of the words, and
+        :class:`GeneratorError` where a generator has others.
         """
         fitted: dict[str, Any] = {}
         notes: list[str] = []
@@ -73,72 +57,38 @@ class PublicFiles:
 
 @dataclass(frozen=True)
 class FittedInputs:
-    """What a mechanism is built from, and notes for people.
-
-    Attributes
-    ----------
-    inputs
-        in the order of the embedding's words.
-    notes
-        how the files fit the embedding, in sentences.
-    """
+    """What a mechanism is built from, in the order of the embedding's words."""
 
     inputs: PublicInputs
     notes: tuple[str, ...]
+    """How the files fit the embedding, in sentences for people."""
 
 
 def read_files(sources: Mapping[str, str], progress: Progress = lambda _: None) -> PublicFiles:
-    """Read and check public files.
+    """Read and check public files: their paths or names by setting, as
+    :attr:`wordveil.config.mechanisms.MechanismSection.public_files` has them.
 
-    Parameters
-    ----------
-    sources : mapping of str to str
-        the paths or names of the files, by setting
-        (:attr:`wordveil.config.mechanisms.MechanismSection.public_files`).
-    progress : callable
-        gets a line of text about each file.
-
-    Raises
-    ------
-    PublicFileError, EmbeddingError, NgramError, GeneratorError
-        where a file is missing or has a fault. The message names setting, file and line.
+    Raises the error of the file's kind where it is missing or has a fault. The message names setting, file and line.
     """
     contents: dict[str, Any] = {}
     for name, source in sources.items():
         progress(f"reading {name} from {source}")
-        contents[name] = _KINDS[name].read(source, _setting(name), progress)
+        contents[name] = _KINDS[name].read(source, f"mechanism.{name}", progress)
     return PublicFiles(sources, contents)
 
 
 def digest_files(sources: Mapping[str, str], *, missing_allowed: bool = False) -> dict[str, str]:
-    """Identify public files by their content, as a recipe does.
+    """Identify public files by their content, as a recipe does: by setting, the SHA-256 of a file or of an embedding's
+    files, or an n-gram model's own digest, hexadecimal.
 
-    Parameters
-    ----------
-    sources : mapping of str to str
-        the paths or names of the files, by setting.
-    missing_allowed : bool
-        whether files that are not there are left out of the result.
-
-    Returns
-    -------
-    dict
-        by setting, the SHA-256 of a file or of an embedding's files, or an n-gram model's own digest, hexadecimal.
-
-    Raises
-    ------
-    PublicFileError, EmbeddingError, NgramError
-        where a file is missing or cannot be read.
+    ``missing_allowed``: leave out files that do not exist. Raises the error of the file's kind where it is missing or
+    cannot be read.
     """
     return {
-        name: _KINDS[name].digest(source, _setting(name))
+        name: _KINDS[name].digest(source, f"mechanism.{name}")
         for name, source in sources.items()
         if not missing_allowed or _KINDS[name].exists(source)
     }
-
-
-def _setting(name: str) -> str:
-    return f"mechanism.{name}"
 
 
 @dataclass(frozen=True)
@@ -166,9 +116,6 @@ class _Words:
         """Note how many words of the file, one a line, the embedding does not have."""
         self.note(int((ids < 0).sum()), f"of {len(ids):,} words of {self.source} are not in the embedding: ignored.")
 
-    def share_known(self, known: int) -> str:
-        return f"it has {known:,} of the embedding's {len(self):,} words ({known / len(self):.1%})"
-
 
 _CASE = "Words are compared exactly: the case of letters counts."
 
@@ -179,7 +126,8 @@ def _fit_frequencies(table: WordTable, to: _Words) -> NDArray[np.float64]:
     known = int((ids >= 0).sum())
     if 2 * known < len(to):
         raise table.error(
-            f"{to.share_known(known)}, and half of them are needed.",
+            f"it has {known:,} of the embedding's {len(to):,} words ({known / len(to):.1%}), and half of them are "
+            "needed.",
             f"Take counts of a corpus in the embedding's language. {_CASE}",
         )
     to.note_unknown(ids)
@@ -200,8 +148,7 @@ def _fit_pairs(table: WordTable, to: _Words) -> Pairs:
     if not used.any():
         raise table.error("has no pair of two words of the embedding.", f"Name another file. {_CASE}")
     to.note(
-        int(unknown.sum()),
-        f"of {len(words):,} pairs of {to.source} have a word that is not in the embedding: ignored.",
+        int(unknown.sum()), f"of {len(words):,} pairs of {to.source} have a word that is not in the embedding: ignored."
     )
     to.note(int(itself.sum()), f"of {len(words):,} pairs of {to.source} are of a word with itself: ignored.")
     return Pairs(words[used], others[used], similarities[used])
@@ -260,12 +207,9 @@ def _read_similarity(source: str, setting: str, progress: Progress) -> Embedding
     try:
         return embeddings.load(source, progress=progress, setting=setting)
     except EmbeddingError as error:
-        raise _named(error, setting) from error
-
-
-def _named(error: EmbeddingError, setting: str) -> EmbeddingError:
-    """The error with the setting, which faults of single rows do not name."""
-    return error if str(error).startswith(setting) else EmbeddingError(f"{setting}: {error}")
+        if str(error).startswith(setting):
+            raise
+        raise EmbeddingError(f"{setting}: {error}") from error  # faults of single rows do not name the setting
 
 
 def _digest_table(source: str, setting: str) -> str:
@@ -277,21 +221,11 @@ def _digest_table(source: str, setting: str) -> str:
         raise PublicFileError(f"{setting} = {source}: cannot be read ({error.strerror}). Name another file.") from None
 
 
-@contextmanager
-def _naming_model(source: str, setting: str) -> Iterator[None]:
+def _read_model(source: str, setting: str, _: Progress) -> NgramModel:
     try:
-        yield
+        return ngram_model.open_named(source)
     except NgramError as error:
         raise NgramError(f"{setting} = {source}: {error}") from None
-
-
-def _read_model(source: str, setting: str, _: Progress) -> NgramModel:
-    with _naming_model(source, setting):
-        return ngram_model.open_named(source)
-
-
-def _digest_model(source: str, setting: str) -> str:
-    return _read_model(source, setting, lambda _: None).digest
 
 
 def _read_generator(source: str, setting: str, _: Progress) -> GeneratorWeights:
@@ -305,7 +239,7 @@ def _fit_generator(weights: GeneratorWeights, to: _Words) -> GeneratorWeights:
     """The weights as they are: a generator has a fixed list of words."""
     if weights.words_digest != digest_words(to.words) or weights.shape.size != len(to):
         raise GeneratorError(
-            f"{_setting(to.name)} = {to.source}: its {weights.shape.size:,} words are not the {len(to):,} words of "
+            f"mechanism.{to.name} = {to.source}: its {weights.shape.size:,} words are not the {len(to):,} words of "
             "mechanism.embedding, in the same order. Name the embedding that it was trained with, or train it again "
             "with this one."
         )
@@ -340,7 +274,7 @@ _KINDS = {
         "bigrams",
         _read_model,
         lambda model, _: ngram_model.bigrams_of(model),
-        _digest_model,
+        lambda source, setting: _read_model(source, setting, lambda _: None).digest,
         lambda source: source == ngram_model.DEMO or Path(source).exists(),
     ),
     "model": _Kind("generator", _read_generator, _fit_generator),

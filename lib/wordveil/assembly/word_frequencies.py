@@ -32,19 +32,15 @@ def has_wordfreq(source: str) -> bool:
 
 
 def read_wordfreq(source: str, setting: str) -> WordTable:
-    """The words of a list and their counts, as a file of words and counts has them.
-
-    Raises
-    ------
-    PublicFileError
-        where wordfreq is not installed, or has no list of the language.
+    """The words of a list and their counts, as a file of words and counts has them. Raises :class:`PublicFileError`
+    where wordfreq is not installed, or has no list of the language.
     """
     if find_version("wordfreq") is None:
-        raise _error(
-            source, setting, "needs wordfreq, which Python does not have here. Run `pip install 'wordveil[languages]'`."
-        )
+        problem = "needs wordfreq, which Python does not have here. Run `pip install 'wordveil[languages]'`."
+        raise PublicFileError(f"{setting} = {source}: {problem}")
     if not has_wordfreq(source):
-        raise _error(source, setting, f"there is no such list. There are: {', '.join(sorted(_languages()))}.")
+        problem = f"there is no such list. There are: {', '.join(sorted(_languages()))}."
+        raise PublicFileError(f"{setting} = {source}: {problem}")
     words, counts = _load(source.removeprefix(WORDFREQ))
     return WordTable(setting, source, (pa.array(words, pa.string()), pa.array(counts, pa.int64()).cast(pa.string())))
 
@@ -54,10 +50,6 @@ def digest_wordfreq(source: str, setting: str) -> str:
     words, counts = read_wordfreq(source, setting).columns
     lines = "".join(f"{word}\t{count}\n" for word, count in zip(words.to_pylist(), counts.to_pylist(), strict=True))
     return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def _error(source: str, setting: str, problem: str) -> PublicFileError:
-    return PublicFileError(f"{setting} = {source}: {problem}")
 
 
 @lru_cache(maxsize=1)

@@ -26,21 +26,12 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class WordTable:
-    """The columns of a table of words.
-
-    Attributes
-    ----------
-    setting
-        the setting that names the file, for messages.
-    source
-        the file.
-    columns
-        string arrays ``(lines,)``, without empty cells.
-    """
+    """The columns of a table of words, and the setting that names its file, for messages."""
 
     setting: str
     source: str
     columns: tuple[pa.StringArray, ...]
+    """Of shape ``(lines,)``, without empty cells."""
 
     def error(self, problem: str, fix: str) -> PublicFileError:
         """An error that names setting and file."""
@@ -106,12 +97,8 @@ def require_file(source: str, setting: str) -> Path:
 
 
 def read_word_table(source: str, setting: str, names: Sequence[str]) -> WordTable:
-    """Read a file whose lines have the columns ``names``, which its messages use.
-
-    Raises
-    ------
-    PublicFileError
-        where there is no such file, or a line that is not UTF-8, has another number of columns or an empty one.
+    """Read a file whose lines have the columns ``names``, which its messages use. Raises :class:`PublicFileError` where
+    there is no such file, or a line that is not UTF-8, has another number of columns or an empty one.
     """
     path = require_file(source, setting)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session
 from wordveil.cli.output import print_json, print_table, show_status
@@ -13,10 +13,10 @@ from wordveil.text.stop_words import load_stop_words
 
 
 def analytics(
-    table: Annotated[str, typer.Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
+    table: Annotated[str, Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
     output: Annotated[
         str,
-        typer.Option(
+        Option(
             "--output",
             "-o",
             metavar="PATH",
@@ -26,16 +26,13 @@ def analytics(
     ],
     version: Annotated[
         int | None,
-        typer.Option("--version", min=0, metavar="N", help="The version to read: the public_version of a manifest."),
+        Option("--version", min=0, metavar="N", help="The version to read: the public_version of a manifest."),
     ] = None,
-    text: Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the text.")] = "text",
-    topics: Annotated[int, typer.Option("--topics", min=2, max=1000, help="The number of topics.")] = 5,
-    shown: Annotated[
-        int, typer.Option("--terms", min=1, max=1000, help="The number of terms shown for each topic.")
-    ] = 10,
+    text: Annotated[str, Option("--text", metavar="COLUMN", help="The column with the text.")] = "text",
+    topics: Annotated[int, Option("--topics", min=2, max=1000, help="The number of topics.")] = 5,
+    shown: Annotated[int, Option("--terms", min=1, max=1000, help="The number of terms shown for each topic.")] = 10,
     min_documents: Annotated[
-        int,
-        typer.Option("--min-documents", min=1, metavar="N", help="Leave out terms that occur in fewer documents."),
+        int, Option("--min-documents", min=1, metavar="N", help="Leave out terms that occur in fewer documents.")
     ] = 2,
     jars: JarsOption = None,
     *,
@@ -50,7 +47,7 @@ def analytics(
     with write_report("analytics", report) as tell, show_status() as progress:
         progress("starting Spark")
         spark = prepare_plain_session(jars)()
-        found = analyse(
+        analysis = analyse(
             spark,
             table,
             output,
@@ -62,15 +59,15 @@ def analytics(
             stop_words=load_stop_words("english"),
             progress=progress,
         )
-        tell(found.to_dict())
+        tell(analysis.to_dict())
     if as_json:
-        print_json(found.to_dict())
+        print_json(analysis.to_dict())
         return
     facts = {
-        "version": found.public_version,
-        "records": f"{found.records:,}, {found.documents:,} with a term",
-        "terms": f"{found.terms:,}, which occur {found.occurrences:,} times",
-        **{f"topic {number}": ", ".join(topic) for number, topic in enumerate(found.topics)},
+        "version": analysis.public_version,
+        "records": f"{analysis.records:,}, {analysis.documents:,} with a term",
+        "terms": f"{analysis.terms:,}, which occur {analysis.occurrences:,} times",
+        **{f"topic {number}": ", ".join(topic) for number, topic in enumerate(analysis.topics)},
         "written to": output,
     }
     print_table(f"Analytics of {table}", facts)

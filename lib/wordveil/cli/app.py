@@ -1,9 +1,4 @@
-"""The command line.
-
-Exit codes: 0 success; 2 configuration; 3 gate not passed, or an audit refuted a guarantee; 4 input, embedding, bundle,
-n-gram model or generator; 5 key; 6 output exists; 7 Java, Spark or a package is missing; 8 the Spark job failed;
-9 release, ledger or budget; 1 any other error.
-"""
+"""The command line."""
 
 from __future__ import annotations
 
@@ -14,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from typer import Option, Typer
 
 from wordveil.cli.analytics import analytics
 from wordveil.cli.audit import audits
@@ -41,7 +37,7 @@ from wordveil.cli.train import train
 from wordveil.errors import ConfigError, GateError, RefutedError, WordveilError
 from wordveil.version import __version__
 
-app = typer.Typer(
+app = Typer(
     help="Sanitise text corpora on Spark with metric differential privacy.",
     no_args_is_help=True,
     add_completion=False,
@@ -99,14 +95,14 @@ def _refuse_credentials(arguments: Sequence[str]) -> None:
     """Raise :class:`ConfigError` for a path or URL with a credential: every list of processes shows it, and a command
     would print it.
     """
-    from wordveil.config.credential_checks import check_place
+    from wordveil.config.credential_checks import check_location
 
     option = ""
     for word in arguments:
         if word.startswith("-"):
             option, _, word = word.partition("=")  # noqa: PLW2901
         if option not in _NO_PLACES:
-            check_place(option or "argument", word)
+            check_location(option or "argument", word)
 
 
 def _show_error(error: WordveilError, *, as_json: bool) -> None:
@@ -124,7 +120,7 @@ def _show_error(error: WordveilError, *, as_json: bool) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def version(*, show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+def version(*, show: Annotated[bool, Option("--version", help="Print the version and exit.")] = False) -> None:
     """Sanitise text corpora on Spark with metric differential privacy."""
     if show:
         print_text(f"{__version__}\n")

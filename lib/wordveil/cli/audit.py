@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option, Typer
 
-from wordveil.cli.options import (
-    ConfigOption,
-    JsonOption,
-    ParamOption,
-    SetOption,
-    prepare_session,
-    read_config,
-)
-from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_status
+from wordveil.cli.options import ConfigOption, JsonOption, ParamOption, SetOption, prepare_session, read_config
+from wordveil.cli.output import Table, make_text, print_json, print_note, print_rows, print_table, show_status
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.errors import BundleError, RefutedError, usage_error
 from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from wordveil.audit.findings import Audit
     from wordveil.config.load import Config
 
-audits = typer.Typer(
+audits = Typer(
     help="Try to refute a guarantee: of a bundle, of a release, or of a function of your own. Exit code 3 if one is "
     "refuted.",
     no_args_is_help=True,
 )
 # The defaults of wordveil.audit.bundle and its canaries, which take a second to load.
 ALPHA, DRAWS, COPIES, SEED = 0.01, 4_000, 64, 0
+_STYLES = {"refuted": "bold red", "not refuted": "green", "holds": "green", "not tested": "dim"}
 AlphaOption = Annotated[
-    float,
-    typer.Option("--alpha", metavar="A", help="The probability that a true claim is refuted, of all tests together."),
+    float, Option("--alpha", metavar="A", help="The probability that a true claim is refuted, of all tests together.")
 ]
 DrawsOption = Annotated[
-    int, typer.Option("--draws", min=2, metavar="N", help="How many draws of each word choose and test an event.")
+    int, Option("--draws", min=2, metavar="N", help="How many draws of each word choose and test an event.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, metavar="S", help="Decides what is drawn.")]
+SeedOption = Annotated[int, Option("--seed", min=0, metavar="S", help="Decides what is drawn.")]
 
 
 @audits.command()
@@ -59,16 +52,11 @@ def bundle(
     """Try to refute the guarantee of the configuration's bundle, by its probabilities and by draws of public words.
     Keeps the result in the bundle store, where a gate with `audited: [bundle]` finds it. Needs no key.
     """
-    with write_report("audit bundle", report) as tell:
-        check_alpha(alpha)
-        page = check_page(html) if html else None
+    with _auditing("bundle", alpha, html, report, as_json=as_json) as conclude:
         settings = read_config(config, overrides)
         with show_status() as progress:
             audit = _audit_bundle(settings, draws, alpha, seed, progress)
-        tell(audit.to_dict())
-        keep(settings, audit)
-        show(audit, page, as_json=as_json)
-        require_unrefuted(audit)
+        conclude(audit, settings)
 
 
 @audits.command()
@@ -77,7 +65,7 @@ def release(
     overrides: SetOption = None,
     params: ParamOption = None,
     copies: Annotated[
-        int, typer.Option("--copies", min=1, metavar="N", help="How many records have each made document.")
+        int, Option("--copies", min=1, metavar="N", help="How many records have each made document.")
     ] = COPIES,
     alpha: AlphaOption = ALPHA,
     seed: SeedOption = SEED,
@@ -89,9 +77,7 @@ def release(
     """Draw made documents as the configuration's release is drawn, and look for what shows of them and is not declared.
     Reads nothing of the corpus. Keeps the result in the bundle store, where a gate with `audited: [release]` finds it.
     """
-    with write_report("audit release", report) as tell:
-        check_alpha(alpha)
-        page = check_page(html) if html else None
+    with _auditing("release", alpha, html, report, as_json=as_json) as conclude:
         settings = read_config(config, overrides)
         values = parse_params(params or ())
         with show_status() as progress:
@@ -101,26 +87,23 @@ def release(
             audit = audit_release(
                 settings, session, alpha=alpha, copies=copies, seed=seed, params=values, progress=progress
             )
-        tell(audit.to_dict())
-        keep(settings, audit)
-        show(audit, page, as_json=as_json)
-        require_unrefuted(audit)
+        conclude(audit, settings)
 
 
 @audits.command("callable")
 def audit_function(
-    function: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="Takes a word and returns a word.")],
+    function: Annotated[str, Argument(metavar="MODULE:FUNCTION", help="Takes a word and returns a word.")],
     metric: Annotated[
-        str, typer.Option("--metric", metavar="MODULE:DISTANCE", help="Takes two words and returns their distance.")
+        str, Option("--metric", metavar="MODULE:DISTANCE", help="Takes two words and returns their distance.")
     ],
     words: Annotated[
-        str, typer.Option("--words", metavar="MODULE:WORDS", help="The words to call it with: a list of strings.")
+        str, Option("--words", metavar="MODULE:WORDS", help="The words to call it with: a list of strings.")
     ],
     epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="X", help="The claimed loss for each unit of the distance, in nats.")
+        float, Option("--epsilon", metavar="X", help="The claimed loss for each unit of the distance, in nats.")
     ],
     draws: DrawsOption = DRAWS,
-    pairs: Annotated[int, typer.Option("--pairs", min=1, metavar="N", help="How many pairs of words to test.")] = 24,
+    pairs: Annotated[int, Option("--pairs", min=1, metavar="N", help="How many pairs of words to test.")] = 24,
     alpha: AlphaOption = ALPHA,
     seed: SeedOption = SEED,
     *,
@@ -134,19 +117,38 @@ def audit_function(
     from wordveil.audit.callables import audit_callable
     from wordveil.config.objects import load_object
 
-    with write_report("audit callable", report) as tell:
-        check_alpha(alpha)
-        page = check_page(html) if html else None
+    with _auditing("callable", alpha, html, report, as_json=as_json) as conclude:
         called = load_object(function, "MODULE:FUNCTION")
-        apart, known = load_object(metric, "--metric"), load_object(words, "--words")
+        distance, known = load_object(metric, "--metric"), load_object(words, "--words")
         with show_status() as progress:
             progress("drawing pairs of words")
             audit = audit_callable(
-                called, list(known), apart, epsilon, pairs=pairs, draws=draws, alpha=alpha, seed=seed
+                called, list(known), distance, epsilon, pairs=pairs, draws=draws, alpha=alpha, seed=seed
             )
-        tell(audit.to_dict())
-        show(audit, page, as_json=as_json)
-        require_unrefuted(audit)
+        conclude(audit)
+
+
+@contextmanager
+def _auditing(
+    kind: str, alpha: float, html: str | None, report: str | None, *, as_json: bool
+) -> Iterator[Callable[..., None]]:
+    """Check the options and write the report. The function that the body gets keeps an audit beside the bundles of a
+    configuration, if it has one, prints it, and raises :class:`RefutedError` where a claim was refuted.
+    """
+    with write_report(f"audit {kind}", report) as tell:
+        check_alpha(alpha)
+        page = check_page(html) if html else None
+
+        def conclude(audit: Audit, settings: Config | None = None) -> None:
+            tell(audit.to_dict())
+            if settings is not None:
+                _keep(settings, audit)
+            show(audit, page, as_json=as_json)
+            if audit.refuted:
+                names = ", ".join(dict.fromkeys(finding.test for finding in audit.refuted))
+                raise RefutedError(f"audit: {audit.subject} does not keep what it claims: {names}.")
+
+        yield conclude
 
 
 def _audit_bundle(config: Config, draws: int, alpha: float, seed: int, progress: Callable[[str], None]) -> Audit:
@@ -169,7 +171,7 @@ def check_alpha(alpha: float) -> None:
         raise usage_error("--alpha", f"{alpha:g}", "must be above 0 and below 1, e.g. 0.01.")
 
 
-def keep(config: Config, audit: Audit) -> None:
+def _keep(config: Config, audit: Audit) -> None:
     """Keep an audit beside the bundles, and tell people where."""
     from wordveil.assembly.audits import audit_store
     from wordveil.audit.store import audit_path, save_audit
@@ -184,25 +186,22 @@ def keep(config: Config, audit: Audit) -> None:
 
 def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:
     """Print an audit, and write its page where one is wanted."""
-    if page is not None:
-        from wordveil.report.audit import render_audit
+    from wordveil.report.audit import describe_power, render_audit, show_nats, verdict_of
 
+    if page is not None:
         save_page(page, render_audit(audit))
         print_note(f"{page}: the page.")
     if as_json:
         print_json(audit.to_dict())
         return
-    from wordveil.cli.audit_tables import findings_table
-    from wordveil.report.audit import verdict_of
-
     print_table(f"Audit of {audit.subject}: {verdict_of(audit)}", audit.facts)
-    print_rows(findings_table(audit))
+    table = Table("Findings", has_lines=True)
+    for heading in ("test", "verdict", "claimed", "seen", "evidence"):
+        table.add_column(heading)
+    for finding in audit.findings:
+        evidence = " ".join(filter(None, [finding.evidence, describe_power(finding)]))
+        verdict = make_text(finding.verdict, _STYLES[finding.verdict])
+        table.add_row(finding.test, verdict, show_nats(finding.claimed), show_nats(finding.observed), evidence)
+    print_rows(table)
     for note in audit.notes:
         print_note(note)
-
-
-def require_unrefuted(audit: Audit) -> None:
-    """Raise :class:`RefutedError`, which names the tests, where a claim was refuted."""
-    if audit.refuted:
-        names = ", ".join(dict.fromkeys(finding.test for finding in audit.refuted))
-        raise RefutedError(f"audit: {audit.subject} does not keep what it claims: {names}.")

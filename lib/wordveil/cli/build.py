@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, read_config
-from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_progress
+from wordveil.cli.output import Table, print_json, print_note, print_rows, print_table, show_progress
+from wordveil.cli.tables import NOT_MEASURED, recovery_facts
 
 if TYPE_CHECKING:
     from wordveil.artifacts.bundle import Bundle
     from wordveil.embeddings.training.poincare import ReadPairs
+
+FIGURES_NOTE = (
+    "stay: words that stay themselves, each word of the vocabulary counted once. Where all words are equally likely a "
+    "guesser recovers at least as many. All figures are of public words: `wordveil docs choosing`."
+)
 
 
 def build(
@@ -21,7 +28,7 @@ def build(
     *,
     on_spark: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--on-spark", help="Count pairs and find neighbours on the executors of the configuration's Spark session."
         ),
     ] = False,
@@ -48,14 +55,11 @@ def build(
         measured = {"recovery": recovery, "suitability": bundle.suitability}
         print_json({**_bundle_facts(bundle), **measured, "notes": bundle.manifest["notes"]})
     else:
-        _print_bundle(bundle)
+        print_table("Bundle", {**_bundle_facts(bundle), **recovery_facts(bundle.recovery)}, bundle.manifest["notes"])
+        _print_suitability(bundle)
 
 
-def _print_bundle(bundle: Bundle) -> None:
-    from wordveil.cli.embedding_tables import FIGURES_NOTE, epsilon_table, suitability_facts
-    from wordveil.cli.tables import recovery_facts
-
-    print_table("Bundle", {**_bundle_facts(bundle), **recovery_facts(bundle.recovery)}, bundle.manifest["notes"])
+def _print_suitability(bundle: Bundle) -> None:
     suits = bundle.suitability
     print_table("Embedding", suitability_facts(suits))
     if suits and suits["epsilons"]:
@@ -83,3 +87,51 @@ def _bundle_facts(bundle: Bundle) -> dict[str, Any]:
         "slack": guarantee.slack,
         "delta_per_token": guarantee.delta,
     }
+
+
+def suitability_facts(suits: Mapping[str, Any] | None) -> dict[str, str]:
+    """The rows that say how the embedding suits the mechanism. None: of a bundle that does not say."""
+    if suits is None:
+        return {"embedding": NOT_MEASURED}
+    cosine = suits["measure"] == "cosine"
+    unit = "cosine" if cosine else f"{suits['measure']} distance"
+    facts = {f"{unit}, nearest": _spread(suits["nearest"]), f"{unit}, word {suits['neighbour']}": _spread(suits["far"])}
+    if suits["gamma"] is not None:
+        facts["gamma to begin with"] = f"{suits['gamma']:g}, the median distance of word {suits['neighbour']}"
+    if suits["epsilon"] is not None:
+        low, high = suits["epsilon"]
+        facts["epsilons to look at"] = f"{low:g} to {high:g}"
+    return {**facts, "words with digits": _digits(suits["digits"]), "public text covered": _covered(suits)}
+
+
+def _spread(quantiles: Mapping[str, float]) -> str:
+    return f"median {quantiles['median']:.3g}; of 90% of words {quantiles['low']:.3g} to {quantiles['high']:.3g}"
+
+
+def _digits(digits: Mapping[str, Any]) -> str:
+    if not digits["words"]:
+        return "none"
+    stays = "" if digits["stays"] is None else f"; {_percent(digits['stays'])} of them stay"
+    return f"{digits['words']:,}: {', '.join(digits['examples'])}{stays}"
+
+
+def _covered(suits: Mapping[str, Any]) -> str:
+    if suits["covered"] is None:
+        return "not measured: gensim's test data is not installed"
+    return f"{_percent(suits['covered'])} of {suits['text_words']:,} words of {suits['text']}"
+
+
+def epsilon_table(suits: Mapping[str, Any], configured: float) -> Table:
+    """What rising epsilons do to words, a line for each; ``configured`` is marked."""
+    table = Table("What epsilon does to words")
+    for heading in ("epsilon", "stay", "recovered of running text"):
+        table.add_column(heading, justify="right")
+    for row in suits["epsilons"]:
+        mark = " (yours)" if row["epsilon"] == configured else ""
+        recovered = f"at least {_percent(row['recovered'])}"
+        table.add_row(f"{row['epsilon']:g}{mark}", _percent(row["stays"]), recovered)
+    return table
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%" if share < 0.1 else f"{100 * share:.0f}%"

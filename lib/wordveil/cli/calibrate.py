@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session
-from wordveil.cli.output import print_json, print_note, show_progress
+from wordveil.cli.output import Table, print_json, print_line, print_note, print_rows, print_table, show_progress
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 
 if TYPE_CHECKING:
     from wordveil.assembly.calibration_arguments import Request
-    from wordveil.measures.calibration.figures import Calibration, FoundEpsilon
+    from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, FoundEpsilon
 
+_COLUMNS = 4
+FIGURES_NOTE = (
+    "average / worst: of the word that is protected worst. Recovered: by the best guesser, of running text and where "
+    "all words are alike; leakage: how many times as many as without looking. All figures are of public words: "
+    "`wordveil docs calibration` explains each."
+)
 _WORDS, _RUNS, _THRESHOLD = 10_000, 1_000, 0.001
 
 
@@ -24,11 +31,11 @@ def calibrate(
     config: ConfigOption,
     overrides: SetOption = None,
     epsilon: Annotated[
-        str | None, typer.Option("--epsilon", metavar="X,...", help="The epsilons to measure, e.g. 1,2,5,10,20.")
+        str | None, Option("--epsilon", metavar="X,...", help="The epsilons to measure, e.g. 1,2,5,10,20.")
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--target",
             metavar="NAME=VALUE",
             help="Find the epsilon that gives share_kept=0.3, pure_epsilon=50 or bayes_recovery=0.1. Repeatable.",
@@ -36,33 +43,27 @@ def calibrate(
     ] = None,
     match: Annotated[
         Path | None,
-        typer.Option("--match", metavar="FILE", help="Find the epsilon that equals that of another configuration."),
+        Option("--match", metavar="FILE", help="Find the epsilon that equals that of another configuration."),
     ] = None,
-    by: Annotated[
-        str, typer.Option("--by", help="What --match makes equal: worst_n_w or bayes_recovery.")
-    ] = "worst_n_w",
+    by: Annotated[str, Option("--by", help="What --match makes equal: worst_n_w or bayes_recovery.")] = "worst_n_w",
     words: Annotated[
-        int, typer.Option("--words", min=1, metavar="N", help="How many words to draw, spread over the vocabulary.")
+        int, Option("--words", min=1, metavar="N", help="How many words to draw, spread over the vocabulary.")
     ] = _WORDS,
     words_from: Annotated[
-        str,
-        typer.Option("--words-from", metavar="SOURCE", help="Whose words: those of the public vocabulary alone."),
+        str, Option("--words-from", metavar="SOURCE", help="Whose words: those of the public vocabulary alone.")
     ] = "vocabulary",
-    runs: Annotated[int, typer.Option("--runs", min=1, metavar="N", help="How often to draw each word.")] = _RUNS,
+    runs: Annotated[int, Option("--runs", min=1, metavar="N", help="How often to draw each word.")] = _RUNS,
     threshold: Annotated[
-        float,
-        typer.Option("--threshold", min=0, max=1, metavar="P", help="From which probability on K_w counts a word."),
+        float, Option("--threshold", min=0, max=1, metavar="P", help="From which probability on K_w counts a word.")
     ] = _THRESHOLD,
     *,
     on_spark: Annotated[
         bool,
-        typer.Option(
-            "--on-spark", help="Draw, and find neighbours, on the executors of the configuration's Spark session."
-        ),
+        Option("--on-spark", help="Draw, and find neighbours, on the executors of the configuration's Spark session."),
     ] = False,
     write: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--write", metavar="FILE", help="Write the configuration with the epsilon that was found, beside --config."
         ),
     ] = None,
@@ -74,7 +75,6 @@ def calibrate(
     needs no key.
     """
     from wordveil.assembly.calibration_arguments import Request
-    from wordveil.cli.calibration_tables import print_calibration
     from wordveil.config.epsilon_file import check_copy
     from wordveil.report.calibration import render_calibration
 
@@ -86,17 +86,17 @@ def calibrate(
         page = check_page(html) if html else None
         if write is not None:
             check_copy(config, write)
-        found = _measure(request, on_spark=on_spark)
-        tell(found.to_dict())
+        calibration = _measure(request, on_spark=on_spark)
+        tell(calibration.to_dict())
         if page:
-            save_page(page, render_calibration(found))
+            save_page(page, render_calibration(calibration))
             print_note(f"{page}: the page. It holds figures of public words alone.")
         if write is not None:
-            _write(request, write, found.found[0])
+            _write(request, write, calibration.found[0])
     if as_json:
-        print_json(found.to_dict())
+        print_json(calibration.to_dict())
     else:
-        print_calibration(found)
+        print_calibration(calibration)
 
 
 def _measure(request: Request, *, on_spark: bool) -> Calibration:
@@ -117,10 +117,53 @@ def _measure(request: Request, *, on_spark: bool) -> Calibration:
         return run_calibration(request, settings, work, count_on_executors(session), read_on_executors(session))
 
 
-def _write(request: Request, file: Path, found: FoundEpsilon) -> None:
+def _write(request: Request, file: Path, answer: FoundEpsilon) -> None:
     from wordveil.config.epsilon_file import write_copy
     from wordveil.report.calibration import describe_found
 
     command = f"wordveil calibrate --config {request.config.name} {request.show_search()}"
-    write_copy(request.config, file, found.epsilon, [f"mechanism.epsilon by `{command}`:", describe_found(found)])
-    print_note(f"{file}: the configuration, with mechanism.epsilon = {found.epsilon:g}.")
+    write_copy(request.config, file, answer.epsilon, [f"mechanism.epsilon by `{command}`:", describe_found(answer)])
+    print_note(f"{file}: the configuration, with mechanism.epsilon = {answer.epsilon:g}.")
+
+
+def print_calibration(calibration: Calibration) -> None:
+    """Print what was measured on, the epsilons that were found, two tables with a line for each epsilon, and notes."""
+    from wordveil.report.calibration import describe_found
+
+    print_table(f"Calibration of {calibration.mechanism}", calibration.facts)
+    for answer in calibration.found:
+        print_line(describe_found(answer))
+    if calibration.meanings:
+        for title, columns in _split_columns(calibration.meanings):
+            print_rows(make_table(title, columns))
+        print_note(FIGURES_NOTE)
+    for note in calibration.notes:
+        print_note(note)
+
+
+def _split_columns(meanings: Sequence[EpsilonMeaning]) -> Iterator[tuple[str, dict[str, list[str]]]]:
+    """Tables that a narrow terminal shows unbroken."""
+    from wordveil.report.calibration import list_columns, list_statistics
+
+    columns = {name: _shorten(texts) for name, texts in list_columns(meanings).items()}
+    epsilon, kept = {"epsilon": columns["epsilon"]}, {"kept": columns.pop("kept")}
+    yield "What epsilon costs, and what an attacker recovers", columns
+    statistics = {**kept, **{name.partition(",")[0]: texts for name, texts in list_statistics(meanings).items()}}
+    names = list(statistics)
+    for start in range(0, len(names), _COLUMNS):
+        shown = {name: statistics[name] for name in names[start : start + _COLUMNS]}
+        yield "What becomes of words: average / worst", {**epsilon, **shown}
+
+
+def _shorten(texts: Sequence[str]) -> list[str]:
+    return [text.replace("at least ", "\N{GREATER-THAN OR EQUAL TO}") for text in texts]
+
+
+def make_table(title: str, columns: Mapping[str, Sequence[str]]) -> Table:
+    """A table of texts by heading. Each word of a heading has a line of its own, so that columns are narrow."""
+    table = Table(title)
+    for heading in columns:
+        table.add_column(heading.replace(",", "").split(" "), justify="right")
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
+    return table

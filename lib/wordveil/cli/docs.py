@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from wordveil.cli.options import JsonOption
 from wordveil.cli.output import print_document, print_json, print_table, print_text
@@ -20,12 +20,10 @@ _LOCAL_LINK = re.compile(r"!?\[([^\]]*)\]\((?![a-z]+:)[^)]*\)")
 
 def docs(
     page: Annotated[
-        str | None, typer.Argument(metavar="[PAGE]", help="The page to print. Left out, all pages are listed.")
+        str | None, Argument(metavar="[PAGE]", help="The page to print. Left out, all pages are listed.")
     ] = None,
     *,
-    path: Annotated[
-        bool, typer.Option("--path", help="Print where the page is, or the directory of all pages.")
-    ] = False,
+    path: Annotated[bool, Option("--path", help="Print where the page is, or the directory of all pages.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the documents and the configurations to copy, or print one of them."""
@@ -34,15 +32,16 @@ def docs(
         _show_all(pages, path=path, as_json=as_json)
         return
     name = _find_name(page, pages)
+    file = pages[name]
+    text = file.read_text("utf-8")
     if as_json:
-        print_json({"page": name, "path": str(pages[name]), "text": _read(pages[name])})
+        print_json({"page": name, "path": str(file), "text": text})
     elif path:
-        print_text(f"{pages[name]}\n")
-    elif pages[name].suffix == DOCUMENT:
-        text = _read(pages[name])
+        print_text(f"{file}\n")
+    elif file.suffix == DOCUMENT:
         print_document(text, _LOCAL_LINK.sub(r"\1", text))
     else:
-        print_text(_read(pages[name]))
+        print_text(text)
 
 
 def find_folder() -> Path:
@@ -59,12 +58,9 @@ def find_pages() -> dict[str, Path]:
     }
     files = (*(folder / "conf").glob("*.*"), *(folder / "conf").glob("*/*"))
     configurations = {path.relative_to(folder).as_posix(): path for path in files if path.is_file()}
-    ordered = [*sorted(documents, key=_depth_and_name), *sorted(configurations, key=_depth_and_name)]
-    return {name: {**documents, **configurations}[name] for name in ordered}
-
-
-def _depth_and_name(name: str) -> tuple[int, str]:
-    return name.count("/"), name
+    pages = {**documents, **configurations}
+    ordered = sorted(pages, key=lambda name: (name in configurations, name.count("/"), name))
+    return {name: pages[name] for name in ordered}
 
 
 def _find_name(given: str, pages: dict[str, Path]) -> str:
@@ -72,7 +68,6 @@ def _find_name(given: str, pages: dict[str, Path]) -> str:
     name = given.removeprefix("docs/").removesuffix(DOCUMENT)
     if name in pages:
         return name
-
     problem = f"there is no such page.{did_you_mean(name, pages)} `wordveil docs` lists all pages."
     raise usage_error("PAGE", given, problem)
 
@@ -90,12 +85,8 @@ def _show_all(pages: dict[str, Path], *, path: bool, as_json: bool) -> None:
 
 def _title(file: Path) -> str:
     """A document's heading, or what the first sentence of a configuration's comment says."""
-    lines = _read(file).splitlines()
+    lines = file.read_text("utf-8").splitlines()
     if file.suffix == DOCUMENT:
         return lines[0].removeprefix("# ")
     comment = " ".join(line.lstrip("# ") for line in lines if line.startswith("#"))
     return re.split(r"[.:;] | \(", comment, maxsplit=1)[0]
-
-
-def _read(file: Path) -> str:
-    return file.read_text("utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Context, Option, Typer
 
 from wordveil.cli.evaluation_tables import print_comparison, print_scores
 from wordveil.cli.options import JsonOption, ParamOption, SetOption, prepare_session, read_config
@@ -21,27 +21,25 @@ if TYPE_CHECKING:
 
 PRIVATE_NOTE = "these figures are of private text, and internal: do not publish them."
 EXAMPLES_NOTE = "the report holds private records, as evaluation.examples asks for: it is as secret as they are."
-evaluations = typer.Typer(invoke_without_command=True)
+evaluations = Typer(invoke_without_command=True)
 
 
 @evaluations.callback()
 def evaluate(
-    context: typer.Context,
+    context: Context,
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="The YAML configuration file whose output is measured.")
+        Path | None, Option("--config", "-c", help="The YAML configuration file whose output is measured.")
     ] = None,
     overrides: SetOption = None,
     params: ParamOption = None,
     *,
     published: Annotated[
-        bool,
-        typer.Option("--published", help="Measure the published table of a release, and not its newest draws."),
+        bool, Option("--published", help="Measure the published table of a release, and not its newest draws.")
     ] = False,
     seed: Annotated[
-        int | None,
-        typer.Option("--seed", min=0, metavar="SEED", help="Decides which records are measured: evaluation.seed."),
+        int | None, Option("--seed", min=0, metavar="SEED", help="Decides which records are measured: evaluation.seed.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The directory of the report.")] = None,
+    out: Annotated[Path | None, Option("--out", metavar="DIR", help="The directory of the report.")] = None,
     as_json: JsonOption = False,
     report: ReportOption = None,
     html: HtmlOption = None,
@@ -66,7 +64,7 @@ def evaluate(
         print_note(EXAMPLES_NOTE if evaluation.examples else PRIVATE_NOTE)
 
 
-_Evaluation = Annotated[Path, typer.Argument(help="An evaluation.json, or the directory that holds it.")]
+_Evaluation = Annotated[Path, Argument(help="An evaluation.json, or the directory that holds it.")]
 
 
 @evaluations.command()

@@ -38,8 +38,8 @@ def _score_table(title: str, shown: ScoreTable) -> Table:
         for name, measure, figures in zip(measures, shown.measures, shown.figures, strict=True):
             table.add_row(name, *map(_figure, figures), measure.chance)
         return table
-    for place, subject in enumerate(shown.subjects):
-        table.add_row(subject, *(_figure(figures[place]) for figures in shown.figures))
+    for index, subject in enumerate(shown.subjects):
+        table.add_row(subject, *(_figure(figures[index]) for figures in shown.figures))
     if any(measure.chance for measure in shown.measures):
         table.add_row("chance", *(measure.chance for measure in shown.measures))
     return table
@@ -82,6 +82,6 @@ def print_comparison(comparison: Comparison) -> None:
     if not comparison.pairs:
         print_note("the two have no figure in common.")
     if comparison.alone:
-        counts = [sum(name == one for name, _ in comparison.alone) for one in comparison.names]
+        counts = [sum(name == side for name, _ in comparison.alone) for side in comparison.names]
         print_note(f"measured once: {counts[0]:,} figures of {first} alone, {counts[1]:,} of {second} alone.")
     print_note(NOTE)

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import JsonOption, prepare_plain_session
 from wordveil.cli.output import print_json, print_result, print_table, show_status
-from wordveil.errors import usage_error
+from wordveil.errors import OutputExistsError, usage_error
+
+JOBS = "wordveil_jobs"
+"""The directory of application files, beside the DAGs, which look for it there."""
 
 
 def init(
     source: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--from", metavar="TABLE", help="The path of the table to sanitise: Parquet, Delta, ORC, JSON lines or CSV."
         ),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write. It must not exist.")] = Path(
-        "job.yaml"
-    ),
+    output: Annotated[Path, Option("--output", "-o", help="The file to write. It must not exist.")] = Path("job.yaml"),
     airflow: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--airflow",
             metavar="DIR",
             help="Write the Airflow DAGs and the jobs that they submit into this directory instead.",
@@ -33,9 +36,7 @@ def init(
     *,
     release: Annotated[
         bool,
-        typer.Option(
-            "--release", help="Draft an incremental release of a Delta table: with a ledger, budgets and a gate."
-        ),
+        Option("--release", help="Draft an incremental release of a Delta table: with a ledger, budgets and a gate."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,7 +50,10 @@ def init(
         if release:
             problem = "needs --from TABLE: it drafts a configuration. The DAGs are the same for every release."
             raise usage_error("--release", "", problem)
-        _write_dags(airflow, as_json=as_json)
+        written = [str(path.relative_to(airflow)) for path in write_dags(airflow)]
+        note = "`wordveil docs airflow` lists the Airflow Variable and the connection that they need."
+        document = {"output": str(airflow), "files": written}
+        print_result(document, "DAGs for Airflow", {"directory": airflow, "files": written}, [note], as_json=as_json)
         return
     assert source is not None
     _write_draft(source, output, is_release=release, as_json=as_json)
@@ -90,10 +94,29 @@ def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) 
     print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
 
 
-def _write_dags(folder: Path, *, as_json: bool) -> None:
-    from wordveil.cli.scaffold import write_dags
+def write_dags(folder: Path) -> list[Path]:
+    """Write the DAG files and the module that they import into ``folder``, the root of a DAG bundle, and the
+    application files into ``folder / JOBS``. Returns the files.
 
-    written = [str(path.relative_to(folder)) for path in write_dags(folder)]
-    note = "`wordveil docs airflow` lists the Airflow Variable and the connection that they need."
-    document = {"output": str(folder), "files": written}
-    print_result(document, "DAGs for Airflow", {"directory": folder, "files": written}, [note], as_json=as_json)
+    Raises :class:`OutputExistsError` where one of them exists, before anything is written, and :class:`ConfigError`
+    where one cannot be written.
+    """
+    data = resources.files("wordveil") / "data"
+    files: list[tuple[Path, Traversable]] = []
+    for source, target in ((data / "airflow_dags", folder), (data / "jobs", folder / JOBS)):
+        names = sorted(file.name for file in source.iterdir() if file.name.endswith(".py"))
+        files += [(target / name, source / name) for name in names]
+    existing = [path for path, _ in files if path.exists() or path.is_symlink()]
+    if existing:
+        raise OutputExistsError(
+            f"--airflow = {folder}: already contains {', '.join(path.name for path in existing)}; nothing was written. "
+            "Name another directory, or move these files away."
+        )
+    try:
+        for path, source in files:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as stream:
+                stream.write(source.read_text("utf-8"))
+    except OSError as error:
+        raise usage_error("--airflow", str(folder), f"cannot be written: {error.strerror}.") from None
+    return [path for path, _ in files]

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option, Typer
 
 from wordveil.cli.options import JsonOption, SetOption, prepare_session, read_release_config
 from wordveil.cli.output import print_result, show_status
 from wordveil.crypto.keys import MasterKey, create_key, destroy_key, encode_public_key, load_key, rotate_key
 from wordveil.errors import ConfigError, Fault, KeyMaterialError, usage_error
 
-keys = typer.Typer(
-    help="Create, identify, rotate and destroy keys. Keep keys as secret as the corpus.", no_args_is_help=True
-)
+keys = Typer(help="Create, identify, rotate and destroy keys. Keep keys as secret as the corpus.", no_args_is_help=True)
 _ROTATED = "back up this file as safely as its first version: all later draws need the new epoch"
 _DESTROYED = (
     "this does not reach copies, backups, snapshots, or old blocks that the storage kept: destroy those separately"
@@ -24,7 +22,7 @@ _DESTROYED = (
 
 @keys.command()
 def new(
-    file: Annotated[Path, typer.Argument(help="The file to write. It must not exist.")], *, as_json: JsonOption = False
+    file: Annotated[Path, Argument(help="The file to write. It must not exist.")], *, as_json: JsonOption = False
 ) -> None:
     """Write a random key to FILE, which only its owner can read."""
     key = create_key(file)
@@ -33,13 +31,11 @@ def new(
 
 @keys.command()
 def fingerprint(
-    file: Annotated[str | None, typer.Option("--file", help="The key file.")] = None,
-    env: Annotated[str | None, typer.Option("--env", help="The environment variable that holds the key.")] = None,
+    file: Annotated[str | None, Option("--file", help="The key file.")] = None,
+    env: Annotated[str | None, Option("--env", help="The environment variable that holds the key.")] = None,
     release: Annotated[
         str | None,
-        typer.Option(
-            "--release", metavar="NAME", help="Also print the public key that verifies this release's manifests."
-        ),
+        Option("--release", metavar="NAME", help="Also print the public key that verifies this release's manifests."),
     ] = None,
     *,
     as_json: JsonOption = False,
@@ -61,7 +57,7 @@ def fingerprint(
 
 
 @keys.command()
-def rotate(file: Annotated[Path, typer.Argument(help="The key file.")], *, as_json: JsonOption = False) -> None:
+def rotate(file: Annotated[Path, Argument(help="The key file.")], *, as_json: JsonOption = False) -> None:
     """Append a new epoch to the key in FILE. From now on noise comes from it; earlier epochs stay in the file."""
     key = rotate_key(file)
     _show(_facts(key, str(file)), _ROTATED, as_json=as_json)
@@ -69,16 +65,14 @@ def rotate(file: Annotated[Path, typer.Argument(help="The key file.")], *, as_js
 
 @keys.command()
 def destroy(
-    file: Annotated[Path | None, typer.Argument(help="The key file. Name it or --config.")] = None,
+    file: Annotated[Path | None, Argument(help="The key file. Name it or --config.")] = None,
     config: Annotated[
         Path | None,
-        typer.Option(
-            "--config", "-c", help="A release's configuration: freeze the release, then destroy its key.file."
-        ),
+        Option("--config", "-c", help="A release's configuration: freeze the release, then destroy its key.file."),
     ] = None,
     overrides: SetOption = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm that the key is to be destroyed.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Confirm that the key is to be destroyed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Overwrite the key in FILE, or the key of a release's configuration, once its releases are final. This cannot be
@@ -116,9 +110,9 @@ def destroy(
     _show(facts | frozen, _DESTROYED, as_json=as_json)
 
 
-def _facts(key: MasterKey, place: str) -> dict[str, Any]:
+def _facts(key: MasterKey, source: str) -> dict[str, Any]:
     return {
-        "key": place,
+        "key": source,
         "fingerprint": key.fingerprint,
         "epoch": key.epoch,
         "epoch_fingerprints": list(key.epoch_fingerprints),

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import (
     JarsOption,
@@ -40,32 +40,30 @@ class By(StrEnum):
 
 
 def ledger(
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="The YAML configuration of a release.")] = None,
+    config: Annotated[Path | None, Option("--config", "-c", help="The YAML configuration of a release.")] = None,
     overrides: SetOption = None,
     *,
     path: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--ledger",
             metavar="PATH",
             callback=absolute_path,
             help="The path of a ledger, in place of a configuration.",
         ),
     ] = None,
-    by: Annotated[
-        By, typer.Option("--by", help="What each row adds up: a release, a record or an author.")
-    ] = By.RELEASE,
-    release: Annotated[str | None, typer.Option("--release", metavar="NAME", help="Show only this release.")] = None,
-    author: Annotated[str | None, typer.Option("--author", metavar="AUTHOR", help="Show only this author.")] = None,
-    record: Annotated[str | None, typer.Option("--record", metavar="ID", help="Show only this record.")] = None,
+    by: Annotated[By, Option("--by", help="What each row adds up: a release, a record or an author.")] = By.RELEASE,
+    release: Annotated[str | None, Option("--release", metavar="NAME", help="Show only this release.")] = None,
+    author: Annotated[str | None, Option("--author", metavar="AUTHOR", help="Show only this author.")] = None,
+    record: Annotated[str | None, Option("--record", metavar="ID", help="Show only this record.")] = None,
     rows: Annotated[
-        bool, typer.Option("--rows", help="Show one row for each context: what was drawn, and what is reserved.")
+        bool, Option("--rows", help="Show one row for each context: what was drawn, and what is reserved.")
     ] = False,
     as_json: JsonOption = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV on standard output.")] = False,
+    as_csv: Annotated[bool, Option("--csv", help="Print the rows as CSV on standard output.")] = False,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=1, metavar="N", help=f"Print at most N rows. A table has {TABLE_ROWS} by default."),
+        Option("--limit", min=1, metavar="N", help=f"Print at most N rows. A table has {TABLE_ROWS} by default."),
     ] = None,
     jars: JarsOption = None,
 ) -> None:
@@ -75,36 +73,35 @@ def ledger(
     from wordveil.spark.platform.errors import job_errors
     from wordveil.spark.release import ledger_report
 
+    is_table = not (as_json or as_csv)
     settings = _settings(config, overrides, path, as_json=as_json, as_csv=as_csv)
     start = prepare_session(settings, is_short=True) if settings else prepare_plain_session(jars, is_short=True)
-    place = settings.ledger.path if settings and settings.ledger else path or ""
+    location = settings.ledger.path if settings and settings.ledger else path or ""
     selection = ledger_report.Selection(release, author, record)
+    is_partial = selection.cuts(by.value)
     with job_errors("nothing was changed"):
         with show_status() as progress:
             progress("starting Spark")
             spark = start()
             progress("reading the ledger")
-            entries = ledger_report.read_ledger(spark, place, selection)
+            entries = ledger_report.read_ledger(spark, location, selection)
             budget = settings.ledger_budget if settings else Budget(PURE, ledger_report.relation_of(entries))
             if rows:
-                found = ledger_report.list_contexts(entries, budget)
+                costs = ledger_report.list_contexts(entries, budget)
             else:
                 name = settings.release if settings else None
-                limited = not selection.cuts(by.value)
-                found = ledger_report.sum_costs(entries, by.value, budget, release=name, limited=limited)
-            found = ledger_report.order_by_cost(found)
-            if not (as_json or as_csv):
+                costs = ledger_report.sum_costs(entries, by.value, budget, release=name, limited=not is_partial)
+            costs = ledger_report.order_by_cost(costs)
+            if is_table:
                 # One row more than is shown, to know whether there are more.
-                shown = list(_plain(found.limit((limit or TABLE_ROWS) + 1), budget))
-        stream = _plain(found if limit is None else found.limit(limit), budget)
+                shown = list(_plain(costs.limit((limit or TABLE_ROWS) + 1), budget))
+        stream = _plain(costs if limit is None else costs.limit(limit), budget)
         if as_json:
             print_json_rows(stream)
         elif as_csv:
-            print_csv_rows(stream, [*found.columns, "unbounded", "unit", "for"])
-    if not (as_json or as_csv):
-        _print(
-            shown, budget, found.columns, limit or TABLE_ROWS, unlimited=_unlimited(settings, selection.cuts(by.value))
-        )
+            print_csv_rows(stream, [*costs.columns, "unbounded", "unit", "for"])
+    if is_table:
+        _print(shown, budget, costs.columns, limit or TABLE_ROWS, unlimited=_unlimited(settings, is_partial=is_partial))
 
 
 def _settings(
@@ -114,28 +111,23 @@ def _settings(
     if (config is None) == (path is None):
         faults.append(Fault("--config", "", "name exactly one of --config and --ledger."))
     if config is None and overrides:
-        faults.append(
-            Fault(
-                "--set", overrides[0][:80], "changes a configuration, but none is named. Remove it, or name --config."
-            )
-        )
+        problem = "changes a configuration, but none is named. Remove it, or name --config."
+        faults.append(Fault("--set", overrides[0][:80], problem))
     if as_json and as_csv:
         faults.append(Fault("--csv", "", "cannot be combined with --json. Choose one of them."))
     if faults:
         raise ConfigError("command line", faults)
-    if config is None:
-        return None
-    return read_release_config(config, overrides)
+    return None if config is None else read_release_config(config, overrides)
 
 
-def _unlimited(config: Config | None, cuts: bool) -> str | None:  # noqa: FBT001
+def _unlimited(config: Config | None, *, is_partial: bool) -> str | None:
     """Why the column ``left`` is not shown, if it is not."""
     if config is None or config.budgets is None:
         return "no budgets are configured here, so there are no limits to compare with."
     return (
         "a limit applies to everything that a record, author or release has used. This report covers only a part "
         "of it, so the column left is not shown."
-        if cuts
+        if is_partial
         else None
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session
 from wordveil.cli.output import print_result, show_status
@@ -16,32 +16,26 @@ from wordveil.text.choices import MAX_N, Hyphens, TokeniserKind
 def ngrams(
     source: Annotated[
         str,
-        typer.Option(
+        Option(
             "--input",
             metavar="TABLE",
             callback=absolute_path,
             help="The path of a table of public text, Parquet or Delta.",
         ),
     ],
-    text: Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the text.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The directory in which the model's own directory is made.")
-    ],
+    text: Annotated[str, Option("--text", metavar="COLUMN", help="The column with the text.")],
+    output: Annotated[Path, Option("--output", "-o", help="The directory in which the model's own directory is made.")],
     *,
     public: Annotated[
         bool,
-        typer.Option(
-            "--public", help="Confirm that the table is public text, written without the private corpus. Required."
-        ),
+        Option("--public", help="Confirm that the table is public text, written without the private corpus. Required."),
     ] = False,
-    max_n: Annotated[
-        int, typer.Option("--max-n", min=2, max=MAX_N, help="The number of words of the longest n-grams.")
-    ] = 4,
-    min_count: Annotated[int, typer.Option("--min-count", min=1, help="Leave out n-grams that occur less often.")] = 5,
+    max_n: Annotated[int, Option("--max-n", min=2, max=MAX_N, help="The number of words of the longest n-grams.")] = 4,
+    min_count: Annotated[int, Option("--min-count", min=1, help="Leave out n-grams that occur less often.")] = 5,
     tokeniser: Annotated[
-        TokeniserKind, typer.Option("--tokeniser", help="The tokeniser of the text policy.")
+        TokeniserKind, Option("--tokeniser", help="The tokeniser of the text policy.")
     ] = TokeniserKind.WORDS,
-    hyphens: Annotated[Hyphens, typer.Option("--hyphens", help="The hyphens of the text policy.")] = Hyphens.SPLIT,
+    hyphens: Annotated[Hyphens, Option("--hyphens", help="The hyphens of the text policy.")] = Hyphens.SPLIT,
     as_json: JsonOption = False,
     jars: JarsOption = None,
 ) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from wordveil.cli.output import print_table
+from wordveil.cli.tables import ALONE_NOTE, report_facts
 from wordveil.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -21,36 +22,35 @@ if TYPE_CHECKING:
     from wordveil.config.schema import SparkSection
     from wordveil.spark.sanitise.report import RunReport
 
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration file.")]
+ConfigOption = Annotated[Path, Option("--config", "-c", help="The YAML configuration file.")]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
+    Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
 ]
 ParamOption = Annotated[
     list[str] | None,
-    typer.Option("--param", metavar="NAME=VALUE", help="The value of :NAME in input.where, a string. Repeatable."),
+    Option("--param", metavar="NAME=VALUE", help="The value of :NAME in input.where, a string. Repeatable."),
 ]
 SnapshotOption = Annotated[
     bool,
-    typer.Option(
-        "--full-snapshot",
-        help="The input is the whole corpus: withdraw records of the release that it does not have.",
+    Option(
+        "--full-snapshot", help="The input is the whole corpus: withdraw records of the release that it does not have."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+JsonOption = Annotated[bool, Option("--json", help="Print the result as JSON on standard output.")]
 JarsOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--delta-jars", metavar="DIR", help="A directory with Delta's jars, for machines that cannot download them."
     ),
 ]
 
 
-def absolute_path(place: str | None) -> str | None:
+def absolute_path(path: str | None) -> str | None:
     """The callback of options whose path Spark reads: a relative one is taken from the working directory."""
     from wordveil.config.paths import make_absolute
 
-    return None if place is None else make_absolute(place)
+    return None if path is None else make_absolute(path)
 
 
 def _check_run_id(run_id: str | None) -> str | None:
@@ -63,7 +63,7 @@ def _check_run_id(run_id: str | None) -> str | None:
 
 RunOption = Annotated[
     str | None,
-    typer.Option("--run-id", callback=_check_run_id, help="The name of this run in the output; generated if left out."),
+    Option("--run-id", callback=_check_run_id, help="The name of this run in the output; generated if left out."),
 ]
 
 
@@ -118,7 +118,5 @@ def _prepare(section: SparkSection, *, delta: bool, is_short: bool) -> Callable[
 
 def print_report(report: RunReport, *, is_release: bool = False) -> None:
     """Print the short table at the end of a run. ``is_release``: the run updated an incremental release."""
-    from wordveil.cli.tables import ALONE_NOTE, report_facts
-
     notes = report.notes if is_release else (*report.notes, ALONE_NOTE)
     print_table(f"Release {report.release}", report_facts(report, is_release=is_release), notes)

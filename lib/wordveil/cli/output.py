@@ -65,12 +65,7 @@ class Table:
     ) -> None:
         """Add a column. Widths are in characters; columns with a ``ratio`` share what is left of the terminal."""
         self._table.add_column(
-            make_text(heading),
-            justify=justify,
-            overflow="fold",
-            min_width=min_width,
-            max_width=max_width,
-            ratio=ratio,
+            make_text(heading), justify=justify, overflow="fold", min_width=min_width, max_width=max_width, ratio=ratio
         )
 
     def add_row(self, *cells: object, end_section: bool = False) -> None:
@@ -236,21 +231,11 @@ def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int]
 
 @contextmanager
 def show_bar(text: str, *, is_counted: bool = False, has_rest: bool = False) -> Iterator[Callable[..., None]]:
-    """Show a bar on a terminal; show nothing elsewhere.
+    """Show a bar after ``text`` on a terminal; show nothing elsewhere. ``is_counted``: count steps, rather than show a
+    percentage. ``has_rest``: show the time that is left.
 
-    Parameters
-    ----------
-    text
-        what stands before it.
-    is_counted
-        whether the steps are counted, and not shown as a percentage.
-    has_rest
-        whether the time that is left is shown.
-
-    Yields
-    ------
-    Callable
-        takes what changes: ``text``, steps that are ``done`` and ``known``, and what stands ``after`` the bar.
+    The function that it yields takes what changes: ``text``, the steps that are ``done`` and ``known``, and the text
+    ``after`` the bar.
     """
     shown = MofNCompleteColumn() if is_counted else TaskProgressColumn()
     columns = [TextColumn("{task.description}", markup=False), BarColumn(), shown, TimeElapsedColumn()]

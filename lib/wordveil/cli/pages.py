@@ -7,20 +7,18 @@ tables of others.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from wordveil.cli import tables
-from wordveil.cli.meanings import RELATIONS, explain_exposure
 from wordveil.cli.report_file import local_path, writing
 from wordveil.errors import OutputExistsError, usage_error
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
-from wordveil.privacy.relations import Relation
+from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import RULES, RuleResult
 from wordveil.report.histograms import draw_histogram
 from wordveil.report.templates import render_page
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
 HtmlOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--html",
         metavar="FILE",
         help="Also write the result as a page for people, one file without outside parts. It must not exist yet.",
@@ -44,23 +42,48 @@ HtmlOption = Annotated[
 ]
 PAGE_NOTE = "the page is for the people who may see the corpus. It holds no record, but figures that are internal."
 _SHOWN_RUNS = 10
+RELATIONS = {
+    Relation.ANY_TEXT: "any two texts",
+    Relation.SAME_LENGTH: "two texts with the same number of tokens",
+    Relation.SAME_SKELETON: "two texts that agree in everything that is copied or shown",
+}
+"""The pairs of texts that a bound compares."""
+EXPOSURES = {
+    Exposure.PRESENCE: "Whether the record was refused because of its text.",
+    Exposure.LANGUAGE: "Which records are of another language: none of their words is copied.",
+    Exposure.CONDITION: "That the text meets input.where.",
+    Exposure.EDITED: "In which runs the text changed.",
+    Exposure.WITHDRAWN: "That the record was in the release and was taken out.",
+    Exposure.GATE: "That the release passed rules which read original texts.",
+    Exposure.LAYOUT: "The order of the input's rows, which follows the sizes of texts.",
+    Exposure.LENGTH: "How many tokens the text has.",
+    Exposure.REPETITION: "Which positions of the text hold the same word.",
+    Exposure.TYPES: "Which tokens are addresses, numbers, dates or names, and the shape of those that keep it.",
+    Exposure.PUNCTUATION: "Everything between words is copied.",
+    Exposure.CASE: "Which words are capitalised or in upper case.",
+    Exposure.DIGITS: "Words with a digit are copied.",
+    Exposure.STOP_WORDS: "Stop-words are copied.",
+    Exposure.UNKNOWN_WORDS: "Words outside the vocabulary are copied, without protection.",
+    Exposure.CARRIER_PHRASES: "Words that public text expects in their place are copied, and show which are not.",
+}
+"""What each entry of ``exposes`` means; columns are not among them."""
 
 
-def check_page(place: str) -> Path:
+def check_page(file: str) -> Path:
     """Return the file of a page that can be written. Creates its directory.
 
     Raises :class:`OutputExistsError` where there is something already, and :class:`ConfigError` where nothing can be
     written.
     """
-    path = local_path(place)
+    path = local_path(file)
     if path is None:
         problem = "is on another file system. Name a file on this machine, and copy it from there."
-        raise usage_error("--html", place, problem)
+        raise usage_error("--html", file, problem)
     if path.exists() or path.is_symlink():
         raise _existing(path)
-    with writing("--html", place):
+    with writing("--html", file):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _create(path)
+        path.touch(0o600, exist_ok=False)
         path.unlink()
     return path
 
@@ -69,14 +92,10 @@ def save_page(path: Path, page: str) -> None:
     """Write a page that only its owner can read. Raises as :func:`check_page`."""
     with writing("--html", str(path)):
         try:
-            _create(path)
+            path.touch(0o600, exist_ok=False)
         except FileExistsError:
             raise _existing(path) from None
         path.write_text(page, "utf-8")
-
-
-def _create(path: Path) -> None:
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _existing(path: Path) -> OutputExistsError:
@@ -110,6 +129,13 @@ def render_plan(
     )
 
 
+def explain_exposure(name: str) -> str:
+    """What an entry of ``exposes`` means."""
+    if name.startswith("column:"):
+        return "The column is published unchanged."
+    return EXPOSURES[Exposure(name)]
+
+
 def render_gate(decision: GateDecision) -> str:
     """The page of a gate's decision."""
     result = decision.result
@@ -118,8 +144,8 @@ def render_gate(decision: GateDecision) -> str:
         "gate.html",
         title=f"Gate of {decision.release}",
         decision=decision,
-        failed=", ".join(one.name for one in result.failures),
-        rules=[_rule(one) for one in result.results],
+        failed=", ".join(rule.name for rule in result.failures),
+        rules=[_rule(rule) for rule in result.results],
         runs=decision.runs,
         shown=decision.runs[-_SHOWN_RUNS:],
         facts={
@@ -136,8 +162,8 @@ def _columns(plan: Plan) -> list[dict[str, str]]:
     """The input's columns, the id and the text first, and what becomes of each."""
     fates = ["published unchanged", "replaced word by word", "names whose budget pays; not published"]
     return [
-        {"name": name, "type": kind, "fate": fates[0] if name in plan.kept else fates[min(place, 2)]}
-        for place, (name, kind) in enumerate(plan.columns.items())
+        {"name": name, "type": kind, "fate": fates[0] if name in plan.kept else fates[min(index, 2)]}
+        for index, (name, kind) in enumerate(plan.columns.items())
     ]
 
 
@@ -156,7 +182,9 @@ def describe_price(plan: Plan) -> list[str]:
     if plan.tokens is None:
         sentences.append("The length is public, so a record costs this for each token that is drawn.")
     if plan.epsilon_pure is None:
-        sentences.append("There is no bound for any two texts at all: texts that differ in what is shown can be told.")
+        sentences.append(
+            "There is no bound for any two texts at all: texts that differ in what is shown can be distinguished."
+        )
     if plan.delta:
         sentences.append(f"With a probability of at most {plan.delta:.3g} an output may exceed this price.")
     return sentences
@@ -182,19 +210,20 @@ def _recovered(recovery: Recovery) -> list[dict[str, Any]]:
 
 def _prior_bars(prior: PriorRecovery) -> list[_Bar]:
     before = _Bar("without looking", prior.before, prior.before, show_share(prior.before))
-    return [before, *(_recovered_bar(one) for one in prior.after)]
+    return [before, *map(_recovered_bar, prior.after)]
 
 
-def _recovered_bar(one: Recovered) -> _Bar:
-    label = "after one draw" if one.draws == 1 else f"after {one.draws} draws of a word"
-    return _Bar(label, one.at_least, one.at_least if one.at_most is None else one.at_most, show_recovered(one))
+def _recovered_bar(recovered: Recovered) -> _Bar:
+    label = "after one draw" if recovered.draws == 1 else f"after {recovered.draws} draws of a word"
+    highest = recovered.at_least if recovered.at_most is None else recovered.at_most
+    return _Bar(label, recovered.at_least, highest, show_recovered(recovered))
 
 
-def _sample(found: TableSample | None, n_max: int | None) -> dict[str, Any]:
+def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, Any]:
     """What the template shows of a sample."""
-    if found is None:
+    if table_sample is None:
         return {"sample": None}
-    sample, figures = found.sample, found.to_dict()
+    sample, figures = table_sample.sample, table_sample.to_dict()
     facts = tables.sample_facts(sample, figures)
     return {
         "sample": sample,

@@ -5,26 +5,21 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from wordveil.cli.options import (
-    ConfigOption,
-    JsonOption,
-    ParamOption,
-    SetOption,
-    prepare_session,
-    read_config,
-)
+from wordveil.cli import tables
+from wordveil.cli.options import ConfigOption, JsonOption, ParamOption, SetOption, prepare_session, read_config
 from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_progress, show_status
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_plan, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.errors import BundleError, usage_error
 from wordveil.input.parameters import parse_params
+from wordveil.privacy.events import Composition
+from wordveil.privacy.recovery import Recovery
 
 if TYPE_CHECKING:
     from wordveil.assembly.bundles import FindBundle
     from wordveil.config.load import Config
-    from wordveil.measures.comparison import Comparison
     from wordveil.measures.sentence import SentencePreview
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview
@@ -37,35 +32,31 @@ def plan(
     *,
     sample: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--sample",
             metavar="N",
             help="Read N random records, spread over the table, and show rates, lengths, keep-rate and core-hours.",
         ),
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="SEED", help="Take the sample that had this seed; by default a new one."),
+        int | None, Option("--seed", metavar="SEED", help="Take the sample that had this seed; by default a new one.")
     ] = None,
     words: Annotated[
-        str | None,
-        typer.Option("--words", metavar="WORD,...", help="Show what these words become at three epsilons."),
+        str | None, Option("--words", metavar="WORD,...", help="Show what these words become at three epsilons.")
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--text", metavar="TEXT", help="Show what this public sentence becomes, and what each token is taken for."
         ),
     ] = None,
     compare: Annotated[
         bool,
-        typer.Option(
-            "--compare", help="Show --text under each mechanism, at equal keep-rate and at equal pure epsilon."
-        ),
+        Option("--compare", help="Show --text under each mechanism, at equal keep-rate and at equal pure epsilon."),
     ] = False,
     has_records: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--has-records", help="Report whether the input, or the slice that input.where selects, has any record."
         ),
     ] = False,
@@ -119,7 +110,9 @@ def plan(
         if sentence:
             _print_sentence(sentence)
         if comparison:
-            _print_comparison(comparison)
+            for table in tables.comparison_tables(comparison):
+                print_rows(table)
+            print_note(tables.COMPARISON_NOTE)
 
 
 def check_text(text: str | None, *, compare: bool) -> None:
@@ -132,10 +125,6 @@ def check_text(text: str | None, *, compare: bool) -> None:
 
 def plan_facts(plan: Plan) -> dict[str, str]:
     """The rows of the table of a plan."""
-    from wordveil.cli.tables import COMPOSED, length_facts, number, price_plan, recovery_facts
-    from wordveil.privacy.events import Composition
-    from wordveil.privacy.recovery import Recovery
-
     hidden = plan.tokens is not None
     word = "distinct word of a record" if plan.composition == Composition.DISTINCT else "token"
     of = "that pays for" if plan.composition == Composition.CORPUS else "of"
@@ -144,40 +133,38 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         "release": plan.release,
         "input": plan.input,
         "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
-        "mechanism": f"{plan.mechanism}, epsilon {price_plan(plan)} for each token",
+        "mechanism": f"{plan.mechanism}, epsilon {tables.price_plan(plan)} for each token",
         "bundle": plan.bundle or "none yet",
-        "largest distance": number(plan.diameter),
-        "composition": COMPOSED.get(plan.composition, plan.composition),
+        "largest distance": tables.number(plan.diameter),
+        "composition": tables.COMPOSED.get(plan.composition, plan.composition),
         "holds for": f"pairs of texts related by {plan.relation}",
         "exposes": ", ".join(plan.exposes) or "nothing",
-        f"epsilon of {unit}": number(plan.epsilon_bound),
-        "pure epsilon": number(plan.epsilon_pure)
+        f"epsilon of {unit}": tables.number(plan.epsilon_bound),
+        "pure epsilon": tables.number(plan.epsilon_pure)
         if plan.epsilon_pure is not None or plan.bundle is None
         else "none: unbounded for any two texts",
     }
-    if hidden and plan.composition in COMPOSED and plan.epsilon_bound is not None and plan.tokens:
-        facts["epsilon of a token"] = number(plan.epsilon_bound / plan.tokens)
+    if hidden and plan.composition in tables.COMPOSED and plan.epsilon_bound is not None and plan.tokens:
+        facts["epsilon of a token"] = tables.number(plan.epsilon_bound / plan.tokens)
     if plan.delta:
         facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
     if plan.bundle is not None:
-        facts |= recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
+        facts |= tables.recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
     if plan.has_records is not None:
         facts["records to read"] = "some" if plan.has_records else "none"
     if hidden and plan.output_words:
-        facts |= length_facts(plan.output_words)
+        facts |= tables.length_facts(plan.output_words)
     return facts
 
 
 def _plan_notes(plan: Plan) -> list[str]:
-    from wordveil.cli.tables import ALONE_NOTE, LENGTH_NOTE
-
     notes = [plan.bundle_problem] if plan.bundle_problem else []
     if plan.tokens is not None and plan.output_words and plan.output_words[0].mean >= 1:
-        notes.append(LENGTH_NOTE)
+        notes.append(tables.LENGTH_NOTE)
     if plan.bundle is None:
         notes.append("prices need the embedding's diameter, which is in the bundle: run `wordveil build` first.")
     if plan.output_format != "delta":
-        notes.append(ALONE_NOTE)
+        notes.append(tables.ALONE_NOTE)
     return notes
 
 
@@ -196,8 +183,6 @@ def _sentence(config: Config, find: FindBundle, text: str | None) -> SentencePre
 
 
 def _print_preview(preview: Preview) -> None:
-    from wordveil.cli import tables
-
     if preview.sample:
         facts = tables.sample_facts(preview.sample.sample, preview.sample.to_dict())
         advice = [tables.ADVICE_NOTE] if preview.sample.sample.suggested else []
@@ -210,18 +195,8 @@ def _print_preview(preview: Preview) -> None:
 
 
 def _print_sentence(sentence: SentencePreview) -> None:
-    from wordveil.cli import tables
-
     refused = f"refused: {sentence.reason}"
     after = refused if sentence.output is None else sentence.output or "(the empty text)"
     print_table("Sentence", {"before": sentence.text, "after": after}, [tables.SENTENCE_NOTE])
     if sentence.tokens:
         print_rows(tables.token_table(sentence.tokens))
-
-
-def _print_comparison(comparison: Comparison) -> None:
-    from wordveil.cli import tables
-
-    for table in tables.comparison_tables(comparison):
-        print_rows(table)
-    print_note(tables.COMPARISON_NOTE)

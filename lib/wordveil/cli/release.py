@@ -8,16 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
+from typer import Argument, Option, Typer
 
 from wordveil.cli.decisions import print_decision, print_publication, require_passed
-from wordveil.cli.night import night
 from wordveil.cli.options import (
     ConfigOption,
     JarsOption,
     JsonOption,
+    ParamOption,
     RunOption,
     SetOption,
+    SnapshotOption,
     absolute_path,
     prepare_plain_session,
     prepare_session,
@@ -36,25 +37,18 @@ from wordveil.cli.output import (
 )
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_gate, save_page
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.cli.tables import (
-    compact_table,
-    long_run_ids,
-    recovery_facts,
-    release_facts,
-    runs_table,
-    verified_facts,
-)
+from wordveil.cli.tables import compact_table, long_run_ids, recovery_facts, release_facts, runs_table, verified_facts
 from wordveil.errors import usage_error
+from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
     from wordveil.config.load import Config
+    from wordveil.spark.release.night import Night
 
 Result = TypeVar("Result")
-releases = typer.Typer(
-    help="Gate, publish, verify and maintain an incremental release (output.format: delta).",
-    no_args_is_help=True,
+releases = Typer(
+    help="Gate, publish, verify and maintain an incremental release (output.format: delta).", no_args_is_help=True
 )
-releases.command()(night)
 RETAIN_HOURS = 168
 _UNPINNED = (
     "no public key was pinned, so this check finds damage but not forgery: the manifest was checked with the key "
@@ -65,6 +59,60 @@ _AFTER_WITHDRAWAL = (
     "the text still exists. `wordveil release purge` deletes it from the newest draws, `gate` and `publish` from the "
     "public table, and `compact` from the disk. `show` reports when it is gone."
 )
+
+
+@releases.command()
+def night(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    params: ParamOption = None,
+    *,
+    full_snapshot: SnapshotOption = False,
+    run_id: RunOption = None,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+    html: HtmlOption = None,
+) -> None:
+    """Sanitise, gate and publish in one Spark session, as the three commands do one after the other. Stops at the step
+    that fails, with its exit code.
+    """
+    from wordveil.spark.release.night import Night, run_night
+
+    steps: list[Night] = []
+    with write_report("release night", report) as tell:
+        page = check_page(html) if html else None
+        settings = read_release_config(config, overrides)
+        values = parse_params(params or ())
+
+        def keep(so_far: Night) -> None:
+            steps.append(so_far)
+            tell(so_far.to_dict())
+            if page and so_far.decision and not so_far.publication:
+                save_page(page, render_gate(so_far.decision))
+
+        try:
+            with show_progress() as (progress, tasks):
+                run_night(
+                    settings,
+                    prepare_session(settings),
+                    params=values,
+                    run_id=run_id,
+                    full_snapshot=full_snapshot,
+                    progress=progress,
+                    tasks=tasks,
+                    done=keep,
+                )
+        finally:
+            # Steps that are done have drawn and charged, so they are shown even where a later step fails.
+            made = steps[-1] if steps else Night()
+            if not as_json:
+                _print_night(made, settings.release)
+            if page and made.decision:
+                print_note(f"{page}: {PAGE_NOTE}")
+        if as_json:
+            print_json(made.to_dict())
+        assert made.decision is not None
+        require_passed(made.decision)
 
 
 @releases.command()
@@ -112,10 +160,10 @@ def publish(
 
 @releases.command()
 def verify(
-    table: Annotated[str, typer.Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
+    table: Annotated[str, Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
     manifest: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--manifest",
             metavar="FILE",
             callback=absolute_path,
@@ -124,13 +172,11 @@ def verify(
     ] = None,
     public_key: Annotated[
         str | None,
-        typer.Option(
-            "--public-key", metavar="HEX", help="The release's public key, from a source other than the table."
-        ),
+        Option("--public-key", metavar="HEX", help="The release's public key, from a source other than the table."),
     ] = None,
     at_least: Annotated[
         int,
-        typer.Option(
+        Option(
             "--at-least",
             min=0,
             metavar="N",
@@ -167,12 +213,9 @@ def verify(
 def withdraw(
     config: ConfigOption,
     overrides: SetOption = None,
-    ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="ID", help="A record to withdraw. Repeatable.")
-    ] = None,
+    ids: Annotated[list[str] | None, Option("--id", metavar="ID", help="A record to withdraw. Repeatable.")] = None,
     ids_file: Annotated[
-        str | None,
-        typer.Option("--ids", metavar="FILE", help="A file with one id on each line; - reads standard input."),
+        str | None, Option("--ids", metavar="FILE", help="A file with one id on each line; - reads standard input.")
     ] = None,
     run_id: RunOption = None,
     *,
@@ -198,7 +241,7 @@ def withdraw(
 
 @releases.command()
 def abandon(
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="The interrupted run, as `show` names it.")],
+    run_id: Annotated[str, Argument(metavar="RUN_ID", help="The interrupted run, as `show` names it.")],
     config: ConfigOption,
     overrides: SetOption = None,
     *,
@@ -236,8 +279,7 @@ def compact(
     config: ConfigOption,
     overrides: SetOption = None,
     retain_hours: Annotated[
-        int,
-        typer.Option("--retain-hours", min=0, metavar="N", help="Keep files that versions of the last N hours need."),
+        int, Option("--retain-hours", min=0, metavar="N", help="Keep files that versions of the last N hours need.")
     ] = RETAIN_HOURS,
     *,
     as_json: JsonOption = False,
@@ -260,7 +302,7 @@ def reset(
     config: ConfigOption,
     overrides: SetOption = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm. Without it nothing is done.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Confirm. Without it nothing is done.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Give up lost tables of a release, so that the next run starts again. What was spent stays charged, and withdrawn
@@ -297,6 +339,15 @@ def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpti
         print_rows(runs_table(facts["runs"]))
         for run_id in long_run_ids(facts["runs"]):
             print_whole("run", [run_id])
+
+
+def _print_night(made: Night, release: str) -> None:
+    if made.report:
+        print_report(made.report, is_release=True)
+    if made.decision:
+        print_decision(made.decision)
+    if made.publication:
+        print_publication(made.publication, release)
 
 
 def _work(step: Callable[..., Result], settings: Config, *, is_short: bool = False) -> Result:

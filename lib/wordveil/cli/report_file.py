@@ -7,7 +7,6 @@ and the exit code stay on the cluster. The file is written atomically when the c
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -16,14 +15,14 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote, urlparse
 
-import typer
+from typer import Option
 
 from wordveil.cli.output import print_error
 from wordveil.errors import ConfigError, WordveilError, usage_error
 
 ReportOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--report",
         metavar="PATH",
         help="Also write the result, or the error, as JSON to this file, and replace an existing one.",
@@ -33,37 +32,37 @@ _DRAFT = ".wordveil-draft"
 
 
 @contextmanager
-def write_report(command: str, place: str | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Write the file at ``place`` when the body ends, however it ends. The body passes its result, if it has one, to
+def write_report(command: str, path: str | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Write the file at ``path`` when the body ends, however it ends. The body passes its result, if it has one, to
     the function that it gets.
 
-    Raises :class:`ConfigError`, before the body where it can, for a place that cannot be written.
+    Raises :class:`ConfigError`, before the body where it can, for a path that cannot be written.
     """
     document: dict[str, Any] = {"command": command, "exit_code": 0}
-    if place is None:
+    if path is None:
         yield lambda _: None
         return
-    if (local := local_path(place)) is not None:
-        with writing("--report", place):
+    if (local := local_path(path)) is not None:
+        with writing("--report", path):
             draft = _draft_of(local)
     try:
         yield lambda result: document.update(result=dict(result))
     except BaseException as error:
         document |= _failure(error)
         try:
-            _write(place, local and draft, local, document)
+            _write(path, local and draft, local, document)
         except ConfigError as fault:  # the first error is the one that counts
             print_error(fault)
         raise
-    _write(place, local and draft, local, document)
+    _write(path, local and draft, local, document)
 
 
-def local_path(place: str) -> Path | None:
-    """The path on this machine; None for a place on another file system, which Spark reaches."""
-    found = urlparse(place)
-    if found.scheme == "file":
-        return Path(unquote(found.path))
-    return None if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", place) else Path(place)
+def local_path(path: str) -> Path | None:
+    """The path on this machine; None for a path on another file system, which Spark reaches."""
+    parts = urlparse(path)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    return None if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) else Path(path)
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
@@ -86,7 +85,7 @@ def _draft_of(path: Path) -> Path:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}{_DRAFT}-{secrets.token_hex(4)}")
-    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    draft.touch(0o600, exist_ok=False)
     try:
         path.unlink(missing_ok=True)
     except OSError:
@@ -95,15 +94,15 @@ def _draft_of(path: Path) -> Path:
     return draft
 
 
-def _write(place: str, draft: Path | None, local: Path | None, document: Mapping[str, Any]) -> None:
+def _write(path: str, draft: Path | None, local: Path | None, document: Mapping[str, Any]) -> None:
     text = json.dumps(document, indent=1)
     if local is None:
         from wordveil.spark.platform.filesystem import replace_file
 
-        replace_file(place, text)
+        replace_file(path, text)
         return
     assert draft is not None
-    with writing("--report", place):
+    with writing("--report", path):
         try:
             draft.write_text(text, "utf-8")
             draft.replace(local)
@@ -113,10 +112,10 @@ def _write(place: str, draft: Path | None, local: Path | None, document: Mapping
 
 
 @contextmanager
-def writing(option: str, place: str) -> Iterator[None]:
+def writing(option: str, path: str) -> Iterator[None]:
     """Turn an error of the file system into a :class:`ConfigError` that names the option and its file."""
     try:
         yield
     except OSError as error:
         problem = f"cannot be written: {error.strerror}. Name a file in a directory that you may write to."
-        raise usage_error(option, place, problem) from None
+        raise usage_error(option, path, problem) from None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import (
     ConfigOption,
@@ -22,9 +22,6 @@ from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.errors import usage_error
 from wordveil.input.parameters import parse_params
 
-if TYPE_CHECKING:
-    from wordveil.config.load import Config
-
 
 def sanitise(
     config: ConfigOption,
@@ -32,8 +29,7 @@ def sanitise(
     params: ParamOption = None,
     *,
     overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace an existing output. Not for releases (output.format: delta)."),
+        bool, Option("--overwrite", help="Replace an existing output. Not for releases (output.format: delta).")
     ] = False,
     full_snapshot: SnapshotOption = False,
     run_id: RunOption = None,
@@ -45,7 +41,7 @@ def sanitise(
         settings = read_config(config, overrides)
         values = parse_params(params or ())
         is_release = settings.output.format == "delta"
-        _check_sanitise(settings, overwrite=overwrite, full_snapshot=full_snapshot)
+        _check_options(overwrite=overwrite, full_snapshot=full_snapshot, is_release=is_release)
         with show_progress() as (progress, tasks):
             session = prepare_session(settings)
             common: dict[str, Any] = {"params": values, "run_id": run_id, "progress": progress, "tasks": tasks}
@@ -64,8 +60,7 @@ def sanitise(
         print_report(done, is_release=is_release)
 
 
-def _check_sanitise(config: Config, *, overwrite: bool, full_snapshot: bool) -> None:
-    is_release = config.output.format == "delta"
+def _check_options(*, overwrite: bool, full_snapshot: bool, is_release: bool) -> None:
     if overwrite and is_release:
         problem = (
             "a release (output.format: delta) is never overwritten, since its draws are charged. Remove --overwrite, "

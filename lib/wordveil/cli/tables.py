@@ -41,7 +41,7 @@ LENGTH_NOTE = (
 )
 ADVICE_NOTE = (
     "n_max is public, and what is suggested comes from the private lengths, in round numbers so that it says little "
-    "of them. Choose n_max once, by what is publicly known of such texts where you can, and do not tune it again."
+    "about them. Choose n_max once, by what is publicly known of such texts where you can, and do not tune it again."
 )
 CHANGES = {
     "all": "all: no record of this input was known yet",
@@ -54,10 +54,10 @@ CHANGES = {
 NOT_MEASURED = "not measured: the mechanism reads whole texts, or the bundle is old (move it away and build it again)"
 """What stands for figures that a bundle does not have."""
 COMPOSED = {
-    "text": "text: what is drawn at one place depends on the whole text, so any two texts may differ in all places",
+    "text": "text: what is drawn at a position depends on the whole text, so any two texts may differ at all positions",
     "corpus": "corpus: the private corpus trained the weights, so each record pays for all that are ever drawn",
 }
-"""What compositions mean of which the name does not say it."""
+"""What those compositions mean whose names do not say it."""
 ALONE_NOTE = (
     "the price is of this output alone, and no ledger keeps it. Outputs of the same records under another policy, "
     "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs "
@@ -94,10 +94,10 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
         facts[f"tokens of {column.name}"] = _quantiles(column.lengths)
         if column.suggested:
             facts[f"suggested n_max of {column.name}"] = f"{column.suggested.n_max:,}, the p95 rounded up"
-    if found := figures.get("suggested"):
-        cut = _share(found["cut"], sample.released)
-        facts["suggested n_max"] = f"{found['n_max']:,}, the p95 rounded up; {cut} cut"
-        facts["epsilon of a record at that"] = number(found["epsilon_bound"])
+    if suggested := figures.get("suggested"):
+        cut = _share(suggested["cut"], sample.released)
+        facts["suggested n_max"] = f"{suggested['n_max']:,}, the p95 rounded up; {cut} cut"
+        facts["epsilon of a record at that"] = number(suggested["epsilon_bound"])
     kept = sample.keep_rate
     facts["expected keep-rate"] = (
         "no known words" if kept is None else f"{kept:.1%} of {sample.keep_draws:,} known words stay"
@@ -115,8 +115,8 @@ def _drawn_from(sample: Sample, figures: Mapping[str, Any]) -> str:
     return f", at random, from {figures['files_read']:,} of {figures['files']:,} files; --seed {figures['seed']}"
 
 
-def _quantiles(found: Quantiles) -> str:
-    return f"min {found.min:,}, median {found.median:,}, p95 {found.p95:,}, max {found.max:,}"
+def _quantiles(quantiles: Quantiles) -> str:
+    return f"min {quantiles.min:,}, median {quantiles.median:,}, p95 {quantiles.p95:,}, max {quantiles.max:,}"
 
 
 def _reasons(counts: Mapping[str, int]) -> str:
@@ -284,14 +284,9 @@ def gate_table(result: GateResult, release: str, version: int) -> Table:
     table = Table(f"Gate of {release}, version {version} of the draws")
     for heading in ("rule", "kind", "measured", "bound", "passed"):
         table.add_column(heading)
-    for one in result.results:
-        table.add_row(
-            one.name,
-            str(one.kind).replace("_", "-"),
-            show_figure(one),
-            show_value(one.bound),
-            "yes" if one.passed else "NO",
-        )
+    for rule in result.results:
+        kind, passed = str(rule.kind).replace("_", "-"), "yes" if rule.passed else "NO"
+        table.add_row(rule.name, kind, show_figure(rule), show_value(rule.bound), passed)
     return table
 
 
@@ -340,7 +335,7 @@ def compact_table(done: Mapping[str, Mapping[str, int]]) -> Table:
 def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
     """The rows of the table of ``show``."""
     gate, published, withdrawn = facts["gate"], facts["published"], facts.get("withdrawn")
-    failed = ", ".join(one["name"] for one in gate["results"] if not one["passed"]) if gate else ""
+    failed = ", ".join(rule["name"] for rule in gate["results"] if not rule["passed"]) if gate else ""
     shown = {
         "path": facts["path"],
         "runs": f"{len(facts['runs']):,}",

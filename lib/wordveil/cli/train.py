@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from wordveil.cli.options import JsonOption, SetOption
 from wordveil.cli.output import is_watched, print_json, print_note, print_table, show_bar, tell
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wordveil.config.generators import GeneratorSection
     from wordveil.generators.training.train import Trained
 
-PRIVATE_NOTE = "the weights may tell the private texts that trained them: they are as secret as these."
+PRIVATE_NOTE = "the weights may reveal the private texts that trained them: keep them as secret as those."
 _ENDS = {
     "epochs": "all epochs are done",
     "steps": "all steps are done",
@@ -28,15 +28,15 @@ _ENDS = {
 
 
 def train(
-    config: Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration file of a generator.")],
+    config: Annotated[Path, Option("--config", "-c", help="The YAML configuration file of a generator.")],
     overrides: SetOption = None,
     *,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin again: delete the checkpoint, and replace the weights.")
+        bool, Option("--fresh", help="Begin again: delete the checkpoint, and replace the weights.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a generator on texts, for the mechanism er-ae. The same command goes on after an interruption."""
+    """Train a generator on texts, for the mechanism er-ae. The same command continues after an interruption."""
     from wordveil.assembly.generator_texts import train_generator
     from wordveil.config.generators import load_generator_config
     from wordveil.generators.training.packages import require_packages
@@ -56,7 +56,7 @@ def train(
         print_json(facts)
         return
     print_table("Generator", {name.replace("_", " "): value for name, value in facts.items()})
-    print_note(f"{section.directory}: you may delete it, unless training shall go on.")
+    print_note(f"{section.directory}: you may delete it, unless training is to continue.")
     if trained.weights.corpus == "private":
         print_note(PRIVATE_NOTE)
 

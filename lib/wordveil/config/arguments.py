@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -26,11 +26,11 @@ def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tu
     Returns the columns of the input, the policy, and the text columns of the output.
     """
     faults: list[Fault] = []
-    section = _parse(ColumnsSection, "input", columns, lambda _: (), faults)
+    section = _parse(ColumnsSection, "input", columns, faults)
     source = Columns(**section.model_dump()) if section else None
     faults.extend(find_column_faults(source) if source else ())
-    names = source.texts if source else ()
-    text = _parse(TextSection, "text", policy, lambda section: find_text_faults(section, names), faults)
+    text = _parse(TextSection, "text", policy, faults)
+    faults.extend(find_text_faults(text, source.texts if source else ()) if text else ())
     if faults or source is None or text is None:
         raise ConfigError("arguments", faults)
     widths = text.widths(source.texts) if len(source.texts) > 1 else ()
@@ -58,18 +58,11 @@ def parse_run_id(run_id: str, source: str = "arguments", where: str = "run_id") 
     return run_id
 
 
-def _parse(
-    model: type[_Model],
-    section: str,
-    values: Mapping[str, Any],
-    between: Callable[[_Model], Iterable[Fault]],
-    faults: list[Fault],
-) -> _Model | None:
+def _parse(model: type[_Model], section: str, values: Mapping[str, Any], faults: list[Fault]) -> _Model | None:
+    """The checked section; None where it has faults, which are added to ``faults``."""
     try:
-        parsed = model.model_validate(dict(values))
+        return model.model_validate(dict(values))
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        faults.extend(make_fault({**details, "loc": (section, *details["loc"])}) for details in found)
+        errors = error.errors(include_url=False)
+        faults.extend(make_fault({**details, "loc": (section, *details["loc"])}) for details in errors)
         return None
-    faults.extend(between(parsed))
-    return parsed

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from wordveil.artifacts.ngram_model import find_model_faults
 from wordveil.config.evaluation import EvaluationSection, find_evaluation_faults
-from wordveil.config.generator_checks import find_corpus_faults, find_text_conflicts
 from wordveil.config.mechanisms import HYPERNYMS, nearest_mechanism
 from wordveil.config.schema import (
     BudgetsSection,
@@ -26,11 +26,13 @@ from wordveil.errors import Fault, did_you_mean, shown_value
 from wordveil.input.conditions import find_condition_faults
 from wordveil.input.formats import find_source_faults
 from wordveil.input.source import Source
+from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.relations import column_exposure, narrow_relation
 from wordveil.release.budgets import ReleaseFacts, find_budget_faults
 from wordveil.release.exposures import output_exposes
 from wordveil.release.rules import find_gate_faults
 from wordveil.text.choices import Length, OtherLanguage, Slots
+from wordveil.text.contradictions import find_context_faults
 from wordveil.text.draft import DraftPolicy
 from wordveil.text.faults import find_policy_faults
 from wordveil.text.policy import TextPolicy
@@ -85,9 +87,7 @@ def find_contradictions(sections: Sections) -> Iterator[Fault]:
 
 
 def find_text_faults(text: TextSection, names: Sequence[str] = ()) -> Iterator[Fault]:
-    """Settings of the policy that contradict each other, the n-gram model, or the text columns ``names``; these are not
-    known where there are none.
-    """
+    """Settings of the policy that contradict each other, the n-gram model, or the text columns ``names``, if known."""
     draft = DraftPolicy(**text.chosen_settings(names or ("text",)))
     yield from find_policy_faults(draft, dict(text), names)
     if text.ngrams is not None and draft.slots == Slots.CARRIER_PHRASES:
@@ -112,9 +112,30 @@ def _mechanism_faults(
         yield Fault(f"mechanism.{name}", "", problem)
     if not mechanism.supports_padding and text and text.chosen_settings().get("length") == Length.PAD:
         yield Fault("text.length", "pad", f"pads texts, and {mechanism.padding_advice}")
-    if text:
-        yield from find_text_conflicts(mechanism, text)
-    yield from find_corpus_faults(mechanism, written, text, output)
+    if text and mechanism.reads_context:
+        # Such a mechanism reads the words around a position, which these settings would hide from it.
+        chosen = text.chosen_settings()
+        for name, problem in find_context_faults(mechanism.name, DraftPolicy(**chosen)):
+            yield Fault(f"text.{name}", str(chosen[name]), problem)
+    yield from _corpus_faults(mechanism, written, text, output)
+
+
+def _corpus_faults(
+    mechanism: type[Mechanism[Any]], written: Mapping[str, Any], text: TextSection | None, output: OutputSection | None
+) -> Iterator[Fault]:
+    """What weights that the private corpus trained cannot be drawn with: no ledger, or visible lengths."""
+    if written.get("corpus") != "private" or "corpus" not in {item.name for item in fields(mechanism.settings_type)}:
+        return
+    why = "The private corpus trained the weights, so that every draw costs every record"
+    if output and output.format != "delta":
+        problem = (
+            f"needs output.format: delta and a ledger. {why}, and only a ledger counts them all. Set both, or train "
+            "the weights on public text and set corpus: public."
+        )
+        yield Fault("mechanism.corpus", "private", problem)
+    if text and text.chosen_settings().get("length", Length.AS_IS) != Length.PAD:
+        problem = f"must be pad with mechanism.corpus: private. {why}: their numbers of tokens must be public."
+        yield Fault("text.length", "", problem)
 
 
 def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
@@ -134,7 +155,7 @@ def _language_faults(source: Source, text: TextSection) -> Iterable[Fault]:
     """A column of languages that no setting uses."""
     if source.language and (text.other_language or OtherLanguage.RELEASE) == OtherLanguage.RELEASE:
         problem = (
-            "has no effect with text.other_language: release, which tells no languages apart. Set it to mask or "
+            "has no effect with text.other_language: release, which does not tell languages apart. Set it to mask or "
             "quarantine, or remove this setting."
         )
         yield Fault("input.language", shown_value(source.language), problem)
@@ -198,14 +219,11 @@ def _nesting_faults(source: Source | None, output: OutputSection, ledger: Ledger
     tables = {name: path.rstrip("/") for name, path in paths.items() if path}
     if source and source.path:
         tables["input.path"] = source.path.rstrip("/")
-    for name, path in tables.items():
-        for other, above in tables.items():
-            if (
-                name not in (other, "input.path")
-                and (path + "/").startswith(above + "/")
-                and {name, other} != {"output.path", "input.path"}
-            ):
-                yield Fault(name, path, f"is {other}, or inside it. Choose another place.")
+    for (name, path), (other, above) in itertools.permutations(tables.items(), 2):
+        # _table_faults reports an output inside the input.
+        reported = name == "input.path" or {name, other} == {"output.path", "input.path"}
+        if not reported and (path + "/").startswith(above + "/"):
+            yield Fault(name, path, f"is {other}, or inside it. Choose another path.")
 
 
 def _table_faults(source: Source, output: OutputSection) -> Iterable[Fault]:
@@ -217,4 +235,4 @@ def _table_faults(source: Source, output: OutputSection) -> Iterable[Fault]:
             )
     here, there = (source.path or "").rstrip("/"), output.path.rstrip("/")
     if here and (here == there or here.startswith(there + "/") or there.startswith(here + "/")):
-        yield Fault("output.path", output.path, "is the input, inside it or above it. Choose another place.")
+        yield Fault("output.path", output.path, "is the input, inside it or above it. Choose another path.")

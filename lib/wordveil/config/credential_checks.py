@@ -27,18 +27,18 @@ def find_credential_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault(where, hide_in_value(value), f"holds a credential: {what}. {_STORED} {_advise(where, name)}")
 
 
-def check_place(option: str, place: str, source: str = "command line") -> str:
+def check_location(option: str, location: str, source: str = "command line") -> str:
     """Return a path or URL of the command line or of a call. Raises :class:`ConfigError` where it holds a
     credential.
     """
-    if what := find_credential(place):
+    if what := find_credential(location):
         problem = f"holds a credential: {what}. {_STORED} {_GIVE_STORAGE}"
-        raise ConfigError(source, [Fault(option, hide_in_value(place), problem)])
-    return place
+        raise ConfigError(source, [Fault(option, hide_in_value(location), problem)])
+    return location
 
 
 def _walk(value: Any, where: str, name: str) -> Iterator[tuple[str, str, Any]]:
-    """The place of each value, the name of its setting or option, and the value."""
+    """The dotted key of each value, the name of its setting or option, and the value."""
     if where in _EXEMPT:
         return
     if isinstance(value, Mapping):

@@ -20,21 +20,10 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 def check_copy(source: Path, target: Path) -> None:
-    """See that a copy of a configuration can be written and means what its source means.
+    """Check that a copy of the configuration file ``source`` can be written to ``target``, and would mean the same.
 
-    Parameters
-    ----------
-    source
-        the configuration file.
-    target
-        the file to write.
-
-    Raises
-    ------
-    OutputExistsError
-        where there is such a file: it may hold someone's work.
-    ConfigError
-        where the directory is missing, or is another one: relative paths are taken from a file's directory.
+    Raises :class:`OutputExistsError` where ``target`` exists, and :class:`ConfigError` where its directory is missing
+    or is not that of ``source``, from which relative paths are taken.
     """
     refuse_existing(target, _OPTION)
     if not target.parent.is_dir():
@@ -48,28 +37,11 @@ def check_copy(source: Path, target: Path) -> None:
 
 
 def write_copy(source: Path, target: Path, epsilon: float, comment: Sequence[str]) -> None:
-    """Write a copy of a configuration file in which ``mechanism.epsilon`` alone is another.
+    """Write a copy of a configuration file that differs in ``mechanism.epsilon`` alone, below the lines of ``comment``.
 
-    Comments, order and layout stay. What was written is read again before: every other setting must be as in the
-    source.
-
-    Parameters
-    ----------
-    source
-        the configuration file, which stays as it is.
-    target
-        the file to write, checked by :func:`check_copy`.
-    epsilon
-        the value to write.
-    comment
-        lines to put above the file, without their mark.
-
-    Raises
-    ------
-    OutputExistsError
-        where the file exists.
-    ConfigError
-        where the file cannot be written, or its layout does not let the one value be changed alone.
+    Comments, order and layout stay. The copy is parsed before it is written: every other setting must be as in the
+    source. Raises as :func:`check_copy`, and :class:`ConfigError` where the copy cannot be written, or the file's
+    layout does not let this value be changed alone.
     """
     check_copy(source, target)
     content = replace_epsilon(source.read_text("utf-8"), epsilon)
@@ -90,7 +62,7 @@ def replace_epsilon(content: str, epsilon: float) -> str:
     value = _find(section, _NAME)
     shown = show_epsilon(epsilon)
     if value is not None:
-        # An empty value takes no place: it needs a space after its colon.
+        # An empty value has no width: it needs a space after its colon.
         start, end = value.start_mark.index, value.end_mark.index
         return f"{content[:start]}{shown if end > start else f' {shown}'}{content[end:]}"
     first = section.value[0][0].start_mark
@@ -109,13 +81,13 @@ def _find(node: yaml.Node | None, name: str) -> yaml.Node | None:
 
 
 def _verify(source: Path, target: Path, content: str, epsilon: float) -> None:
-    """Read what will be written. Raises :class:`ConfigError` where more than the one value is another."""
-    expected, found = copy.deepcopy(read_yaml(source)), parse_yaml(content, str(target))
+    """Read what will be written. Raises :class:`ConfigError` where it would differ in more than epsilon."""
+    expected, written = copy.deepcopy(read_yaml(source)), parse_yaml(content, str(target))
     expected[_SECTION] = {**expected[_SECTION], _NAME: epsilon}
-    if found != expected:
+    if written != expected:
         problem = f"{KEY} cannot be changed alone in this layout, as with an anchor. Write the value there by hand."
         raise _refuse(target, problem)
-    if parse_config(found, str(target), directory=target.parent) != load_config(
+    if parse_config(written, str(target), directory=target.parent) != load_config(
         source, [f"{KEY}={show_epsilon(epsilon)}"]
     ):
         raise _refuse(target, f"would mean something else than {source}. Write the value there by hand.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -118,10 +119,7 @@ class TrainingSection(Section):
     report_every: Count = 20
 
 
-_STEP_SETTINGS = (
-    *("seed", "learning_rate", "batch", "clip_norm"),
-    *("word_dropout", "corruption", "precision", "chunk"),
-)
+_STEP_SETTINGS = {field.name for field in fields(TrainingSettings)} - {"reward"}
 
 
 class GeneratorSection(Section):
@@ -164,13 +162,13 @@ class GeneratorSection(Section):
     @property
     def settings(self) -> TrainingSettings:
         """What decides a step."""
-        chosen = self.training.model_dump(include=set(_STEP_SETTINGS))
+        chosen = self.training.model_dump(include=_STEP_SETTINGS)
         return TrainingSettings(**chosen, reward=RewardSettings(**self.reward.model_dump()))
 
     @property
     def schedule(self) -> Schedule:
         """When training is measured, saved and ended."""
-        return Schedule(**self.training.model_dump(exclude=set(_STEP_SETTINGS)))
+        return Schedule(**self.training.model_dump(exclude=_STEP_SETTINGS))
 
     def find_shape(self, size: int, dimension: int) -> GeneratorShape:
         """The shape over an embedding's words."""
@@ -214,8 +212,8 @@ def load_generator_config(file: Path, overrides: Sequence[str] = ()) -> Generato
     try:
         config = GeneratorConfig.model_validate(raw, context=file.parent)
     except ValidationError as error:
-        found = [make_fault(details, GeneratorConfig, _MESSAGES) for details in error.errors(include_url=False)]
-        raise ConfigError(str(file), [*faults, *found]) from None
+        faults += [make_fault(details, GeneratorConfig, _MESSAGES) for details in error.errors(include_url=False)]
+        raise ConfigError(str(file), faults) from None
     if faults := [*faults, *find_generator_faults(config.generator)]:
         raise ConfigError(str(file), faults)
     return config.generator

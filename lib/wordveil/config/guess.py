@@ -71,8 +71,9 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
     ``table``: the table's name, which an id often repeats (``tickets``, ``ticket_id``).
     """
     plain = [column for column in columns if not column.partition]
-    if [column.name for column in plain] == [TEXT_FILE_TEXT, TEXT_FILE_ID]:
-        return _guess_files(columns)
+    keep = tuple(column.name for column in columns if column.partition and column.usable and not _is_author(column))
+    if [column.name for column in plain] == [TEXT_FILE_TEXT, TEXT_FILE_ID]:  # files of text, each of which is a record
+        return Guess(TEXT_FILE_ID, TEXT_FILE_TEXT, None, keep, (), (), ())
     ids = [column for column in plain if column.usable and _is_id(column)]
     record_id = _one_id(ids, table)
     fields = [field for column in plain for field in _find_fields(column)]
@@ -84,7 +85,6 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
     text = _first(texts)
     authors = [column for column in plain if _is_author(column) and column not in (record_id, text)]
     author = min(authors, key=lambda column: (column.parts[-1] not in _IDS, columns.index(column)), default=None)
-    keep = tuple(column.name for column in columns if column.partition and column.usable and not _is_author(column))
     named = {column.name for column in (record_id, text, author) if column} | {*keep}
     others = [column for column in plain if column.usable and column.type in _ID_TYPES and column not in (text, author)]
     strings = [
@@ -111,21 +111,15 @@ def _find_fields(column: Column) -> Iterator[Column]:
     if not column.type.startswith("struct<"):
         return
     depth, start, inner = 0, 0, column.type[len("struct<") : -1] + ","
-    for place, sign in enumerate(inner):
+    for index, sign in enumerate(inner):
         depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(sign, 0)
         if sign == "," and not depth:
-            name, _, kind = inner[start:place].partition(":")
-            start = place + 1
+            name, _, kind = inner[start:index].partition(":")
+            start = index + 1
             if _FIELD.fullmatch(name.strip()) and _FIELD.fullmatch(column.name.replace(".", "")):
                 field = Column(f"{column.name}.{name.strip()}", kind.strip())
                 yield field
                 yield from _find_fields(field)
-
-
-def _guess_files(columns: Sequence[Column]) -> Guess:
-    """The guess for files of text, each of which is a record."""
-    kept = tuple(column.name for column in columns if column.partition and column.usable and not _is_author(column))
-    return Guess(TEXT_FILE_ID, TEXT_FILE_TEXT, None, kept, (), (), ())
 
 
 def _is_id(column: Column) -> bool:
@@ -153,8 +147,9 @@ def _text_rank(column: Column) -> tuple[bool, int] | None:
 def _first(texts: Sequence[Column]) -> Column | None:
     """The text by the best name; None where two columns have equally good names."""
     ranked = sorted(texts, key=lambda column: _text_rank(column) or (True, len(_TEXTS)))
-    clear = ranked[:1] if len(ranked) < 2 or _text_rank(ranked[0]) != _text_rank(ranked[1]) else []
-    return clear[0] if clear else None
+    if len(ranked) > 1 and _text_rank(ranked[0]) == _text_rank(ranked[1]):
+        return None
+    return ranked[0] if ranked else None
 
 
 def _one_day(partitions: Sequence[Column]) -> str | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeGuard, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -114,10 +114,7 @@ class Config(Section):
     def form_shown(self) -> tuple[str, ...]:
         """What the output shows by its form and by its budgets."""
         return output_exposes(
-            self.output.order,
-            is_release=self.output.format == "delta",
-            budget=self.budget,
-            n_max=self.policy.n_max,
+            self.output.order, is_release=self.output.format == "delta", budget=self.budget, n_max=self.policy.n_max
         )
 
     @cached_property
@@ -191,7 +188,7 @@ def parse_config(
     except ValidationError as error:
         for details in error.errors(include_url=False):
             all_faults.extend(make_faults(details))
-    # What is missing from a section may be what was left out of it as faulty.
+    # A section may seem to lack a setting only because it was faulty and left out.
     known = {where for fault in all_faults for where in (fault.where, fault.where.partition(".")[0])}
     others = find_contradictions(_sound_sections(raw, directory))
     all_faults.extend(fault for fault in others if fault.where not in known)
@@ -200,22 +197,14 @@ def parse_config(
     return config
 
 
-def _section_models() -> Iterator[tuple[str, type[Section]]]:
-    """The model of each section that has one, as :class:`Config` says."""
-    for name, field in Config.model_fields.items():
-        models = [kind for kind in (field.annotation, *get_args(field.annotation)) if _is_section(kind)]
-        if len(models) == 1:
-            yield name, models[0]
-
-
-def _is_section(kind: Any) -> TypeGuard[type[Section]]:
-    return isinstance(kind, type) and issubclass(kind, Section)
-
-
 def _sound_sections(raw: Mapping[str, Any], directory: Path | None) -> Sections:
-    sound: dict[str, Any] = {name: _sound(model, raw.get(name, {}), directory) for name, model in _section_models()}
     mechanism = raw.get("mechanism")
-    return Sections(**sound, mechanism=mechanism if isinstance(mechanism, Mapping) else {})
+    sound: dict[str, Any] = {"mechanism": mechanism if isinstance(mechanism, Mapping) else {}}
+    for name in {field.name for field in fields(Sections)} - {"mechanism"}:
+        kind: Any = Config.model_fields[name].annotation
+        model = next(iter(get_args(kind)), kind)  # a section that may be missing is a union with None
+        sound[name] = _sound(model, raw.get(name, {}), directory)
+    return Sections(**sound)
 
 
 def _sound(model: type[Section], values: Any, directory: Path | None) -> Section | None:
@@ -248,45 +237,33 @@ _MESSAGES: dict[tuple[str, str], str] = {
         "only `public: true` can be used: an embedding, frequencies, similarities, pairs, classes, n-grams or "
         "generators made from the private corpus break the guarantee. Use those made from public text."
     ),
-    (
-        "mechanism.model",
-        "missing",
-    ): "is required: name the weights of a generator that was trained with the words of mechanism.embedding.",
+    ("mechanism.model", "missing"): (
+        "is required: name the weights of a generator that was trained with the words of mechanism.embedding."
+    ),
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
-    (
-        "format_version",
-        "literal_error",
-    ): (
+    ("format_version", "literal_error"): (
         f"this wordveil reads format_version {FORMAT_VERSION}. To convert a file of version 1, rename bundle "
         "to bundle_store, replace unknown: cover with unknown: mask, and set "
         f"format_version: {FORMAT_VERSION}."
     ),
-    (
-        "budgets.unit",
-        "missing",
-    ): "is required: `pure`, or a metric's identifier as the privacy column has it (euclidean:1f0c9a...).",
-    (
-        "budgets.relation",
-        "missing",
-    ): "is required: the pairs of texts for which the sums hold: any_text, same_length or same_skeleton.",
-    (
-        "release",
-        "string_pattern_mismatch",
-    ): "use 1 to 128 letters, digits, '.', '_' or '-'; begin with a letter or digit.",
-    (
-        "output.public_table",
-        "string_pattern_mismatch",
-    ): "use a table's name in the catalogue: one to three parts separated by dots, without quotes.",
-    (
-        "text.types",
-        "literal_error",
-    ): "write classes and what happens to each, such as {email: surrogate}, or none.",
+    ("budgets.unit", "missing"): (
+        "is required: `pure`, or a metric's identifier as the privacy column has it (euclidean:1f0c9a...)."
+    ),
+    ("budgets.relation", "missing"): (
+        "is required: the pairs of texts for which the sums hold: any_text, same_length or same_skeleton."
+    ),
+    ("release", "string_pattern_mismatch"): (
+        "use 1 to 128 letters, digits, '.', '_' or '-'; begin with a letter or digit."
+    ),
+    ("output.public_table", "string_pattern_mismatch"): (
+        "use a table's name in the catalogue: one to three parts separated by dots, without quotes."
+    ),
+    ("text.types", "literal_error"): "write classes and what happens to each, such as {email: surrogate}, or none.",
     ("input.timestamp", "string_type"): 'write it in quotes: "2026-11-20 03:00:00".',
-    (
-        "key.env",
-        "string_pattern_mismatch",
-    ): "is not the name of an environment variable. Never write the key itself here.",
+    ("key.env", "string_pattern_mismatch"): (
+        "is not the name of an environment variable. Never write the key itself here."
+    ),
 }
 
 
@@ -303,7 +280,7 @@ def make_fault(
     details: ErrorDetails, root: type[BaseModel] = Config, messages: Mapping[tuple[str, str], str] = _MESSAGES
 ) -> Fault:
     """Put one fault that pydantic found into the user's words. ``root``: the model of the whole file. ``messages``:
-    those of single settings, by place and kind of fault.
+    those of single settings, by key and kind of fault.
     """
     path = [
         part for part in details["loc"] if not (isinstance(part, str) and ("[" in part or part in ("english", "str")))
@@ -323,7 +300,7 @@ def make_fault(
     if (renamed := _RENAMED_VALUES.get((where, str(details["input"])))) is not None:
         return Fault(where, str(details["input"]), f"is now called {renamed}.")
     message = messages.get((where, kind)) or _message(details)
-    # What stands there may be a key or a password.
+    # The value may be a key or a password.
     is_hidden = kind == "missing" or where.startswith(("key", "input.options", "spark.options"))
     return Fault(where, "" if is_hidden else shown_value(details["input"]), message)
 
@@ -352,7 +329,7 @@ def _message(details: ErrorDetails) -> str:
     text = details["msg"].replace("Input should be", "should be").replace("valid tuple", "list").rstrip(".")
     limit = details.get("ctx", {}).get(_LIMITS.get(details["type"], ""), 0)
     if details["loc"][-1:] == ("epsilon",) and limit > 0:
-        # Such a bound is one of arithmetic: what is meant is 0.
+        # Such a bound comes from the arithmetic. To a user the bound is 0.
         least = "at least" if details["type"] == "greater_than_equal" else "above"
         text = f"should be greater than 0, and {least} {limit:g}"
     if details["type"].startswith("float") and isinstance(details["input"], str):

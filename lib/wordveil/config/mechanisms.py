@@ -111,15 +111,15 @@ class MechanismSection(Section):
     def public_files(self) -> dict[str, str]:
         """What :mod:`wordveil.assembly.inputs` reads beside the embedding: the places of the files, by setting."""
         names = (FREQUENCIES, *self.mechanism.settings_type.input_files)
-        return {name: place for name in names if (place := getattr(self, name)) is not None}
+        return {name: path for name in names if (path := getattr(self, name)) is not None}
 
     @property
     def names(self) -> dict[str, str]:
         """The embedding and the public files by setting, as they were written. Recipes have these names, and so they do
         not depend on where a configuration's file is.
         """
-        places = {"embedding": self.embedding, **self.public_files}
-        return {name: self._written.get(name, place) for name, place in places.items()}
+        paths = {"embedding": self.embedding, **self.public_files}
+        return {name: self._written.get(name, path) for name, path in paths.items()}
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -151,8 +151,8 @@ def _make_section(mechanism: type[Mechanism[Any]]) -> type[MechanismSection]:
 def _annotation(kind: type[MechanismSettings], name: str, hints: Mapping[str, Any]) -> Any:
     """The type of a setting as a configuration has it: files have a name, and a tuple is written as a list."""
     if name in kind.input_files:
-        place = _FILE_TYPES.get(name, LocalPath)
-        return place | None if type(None) in get_args(hints[name]) else place
+        file_type = _FILE_TYPES.get(name, LocalPath)
+        return file_type | None if type(None) in get_args(hints[name]) else file_type
     return Annotated[hints[name], BeforeValidator(_tuple_of)] if _holds_tuple(hints[name]) else hints[name]
 
 
@@ -186,14 +186,13 @@ def check_misnamed(written: Mapping[str, Any]) -> list[ErrorDetails]:
     """
     near = nearest_mechanism(written.get("name"))
     model = MECHANISM_SECTIONS[near.name] if near else MechanismSection
-    place = ("mechanism", near.name if near else "")
+    location = ("mechanism", near.name if near else "")
     try:
         model.model_validate({**written, "name": near.name if near else ""})
     except ValidationError as error:
-        found = error.errors(include_url=False)
         return [
-            {**details, "loc": (*place, *details["loc"])}
-            for details in found
+            {**details, "loc": (*location, *details["loc"])}
+            for details in error.errors(include_url=False)
             if near is not None or details["type"] != "extra_forbidden"
         ]
     return []

@@ -9,41 +9,35 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from wordveil.errors import ConfigError, usage_error
+from wordveil.errors import usage_error
 
 
 def load_object(spec: str, where: str) -> Any:
-    """The object that ``module:name`` names. The module may lie in the current directory; importing it runs its code.
+    """The object that ``spec`` names, such as ``my_mechanism:sanitise`` or ``package.module:Class.method``. The module
+    may lie in the current directory; importing it runs its code.
 
-    Parameters
-    ----------
-    spec
-        such as ``my_mechanism:sanitise`` or ``package.module:Class.method``.
-    where
-        the option that it was given for, for messages.
-
-    Raises
-    ------
-    ConfigError
-        where that is no such name, the module cannot be imported, or it has no such object.
+    Raises :class:`ConfigError`, which names the option ``where``, for any other name, a module that cannot be imported,
+    and one that has no such object.
     """
     module, colon, name = spec.partition(":")
     parts = [*module.split("."), *name.split(".")]
     if not colon or not all(part.isidentifier() for part in parts):
-        raise _fault(where, spec, "expected module:name.", "For the function `f` of the file `mine.py` write mine:f.")
+        raise usage_error(
+            where, spec, "expected module:name.", "For the function `f` of the file `mine.py` write mine:f."
+        )
     with _current_directory():
         try:
-            found: Any = importlib.import_module(module)
+            target: Any = importlib.import_module(module)
         except ModuleNotFoundError as error:
             hint = "Run the command in the directory of the module, or install it."
-            raise _fault(where, spec, f"there is no module {error.name}.", hint) from error
+            raise usage_error(where, spec, f"there is no module {error.name}.", hint) from error
         except Exception as error:
-            raise _fault(where, spec, f"importing {module} raised {type(error).__name__}: {error}") from error
+            raise usage_error(where, spec, f"importing {module} raised {type(error).__name__}: {error}") from error
     for part in name.split("."):
-        if not hasattr(found, part):
-            raise _fault(where, spec, f"{module} has no {name}.")
-        found = getattr(found, part)
-    return found
+        if not hasattr(target, part):
+            raise usage_error(where, spec, f"{module} has no {name}.")
+        target = getattr(target, part)
+    return target
 
 
 @contextmanager
@@ -55,7 +49,3 @@ def _current_directory() -> Iterator[None]:
         yield
     finally:
         sys.path.remove(here)
-
-
-def _fault(where: str, spec: str, problem: str, hint: str = "") -> ConfigError:
-    return usage_error(where, spec, problem, hint)

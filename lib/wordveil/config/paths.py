@@ -24,40 +24,33 @@ WORDFREQ = "wordfreq:"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
-def make_absolute(place: str, directory: Path | None = None) -> str:
+def make_absolute(path: str, directory: Path | None = None) -> str:
     """Resolve a relative path from ``directory``, by default the working directory, as text alone: no link is followed.
 
     An absolute path and one with a scheme (``s3a://``, ``file:/``) stay as they are.
     """
-    if place.startswith("/") or _SCHEME.match(place):
-        return place
-    return os.path.normpath(Path(directory or "").absolute() / place)
+    if path.startswith("/") or _SCHEME.match(path):
+        return path
+    return os.path.normpath(Path(directory or "").absolute() / path)
 
 
-def relative_to_file(place: str, file: Path) -> str:
-    """Write ``place``, which begins at the working directory, as a configuration at ``file`` names it."""
-    whole = make_absolute(place)
-    found = os.path.relpath(whole, file.absolute().parent)
-    return whole if whole == place or found.endswith(".") else found
+def relative_to_file(path: str, file: Path) -> str:
+    """Write ``path``, which begins at the working directory, as a configuration at ``file`` names it."""
+    whole = make_absolute(path)
+    relative = os.path.relpath(whole, file.absolute().parent)
+    return whole if whole == path or relative.endswith(".") else relative
 
 
 @dataclass(frozen=True)
 class PathSetting:
-    """The mark of a setting that is a path, which pydantic follows.
-
-    Attributes
-    ----------
-    is_local
-        whether it is on the driver's own file system. A scheme is then a fault.
-    shipped
-        names of what comes with the package, which are no paths.
-    prefix
-        begins further names that are no paths; none where it is empty.
-    """
+    """The mark of a setting that is a path, which pydantic follows."""
 
     is_local: bool = True
+    """Whether it is on the driver's own file system. A scheme is then a fault."""
     shipped: Collection[str] = ()
+    """Names of what comes with the package, which are no paths."""
     prefix: str = ""
+    """Begins further names that are no paths; none where it is empty."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Resolve what the type's own checks have passed."""
@@ -70,8 +63,8 @@ class PathSetting:
         if value.startswith("~"):
             raise PydanticCustomError(
                 "home_path",
-                "begins with ~, which stands for a home directory in a shell alone. Write the whole path; ./~ begins "
-                "a name that has a ~",
+                "begins with ~, which only a shell reads as a home directory. Write the whole path; ./~ begins a name "
+                "that has a ~",
             )
         if self.is_local and _SCHEME.match(value):
             raise PydanticCustomError(

@@ -45,17 +45,17 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-_ONE, _SEVERAL = "[one]", "[several]"
+_SINGLE, _SEVERAL = "[one]", "[several]"
 
 
 def _shape_of(value: Any) -> str:
     """Which of two shapes a setting has, so that a fault names what is wrong with this one."""
-    return _SEVERAL if isinstance(value, list | tuple | Mapping) else _ONE
+    return _SEVERAL if isinstance(value, list | tuple | Mapping) else _SINGLE
 
 
-def one_or_several(one: Any, several: Any) -> Any:
+def one_or_several(single: Any, several: Any) -> Any:
     """The type of a setting that has one value, or several in a list or a mapping."""
-    return Annotated[Annotated[one, Tag(_ONE)] | Annotated[several, Tag(_SEVERAL)], Discriminator(_shape_of)]
+    return Annotated[Annotated[single, Tag(_SINGLE)] | Annotated[several, Tag(_SEVERAL)], Discriminator(_shape_of)]
 
 
 Tokens = Annotated[int, Field(ge=1, lt=2**24)]

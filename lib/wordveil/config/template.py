@@ -83,15 +83,15 @@ def _job_parts(path: str, kind: str) -> dict[str, str]:
     return {
         "steps": _JOB_STEPS,
         "changes": _SUGGESTION if kind == "delta" else "",
-        "place": f"  path: {_beside(path, 'sanitised')}\n",
+        "output": f"  path: {_beside(path, 'sanitised')}\n",
         "rest": "",
     }
 
 
 def _release_parts(path: str, guess: Guess) -> dict[str, str]:
     """What a draft of a release has that a draft of one job has not."""
-    place = f"  path: {_beside(path, 'release')}   # draws, journal, manifests: internal, as secret as the ids\n"
-    place += (
+    output = (
+        f"  path: {_beside(path, 'release')}   # draws, journal, manifests: internal, as secret as the ids\n"
         f"  format: delta\n  public: {_beside(path, 'public')}   # what readers may see, with its signed manifest\n"
     )
     above, slash, _ = path.rstrip("/").rpartition("/")
@@ -103,7 +103,7 @@ def _release_parts(path: str, guess: Guess) -> dict[str, str]:
     return {
         "steps": _RELEASE_STEPS.format(param=f" --param {SLICE}=2026-11-20" if guess.day else ""),
         "changes": _CHANGES + where,
-        "place": place,
+        "output": output,
         "rest": _RELEASE_REST.format(
             ledger=_scalar(f"{above}{slash}wordveil-ledger"),
             exposes=", ".join(map(_scalar, shown)),
@@ -269,5 +269,5 @@ text:
 # key: {{file: wordveil.key}}   # FILL IN
 
 output:
-{place}  partition_by: [{partition_by}]
+{output}  partition_by: [{partition_by}]
 {rest}"""

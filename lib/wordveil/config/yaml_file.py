@@ -67,13 +67,13 @@ def set_key(raw: dict[str, Any], override: str) -> list[Fault]:
         name = re.match(r"[\w.]*", key)
         return [Fault("--set", name[0] if name else "", "is not of the form key=value.")]
     *parents, last = key.split(".")
-    place: Any = raw
+    section: Any = raw
     for parent in parents:
-        place = place.setdefault(parent, {}) if isinstance(place, dict) else None
-    if not isinstance(place, dict):
+        section = section.setdefault(parent, {}) if isinstance(section, dict) else None
+    if not isinstance(section, dict):
         return [Fault("--set", key, "no such key: something above it is a plain value.")]
     try:
-        place[last] = yaml.safe_load(value)
+        section[last] = yaml.safe_load(value)
     except yaml.YAMLError:
         return [Fault("--set", key, "its value is not readable as YAML; quote it.")]
     return []

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from support.calibrations import EPSILONS, make_calibration
 from wordveil.assembly.calibration_arguments import Request, Target
 from wordveil.cli.app import app
-from wordveil.cli.calibration_tables import FIGURES_NOTE, print_calibration
+from wordveil.cli.calibrate import FIGURES_NOTE, print_calibration
 from wordveil.errors import ConfigError, OutputExistsError, WordveilError
 
 SETTINGS: dict[str, Any] = {
@@ -64,7 +64,7 @@ def run(*arguments: object) -> BaseException | None:
         ({"target": ["share_kept=0.3"] * 2, "write": Path("new.yaml")}, r"needs one --target or --match"),
         (
             {"target": ["share_kept=0.3"], "overrides": ["text.n_max=8"], "write": Path("new.yaml")},
-            r"--write = new\.yaml: cannot be joined with --set",
+            r"--write = new\.yaml: cannot be combined with --set",
         ),
     ],
 )

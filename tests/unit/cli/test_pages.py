@@ -11,8 +11,16 @@ import numpy as np
 import pytest
 
 from support.pages import ESCAPED, EVIL, Elements, read_text
-from wordveil.cli.meanings import EXPOSURES, RELATIONS, explain_exposure
-from wordveil.cli.pages import check_page, describe_price, render_gate, render_plan, save_page
+from wordveil.cli.pages import (
+    EXPOSURES,
+    RELATIONS,
+    check_page,
+    describe_price,
+    explain_exposure,
+    render_gate,
+    render_plan,
+    save_page,
+)
 from wordveil.cli.plan import check_text, plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.measures.comparison import Comparison, Line

@@ -8,7 +8,7 @@ import pytest
 
 from support.repository import ROOT
 from wordveil.cli.app import main
-from wordveil.cli.scaffold import JOBS, write_dags
+from wordveil.cli.init import JOBS, write_dags
 from wordveil.errors import ConfigError, OutputExistsError
 
 DAGS = {path.name for path in (ROOT / "airflow_dags").glob("*.py")}
