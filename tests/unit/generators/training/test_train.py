@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def test_the_weights_are_those_of_the_lowest_validation_loss(whole: tuple[Path, 
     rewarded = {step: loss for step, loss in measured.items() if step > 120}
     assert trained.progress.best == min(rewarded.values())
     assert rewarded[trained.progress.best_step] == trained.progress.best
-    assert trained.weights.about["settings"] == SETTINGS.to_dict()
+    assert trained.weights.about["settings"] == asdict(SETTINGS)
 
 
 # The process is killed by the signal that cannot be caught, between two checkpoints, two epochs and two reports.
