@@ -52,7 +52,7 @@ def find_policy_faults(draft: DraftPolicy, written: Mapping[str, Any], names: Se
 
 
 def _width_faults(widths: Mapping[str, int], names: Sequence[str]) -> Iterator[Fault]:
-    """A mapping of numbers of tokens that is not for these text columns."""
+    """List faults of a mapping ``n_max`` whose keys are not the text columns."""
     for name in widths:
         if name not in names:
             problem = f"is not a column of input.text ({', '.join(names)}).{did_you_mean(name, names)}"

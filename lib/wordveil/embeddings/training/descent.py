@@ -54,7 +54,7 @@ def shuffle_indices(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
 def _related(hypernyms: NDArray[np.int64], begin: int, end: int, word: int) -> bool:
     """Whether ``word`` is among the sorted ``hypernyms[begin:end]``."""
     index = find_first_from(word, begin, end, hypernyms)
-    return index < len(hypernyms) and hypernyms[index] == word
+    return bool(index < len(hypernyms) and hypernyms[index] == word)
 
 
 @compiled

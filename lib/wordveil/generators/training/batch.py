@@ -26,7 +26,7 @@ class Positions(NamedTuple):
     explored
         int32 ``(positions, explored)``: words drawn uniformly.
     target, word
-        float32, the weights of both losses: one over the number of targets, or of words among them, or 0.
+        float32, the weights of both losses: 1 / the number of targets, or of words among them; or 0.
     """
 
     order: Any

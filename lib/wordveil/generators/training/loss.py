@@ -158,8 +158,9 @@ class Losses:
         chunk = min(self.settings.chunk, len(rows))
         output, bias = generator.output[...], generator.output_bias[...]
 
-        def measure(*arrays: Any) -> tuple[Any, Sums]:
-            return measure_part(*arrays, batch.reward, self.units, self.settings.reward, self._multiply)
+        measure = partial(
+            measure_part, weight=batch.reward, units=self.units, settings=self.settings.reward, product=self._multiply
+        )
 
         def step(number: Any, carry: tuple[Sums, Any]) -> tuple[Sums, Any]:
             before, gradients = carry
