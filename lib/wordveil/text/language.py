@@ -159,17 +159,10 @@ def is_other(text: str, language: str) -> bool:
 
 
 def find_other(texts: pa.StringArray, language: str, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
-    """Which texts are of another language than ``language``: bool ``(records,)``.
+    """Which texts are of another language than ``language``, one of :data:`IDENTIFIED`: bool ``(records,)``.
 
-    Parameters
-    ----------
-    texts
-        string array without nulls, valid UTF-8.
-    language
-        one of :data:`IDENTIFIED`.
-    named
-        the language that each record names itself, such as ``de`` or ``en-GB``. A name decides. Where it is None or
-        empty, the text decides.
+    ``texts``: string array without nulls, valid UTF-8. ``named``: the language that each record names itself, such as
+    ``de`` or ``en-GB``. A name decides; where it is None or empty, the text does.
     """
     names = [None] * len(texts) if named is None else [_first_part(name) for name in named]
     return np.array(

@@ -18,18 +18,9 @@ _SENTENCE_END = "([.!?\u2026][\"'\u00bb\u201d\u2019)\\]]*)\\s+|\\n\\s*\\n\\s*"
 
 
 def encode_texts(texts: pa.StringArray, codec: Codec, cut: str, unknown: int) -> Piece:
-    """The sequences of some texts.
+    """The sequences of ``texts``, a string array without nulls, by ``cut``: ``sentences`` or ``windows``.
 
-    Parameters
-    ----------
-    texts : pyarrow.StringArray
-        without nulls.
-    codec : Codec
-        turns them into ids.
-    cut : str
-        ``sentences`` or ``windows``.
-    unknown : int
-        the id of unknown words. Sequences without any other are left out.
+    ``unknown`` is the id of unknown words. Sequences without any other word are left out.
     """
     hashes = np.array([_hash(text) for text in texts.to_pylist()], np.uint64)
     if cut == "sentences":

@@ -1,7 +1,7 @@
 """First names, surnames and places among a text's words, by public lists and the words beside them.
 
 This decides how a text looks, never what is protected: it is no detector of personal data. Names of several words,
-names that the lists lack and names with another ending than ``'s`` are not found.
+names that the lists lack and names with another ending than ``'s`` are missed.
 
 A word of the lists is a name
 

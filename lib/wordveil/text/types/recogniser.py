@@ -47,17 +47,8 @@ _LONGEST = 2**31 - 1
 
 
 class Recogniser:
-    """Finds the tokens of some classes.
-
-    Parameters
-    ----------
-    types
-        the classes to find; none of names, which lists of words identify.
-
-    Raises
-    ------
-    ValueError
-        a class of names is among ``types``.
+    """Finds the tokens of the classes ``types``. Raises :class:`ValueError` for a class of names, which lists of words
+    identify.
     """
 
     def __init__(self, types: Collection[TokenType]) -> None:

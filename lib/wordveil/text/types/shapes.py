@@ -100,21 +100,10 @@ _DIGITS, _LETTERS = _make_table(letters=False), _make_table(letters=True)
 def find_shapes(
     kinds: NDArray[np.int8], actions: Mapping[TokenType, TypeAction], originals: pa.StringArray
 ) -> pa.StringArray:
-    """The shape of each token, ``""`` where nothing but its class shows.
+    """The shape of each token, ``""`` where nothing but its class shows: string array ``(tokens,)``.
 
-    Parameters
-    ----------
-    kinds
-        int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`.
-    actions
-        what happens to each class. Only ``resample`` shows a shape.
-    originals
-        string array ``(tokens,)`` without nulls.
-
-    Returns
-    -------
-    pa.StringArray
-        ``(tokens,)``, one of few strings for each class and form.
+    ``kinds``, int8 ``(tokens,)``: indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: what happens to
+    each class; only ``resample`` shows a shape. ``originals``: string array ``(tokens,)`` without nulls.
     """
 
     def shapes_of(number: int, rows: NDArray[np.int64]) -> pa.StringArray:

@@ -47,7 +47,7 @@ def draw_values(
     words: UInt64,
     lists: PublicLists | None,
 ) -> pa.StringArray:
-    """What replaces each token.
+    """What replaces each token: string array ``(tokens,)``, the same for the same arguments.
 
     Parameters
     ----------
@@ -63,15 +63,10 @@ def draw_values(
         where names and words come from; their language says how dates in figures and amounts are written. None where
         every action is ``tag``.
 
-    Returns
-    -------
-    pa.StringArray
-        ``(tokens,)``, the same for the same arguments.
-
     Raises
     ------
     ValueError
-        For an action that draws no value, and for a shape that no token has.
+        for an action that draws no value, and for a shape that no token has.
     """
 
     def make(number: int, rows: NDArray[np.int64]) -> pa.StringArray:

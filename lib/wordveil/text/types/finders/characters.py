@@ -32,7 +32,7 @@ Whole = Any
 """An int64 of compiled code, where Python would have an int."""
 
 NONE: Whole = np.int64(-1)
-"""What automata return where there is nothing to be found."""
+"""What automata return where nothing matches."""
 
 # Bits of the table of characters.
 WORD, DIGIT, UPPER, LOWER, JOINER, EMOJI, PRESENT, BLANK = 1, 2, 4, 8, 16, 32, 64, 128
