@@ -44,14 +44,15 @@ def audit_mechanism(
     """All tests that fit a mechanism, at a family-wise error of :data:`ALPHA`: words, noise, repetition."""
     keys = derive_keys(seed)
     length = 1 if mechanism.reads_context else 64
-    found = list(audit_pairs(MechanismSampler(mechanism, keys, length), pairs, alpha=ALPHA / 3, draws=draws, rounds=1))
+    sampler = MechanismSampler(mechanism, keys, length)
+    findings = list(audit_pairs(sampler, pairs, alpha=ALPHA / 3, draws=draws, rounds=1))
     if (sample := sample_noise(mechanism, keys, records=draws, seed=seed)) is not None:
-        found += audit_noise(sample, mechanism.radial_law, epsilon, alpha=ALPHA / 3)
+        findings += audit_noise(sample, mechanism.radial_law, epsilon, alpha=ALPHA / 3)
     if not mechanism.reads_context:
         lags = [lag for lag in repetition.LAGS if lag < 2**16]
         words = pairs[0].first, pairs[0].second
-        found.append(audit_repetition(mechanism, keys, words, alpha=ALPHA / 3, seed=seed, lags=lags))
-    return found
+        findings.append(audit_repetition(mechanism, keys, words, alpha=ALPHA / 3, seed=seed, lags=lags))
+    return findings
 
 
 WORDS = 100
@@ -81,15 +82,15 @@ def build_shipped(name: str) -> tuple[Mechanism[Any], WordGuarantee, tuple[Pair,
     guarantee = built.guarantee
     space = SPACES.get(guarantee.metric.name.removesuffix("-capped"))
     points = None if space is None else space.points(embedding.vectors)
-    found = []
+    pairs = []
     for word in range(3):
         others = np.arange(WORDS) != word
         apart = np.full(WORDS, np.inf) if space is None else space.distances(points[word], points)
         near = int(np.flatnonzero(others)[np.argmin(apart[others])])
         for other, why in ((near, "nearest"), (WORDS - 1 - word, "random")):
             bound = guarantee.bound(float(apart[other]))
-            found.append(Pair(word, other, bound, guarantee.delta, why))
-    return load_built(kind, WORDS, built), guarantee, tuple(found)
+            pairs.append(Pair(word, other, bound, guarantee.delta, why))
+    return load_built(kind, WORDS, built), guarantee, tuple(pairs)
 
 
 def audit_shipped(name: str, seed: int, draws: int) -> list[Finding]:

@@ -82,9 +82,9 @@ def ranks() -> NDArray[np.int64]:
 
 def missed_words() -> Floats:
     """A list of neighbours that was searched approximately: it misses each third, which has the floor instead."""
-    found = (ranks() < 8) & ((np.add.outer(np.arange(SIZE), np.arange(SIZE)) % 3 > 0) | np.eye(SIZE, dtype=bool))
-    radius = np.max(np.where(found, APART, 0.0), axis=1, keepdims=True)
-    return law_of(EPSILON / 2 * np.where(found, APART, radius))
+    listed = (ranks() < 8) & ((np.add.outer(np.arange(SIZE), np.arange(SIZE)) % 3 > 0) | np.eye(SIZE, dtype=bool))
+    radius = np.max(np.where(listed, APART, 0.0), axis=1, keepdims=True)
+    return law_of(EPSILON / 2 * np.where(listed, APART, radius))
 
 
 def own_neighbours() -> Floats:
@@ -113,11 +113,11 @@ def floor_of_zero() -> Floats:
 
 def copied(symbol: str) -> Case:
     """A symbol that is no word comes through as itself. Outputs ``SIZE`` and ``SIZE + 1`` are padding and unknown."""
-    place = SIZE + (symbol == "unknown")
+    row = SIZE + (symbol == "unknown")
     laws = np.zeros((SIZE + 2, SIZE + 2))
     laws[:SIZE, :SIZE] = law_of(EPSILON / 2 * APART)
-    laws[place, place] = 1.0
-    pairs = [Pair(word, place, EPSILON * 1.5, kind=symbol) for word in (0, 9)]
+    laws[row, row] = 1.0
+    pairs = [Pair(word, row, EPSILON * 1.5, kind=symbol) for word in (0, 9)]
     naming = Naming(symbols={"padding": SIZE, "the unknown word": SIZE + 1}, known=range(SIZE))
     return Case(
         lambda seed, draws: list(audit_pairs(LawSampler(laws, seed), pairs, alpha=ALPHA, draws=draws, naming=naming)),

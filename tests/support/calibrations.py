@@ -69,6 +69,6 @@ def make_meaning(epsilon: float) -> EpsilonMeaning:
 
 def make_calibration(epsilons: tuple[float, ...] = EPSILONS) -> Calibration:
     """What some epsilons may mean."""
-    found = FoundEpsilon("share_kept=0.3", 2.85, 2.81, 2.9, 0.3003, is_exact=False)
+    epsilon = FoundEpsilon("share_kept=0.3", 2.85, 2.81, 2.9, 0.3003, is_exact=False)
     meanings = tuple(map(make_meaning, epsilons))
-    return Calibration("laplace", FACTS, meanings, (found,), ("K_w is defined by this package.",))
+    return Calibration("laplace", FACTS, meanings, (epsilon,), ("K_w is defined by this package.",))

@@ -97,13 +97,13 @@ class Cluster:
 
     def start_worker(self, name: str) -> None:
         """Start a worker: one of :attr:`workers`, at the beginning or when it has been killed."""
-        place = self._home / name
-        place.mkdir(exist_ok=True)
+        home = self._home / name
+        home.mkdir(exist_ok=True)
         self._start(
             name,
             self._shell,
             "org.apache.spark.deploy.worker.Worker",
-            *("--host", self.workers[name], "--cores", "1", "--memory", "1g", "--work-dir", str(place / "work")),
+            *("--host", self.workers[name], "--cores", "1", "--memory", "1g", "--work-dir", str(home / "work")),
             self.master,
         )
 
@@ -148,15 +148,15 @@ class Cluster:
     def executors(self) -> list[int]:
         """Process ids of the executors."""
         ours = {process.pid for process in self._processes}
-        found = []
+        executors = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
                     if EXECUTOR in (entry / "cmdline").read_bytes() and os.getsid(int(entry.name)) in ours:
-                        found.append(int(entry.name))
+                        executors.append(int(entry.name))
                 except OSError:
                     continue
-        return found
+        return executors
 
     def kill_an_executor(self) -> int:
         """Kill an executor without warning; its process id."""

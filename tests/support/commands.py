@@ -96,8 +96,8 @@ class Commands:
 
     def report(self) -> dict[str, Any]:
         """The last report."""
-        found: dict[str, Any] = json.loads(self._report.read_text("utf-8"))
-        return found
+        content: dict[str, Any] = json.loads(self._report.read_text("utf-8"))
+        return content
 
     @staticmethod
     def _name(words: list[str]) -> str:

@@ -34,7 +34,7 @@ def law_of(arrays: Mapping[str, NDArray[Any]], symbol: int) -> Law:
     law = [alike * count for count in common_law(arrays)]
     if itself:
         law[int(arrays["own"][symbol])] += itself * WORD
-    start, stop = (int(place) for place in arrays["starts"][symbol : symbol + 2])
+    start, stop = (int(offset) for offset in arrays["starts"][symbol : symbol + 2])
     for output, weight in zip(
         arrays["ids"][start:stop].tolist(), weights(arrays["alias"][start:stop].tolist()), strict=True
     ):
@@ -51,7 +51,7 @@ def common_law(arrays: Mapping[str, NDArray[Any]]) -> list[int]:
     """
     if outputs := int(arrays["outputs"][0]):
         return ranks(outputs)
-    start, stop = (int(place) for place in arrays["starts"][-2:])
+    start, stop = (int(offset) for offset in arrays["starts"][-2:])
     ids = arrays["ids"][start:stop].tolist()
     law = [0] * sum(output != 2**31 - 1 for output in ids)
     for output, weight in zip(ids, weights(arrays["alias"][start:stop].tolist()), strict=True):
@@ -72,25 +72,25 @@ def weights(entries: list[int]) -> list[int]:
     bits = len(entries).bit_length() - 1
     assert len(entries) == 2**bits
     room = WORD >> bits
-    found = [0] * len(entries)
+    shares = [0] * len(entries)
     for column, entry in enumerate(entries):
         threshold, other = entry >> bits, entry % len(entries)
-        found[column] += threshold
-        found[other] += room - threshold
-    return found
+        shares[column] += threshold
+        shares[other] += room - threshold
+    return shares
 
 
 def drawn(arrays: Mapping[str, NDArray[Any]], symbol: int, choice: int, word: int) -> int:
     """The output that the words ``A`` and ``B`` give, by the format alone."""
     alike, itself, outputs = (
-        int(arrays[name][place]) for name, place in (("alike", symbol), ("itself", symbol), ("outputs", 0))
+        int(arrays[name][entry]) for name, entry in (("alike", symbol), ("itself", symbol), ("outputs", 0))
     )
     if choice < alike and outputs:
         return word * outputs // WORD
     if alike <= choice < alike + itself:
         return int(arrays["own"][symbol])
     row = len(arrays["starts"]) - 2 if choice < alike else symbol
-    start, stop = (int(place) for place in arrays["starts"][row : row + 2])
+    start, stop = (int(offset) for offset in arrays["starts"][row : row + 2])
     columns = stop - start
     column, left = divmod(word, WORD // columns)
     threshold, other = divmod(int(arrays["alias"][start + column]), columns)
@@ -106,13 +106,13 @@ def losses(laws: list[Law]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The largest log ratio of the law of each row to that of each column, and the output that has it."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.array([[math.log(count) if count else -math.inf for count in law] for law in laws])
-        found, where = np.empty((len(laws), len(laws))), np.empty((len(laws), len(laws)), np.int64)
+        largest, where = np.empty((len(laws), len(laws))), np.empty((len(laws), len(laws)), np.int64)
         for row, own in enumerate(logs):
             # What never happens tells nothing; what the other symbol never gives tells everything.
             ratios = np.where(own > -np.inf, own - logs, -np.inf)
             where[row] = ratios.argmax(axis=1)
-            found[row] = ratios.max(axis=1)
-    return found, where
+            largest[row] = ratios.max(axis=1)
+    return largest, where
 
 
 def exact_log(numerator: int, denominator: int) -> float:
@@ -129,9 +129,9 @@ def exact_losses(laws: list[Law]) -> list[list[Decimal]]:
     return [[max(a - b for a, b in zip(own, other, strict=True) if a.is_finite()) for other in logs] for own in logs]
 
 
-def exact_distance(one: NDArray[np.float32], other: NDArray[np.float32], metric: str) -> Decimal:
+def exact_distance(word: NDArray[np.float32], other: NDArray[np.float32], metric: str) -> Decimal:
     """The distance of two words in the context's precision."""
-    x, y = ([Decimal(float(value)) for value in vector] for vector in (one, other))
+    x, y = ([Decimal(float(value)) for value in vector] for vector in (word, other))
     if metric == "manhattan":
         return sum((abs(a - b) for a, b in zip(x, y, strict=True)), Decimal(0))
     if metric == "angular":
@@ -168,16 +168,16 @@ def exact_findings(
         epsilon, diameter, slack, pure = map(
             Decimal, (guarantee.epsilon, guarantee.diameter, guarantee.slack, guarantee.pure)
         )
-        found = exact_losses([law_of(arrays, symbol) for symbol in symbols(len(vectors), padding=padding)])
+        exact = exact_losses([law_of(arrays, symbol) for symbol in symbols(len(vectors), padding=padding)])
         metric = guarantee.metric.name.removesuffix("-capped")
         broken = []
-        for row, column in product(range(len(found)), repeat=2):
+        for row, column in product(range(len(exact)), repeat=2):
             apart = diameter if row != column else Decimal(0)
             if metric != "discrete" and max(row, column) < len(vectors):
                 apart = min(exact_distance(vectors[row], vectors[column], metric), diameter)
             for name, allowed in (("epsilon d + slack", epsilon * apart + slack), ("pure", pure)):
-                if found[row][column] > allowed:
-                    over = found[row][column] - allowed
+                if exact[row][column] > allowed:
+                    over = exact[row][column] - allowed
                     broken.append(f"loss({row}, {column}) is {over:.3g} over {name}")
         return broken
 
@@ -223,20 +223,20 @@ def findings(
 ) -> list[str]:
     """What of the guarantee the table breaks, in words."""
     laws = [law_of(arrays, symbol) for symbol in symbols(len(vectors), padding=padding)]
-    found, where = losses(laws)
+    ratios, where = losses(laws)
     allowed, margin = bounds(vectors, guarantee.metric.name, guarantee, padding=padding)
-    over = (found - allowed - guarantee.slack - margin).astype(np.float64)
+    over = (ratios - allowed - guarantee.slack - margin).astype(np.float64)
     row, column = np.unravel_index(over.argmax(), over.shape)
     output = where[row, column]
     worst = exact_log(laws[row][output], laws[column][output])
-    assert worst == found[row, column] or abs(worst - found[row, column]) < MARGIN
+    assert worst == ratios[row, column] or abs(worst - ratios[row, column]) < MARGIN
     broken = []
     if over.max() > MARGIN:
         broken.append(f"loss({row}, {column}) = {worst:.12g} at {output}: {over.max():.3g} over the bound")
-    if guarantee.largest is not None and found.max() > guarantee.largest + MARGIN:
-        broken.append(f"loss {found.max():.12g} over largest = {guarantee.largest:.12g}")
-    if found.max() > guarantee.pure + MARGIN:
-        broken.append(f"loss {found.max():.12g} over pure = {guarantee.pure:.12g}")
+    if guarantee.largest is not None and ratios.max() > guarantee.largest + MARGIN:
+        broken.append(f"loss {ratios.max():.12g} over largest = {guarantee.largest:.12g}")
+    if ratios.max() > guarantee.pure + MARGIN:
+        broken.append(f"loss {ratios.max():.12g} over pure = {guarantee.pure:.12g}")
     if (allowed - margin).max() > guarantee.epsilon * guarantee.diameter * (1 + 1e-12):
         broken.append(f"distance {allowed.max() / guarantee.epsilon:.12g} over the diameter {guarantee.diameter:.12g}")
     return broken

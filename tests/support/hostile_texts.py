@@ -136,7 +136,7 @@ def random_texts(count: int, seed: int, words: Sequence[str]) -> list[bytes]:
 
 def _random_text(rng: np.random.Generator, words: Sequence[str]) -> bytes:
     alphabets = _alphabets()
-    chosen = [alphabets[place] for place in rng.integers(0, len(alphabets), rng.integers(1, 4))]
+    chosen = [alphabets[index] for index in rng.integers(0, len(alphabets), rng.integers(1, 4))]
     separator = ("", " ", "\u00a0", "-", "'", "\n")[rng.integers(0, 6)]
     pieces = []
     for _ in range(int(rng.choice([0, 1, 2, 5, 12, 60]))):
@@ -144,6 +144,6 @@ def _random_text(rng: np.random.Generator, words: Sequence[str]) -> bytes:
             pieces.append(words[rng.integers(0, len(words))])
         else:
             alphabet = chosen[rng.integers(0, len(chosen))]
-            pieces.append("".join(alphabet[place] for place in rng.integers(0, len(alphabet), rng.integers(1, 9))))
+            pieces.append("".join(alphabet[index] for index in rng.integers(0, len(alphabet), rng.integers(1, 9))))
     text = separator.join(pieces).encode()
     return text[: rng.integers(0, len(text) + 1)] if rng.random() < 0.03 else text

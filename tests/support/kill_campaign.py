@@ -53,17 +53,17 @@ class Story:
         self._undisturbed: dict[str, dict[str, list[str]]] = {}
         if nights == 1:
             return
-        place = f"delta.`{self.input}`"
-        spark.sql(f"UPDATE {place} SET body = 'edited text' WHERE note % 7 = 0")
+        source = f"delta.`{self.input}`"
+        spark.sql(f"UPDATE {source} SET body = 'edited text' WHERE note % 7 = 0")
         write_delta(spark, corpus(records + 40).slice(records, 40), self.input)
-        spark.sql(f"DELETE FROM {place} WHERE note % 11 = 0")
+        spark.sql(f"DELETE FROM {source} WHERE note % 11 = 0")
 
     def reference(self, night: str) -> dict[str, list[str]]:
         """What an undisturbed release holds after a night."""
-        for one in NIGHTS[: NIGHTS.index(night) + 1]:
-            if one not in self._undisturbed:
-                run_release(load_config(self.config("reference", one)), lambda: self._spark, run_id=one)
-                self._undisturbed[one] = self.state("reference")
+        for earlier in NIGHTS[: NIGHTS.index(night) + 1]:
+            if earlier not in self._undisturbed:
+                run_release(load_config(self.config("reference", earlier)), lambda: self._spark, run_id=earlier)
+                self._undisturbed[earlier] = self.state("reference")
         return self._undisturbed[night]
 
     def config(self, name: str, night: str, **spark: Any) -> Path:
@@ -115,11 +115,11 @@ class Story:
 
     def state(self, name: str) -> dict[str, list[str]]:
         """All rows of draws and ledger, but for the identifiers of tables, which differ from release to release."""
-        found = {}
+        rows_of = {}
         for table in ("release/draws", "ledger"):
             rows = self._spark.read.format("delta").load(str(self.root / name / table)).drop("tables").collect()
-            found[table] = sorted(str(row.asDict(recursive=True)) for row in rows)
-        return found
+            rows_of[table] = sorted(str(row.asDict(recursive=True)) for row in rows)
+        return rows_of
 
     def differences(self, name: str, night: str) -> list[str]:
         """What the release at ``name`` has, lacks or has twice beside the undisturbed one after a night; empty where
@@ -157,13 +157,13 @@ def descendants(root: int) -> dict[int, str]:
                 commands[int(entry.name)] = (
                     (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 )
-    found: dict[int, str] = {}
+    started: dict[int, str] = {}
     waiting = [root]
     while waiting:
         for child in children.get(waiting.pop(), []):
-            found[child] = commands.get(child, "")
+            started[child] = commands.get(child, "")
             waiting.append(child)
-    return found
+    return started
 
 
 def find_victims(process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> list[int]:
@@ -213,8 +213,8 @@ class Campaign:
             else:
                 again = self._story.submit(cluster, config) if cluster else self._story.start_local(config)
                 finish(again, f"{name} {night} after {kind} ({err[-500:]})")
-            if found := self._story.differences(name, night):
-                raise AssertionError(f"{name} {night} after {kind}: {'; '.join(found)}")
+            if differences := self._story.differences(name, night):
+                raise AssertionError(f"{name} {night} after {kind}: {'; '.join(differences)}")
 
     def _start(self, config: Path, kind: str, cluster: Cluster | None) -> subprocess.Popen[str]:
         if cluster:
@@ -244,11 +244,11 @@ class Campaign:
             cluster.kill_worker(worker)
             cluster.start_worker(worker)
             return True
-        found = find_victims(process, kind, cluster)
-        if not found:
+        victims = find_victims(process, kind, cluster)
+        if not victims:
             return False
         with contextlib.suppress(ProcessLookupError):
-            (os.killpg if kind == "driver" else os.kill)(self._random.choice(found), signal.SIGKILL)
+            (os.killpg if kind == "driver" else os.kill)(self._random.choice(victims), signal.SIGKILL)
         return True
 
 

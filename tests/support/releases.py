@@ -88,10 +88,10 @@ class Lake:
 
     def newest(self) -> dict[str, dict[str, Any]]:
         """The newest draw of each record."""
-        found: dict[str, dict[str, Any]] = {}
+        rows: dict[str, dict[str, Any]] = {}
         for row in sorted(self.draws(), key=lambda row: row["__seq"]):
-            found[row["id"]] = row
-        return found
+            rows[row["id"]] = row
+        return rows
 
     def spent(self) -> dict[str, int]:
         """Tokens charged to each record."""

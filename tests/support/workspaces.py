@@ -147,15 +147,15 @@ def delta_jars() -> Path:
     """
     from wordveil.spark.platform.delta import fetched_jars
 
-    found = fetched_jars()
-    if not found:
+    jars = fetched_jars()
+    if not jars:
         pytest.fail(
             "Delta's jars are not on this machine. `make test` fetches them, or scripts/delta_jars.py.",
             pytrace=False,
         )
-    home = Path(tempfile.gettempdir()) / f"wordveil-delta-{os.getuid()}-{found[0].stem}"
+    home = Path(tempfile.gettempdir()) / f"wordveil-delta-{os.getuid()}-{jars[0].stem}"
     home.mkdir(exist_ok=True)
-    for jar in found:
+    for jar in jars:
         with contextlib.suppress(FileExistsError):
             (home / jar.name).symlink_to(jar)
     return home

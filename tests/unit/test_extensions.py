@@ -105,8 +105,7 @@ LINES = {
         ("        TokenType.MARKUP: ('<div", '        TokenType.TICKET: ("T-0001", "T-0002"),\n'),
     ],
     "text/types/surrogates.py": [
-        ("    TokenType.EMAIL: _draw_emails", "    TokenType.TICKET: _draw_hashtags,\n"),
-        ("        TokenType.EMAIL: lambda", "        TokenType.TICKET: lambda: len(lists.words),\n"),
+        ("    TokenType.EMAIL: lambda", '    TokenType.TICKET: lambda lists: ("#", lists.words),\n'),
     ],
     "cli/app.py": [("app.command()(init)", "from wordveil.cli.hello import hello\napp.command()(hello)\n")],
 }

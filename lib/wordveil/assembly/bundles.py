@@ -28,7 +28,7 @@ from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.recovery import Recovery
 from wordveil.text.slots import NgramModel
-from wordveil.text.types.found import compile_finder
+from wordveil.text.types.typed import compile_finder
 from wordveil.version import __version__
 
 _PARTS = ".parts"

@@ -11,7 +11,7 @@ import json
 import logging
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -35,6 +35,10 @@ _VECTORS = "vectors.npy"
 _FASTTEXT_MAGIC = (0x2F4F16BA).to_bytes(4, "little")
 _CHUNK = 4096
 _SETTING = "mechanism.embedding"
+_NORMALISED = (
+    "the vectors are normalised (all lengths are 1): Euclidean distance then depends on the angle alone and is at most "
+    "2, so an epsilon chosen for unnormalised vectors means something else here."
+)
 
 
 @dataclass(frozen=True)
@@ -85,22 +89,11 @@ class Embedding:
 
 
 def check_embedding(words: list[str], vectors: NDArray[Any], source: str) -> Embedding:
-    """Check words and vectors, and return them as an :class:`Embedding`.
+    """Check words and vectors, and return them as an :class:`Embedding`. ``source`` names their origin in messages.
 
-    Parameters
-    ----------
-    words
-        the words: distinct, not empty, without line breaks.
-    vectors
-        numbers of shape ``(len(words), n)``: finite, no row of zeros. If all have unit length, the embedding has a
-        warning, since Euclidean distance then depends only on the angle.
-    source
-        the origin of the vectors, for messages.
-
-    Raises
-    ------
-    EmbeddingError
-        if the words or the vectors cannot be used. The message names the first bad row.
+    The words must be distinct, not empty and without line breaks; the vectors numbers of shape ``(len(words), n)``,
+    finite, without a row of zeros. Raises :class:`EmbeddingError` otherwise, which names the first bad row. If all
+    vectors have unit length, the embedding has a warning, since Euclidean distance then depends only on the angle.
     """
     if vectors.ndim != 2 or vectors.shape[0] != len(words) or 0 in vectors.shape:
         raise EmbeddingError(
@@ -120,17 +113,8 @@ def check_embedding(words: list[str], vectors: NDArray[Any], source: str) -> Emb
         raise EmbeddingError(
             f"{source}: the longest vector has length {largest:.3g}, and 1e-9 to 1e9 is supported. Rescale the vectors."
         )
-    return Embedding(pa.array(words, pa.string()), vectors, source, _warn_if_normalised(smallest, largest))
-
-
-def _warn_if_normalised(smallest: float, largest: float) -> tuple[str, ...]:
-    if abs(smallest - 1) < 1e-3 and abs(largest - 1) < 1e-3:
-        advice = (
-            "the vectors are normalised (all lengths are 1): Euclidean distance then depends on the angle alone and "
-            "is at most 2, so an epsilon chosen for unnormalised vectors means something else here."
-        )
-        return (advice,)
-    return ()
+    is_normalised = abs(smallest - 1) < 1e-3 and abs(largest - 1) < 1e-3
+    return Embedding(pa.array(words, pa.string()), vectors, source, (_NORMALISED,) if is_normalised else ())
 
 
 def _check_words(words: list[str], source: str) -> None:
@@ -187,11 +171,9 @@ def digest_source(source: str, setting: str = _SETTING) -> str:
 
     ``setting`` names it in messages. Raises :class:`EmbeddingError`.
     """
-    if source in SHIPPED:
-        with _open_shipped(source) as directory:
-            return digest_files(directory)
-    _check_exists(Path(source), setting)
-    return digest_files(Path(source))
+    with _open_shipped(source) if source in SHIPPED else nullcontext(Path(source)) as path:
+        _check_exists(path, setting)
+        return digest_files(path)
 
 
 def embedding_exists(source: str) -> bool:
@@ -214,7 +196,8 @@ def digest_files(path: Path) -> str:
     :class:`OSError`.
     """
     digest = hashlib.sha256()
-    for file in sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]:
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    for file in files:
         with file.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()
@@ -260,7 +243,7 @@ def _load_directory(path: Path, source: str) -> Embedding:
             f"{manifest['dim']}. Write the directory again."
         )
     if vectors.dtype == np.uint8:
-        # One table of 256 values, rounded once: the same float32 on every machine.
+        # A table of 256 values, each rounded once: the same float32 on every machine.
         decoded = manifest["scale"] * np.arange(256, dtype=np.float64) + manifest["offset"]
         vectors = decoded.astype(np.float32)[vectors]
     return check_embedding(words, vectors, manifest.get("source", source))

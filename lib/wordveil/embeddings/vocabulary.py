@@ -19,11 +19,7 @@ _EMPTY = np.int32(-1)
 
 
 class Vocabulary:
-    """An ordered set of words.
-
-    ``words``: string array without nulls, empty strings or duplicates (:mod:`wordveil.embeddings.embedding` checks
-    that).
-    """
+    """An ordered set of words: a string array that :func:`wordveil.embeddings.embedding.check_embedding` passed."""
 
     def __init__(self, words: pa.StringArray) -> None:
         self.array = words
@@ -44,19 +40,18 @@ class Vocabulary:
 
 
 class WordIndex:
-    """Finds words by their bytes, in a hash table that is built once. Arrow's ``index_in`` would build one at each
-    call.
+    """Finds words by their bytes, in a hash table that is built once. Arrow's ``index_in`` builds one at each call.
 
     Attributes
     ----------
     data, offsets
         the words' bytes, uint8, and the offset of each word, int64 ``(words + 1,)``.
     slots
-        int32: the number of a word at its hash, or at the next free place after it; -1 elsewhere.
+        int32: the number of a word at its hash, or at the next free index after it; -1 elsewhere.
     """
 
     def __init__(self, words: pa.StringArray) -> None:
-        self.data, self.offsets = _bytes_of(words)
+        self.data, self.offsets = view_strings(words)
         size = 4
         while size < 3 * len(words):
             size *= 2
@@ -72,25 +67,37 @@ class WordIndex:
 
     def numbers(self, tokens: pa.StringArray) -> NDArray[np.int32]:
         """The number of each token among the words, -1 for a token that is not a word: int32 ``(len(tokens),)``."""
-        data, offsets = _bytes_of(tokens)
+        data, offsets = view_strings(tokens)
         numbers = np.empty(len(tokens), np.int32)
         find_all(data, offsets, self.data, self.offsets, self.slots, numbers)
         return numbers
 
 
-def _bytes_of(words: pa.StringArray) -> tuple[UInt8, Int64]:
-    """The bytes of all strings, and the offsets into them: int64 ``(words + 1,)``."""
-    large = words.cast(pa.large_string())
-    if not len(large):
-        return np.zeros(1, np.uint8), np.zeros(1, np.int64)
-    offsets = np.frombuffer(large.buffers()[1], np.int64)[large.offset : large.offset + len(large) + 1]
-    return np.frombuffer(large.buffers()[2] or b"\0", np.uint8), offsets
+def view_strings(strings: pa.StringArray) -> tuple[UInt8, Int64]:
+    """The bytes of an array's buffer, and where its strings begin and end in them: int64 ``(strings + 1,)``. Both are
+    read-only, since loops are compiled for each kind of array.
+    """
+    large = strings.cast(pa.large_string())
+    data = np.frombuffer(large.buffers()[2] or b"\0", np.uint8)
+    offsets = np.frombuffer(large.buffers()[1] or bytes(8), np.int64)[large.offset : large.offset + len(large) + 1]
+    for array in (data, offsets):
+        array.flags.writeable = False
+    return data, offsets
 
 
 @compiled
 def mix_byte(code: np.uint64, byte: np.uint8) -> np.uint64:
     """The hash after one more byte; its first value is :data:`SEED`."""
     return (code ^ np.uint64(byte)) * _FACTOR
+
+
+@compiled
+def hash_bytes(data: UInt8, start: int, stop: int) -> np.uint64:
+    """The hash of the bytes from one offset to another."""
+    code = SEED
+    for offset in range(start, stop):
+        code = mix_byte(code, data[offset])
+    return code
 
 
 @compiled
@@ -103,10 +110,7 @@ def fill_slots(data: UInt8, offsets: Int64, slots: Int32) -> None:
     """Put each word's number into the first free slot from its hash on (open addressing)."""
     mask = np.uint64(len(slots) - 1)
     for word in range(len(offsets) - 1):
-        code = SEED
-        for index in range(offsets[word], offsets[word + 1]):
-            code = mix_byte(code, data[index])
-        slot = _slot(code, mask)
+        slot = _slot(hash_bytes(data, offsets[word], offsets[word + 1]), mask)
         while slots[slot] >= 0:
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = word
@@ -135,7 +139,5 @@ def find_all(tokens: UInt8, token_offsets: Int64, data: UInt8, offsets: Int64, s
     """The number of each token, or -1."""
     for token in range(len(out)):
         start, stop = token_offsets[token], token_offsets[token + 1]
-        code = SEED
-        for index in range(start, stop):
-            code = mix_byte(code, tokens[index])
+        code = hash_bytes(tokens, start, stop)
         out[token] = find(code, tokens[start:stop], stop - start, data, offsets, slots)

@@ -1,8 +1,8 @@
 """A generator's probabilities in whole numbers: the same on every machine, in every batch, in every attempt.
 
 :mod:`wordveil.generators.shape` has the model and :mod:`wordveil.generators.quantise` the reason why products are
-exact. All else is done for each row alone, by :mod:`wordveil.generators.kernels`. So what a row gets depends neither on
-the rows beside it, nor on the library that multiplies, nor on its threads.
+exact. All else is done row by row, by :mod:`wordveil.generators.kernels`. So a row's result depends neither on the rows
+beside it, nor on the library that multiplies, nor on its threads.
 
 **Padding** at the end of a sequence is not read: the encoder's forward states stay what they were after the last symbol
 that is not padding, and its backward states begin there, from 0. Padding before such a symbol is read as any other
@@ -66,7 +66,7 @@ class _Cells:
 
 @dataclass
 class GeneratorState:
-    """What a generator remembers of each row. Rows do not depend on each other.
+    """What a generator remembers of each row. Rows are independent.
 
     Attributes
     ----------
@@ -105,21 +105,9 @@ class WholeNumberGenerator:
     It keeps views of ``arrays``, no copies: workers that map the same files share their pages. It never changes, so
     that threads may share it; a :class:`GeneratorState` belongs to one of them.
 
-    Parameters
-    ----------
-    shape : GeneratorShape
-        the sizes.
-    arrays : mapping of ndarray
-        what :func:`wordveil.generators.quantise.quantise_weights` returned, perhaps mapped into memory.
-    block : int
-        how many rows are multiplied at once. It decides memory and speed, and no result.
-
-    Raises
-    ------
-    GeneratorError
-        where the arrays do not fit the shape, or products could be rounded.
-    ValueError
-        where ``block`` is below 1.
+    ``arrays`` are what :func:`wordveil.generators.quantise.quantise_weights` returned, perhaps mapped into memory.
+    ``block`` rows are multiplied at once: that decides memory and speed, and no result. Raises :class:`GeneratorError`
+    where the arrays do not fit the shape, or products could be rounded; :class:`ValueError` where ``block`` is below 1.
     """
 
     def __init__(self, shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]], block: int = BLOCK) -> None:
@@ -151,22 +139,10 @@ class WholeNumberGenerator:
         return np.full(count, self.shape.start, np.int32)
 
     def begin(self, sequences: NDArray[np.int32]) -> GeneratorState:
-        """Read sequences.
+        """Read ``sequences``, int32 ``(count, length)``: words, unknown words and padding. Returns the state of each
+        row, in their order, before its first symbol.
 
-        Parameters
-        ----------
-        sequences : ndarray
-            int32 ``(count, length)``: words, unknown words and padding.
-
-        Returns
-        -------
-        GeneratorState
-            of as many rows, in the same order, before their first symbol.
-
-        Raises
-        ------
-        ValueError
-            where the length differs, or a symbol is one that the encoder does not read.
+        Raises :class:`ValueError` where the length differs, or for a symbol that the encoder does not read.
         """
         shape = self.shape
         if sequences.ndim != 2 or sequences.shape[1] != shape.length:
@@ -211,9 +187,8 @@ class WholeNumberGenerator:
         state.base[rows] = read(latent) * read.scale + arrays["generator.0.bias"]
         for layer, start in enumerate(self._starts):
             bias = arrays[f"generator.{layer}.start_bias"]
-            state.states[layer][rows], state.levels[layer][rows] = self._activate(
-                start, latent, bias, self._levels.states
-            )
+            started = self._activate(start, latent, bias, self._levels.states)
+            state.states[layer][rows], state.levels[layer][rows] = started
 
     def _activate(self, product: _Product, levels: Float32, bias: Float32, most: int) -> tuple[Float32, Float32]:
         sums = product(levels)
@@ -221,25 +196,12 @@ class WholeNumberGenerator:
         return states, activate(sums, product.scale, bias, most, states)
 
     def advance(self, state: GeneratorState, symbols: NDArray[np.int32]) -> NDArray[np.uint32]:
-        """Read the symbols written before, and say how likely each symbol is next.
+        """Read the symbols written last, int32 ``(count,)`` (:meth:`start_symbols` at first), advance ``state``, and
+        say how likely each symbol is next.
 
-        Parameters
-        ----------
-        state : GeneratorState
-            replaced by the next one.
-        symbols : ndarray
-            int32 ``(count,)``: what was written; :meth:`start_symbols` at first.
-
-        Returns
-        -------
-        ndarray
-            uint32 ``(count, outputs)``: weights that are proportional to the softmax. Each is at least 1, and the
-            largest of a row is 2^31. The next call with this state overwrites them.
-
-        Raises
-        ------
-        ValueError
-            where there are not as many symbols as rows, or a symbol does not exist.
+        Returns weights that are proportional to the softmax, uint32 ``(count, outputs)``. Each is at least 1, and the
+        largest of a row is 2^31. The next call with this state overwrites them. Raises :class:`ValueError` where there
+        are not as many symbols as rows, or a symbol does not exist.
         """
         if symbols.shape != (state.count,):
             raise ValueError(f"Expected symbols of shape {(state.count,)}, got {symbols.shape}.")

@@ -11,31 +11,14 @@ from wordveil.generators.shape import GeneratorShape
 def draw_initial_arrays(
     shape: GeneratorShape, seed: int, vectors: NDArray[np.float32] | None = None
 ) -> dict[str, NDArray[np.float32]]:
-    """Draw the arrays with which training begins, by a seed.
+    """Draw the arrays with which training begins, float32, as :meth:`GeneratorShape.arrays` lists them.
 
-    Products with states begin orthogonal, others as Glorot and Bengio 2010 have them, biases at 0. Where vectors are
-    given, the last product begins as a random one times the words' vectors: words that are alike are then learned
-    together from the first step, and so with fewer steps.
+    Products with states begin orthogonal, others as in Glorot and Bengio 2010, biases at 0. ``seed``, 0 or more,
+    decides all that is random.
 
-    Parameters
-    ----------
-    shape : GeneratorShape
-        the sizes.
-    seed : int
-        decides all that is random, 0 or more.
-    vectors : ndarray or None
-        float32 ``(size, dimension)``, public: the words' embedding, divided by the vectors' root mean square length.
-        None: drawn.
-
-    Returns
-    -------
-    dict of ndarray
-        float32, as :meth:`GeneratorShape.arrays` lists them.
-
-    Raises
-    ------
-    ValueError
-        where ``vectors`` have another shape.
+    ``vectors``, float32 ``(size, dimension)``, are public vectors of the words. The embedding begins as these, divided
+    by the root mean square of their lengths, and the last product as a random one times these: then similar words are
+    learned together from the first step, in fewer steps. Raises :class:`ValueError` where they have another shape.
     """
     if vectors is not None and vectors.shape != (shape.size, shape.dimension):
         raise ValueError(f"Expected vectors of shape {(shape.size, shape.dimension)}, got {vectors.shape}.")

@@ -1,8 +1,8 @@
 """Elementwise work of inference in whole numbers, each in one pass: gates, activations, the softmax's weights.
 
-All is float32, and of additions, multiplications, divisions, comparisons and rounding alone, in the order written:
-IEEE 754 fixes each result. Mathematical libraries differ in their last bits. So ``tanh`` is a fraction of polynomials,
-and ``exp`` a table that a bundle holds.
+All is float32, and only adds, multiplies, divides, compares and rounds, in the order written: IEEE 754 fixes each
+result. Mathematical libraries differ in their last bits, so ``tanh`` is a fraction of polynomials, and ``exp`` a table
+that a bundle holds.
 """
 
 from __future__ import annotations
@@ -51,16 +51,8 @@ def _round(value: np.float32, most: np.float32) -> np.float32:
 def activate(sums: Float32, scale: Float32, bias: Float32, most: float, states: Float32) -> Float32:
     """Write ``tanh(sums * scale + bias)`` into ``states``. Returns it in whole numbers from ``-most`` to ``most``.
 
-    Parameters
-    ----------
-    sums : ndarray
-        float32 ``(count, columns)``: products, whole numbers.
-    scale, bias : ndarray
-        float32 ``(columns,)``.
-    most : float
-        what 1 is in whole numbers.
-    states : ndarray
-        float32 ``(count, columns)``, written.
+    ``sums`` are products, whole numbers. They and ``states`` are float32 ``(count, columns)``, ``scale`` and ``bias``
+    float32 ``(columns,)``.
     """
     levels = np.empty_like(sums)
     top = np.float32(most)
@@ -130,14 +122,14 @@ def _open(
 
 @compiled
 def _remember(held: Float32, scale: Float32, bias: Float32, resets: Float32) -> None:
-    """What of the states goes into the new ones replaces the reset gates."""
+    """Replace the reset gates by what they let through of the states."""
     for i in range(len(resets)):
         resets[i] *= held[i] * scale[i] + bias[i]
 
 
 @compiled
 def _propose(fresh: Float32, scale: Float32, added: Float32, remembered: Float32) -> None:
-    """New states replace what is remembered."""
+    """Replace what is remembered by the proposed states."""
     for i in range(len(remembered)):
         remembered[i] = _tanh(fresh[i] * scale[i] + added[i] + remembered[i])
 
@@ -154,16 +146,10 @@ def _move(proposed: Float32, updates: Float32, top: np.float32, states: Float32,
 def weigh(sums: Float32, scale: Float32, bias: Float32, table: UInt32, weights: UInt32) -> None:
     """Write the softmax's weights as whole numbers: ``table[rint((largest logit - logit) * SOFTMAX_STEPS)]``.
 
-    Parameters
-    ----------
-    sums : ndarray
-        float32 ``(count, columns)``: products, whole numbers. They are overwritten.
-    scale, bias : ndarray
-        float32 ``(columns,)``: a logit is ``sum * scale + bias``.
-    table : ndarray
-        uint32: ``exp`` of minus the entry's number in steps. Its last entry stands for all beyond.
-    weights : ndarray
-        uint32 ``(count, columns)``, written. It may be the memory of ``sums``.
+    ``sums`` are products, whole numbers, float32 ``(count, columns)``, and are overwritten. A logit is
+    ``sum * scale + bias``, both float32 ``(columns,)``. Entry i of ``table``, uint32, is ``exp(-i / SOFTMAX_STEPS)``
+    in whole numbers; the last one stands for all beyond. ``weights``, uint32 ``(count, columns)``, may share the memory
+    of ``sums``.
     """
     columns = sums.shape[1]
     last = np.float32(len(table) - 1)

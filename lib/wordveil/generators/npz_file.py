@@ -16,7 +16,7 @@ from wordveil.crypto.private_files import create_file
 
 _ABOUT = "about"
 NOT_READABLE = (KeyError, TypeError, ValueError, zipfile.BadZipFile)
-"""What :func:`read_npz` raises for a file that is something else, and who reads its JSON for one of another form."""
+"""What :func:`read_npz` raises for a file of another kind, and what reading unexpected JSON raises."""
 
 
 def write_npz(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, private: bool) -> None:

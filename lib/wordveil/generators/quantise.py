@@ -31,7 +31,7 @@ from wordveil.generators.weights import GeneratorWeights
 EXACT = 2**24
 """Whole numbers up to here are float32 numbers."""
 LARGEST_WEIGHT = 2**31
-"""The weight of a likeliest symbol."""
+"""The weight of the likeliest symbol."""
 
 _SOFTMAX_ENTRIES = 22 * SOFTMAX_STEPS
 _MIXED = "generator.0.input"
@@ -59,11 +59,8 @@ class Product(NamedTuple):
 
 def choose_levels(shape: GeneratorShape) -> Levels:
     """The levels that give the least error, by how many activations are added up."""
-    return Levels(*(_best_level(width) for width in (shape.dimension, shape.latent, shape.cells)))
-
-
-def _best_level(width: int) -> int:
-    return max(1, round(math.sqrt(EXACT / (0.32 * width))))
+    widths = (shape.dimension, shape.latent, shape.cells)
+    return Levels(*(max(1, round(math.sqrt(EXACT / (0.32 * width)))) for width in widths))
 
 
 def list_products(shape: GeneratorShape) -> dict[str, Product]:
@@ -89,8 +86,8 @@ def _source(name: str) -> Literal["embedding", "latent", "states"]:
 
 def list_quantised(shape: GeneratorShape) -> dict[str, tuple[tuple[int, ...], str]]:
     """The arrays that :func:`quantise_weights` returns, by name: shape and dtype."""
-    needed: dict[str, tuple[tuple[int, ...], str]] = {}
-    needed |= {"levels": ((3,), "int32"), "softmax": ((_SOFTMAX_ENTRIES,), "uint32")}
+    needed: dict[str, tuple[tuple[int, ...], str]]
+    needed = {"levels": ((3,), "int32"), "softmax": ((_SOFTMAX_ENTRIES,), "uint32")}
     needed |= {name: (sizes, "float32") for name, sizes in shape.arrays().items()}
     for name, product in list_products(shape).items():
         needed[name] = ((product.rows, product.columns), "float32")
@@ -99,26 +96,12 @@ def list_quantised(shape: GeneratorShape) -> dict[str, tuple[tuple[int, ...], st
 
 
 def quantise_weights(weights: GeneratorWeights, levels: Levels | None = None) -> dict[str, NDArray[Any]]:
-    """Turn weights into whole numbers.
+    """Turn the weights of a trained generator into whole numbers: the arrays that :func:`list_quantised` lists.
 
-    Parameters
-    ----------
-    weights : GeneratorWeights
-        a trained generator.
-    levels : Levels or None
-        what 1 is in whole numbers, in activations; None: as :func:`choose_levels` has it.
-
-    Returns
-    -------
-    dict of ndarray
-        as :func:`list_quantised` lists them. ``embedding`` and the matrices are whole numbers in float32; ``x.scale``
-        is what 1 is worth in the products of the matrix ``x``. Biases are as they were. ``softmax`` is
-        the table of :func:`wordveil.generators.kernels.weigh`.
-
-    Raises
-    ------
-    GeneratorError
-        where a layer is so wide, or a weight so large, that no whole numbers of use are left.
+    ``levels`` say what 1 is in whole numbers, in activations; by default :func:`choose_levels`. ``embedding`` and the
+    matrices are whole numbers in float32; ``x.scale`` is what 1 is worth in the products of the matrix ``x``. Biases
+    are as they were. ``softmax`` is the table of :func:`wordveil.generators.kernels.weigh`. Raises
+    :class:`GeneratorError` where a layer is so wide, or a weight so large, that no useful whole numbers are left.
     """
     chosen = levels or choose_levels(weights.shape)
     arrays = dict(weights.arrays)
@@ -167,22 +150,11 @@ def _softmax_table() -> tuple[int, ...]:
 
 
 def check_exactness(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Check that no product of the stored arrays is ever rounded.
+    """Check that no product of stored arrays, as :func:`quantise_weights` returns them, is ever rounded.
 
-    Every array is read once: about 0.1 seconds at 60 MB.
-
-    Parameters
-    ----------
-    shape : GeneratorShape
-        the sizes.
-    arrays : mapping of ndarray
-        what :func:`quantise_weights` returned, perhaps from a file.
-
-    Raises
-    ------
-    GeneratorError
-        where arrays are missing, have another shape or type, do not hold whole numbers, or may add up to more than
-        2^24; where the softmax's table does not fall from 2^31 to 1 or more; where a logit could overflow.
+    Every array is read once: about 0.1 seconds at 60 MB. Raises :class:`GeneratorError` where arrays are missing, have
+    another shape or type, do not hold whole numbers, or may add up to more than 2^24; where the softmax's table does
+    not fall from 2^31 to 1 or more; where a logit could overflow.
     """
     for name, (sizes, dtype) in list_quantised(shape).items():
         array = arrays.get(name)

@@ -1,7 +1,7 @@
-"""A generator that needs no training: it begins with the first word of a text, and continues by what it wrote.
+"""A generator that needs no training: it begins with the first word of a text, and continues from what it wrote.
 
-For checks of what generators are used for. Its output depends on the text, on what was written before, and ends. Its
-weights are rounded to multiples of :data:`_UNIT`, so that every machine makes the same ones.
+It serves checks of what uses generators. Its output depends on the text and on what was written before, and it ends.
+Its weights are rounded to multiples of :data:`_UNIT`, so that every machine makes the same ones.
 """
 
 from __future__ import annotations
@@ -23,22 +23,11 @@ _UNIT = 2.0**-10
 
 
 def make_repeating_weights(embedding: Embedding, length: int = _LENGTH) -> GeneratorWeights:
-    """Make the weights of a small generator over the words of an embedding.
+    """Make the weights of a small generator over the words of an embedding, for sequences of ``length`` symbols.
 
-    The encoder keeps the first symbol alone, and the first state of the generator stands for it: a word leads to
-    itself, an unknown word to the end, and nothing but padding to padding. Each symbol that is written moves the state.
-
-    Parameters
-    ----------
-    embedding : Embedding
-        words and vectors.
-    length : int
-        symbols of a sequence.
-
-    Returns
-    -------
-    GeneratorWeights
-        of one layer in encoder and generator each, with 32 cells.
+    Encoder and generator have one layer each, with 32 cells. The encoder keeps the first symbol alone, and the first
+    state of the generator stands for it: a word leads to itself, an unknown word to the end, and nothing but padding to
+    padding. Each symbol that is written moves the state.
     """
     shape = GeneratorShape(embedding.size, embedding.dimension, _CELLS, _CELLS, length, 1, 1)
     arrays = draw_initial_arrays(shape, 1, embedding.vectors)
@@ -62,10 +51,10 @@ def _round(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _first_states(arrays: dict[str, NDArray[np.float32]], shape: GeneratorShape) -> NDArray[np.float64]:
-    """The generator's first state after a text that begins with the word of each column, nearly."""
+    """The generator's first state after a text that begins with the word of each column, approximately."""
     half = _CELLS // 2
-    read = np.concatenate([arrays["embedding"][: shape.size], np.zeros((1, shape.dimension), np.float32)])
-    read = np.concatenate([read, arrays["embedding"][[shape.unknown]]]).astype(np.float64)
+    words, unknown = arrays["embedding"][: shape.size], arrays["embedding"][[shape.unknown]]
+    read = np.concatenate([words, np.zeros((1, shape.dimension)), unknown]).astype(np.float64)
     last = np.tanh(read @ arrays["encoder.0.backward.input"][:, 2 * half :])
     latent = np.tanh(last @ arrays["latent"][half:])
     return np.asarray(np.tanh(latent @ arrays["generator.0.start"]))

@@ -24,8 +24,8 @@ from wordveil.text.order import sample
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Pattern
 from wordveil.text.slots import NgramModel
-from wordveil.text.types.found import ShownTokens
 from wordveil.text.types.lists import PublicLists
+from wordveil.text.types.typed import ShownTokens
 
 
 @dataclass(frozen=True)

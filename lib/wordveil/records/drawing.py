@@ -19,9 +19,9 @@ from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.text.order import draw_order
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Pattern
-from wordveil.text.types.found import ShownTokens
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.surrogates import WORDS, draw_values
+from wordveil.text.types.typed import ShownTokens
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ class OtherLanguage(StrEnum):
     """What happens to a record of another language than the policy's (:mod:`wordveil.text.language`)."""
 
     RELEASE = "release"
-    """Languages are not told apart."""
+    """Languages are not distinguished."""
     MASK = "mask"
     """Every word of it enters as the mechanism's unknown word; none is copied or dropped."""
     QUARANTINE = "quarantine"
@@ -155,7 +155,7 @@ class Names(StrEnum):
     """Whether words of public lists of names are classes of their own (:mod:`wordveil.text.types.names`)."""
 
     WORDS = "words"
-    """They are words like any."""
+    """They are words like any other."""
     GAZETTEER = "gazetteer"
     """First names, surnames and places of the lists are classes of their own."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,18 +19,19 @@ from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
 from wordveil.text.cases import find_case
 from wordveil.text.choices import Case, Controls, Digits, Names, Punctuation, StopWords, TokeniserKind, UnknownWords
 from wordveil.text.controls import drop_controls, find_controls
-from wordveil.text.encoded import CutWords, Encoded, Forms, TokenReading
+from wordveil.text.encoded import CutWords, Encoded, TokenReading
 from wordveil.text.foreign import ForeignTexts
+from wordveil.text.offsets import count_kept, fit_records, keep_offsets
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Pattern
-from wordveil.text.scanner import Scanner, count_in_records, join_words
+from wordveil.text.scanner import Scanner, join_words
 from wordveil.text.skeleton import Skeleton, join_texts
 from wordveil.text.slots import NgramModel
 from wordveil.text.tokeniser import PLACEHOLDER, Pieces, Tokeniser, fold_words, straighten_apostrophes
 from wordveil.text.types.classes import TYPES, TokenType, TypeSpans
-from wordveil.text.types.found import TypedWords, TypeFinder, remove_placeholders
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.recogniser import cut_spans, replace_spans
+from wordveil.text.types.typed import TypedWords, TypeFinder, remove_placeholders
 
 SCRIPT_REFUSED = "script_without_word_spaces"
 UNKNOWN_REFUSED = "unknown_words"
@@ -47,23 +48,15 @@ _HARD_TEXT = "\u0301"
 _ACTIONS = {"hide": _HIDE, "mask": _HIDE, "quarantine": _HIDE, "drop": _DROP, "keep": _KEEP}
 
 
-class _MarkedTexts(NamedTuple):
-    """Texts, the same with a placeholder for each typed token of characters, and where these are."""
-
-    texts: pa.StringArray
-    marked: pa.StringArray
-    spans: TypeSpans | None
-
-
 class Codec:
     """Encodes and decodes under one policy and vocabulary.
 
-    Policies that copy nothing use a compiled scanner, and Arrow for texts with characters that the scanner does
-    not know; with ``compiled=False`` they use Arrow alone. The ids are the same. The scanner does not tell unknown
-    words apart, so policies that draw repeated words once use Arrow. ``model``: the n-gram model that the policy
-    names, if it names one. ``lists``: the public lists, where the policy draws from them. Raises :class:`ValueError`
-    for another model, and for missing lists, and :class:`wordveil.errors.PlatformError` where the packages that the
-    policy needs are not installed in its versions.
+    Policies that copy nothing use a compiled scanner, and Arrow for texts with characters that the scanner does not
+    know; with ``compiled=False`` they use Arrow alone. The ids are the same. The scanner does not distinguish unknown
+    words, so policies that draw repeated words once use Arrow. ``model``: the n-gram model that the policy names, if
+    any. ``lists``: the public lists, where the policy draws from them. Raises :class:`ValueError` for another model and
+    for missing lists, and :class:`wordveil.errors.PlatformError` where the packages that the policy needs are not
+    installed in its versions.
     """
 
     def __init__(
@@ -84,24 +77,21 @@ class Codec:
         self._types = TypeFinder.of(policy, lists)
         self._tokeniser = Tokeniser(policy.tokeniser, policy.hyphens, placeholders=self._types is not None)
         self._stop_words = pa.array(policy.stop_word_list, pa.string())
+        hides = all(_ACTIONS[kind] == _HIDE for kind in (policy.unknown, policy.digits, policy.stop_words))
+        self._hides_all = hides and policy.unknown != UnknownWords.QUARANTINE
+        plain = policy.tokeniser == TokeniserKind.WORDS and policy.names == Names.WORDS
         # Stop-words are always matched in lower case.
         both_lower = policy.case != Case.EXACT or policy.stop_words == StopWords.HIDE
-        kept_kinds = (policy.unknown, policy.digits, policy.stop_words)
-        self._hides_all = (
-            all(_ACTIONS[kind] == _HIDE for kind in kept_kinds) and policy.unknown != UnknownWords.QUARANTINE
-        )
-        alike = policy.tokeniser == TokeniserKind.WORDS and not policy.copies and not policy.draws_once
-        alike = alike and policy.names == Names.WORDS
-        self._compiled = compiled and alike and both_lower
+        self._compiled = compiled and plain and both_lower and not policy.copies and not policy.draws_once
         if self._compiled:
             outside = self._stop_words.filter(pc.invert(pc.is_in(self._stop_words, vocabulary.array)))
             placeholder = pa.array([PLACEHOLDER] if self._types else [], pa.string())
             known = pa.concat_arrays([vocabulary.array, outside, placeholder])
             index = WordIndex(known) if len(known) > vocabulary.size else vocabulary.index
             self._scanner = Scanner(self._tokeniser, index, lower=policy.case != Case.EXACT)
-            # By the scanner's numbers, the last of which, -1, is any other word.
+            # Indexed by the scanner's numbers; the last, -1, is any other word.
             stop = policy.stop_words != StopWords.HIDE
-            stops = np.append(pc.is_in(known, self._stop_words).to_numpy(zero_copy_only=False) & stop, False)
+            stops = np.append(np.asarray(pc.is_in(known, self._stop_words)) & stop, False)
             ids = np.arange(len(stops), dtype=np.int32)
             self._id_of = np.where(ids < vocabulary.size, ids, np.int32(vocabulary.unknown))
             self._action_of = self._actions(self._id_of == vocabulary.unknown, stops, np.zeros(len(stops), np.bool_))
@@ -122,7 +112,7 @@ class Codec:
         tokens = self._scan(texts) if self._compiled else self._cut(texts)
         action, refused = tokens.action, tokens.refused
         masked = self._foreign.mask(tokens.ids, tokens.offsets, other)
-        unknown = count_in_records(tokens.unlisted, self._vocabulary.unknown, tokens.offsets)
+        unknown = count_kept(tokens.unlisted == self._vocabulary.unknown, tokens.offsets)
         over = self._foreign.refuse(refused, unknown, tokens.offsets, other)
         refused[barred] = CONTROLS_REFUSED
         if action is not None and masked is not None:
@@ -130,28 +120,24 @@ class Codec:
         if over.any():
             action = np.zeros(len(tokens.ids), np.int8) if action is None else action
             action[np.repeat(over, np.diff(tokens.offsets))] = _DROP
-        if action is None:
-            ids, offsets = self._fit(tokens.ids, tokens.offsets)
-            pattern = self._find_pattern(tokens.forms, tokens.offsets)
-            forms = self._find_forms(tokens.forms, tokens.offsets)
-            return Encoded(ids, offsets, np.diff(tokens.offsets), unknown, refused, None, pattern, forms)
-        if self._policy.unknown == UnknownWords.QUARANTINE:
-            hidden_ids = np.where(action == _HIDE, tokens.unlisted, np.int32(-1))
-            stops = count_in_records(hidden_ids, self._vocabulary.unknown, tokens.offsets) > 0
+        if action is not None and self._policy.unknown == UnknownWords.QUARANTINE:
+            is_unknown = (action == _HIDE) & (tokens.unlisted == self._vocabulary.unknown)
+            stops = count_kept(is_unknown, tokens.offsets) > 0
             refused[stops] = UNKNOWN_REFUSED
             action[np.repeat(stops, np.diff(tokens.offsets))] = _DROP
-        hidden = action == _HIDE
-        skeleton = (
-            self._skeleton(tokens.pieces, action, tokens.typed) if tokens.pieces and self._policy.copies else None
-        )
-        bounds = np.concatenate([[0], np.cumsum(hidden)])[tokens.offsets]
+        hidden: NDArray[np.bool_] | slice = slice(None)
+        skeleton: Skeleton | None = None
+        bounds = tokens.offsets
+        if action is not None:
+            hidden, bounds = action == _HIDE, keep_offsets(action == _HIDE, tokens.offsets)
+            if tokens.pieces and self._policy.copies:
+                skeleton = self._skeleton(tokens.pieces, action, tokens.typed)
         ids, offsets = self._fit(tokens.ids[hidden], bounds)
-        pattern = self._find_pattern(tokens.forms, bounds, hidden)
-        forms = self._find_forms(tokens.forms, bounds, hidden)
+        pattern, forms = self._find_repeats(tokens.forms, bounds, hidden)
         return Encoded(ids, offsets, np.diff(tokens.offsets), unknown, refused, skeleton, pattern, forms)
 
     def _treat_controls(self, texts: pa.StringArray) -> tuple[pa.StringArray, NDArray[np.bool_]]:
-        """The texts to cut into words, and which are refused for a character that shows nothing: those are empty."""
+        """The texts to cut into words, and which are refused for an invisible character: those are empty."""
         if self._policy.controls == Controls.QUARANTINE:
             barred = find_controls(texts)
             return pc.if_else(pa.array(barred), "", texts), barred
@@ -159,7 +145,7 @@ class Codec:
         return dropped, np.zeros(len(texts), np.bool_)
 
     def _scan(self, texts: pa.StringArray) -> CutWords:
-        """By the compiled pass; texts that it leaves out by Arrow."""
+        """Cut texts by the compiled pass, and those that it leaves out by Arrow."""
         marked = texts
         if self._types is not None:
             texts = remove_placeholders(texts)
@@ -196,38 +182,38 @@ class Codec:
         """
         is_long = np.zeros(len(texts), np.bool_)
         tokens = cut_spans(texts, spans)
-        asked = ~pc.string_is_ascii(tokens).to_numpy(zero_copy_only=False) & (spans.kinds != _EMOJI)
+        asked = ~np.asarray(pc.string_is_ascii(tokens)) & (spans.kinds != _EMOJI)
         if asked.any():
             records = np.repeat(np.arange(len(texts)), np.diff(spans.offsets))[asked]
             is_long[records[self._scanner.scan(tokens.filter(pa.array(asked))).hard]] = True
         return is_long
 
     def _cut(self, texts: pa.StringArray) -> CutWords:
-        """By Arrow's regular expressions."""
+        """Cut texts by Arrow's regular expressions."""
         texts = self._tokeniser.normalise(texts)
         refused = np.full(len(texts), None, object)
-        marks = self._mark_types(texts)
-        # Letters of other scripts inside a typed token are no words: nothing has to cut them.
-        barred = self._tokeniser.find_refused(marks.marked)
+        texts, marked, spans = self._mark_types(texts)
+        # Letters of other scripts inside a typed token are not words: they need no cutting.
+        barred = self._tokeniser.find_refused(marked)
         if barred.any():
             refused[barred] = SCRIPT_REFUSED
-            marks = self._mark_types(pc.if_else(pa.array(barred), "", texts))
-        pieces, typed = self._cut_types(marks)
+            texts, marked, spans = self._mark_types(pc.if_else(pa.array(barred), "", texts))
+        gaps_stay = self._policy.punctuation == Punctuation.KEEP or self._policy.names != Names.WORDS
+        pieces = self._tokeniser.cut_pieces(marked) if gaps_stay else self._tokeniser.cut_words(marked)
+        typed = None if self._types is None or spans is None else self._types.tell_apart(texts, spans, pieces)
         words = pieces.words
         if typed is not None and self._policy.draws_once:
             words = typed.restore(words)  # two tokens of a class may be the same, or not
-        looked_up = self._lookup_form(words)
+        looked_up = straighten_apostrophes(words) if self._policy.case == Case.EXACT else fold_words(words)
         ids = self._vocabulary.lookup(looked_up)
         stops = digits = np.zeros(len(ids), np.bool_)
         if self._policy.stop_words != StopWords.HIDE:
-            stops = pc.is_in(fold_words(pieces.words), self._stop_words).to_numpy(zero_copy_only=False)
+            stops = np.asarray(pc.is_in(fold_words(pieces.words), self._stop_words))
         if self._policy.digits != Digits.HIDE:
-            digits = pc.match_substring_regex(pieces.words, r"\p{N}").to_numpy(zero_copy_only=False)
-        action = (
-            None
-            if self._hides_all and not self._policy.copies
-            else self._actions(ids == self._vocabulary.unknown, stops, digits)
-        )
+            digits = np.asarray(pc.match_substring_regex(pieces.words, r"\p{N}"))
+        action = None
+        if not self._hides_all or self._policy.copies:
+            action = self._actions(ids == self._vocabulary.unknown, stops, digits)
         if action is not None and self._model is not None:
             action[self._find_carriers(pieces.words, pieces.offsets, self._model, typed)] = _KEEP
         if typed is not None and self._types is not None:
@@ -235,24 +221,18 @@ class Codec:
             if action is not None:
                 action[typed.is_typed] = _HIDE
                 action[self._types.is_shown(typed.kinds)] = _SHOW
-        forms = self._number_forms(looked_up)
+        forms = looked_up.dictionary_encode() if self._policy.draws_once else None
         return CutWords(ids, action, pieces.offsets, refused, pieces, forms, typed.is_typed if typed else None, typed)
 
-    def _mark_types(self, texts: pa.StringArray) -> _MarkedTexts:
-        """Texts in normalisation form C, and the same with a placeholder for each typed token of characters."""
+    def _mark_types(self, texts: pa.StringArray) -> tuple[pa.StringArray, pa.StringArray, TypeSpans | None]:
+        """Texts in normalisation form C, the same with a placeholder for each typed token of characters, and where
+        these are.
+        """
         if self._types is None:
-            return _MarkedTexts(texts, texts, None)
+            return texts, texts, None
         texts = remove_placeholders(texts)
         spans = self._types.find(texts)
-        return _MarkedTexts(texts, replace_spans(texts, spans, b"\x02"), spans)
-
-    def _cut_types(self, texts: _MarkedTexts) -> tuple[Pieces, TypedWords | None]:
-        """The marked texts cut into words, and which of these are typed tokens."""
-        gaps_stay = self._policy.punctuation == Punctuation.KEEP or self._policy.names != Names.WORDS
-        pieces = self._tokeniser.cut_pieces(texts.marked) if gaps_stay else self._tokeniser.cut_words(texts.marked)
-        if self._types is None or texts.spans is None:
-            return pieces, None
-        return pieces, self._types.tell_apart(texts.texts, texts.spans, pieces)
+        return texts, replace_spans(texts, spans, b"\x02"), spans
 
     def _find_carriers(
         self, words: pa.StringArray, offsets: NDArray[np.int64], model: NgramModel, typed: TypedWords | None
@@ -295,38 +275,23 @@ class Codec:
         """
         if skeleton is not None:
             return skeleton.fill(self._vocabulary.words(ids), values)
-        if (joined := join_words(self._vocabulary.array, ids, offsets)) is not None:
+        if (joined := join_words(self._vocabulary.index, ids, offsets)) is not None:
             return joined
         real = ids != self._vocabulary.pad
-        kept = np.concatenate([[0], np.cumsum(real)])
-        return join_texts(self._vocabulary.words(ids[real]), kept[offsets], " ")
+        return join_texts(self._vocabulary.words(ids[real]), keep_offsets(real, offsets), " ")
 
-    def _lookup_form(self, words: pa.StringArray) -> pa.StringArray:
-        return straighten_apostrophes(words) if self._policy.case == Case.EXACT else fold_words(words)
-
-    def _number_forms(self, looked_up: pa.StringArray) -> Forms | None:
-        if not self._policy.draws_once:
-            return None
-        numbered = looked_up.dictionary_encode()
-        return Forms(numbered.indices.to_numpy(), numbered.dictionary)
-
-    def _find_pattern(
-        self, forms: Forms | None, offsets: NDArray[np.int64], hidden: NDArray[np.bool_] | slice = slice(None)
-    ) -> Pattern | None:
-        """Which of the ``hidden`` words are the same, cut and filled as :meth:`_fit` does."""
+    def _find_repeats(
+        self, forms: pa.DictionaryArray | None, offsets: NDArray[np.int64], hidden: NDArray[np.bool_] | slice
+    ) -> tuple[Pattern | None, pa.DictionaryArray | None]:
+        """Which of the ``hidden`` words are the same, and their forms, cut and filled as :meth:`_fit` does."""
         if forms is None:
-            return None
-        pattern = Pattern.of(forms.codes[hidden], offsets, forms.count)
-        return pattern.fit(self._policy.n_max) if self._policy.pads and self._policy.n_max else pattern
-
-    def _find_forms(
-        self, forms: Forms | None, offsets: NDArray[np.int64], hidden: NDArray[np.bool_] | slice = slice(None)
-    ) -> pa.DictionaryArray | None:
-        """The forms of the ``hidden`` words, cut and filled as :meth:`_fit` does."""
-        if forms is None:
-            return None
-        codes, _ = self._fit(forms.codes[hidden], offsets, -1)
-        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32(), mask=codes < 0), forms.words)
+            return None, None
+        codes = forms.indices.to_numpy()[hidden]
+        pattern = Pattern.of(codes, offsets, len(forms.dictionary))
+        if self._policy.pads and self._policy.n_max:
+            pattern = pattern.fit(self._policy.n_max)
+            codes, _ = fit_records(codes, offsets, self._policy.n_max, -1)
+        return pattern, pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32(), mask=codes < 0), forms.dictionary)
 
     def _actions(
         self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]
@@ -343,7 +308,7 @@ class Codec:
         words, offsets, slots, separator = pieces.words, pieces.all_offsets, pieces.slots, ""
         if self._policy.punctuation == Punctuation.DROP:
             left = action != _DROP
-            offsets = np.concatenate([[0], np.cumsum(left)])[pieces.offsets]
+            offsets = keep_offsets(left, pieces.offsets)
             slots, separator = np.cumsum(left) - 1, " "
             copied = words.filter(pa.array(left))
         else:
@@ -362,27 +327,18 @@ class Codec:
         shown = self._types.show(typed, is_shown, pieces.offsets)
         return Skeleton(copied, offsets, slots[hidden], case, separator, shown, slots[is_shown])
 
-    def _fit(
-        self, ids: NDArray[np.int32], offsets: NDArray[np.int64], padding: int | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Cut and fill each record to ``n_max`` where the policy pads. ``padding``: what fills it, by default the
-        vocabulary's symbol.
-        """
+    def _fit(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Cut and fill each record to ``n_max`` where the policy pads."""
         if not self._policy.pads:
             return ids, offsets
         assert self._policy.n_max is not None
-        width = self._policy.n_max
-        lengths = np.diff(offsets)
-        position = np.arange(len(ids)) - np.repeat(offsets[:-1], lengths)
-        fitted = np.full((len(lengths), width), self._vocabulary.pad if padding is None else padding, np.int32)
-        fitted[np.arange(width) < lengths[:, None]] = ids[position < width]
-        return fitted.reshape(-1), np.arange(len(lengths) + 1, dtype=np.int64) * width
+        return fit_records(ids, offsets, self._policy.n_max, self._vocabulary.pad)
 
 
 def _splice(
     values: NDArray[Any], rows: NDArray[np.int64], inserted: NDArray[Any], offsets: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """Insert slice j of ``inserted`` into ``values`` before row ``rows[j]``; rows rise. One step a slice."""
+    """Insert slice j of ``inserted`` into ``values`` before row ``rows[j]``; rows rise."""
     edges = [0, *rows.tolist(), len(values)]
     parts = [values[: edges[1]]]
     for slice_number, (start, stop) in enumerate(pairwise(edges[1:])):

@@ -70,13 +70,9 @@ def _digit_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     """List classes of figures that ``digits`` would treat otherwise."""
     digit_types = [kind for kind in DIGIT_TYPES if kind in policy.type_actions]
     if policy.digits != Digits.HIDE and digit_types:
-        yield (
-            "digits",
-            (
-                f"{policy.digits} contradicts types.{digit_types[0]}: {policy.type_actions[digit_types[0]]}, which "
-                f"decides about words with digits. Remove digits, or set {', '.join(digit_types)} to words."
-            ),
-        )
+        first = f"types.{digit_types[0]}: {policy.type_actions[digit_types[0]]}"
+        fix = f"Remove digits, or set {', '.join(digit_types)} to words."
+        yield "digits", f"{policy.digits} contradicts {first}, which decides about words with digits. {fix}"
 
 
 def _length_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
@@ -87,51 +83,34 @@ def _length_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     if not hides_length and policy.n_max is not None:
         yield "n_max", "has no meaning with length: as_is. Remove it, or set length to pad or sample."
     if hides_length and policy.copies:
-        yield (
-            "length",
-            (
-                f"{policy.length} hides the length, but the policy copies {', '.join(policy.copies)}, which shows it. "
-                "Use as_is, or copy nothing."
-            ),
-        )
+        copied = f"the policy copies {', '.join(policy.copies)}, which shows it. Use as_is, or copy nothing."
+        yield "length", f"{policy.length} hides the length, but {copied}"
 
 
 def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     """List faults of ``output``, ``refused`` and stop-words."""
     if policy.copies and policy.output == Output.BAG:
-        yield (
-            "output",
-            (
-                f"bag destroys the order, but the policy copies {', '.join(policy.copies)} in its place. "
-                "Use sequence, or copy nothing."
-            ),
-        )
+        copied = f"the policy copies {', '.join(policy.copies)} in its place. Use sequence, or copy nothing."
+        yield "output", f"bag destroys the order, but {copied}"
     if policy.refused == Refused.EMPTY and policy.relation is not Relation.ANY_TEXT:
+        fix = ". Use quarantine, or set length to pad or sample."
+        fix = " and repeat: each. Use quarantine." if policy.draws_once else fix
         yield (
             "refused",
-            (
-                "empty replaces a refused record with the empty text, which is safe only with a hidden length"
-                + (
-                    " and repeat: each. Use quarantine."
-                    if policy.draws_once
-                    else ". Use quarantine, or set length to pad or sample."
-                )
-            ),
+            f"empty replaces a refused record with the empty text, which is safe only with a hidden length{fix}",
         )
     if policy.stop_words != StopWords.HIDE and not policy.stop_word_list:
         yield "stop_word_list", f"stop_words: {policy.stop_words} needs a list."
 
 
 def _repeat_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
-    """List the one way of hiding the length that repetition contradicts."""
+    """List what repetition contradicts: a sampled length."""
     if policy.draws_once and policy.length == Length.SAMPLE:
-        yield (
-            "repeat",
-            (
-                "same contradicts length: sample: equal words among those sampled would show how often the text has "
-                "them, which the bound of a sample does not cover. Use length: pad or as_is, or repeat: each."
-            ),
+        problem = (
+            "same contradicts length: sample: equal words among those sampled would show how often the text has them, "
+            "which the bound of a sample does not cover. Use length: pad or as_is, or repeat: each."
         )
+        yield "repeat", problem
 
 
 def find_context_faults(mechanism: str, policy: DraftPolicy) -> Iterator[tuple[str, str]]:
@@ -142,10 +121,8 @@ def find_context_faults(mechanism: str, policy: DraftPolicy) -> Iterator[tuple[s
     if policy.draws_once:
         yield "repeat", f"same {reads} it would see each word once, and no text. Remove it, or take another mechanism."
     if policy.length == Length.SAMPLE:
-        yield (
-            "length",
-            f"sample {reads} words drawn at random from it are no text. Use length: pad, which hides the length too.",
-        )
+        fix = "Use length: pad, which hides the length too."
+        yield "length", f"sample {reads} words drawn at random from it are no text. {fix}"
 
 
 def _slot_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
@@ -153,13 +130,8 @@ def _slot_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     selects = policy.slots == Slots.CARRIER_PHRASES
     useless = "has no meaning with slots: all. Remove it, or set slots: carrier_phrases."
     if selects and policy.stop_words != StopWords.HIDE:
-        yield (
-            "stop_words",
-            (
-                f"{policy.stop_words} contradicts slots: carrier_phrases, where the n-gram model decides about "
-                "stop-words too. Remove it."
-            ),
-        )
+        model = "where the n-gram model decides about stop-words too. Remove it."
+        yield "stop_words", f"{policy.stop_words} contradicts slots: carrier_phrases, {model}"
     if selects and policy.ngrams is None:
         yield "ngrams", "slots: carrier_phrases needs an n-gram model of public text. `wordveil ngrams` builds one."
     if not selects and policy.ngrams is not None:

@@ -1,8 +1,8 @@
-"""Characters that show nothing of their own: control characters (Unicode category Cc) other than tab and line breaks,
+"""Invisible characters: control characters (Unicode category Cc) other than tab and line breaks,
 and format characters (Cf), such as marks of direction, zero-width spaces and joiners, soft hyphens and tags.
 
-A policy that copies what lies between words would copy them too. Nobody sees them there, and they may carry a mark of
-the original, or break what reads the output.
+A policy that copies what is between words would copy them too. Nobody sees them there, and they may carry a mark of the
+original, or break software that reads the output.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ _FORMAT = r"\p{Cf}"
 
 
 def find_controls(texts: pa.StringArray) -> NDArray[np.bool_]:
-    """Which texts hold such a character: bool ``(records,)``."""
-    has_control = pc.match_substring_regex(texts, f"{_CONTROL}|{_FORMAT}")
-    return np.asarray(has_control.to_numpy(zero_copy_only=False), np.bool_)
+    """Which texts have an invisible character: bool ``(records,)``."""
+    return np.asarray(pc.match_substring_regex(texts, f"{_CONTROL}|{_FORMAT}"))
 
 
 def drop_controls(texts: pa.StringArray) -> pa.StringArray:

@@ -80,14 +80,14 @@ class DraftPolicy:
     slot_start_threshold : float or None
         the least share of all words of a copied one that follows none, in (0, 1].
     types : tuple of (TokenType, TypeAction), or a mapping
-        what happens to the tokens of each class. A class that is not named is not told apart (``words``).
+        what happens to the tokens of each class. A class that is not named is not distinguished (``words``).
     names : Names
         whether words of public lists of names are classes of their own. They are resampled where ``types`` does not say
         otherwise; unknown words where the length is hidden.
     language : str
         the language of the mechanism's words, as a code of ISO 639-1.
     other_language : OtherLanguage
-        what happens to a record of another language than ``language``. What is too short to tell counts as
+        what happens to a record of another language than ``language``. A text that is too short to tell counts as
         ``language``.
     max_unknown_share : float or None
         the largest share of a record's words that may be outside the vocabulary, at least 0 and below 1. A record with
@@ -117,6 +117,10 @@ class DraftPolicy:
     slot_start_threshold: float | None = None
     types: tuple[tuple[str, str], ...] | Mapping[str, str] = ()
     names: Names = Names.WORDS
+    language: str = "en"
+    other_language: OtherLanguage = OtherLanguage.RELEASE
+    max_unknown_share: float | None = None
+    packages: str | None = None
 
     @property
     def type_actions(self) -> dict[TokenType, TypeAction]:
@@ -132,7 +136,7 @@ class DraftPolicy:
 
     @property
     def stated_types(self) -> tuple[tuple[TokenType, TypeAction], ...]:
-        """All that ``types`` has to say for :attr:`type_actions` to be what it is: classes of names that are words
+        """The complete ``types`` that gives these :attr:`type_actions`. It has the classes of names that are words
         too, where names would otherwise be drawn.
         """
         actions = self.type_actions
@@ -143,11 +147,6 @@ class DraftPolicy:
     def draws_types(self) -> bool:
         """Whether tokens are found in, or drawn from, public lists, so that the bundle must hold them."""
         return self.names != Names.WORDS or any(action in DRAWN_ACTIONS for action in self.type_actions.values())
-
-    language: str = "en"
-    other_language: OtherLanguage = OtherLanguage.RELEASE
-    max_unknown_share: float | None = None
-    packages: str | None = None
 
     @property
     def copies(self) -> tuple[Exposure, ...]:
@@ -209,10 +208,9 @@ class DraftPolicy:
         return tuple(sorted(shown))
 
 
-def _choices_of(policy: type[DraftPolicy]) -> dict[str, type[StrEnum]]:
-    hints = get_type_hints(policy)
-    return {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, StrEnum)}
-
-
-CHOICES: Mapping[str, type[StrEnum]] = _choices_of(DraftPolicy)
+CHOICES: Mapping[str, type[StrEnum]] = {
+    name: hint
+    for name, hint in get_type_hints(DraftPolicy).items()
+    if isinstance(hint, type) and issubclass(hint, StrEnum)
+}
 """The settings of a policy that are choices."""

@@ -1,4 +1,4 @@
-"""What becomes of texts on their way to token ids: all their words, then the ids that a mechanism draws for."""
+"""Texts on their way to token ids: all their words, then the ids that a mechanism draws for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wordveil.text.repetition import Pattern
 from wordveil.text.skeleton import Skeleton
 from wordveil.text.tokeniser import Pieces
-from wordveil.text.types.found import ShownTokens, TypedWords
+from wordveil.text.types.typed import ShownTokens, TypedWords
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,11 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class Forms:
-    """Which words are the same: ``codes``, int32 ``(tokens,)``, the indices of their look-up forms in ``words``."""
-
-    codes: NDArray[np.int32]
-    words: pa.StringArray
-
-    @property
-    def count(self) -> int:
-        return len(self.words)
-
-
-@dataclass(frozen=True)
 class CutWords:
     """All words of texts: their ids, what happens to each, and why a text is refused; ``pieces`` where Arrow cut them.
 
-    ``action`` is None where every word is hidden, ``forms`` where it does not matter which words are the same.
+    ``action`` is None where every word is hidden. ``forms``, the form in which each word is looked up, is None where it
+    does not matter which words are the same.
     ``is_typed``: bool ``(tokens,)``, None where no class is distinguished; ``typed`` where Arrow cut the texts.
     """
 
@@ -81,13 +70,13 @@ class CutWords:
     offsets: NDArray[np.int64]
     refused: NDArray[np.object_]
     pieces: Pieces | None = None
-    forms: Forms | None = None
+    forms: pa.DictionaryArray | None = None
     is_typed: NDArray[np.bool_] | None = None
     typed: TypedWords | None = None
 
     @property
     def unlisted(self) -> NDArray[np.int32]:
-        """The ids with -1 for typed tokens: they are no words that the vocabulary lacks."""
+        """The ids, with -1 for typed tokens: these are not words that the vocabulary lacks."""
         return self.ids if self.is_typed is None else np.where(self.is_typed, np.int32(-1), self.ids)
 
 

@@ -19,16 +19,10 @@ _NO_LENGTH = (
 
 
 def find_policy_faults(draft: DraftPolicy, written: Mapping[str, Any], names: Sequence[str] = ()) -> Iterator[Fault]:
-    """List the faults of a configuration's section ``text``.
+    """List the faults of a configuration's section ``text``, which chooses the policy ``draft``.
 
-    Parameters
-    ----------
-    draft
-        the policy that the section chooses.
-    written
-        the settings of the section with their profile; None for those that are not set.
-    names
-        the text columns; none where these are not known.
+    ``written``: the settings of the section with their profile, None for those that are not set. ``names``: the text
+    columns, if they are known.
     """
     is_strict = written["profile"] == Profile.STRICT
     if names and isinstance(written["n_max"], Mapping):
@@ -52,7 +46,7 @@ def find_policy_faults(draft: DraftPolicy, written: Mapping[str, Any], names: Se
 
 
 def _width_faults(widths: Mapping[str, int], names: Sequence[str]) -> Iterator[Fault]:
-    """A mapping of numbers of tokens that is not for these text columns."""
+    """List faults of a mapping ``n_max`` whose keys are not the text columns."""
     for name in widths:
         if name not in names:
             problem = f"is not a column of input.text ({', '.join(names)}).{did_you_mean(name, names)}"

@@ -1,4 +1,4 @@
-"""What a policy does to records that its mechanism's words do not fit: those of another language
+"""What a policy does to records that do not suit its mechanism's words: those of another language
 (``other_language``), and those with too many words outside the vocabulary (``max_unknown_share``).
 """
 
@@ -32,7 +32,7 @@ class ForeignTexts:
 
     def find(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
         """Which texts are of another language (:func:`wordveil.text.language.find_other`); none where the policy does
-        not tell languages apart.
+        not distinguish languages.
         """
         if self._rule == OtherLanguage.RELEASE:
             return np.zeros(len(texts), np.bool_)
@@ -61,8 +61,9 @@ class ForeignTexts:
         offsets: NDArray[np.int64],
         other: NDArray[np.bool_],
     ) -> NDArray[np.bool_]:
-        """Write the reasons of records into ``refused``, object ``(records,)``; and which records have too many unknown
-        words, bool ``(records,)``. ``unknown``: int64 ``(records,)``, how many they have. Masked records may have any.
+        """Write the reasons of refused records into ``refused``, object ``(records,)``. Returns which records have too
+        many unknown words, bool ``(records,)``. ``unknown``: how many each has, int64 ``(records,)``. Masked records
+        may have any number.
         """
         if self._rule == OtherLanguage.QUARANTINE:
             refused[other] = OTHER_REFUSED

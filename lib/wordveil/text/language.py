@@ -1,7 +1,7 @@
 """Which language a text is in, and the settings of a policy that depend on it.
 
-A text is of another language than the policy's if some language is at least :data:`MARGIN` times as probable. What is
-too short to tell, such as a name or a number, is therefore taken for the policy's language. py3langid identifies 140
+A text is of another language than the policy's if some language is at least :data:`MARGIN` times as probable. So a text
+that is too short to tell, such as a name or a number, counts as the policy's language. py3langid identifies 140
 languages by the byte sequences of their texts (Lui and Baldwin 2012, langid.py). It needs NumPy alone.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OTHER_REFUSED = "other_language"
 UNKNOWN_SHARE_REFUSED = "too_many_unknown_words"
 MARGIN = 20.0
-"""How many times as probable as the policy's language another one must be, by research/benchmarks/languages.py."""
+"""How many times as probable as the policy's another language must be; measured by research/benchmarks/languages.py."""
 _LONGEST = 1000
 """Characters of a text by which its language is identified."""
 
@@ -95,7 +95,7 @@ def find_version(name: str) -> str | None:
 def require_packages(policy: DraftPolicy) -> None:
     """Raise :class:`wordveil.errors.PlatformError` where this machine lacks the versions with which a policy was made.
 
-    Other versions may cut and identify texts otherwise, and would draw what no one has charged.
+    Other versions may cut and identify texts differently, and their draws would be charged to nobody.
     """
     for setting, problem in find_missing_packages(policy):
         raise PlatformError(f"text.{setting}: {problem}")
@@ -145,7 +145,7 @@ def _share_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def _load_model() -> Any:
-    """The identifier, of this package's own, so that no one else's settings reach it."""
+    """The identifier, an instance of our own, so that the settings of other code do not reach it."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
@@ -159,17 +159,10 @@ def is_other(text: str, language: str) -> bool:
 
 
 def find_other(texts: pa.StringArray, language: str, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
-    """Which texts are of another language than ``language``: bool ``(records,)``.
+    """Which texts are of another language than ``language``, one of :data:`IDENTIFIED`: bool ``(records,)``.
 
-    Parameters
-    ----------
-    texts
-        string array without nulls, valid UTF-8.
-    language
-        one of :data:`IDENTIFIED`.
-    named
-        the language that each record names itself, such as ``de`` or ``en-GB``. A name decides. Where it is None or
-        empty, the text decides.
+    ``texts``: string array without nulls, valid UTF-8. ``named``: the language that each record names itself, such as
+    ``de`` or ``en-GB``. A name decides; where it is None or empty, the text does.
     """
     names = [None] * len(texts) if named is None else [_first_part(name) for name in named]
     return np.array(

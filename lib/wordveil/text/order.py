@@ -12,7 +12,7 @@ from wordveil.crypto.streams import Contexts, KeyedStream, scale_words
 def _stream(
     key: Secret, contexts: Contexts, offsets: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """The record of each token and one uniform 64-bit word a token."""
+    """The record of each token, and a uniform 64-bit word for it."""
     record = np.repeat(np.arange(len(contexts)), np.diff(offsets))
     return record, KeyedStream(key, 1).record_words(contexts, offsets)[:, 0]
 
@@ -30,7 +30,7 @@ def sample(
     """``count`` ids of each record, drawn i.i.d. with replacement (Fernandes, Dras, McIver 2018, section 5.2).
 
     A record without ids becomes ``unknown``, ``count`` times. Returns ids and offsets of the same number of records.
-    ``first``: how many positions of each record's stream are in use, by other texts of the record.
+    ``first``: how many positions of each record's stream other texts of the record use.
     """
     drawn_offsets = np.arange(len(offsets), dtype=np.int64) * count
     record, word = _stream(key, contexts, np.arange(len(offsets), dtype=np.int64) * (first + count))
@@ -57,5 +57,5 @@ def draw_order(
 
 
 def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contexts, key: Secret) -> NDArray[np.int32]:
-    """``ids`` with each record's in that order."""
+    """``ids``, with those of each record in the order of :func:`draw_order`."""
     return ids[draw_order(offsets, contexts, key)]

@@ -1,7 +1,7 @@
 """Which positions of a record hold the same word, and one draw for all of them (``text.repeat: same``).
 
-Two words are the same if they have the same form after the look-up's folding. So two words outside the vocabulary are
-told apart, although the mechanism sees one symbol for both.
+Two words are the same if they are looked up in the same form. So two words outside the vocabulary are distinguished,
+although the mechanism sees one symbol for both.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
 from wordveil.crypto.streams import Payload, id_payload
+from wordveil.text.offsets import fit_records
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +64,11 @@ class Pattern:
         return id_payload(self.firsts.astype(np.int32), self.offsets)
 
     def fit(self, width: int) -> Self:
-        """The pattern of records that are cut or filled to ``width`` tokens; what fills them is the same as nothing
-        else.
-        """
-        lengths = np.diff(self.offsets)
-        position = np.arange(len(self.firsts)) - np.repeat(self.offsets[:-1], lengths)
-        fitted = np.tile(np.arange(width, dtype=np.int64), (len(lengths), 1))
-        fitted[np.arange(width) < lengths[:, None]] = self.firsts[position < width]
-        return type(self)(fitted.reshape(-1), np.arange(len(lengths) + 1, dtype=np.int64) * width)
+        """The pattern of records cut or filled to ``width`` tokens, where each added token is a word of its own."""
+        return type(self)(*fit_records(self.firsts, self.offsets, width, np.arange(width)))
 
     def choose(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The ids of the distinct words, in the order in which they come first: int32 ``(distinct,)``, as
-        :attr:`distinct_offsets` says.
-        """
+        """The ids of each record's distinct words, in the order in which they first occur: int32 ``(distinct,)``."""
         return ids[self._leads]
 
     def spread(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -87,7 +80,7 @@ class Pattern:
         return ids[self._leaders]
 
     def reorder(self, order: NDArray[np.int64]) -> Self:
-        """The pattern of the tokens ``order``, int64 ``(tokens,)``, which are each record's own in another order."""
+        """The pattern of the tokens ``order``, int64 ``(tokens,)``: those of each record in another order."""
         return type(self).of(self._leaders[order], self.offsets, len(order))
 
 
@@ -103,7 +96,7 @@ def find_firsts(forms: NDArray[np.int64], offsets: NDArray[np.int64], count: int
         start = offsets[record]
         for token in range(start, offsets[record + 1]):
             form = forms[token]
-            # Places only rise, so that one before the record's start was seen in an earlier record.
+            # Positions only rise: one before the record's start belongs to an earlier record.
             if seen[form] < start:
                 seen[form] = token
             firsts[token] = seen[form] - start

@@ -1,15 +1,14 @@
 """Texts to token ids in one compiled pass over their bytes, for policies that copy nothing.
 
 The pass knows the characters below U+0590 (Latin, Greek, Cyrillic, Armenian) and from U+2000 to U+2BFF (punctuation and
-symbols) but for combining marks: they are in normalisation form C, or separate words either way. What class and lower
-case they have is asked of Arrow, by the tokeniser's own patterns, when a scanner is made. A text with any other
+symbols) but for combining marks: they are in normalisation form C, or separate words either way. Arrow and the
+tokeniser's own patterns say what class and lower case they have, when a scanner is made. A text with any other
 character is *hard*: it is left to Arrow. So both give the same ids.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +17,9 @@ from numpy.typing import NDArray
 
 from wordveil.arrays import Int32, Int64, UInt8
 from wordveil.compiled import compiled
-from wordveil.embeddings.vocabulary import SEED, WordIndex, find, mix_byte
+from wordveil.embeddings.vocabulary import SEED, WordIndex, find, mix_byte, view_strings
 from wordveil.text.tokeniser import Tokeniser
-
-Whole = Any
-"""An int64 of compiled code, where Python would have an int."""
+from wordveil.text.types.finders.characters import Whole, decode
 
 _LOW, _PUNCTUATION, _PUNCTUATION_END = 0x590, 0x2000, 0x2C00
 _KNOWN = _LOW + _PUNCTUATION_END - _PUNCTUATION
@@ -52,25 +49,7 @@ class Characters(NamedTuple):
     plain: UInt8
 
 
-class IndexArrays(NamedTuple):
-    """The arrays of :class:`wordveil.embeddings.vocabulary.WordIndex`, as compiled code takes them."""
-
-    words: UInt8
-    offsets: Int64
-    slots: Int32
-
-
-class Tokens(NamedTuple):
-    """Room for what a scan finds: the fields of :class:`Scanned`, for as many words as there can be."""
-
-    ids: Int32
-    digits: NDArray[np.bool_]
-    bounds: Int64
-    hard: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Scanned:
+class Scanned(NamedTuple):
     """Texts as ids of all their words.
 
     Attributes
@@ -92,49 +71,44 @@ class Scanned:
 
 
 class Scanner:
-    """Finds the words of ``index``, in the form in which texts' words are looked up, in texts.
-
-    ``tokeniser`` is of the kind ``words``; ``lower``: whether words are looked up in lower case.
+    """Finds the words of ``index`` in texts. ``tokeniser`` is of the kind ``words``; ``lower``: whether words are
+    looked up in lower case.
     """
 
     def __init__(self, tokeniser: Tokeniser, index: WordIndex, *, lower: bool) -> None:
         self._characters = _find_characters(tokeniser, lower=lower)
-        self._index = IndexArrays(index.data, index.offsets, index.slots)
+        self._index = (index.data, index.offsets, index.slots)
 
     def scan(self, texts: pa.StringArray) -> Scanned:
         """``texts``: string array without nulls, valid UTF-8, not normalised."""
-        offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
-        data = np.frombuffer(texts.buffers()[2] or b"\0", np.uint8)
-        # A word takes a byte and all but the last of a text another to end it.
+        data, offsets = view_strings(texts)
+        # Each word takes a byte, and each but the last of a text another byte that ends it.
         largest = (int(offsets[-1]) - int(offsets[0]) + len(texts)) // 2 + 1
-        tokens = Tokens(
+        scanned = Scanned(
             np.empty(largest, np.int32),
             np.empty(largest, np.bool_),
             np.zeros(len(texts) + 1, np.int64),
             np.zeros(len(texts), np.bool_),
         )
         room = np.empty(2 * int(np.diff(offsets).max(initial=0)) + 8, np.uint8)
-        scan_texts(data, offsets, self._characters, self._index, room, tokens)
-        count = tokens.bounds[-1]
-        return Scanned(tokens.ids[:count], tokens.digits[:count], tokens.bounds, tokens.hard)
+        scan_texts(data, offsets, self._characters, *self._index, room, scanned)
+        count = scanned.offsets[-1]
+        return scanned._replace(ids=scanned.ids[:count], digits=scanned.digits[:count])
 
 
-def join_words(words: pa.StringArray, ids: Int32, offsets: Int64) -> pa.StringArray | None:
-    """Texts of the words ``ids`` with spaces between; ids from ``len(words)`` on leave no trace. None where they pass 2
-    GiB.
+def join_words(index: WordIndex, ids: Int32, offsets: Int64) -> pa.StringArray | None:
+    """Texts of the words ``ids`` of an index with spaces between, ``(records,)``; ids of no word leave no trace. None
+    where they pass 2 GiB.
 
-    ``ids``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``. Returns a string array ``(records,)``.
+    ``ids``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``.
     """
-    starts = np.frombuffer(words.buffers()[1], np.int32)[words.offset : words.offset + len(words) + 1]
-    data = np.frombuffer(words.buffers()[2] or b"\0", np.uint8)
     bounds = np.zeros(len(offsets), np.int64)
-    measure_texts(starts, ids, offsets, bounds)
+    measure_texts(index.offsets, ids, offsets, bounds)
     if bounds[-1] > _LONGEST:
         return None
     out = np.empty(max(int(bounds[-1]), 1), np.uint8)
-    write_texts(data, starts, ids, offsets, bounds, out)
-    buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(out)]
-    return pa.StringArray.from_buffers(len(offsets) - 1, buffers[1], buffers[2])
+    write_texts(index.data, index.offsets, ids, offsets, bounds, out)
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(out))
 
 
 def _find_characters(tokeniser: Tokeniser, *, lower: bool) -> Characters:
@@ -150,7 +124,7 @@ def _find_characters(tokeniser: Tokeniser, *, lower: bool) -> Characters:
     kinds[np.asarray(pc.match_substring_regex(characters, r"\p{M}"))] = _HARD
     normal = pc.utf8_normalize(characters, form="NFC")
     changes = ~np.asarray(pc.equal(normal, characters))
-    # A separator that becomes another one still separates.
+    # A separator that becomes another separator still separates.
     kinds[changes & ((kinds != _OTHER) | tokeniser.is_word(normal))] = _HARD
     digit = np.asarray(pc.match_substring_regex(characters, r"\p{N}"))
     return Characters(kinds, digit, mapped, mapped[:0x80].astype(np.uint8))
@@ -158,25 +132,16 @@ def _find_characters(tokeniser: Tokeniser, *, lower: bool) -> Characters:
 
 @compiled
 def _read(data: UInt8, offset: Whole, kinds: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
-    """The character at an offset: where the next one is, its code point, its row in the tables of characters, its
+    """The character at an offset: the offset of the next, its code point, its row in the tables of characters, its
     class.
     """
-    point = np.int64(data[offset])
-    if point < 0x80:
-        return offset + 1, point, point, np.int64(kinds[point])
-    if point < 0xE0:
-        point = ((point & 0x1F) << 6) | (np.int64(data[offset + 1]) & 0x3F)
-        if point < _LOW:
-            return offset + 2, point, point, np.int64(kinds[point])
-        return offset + 2, point, 0, _HARD
-    if point < 0xF0:
-        point = (
-            ((point & 0x0F) << 12) | ((np.int64(data[offset + 1]) & 0x3F) << 6) | (np.int64(data[offset + 2]) & 0x3F)
-        )
-        if _PUNCTUATION <= point < _PUNCTUATION_END:
-            known = _LOW + point - _PUNCTUATION
-            return offset + 3, point, known, np.int64(kinds[known])
-    return offset + 3, point, 0, _HARD
+    point, width = decode(data, offset)
+    if point < _LOW:
+        return offset + width, point, point, np.int64(kinds[point])
+    if _PUNCTUATION <= point < _PUNCTUATION_END:
+        known = _LOW + point - _PUNCTUATION
+        return offset + width, point, known, np.int64(kinds[known])
+    return offset + width, point, 0, _HARD
 
 
 @compiled
@@ -215,17 +180,25 @@ def _plain_run(
 
 @compiled
 def scan_texts(
-    data: UInt8, offsets: Int32, characters: Characters, index: IndexArrays, room: UInt8, tokens: Tokens
+    data: UInt8,
+    offsets: Int64,
+    characters: Characters,
+    words: UInt8,
+    word_offsets: Int64,
+    slots: Int32,
+    room: UInt8,
+    scanned: Scanned,
 ) -> None:
-    """See :class:`Scanner`. ``room`` takes the longest word in the form in which it is looked up."""
+    """See :class:`Scanner`. ``room`` takes the longest word in the form in which it is looked up; ``scanned`` has room
+    for as many words as there can be.
+    """
     kinds, digit, lower, _ = characters
-    words, word_offsets, slots = index
-    ids, digits, bounds, hard = tokens
+    ids, digits, bounds, hard = scanned
     token = 0
     for record in range(len(offsets) - 1):
         first = token
-        offset: Whole = np.int64(offsets[record])
-        end = np.int64(offsets[record + 1])
+        offset: Whole = offsets[record]
+        end = offsets[record + 1]
         length, kept = 0, 0  # of the word so far; and up to its last letter, so that a mark at its end is left out
         code, kept_code = SEED, SEED
         numeric: Whole = False
@@ -250,7 +223,7 @@ def scan_texts(
                 numeric |= digit[known]
                 after_inner = False
             elif kind == _INNER and kept > 0 and not after_inner:
-                # The two apostrophes are looked up as one.
+                # Both apostrophes are looked up as the same.
                 length, code = _append(room, length, code, 0x27 if point == 0x2019 else point)
                 after_inner = True
             elif kind == _HARD:
@@ -270,19 +243,7 @@ def scan_texts(
 
 
 @compiled
-def count_in_records(ids: Int32, symbol: int, offsets: Int64) -> Int64:
-    """How many of each record's ids are ``symbol``: int64 ``(records,)``."""
-    counts = np.zeros(len(offsets) - 1, np.int64)
-    for record in range(len(counts)):
-        total = 0
-        for token in range(offsets[record], offsets[record + 1]):
-            total += ids[token] == symbol
-        counts[record] = total
-    return counts
-
-
-@compiled
-def measure_texts(starts: Int32, ids: Int32, offsets: Int64, bounds: Int64) -> None:
+def measure_texts(starts: Int64, ids: Int32, offsets: Int64, bounds: Int64) -> None:
     """``bounds``: where each text ends."""
     words = len(starts) - 1
     total = 0
@@ -297,7 +258,7 @@ def measure_texts(starts: Int32, ids: Int32, offsets: Int64, bounds: Int64) -> N
 
 
 @compiled
-def write_texts(data: UInt8, starts: Int32, ids: Int32, offsets: Int64, bounds: Int64, out: UInt8) -> None:
+def write_texts(data: UInt8, starts: Int64, ids: Int32, offsets: Int64, bounds: Int64, out: UInt8) -> None:
     """The bytes of the texts."""
     words = len(starts) - 1
     for record in range(len(offsets) - 1):

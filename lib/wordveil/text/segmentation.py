@@ -19,7 +19,7 @@ Cut = Callable[[str], list[str]]
 def cut_run(run: str, kind: TokeniserKind) -> list[str]:
     """The words of a run, none of them empty; ``kind`` is ``chinese`` or ``japanese``.
 
-    A block that its dictionary does not give back whole is cut into its characters.
+    A block is cut into its characters where the dictionary's words, joined, are not the block.
     """
     cut = _load(kind)
     words: list[str] = []

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from wordveil.generators.training.corpus import Piece
 from wordveil.text.codec import Codec
+from wordveil.text.offsets import count_kept
 
 # The end of a sentence: its sign, closing quotes or brackets, and space; or an empty line. RE2 cannot look behind, so a
 # separator is put after the sign.
@@ -17,18 +18,9 @@ _SENTENCE_END = "([.!?\u2026][\"'\u00bb\u201d\u2019)\\]]*)\\s+|\\n\\s*\\n\\s*"
 
 
 def encode_texts(texts: pa.StringArray, codec: Codec, cut: str, unknown: int) -> Piece:
-    """The sequences of some texts.
+    """The sequences of ``texts``, a string array without nulls, by ``cut``: ``sentences`` or ``windows``.
 
-    Parameters
-    ----------
-    texts : pyarrow.StringArray
-        without nulls.
-    codec : Codec
-        turns them into ids.
-    cut : str
-        ``sentences`` or ``windows``.
-    unknown : int
-        the id of unknown words. Sequences that have no other are left out.
+    ``unknown`` is the id of unknown words. Sequences without any other word are left out.
     """
     hashes = np.array([_hash(text) for text in texts.to_pylist()], np.uint64)
     if cut == "sentences":
@@ -37,8 +29,7 @@ def encode_texts(texts: pa.StringArray, codec: Codec, cut: str, unknown: int) ->
         texts = lines.flatten()
     encoded = codec.encode(texts)
     ids, offsets = encoded.ids, encoded.offsets
-    known = np.concatenate([[0], np.cumsum(ids != unknown)])
-    kept = known[offsets[1:]] > known[offsets[:-1]]
+    kept = count_kept(ids != unknown, offsets) > 0
     lengths = np.diff(offsets)
     bounds = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
     return Piece(ids[np.repeat(kept, lengths)], bounds, hashes[kept])

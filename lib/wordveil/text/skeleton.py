@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.embeddings.vocabulary import view_strings
 from wordveil.text.cases import apply_case
 from wordveil.text.types.classes import TYPES
-from wordveil.text.types.found import ShownTokens
+from wordveil.text.types.typed import ShownTokens
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,7 @@ class Skeleton:
             letters = pa.array([f"\x01{chr(ord('A') + kind)}" for kind in range(len(TYPES))])
             shown = pc.binary_join_element_wise(letters.take(pa.array(self.shown.kinds)), self.shown.shapes, "\x01", "")
         texts = join_texts(self._with(marks.take(pa.array(case)), shown), self.offsets, self.separator)
-        bounds = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
-        return memoryview(texts.buffers()[2] or b""), bounds.astype(np.int64)
+        return memoryview(texts.buffers()[2] or b""), view_strings(texts)[1]
 
     def fill(self, words: pa.StringArray, values: pa.StringArray | None = None) -> pa.StringArray:
         """Fill in ``words`` for the hidden ones, and ``values`` for the tokens whose class shows. Raises

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.arrays import Int32, Int64
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled, find_first_from
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.choices import Hyphens, TokeniserKind
 
@@ -153,15 +153,9 @@ def assemble_trie(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
 @compiled
 def find_child(node: Any, word: Any, words: Int32, first: Int64) -> Any:
     """The n-gram ``node`` with ``word`` at its end, or -1."""
-    low, high = first[node], first[node + 1]
-    end = high
-    while low < high:
-        middle = (low + high) // 2
-        if words[middle] < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and words[low] == word else -1
+    end = first[node + 1]
+    child = find_first_from(word, first[node], end, words)
+    return child if child < end and words[child] == word else -1
 
 
 @compiled

@@ -12,19 +12,10 @@ ENGLISH = "english"
 
 
 def load_stop_words(choice: str | Sequence[str] | None, language: str = "en") -> tuple[str, ...]:
-    """Load a list of stop-words: in lower case, sorted.
+    """Load a list of stop-words: in lower case, sorted; empty where :func:`find_list_problem` names a problem.
 
-    Parameters
-    ----------
-    choice : str or sequence of str or None
-        ``english``, the list of this package; the user's own list; None: the list of ``language``.
-    language : str
-        a code of ISO 639-1. For ``en`` it is the list of this package.
-
-    Returns
-    -------
-    tuple of str
-        empty where :func:`find_list_problem` has something to say.
+    ``choice`` is ``english``, the list of this package, or the user's own list. None: the list of ``language``, a code
+    of ISO 639-1; that of ``en`` is this package's.
     """
     if choice is None and language != "en":
         return () if find_list_problem(language) else _load_iso(language)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.text.choices import Hyphens, TokeniserKind
+from wordveil.text.offsets import keep_offsets
 from wordveil.text.segmentation import cut_run
 
 # Scripts that are written without spaces between words. Hangul and Vietnamese have spaces.
@@ -46,7 +47,7 @@ _SEGMENTED = (TokeniserKind.CHINESE, TokeniserKind.JAPANESE)
 MARK = "\x01"
 """What stands between words while a text is cut; texts have a space instead."""
 PLACEHOLDER = "\x02"
-"""What stands in a text for a typed token (:mod:`wordveil.text.types.found`): a word of its own."""
+"""What stands in a text for a typed token (:mod:`wordveil.text.types.typed`): a word of its own."""
 
 
 @dataclass(frozen=True)
@@ -63,31 +64,23 @@ class _Patterns:
 
 
 def _patterns(tokeniser: TokeniserKind, hyphens: Hyphens, *, placeholders: bool) -> _Patterns:
-    patterns = _word_patterns(tokeniser, hyphens)
-    if not placeholders:
-        return patterns
-    # A character class that is negated, and knows no placeholder yet, gets it.
-    other = (
-        patterns.other if tokeniser == TokeniserKind.WHITESPACE else patterns.other.replace("[^", f"[^{PLACEHOLDER}")
-    )
-    word = patterns.word.replace("[^", f"[^{PLACEHOLDER}") if tokeniser == TokeniserKind.WHITESPACE else patterns.word
-    return _Patterns(f"{PLACEHOLDER}|{word}", other, None, patterns.strip)
-
-
-def _word_patterns(tokeniser: TokeniserKind, hyphens: Hyphens) -> _Patterns:
+    sign = PLACEHOLDER if placeholders else ""
+    alone = f"{sign}|" if placeholders else ""
     if tokeniser == TokeniserKind.WHITESPACE:
-        return _Patterns(r"[^\p{Z}\s]+", r"[\p{Z}\s]+", r"[\p{Z}\s]+", "")
+        spaces = r"[\p{Z}\s]+"
+        return _Patterns(rf"{alone}[^{sign}\p{{Z}}\s]+", spaces, None if placeholders else spaces, "")
     inner = "'\u2019" if hyphens == Hyphens.SPLIT else "'\u2019\u2010-"
-    other = r"[^\p{L}\p{M}\p{N}]+"
+    other = rf"[^{sign}\p{{L}}\p{{M}}\p{{N}}]+"
     if tokeniser == TokeniserKind.WORDS:
         character = r"[\p{L}\p{M}\p{N}]"
         # One inner mark may join two parts of a word; two in a row separate.
         separator = rf"[^\p{{L}}\p{{M}}\p{{N}}{inner}]+|[{inner}][{inner}]+"
-        return _Patterns(f"{character}+(?:[{inner}]{character}+)*", other, separator, inner)
+        word = f"{alone}{character}+(?:[{inner}]{character}+)*"
+        return _Patterns(word, other, None if placeholders else separator, inner)
     if tokeniser in _SEGMENTED:
-        return _Patterns(f"{_RUN_SPACED}+(?:[{inner}]{_RUN_SPACED}+)*", other, None, "")
+        return _Patterns(f"{alone}{_RUN_SPACED}+(?:[{inner}]{_RUN_SPACED}+)*", other, None, "")
     spaced = rf"(?:[\p{{M}}\p{{N}}]|{_SPACED_LETTER})"
-    return _Patterns(rf"{_SPACELESS_LETTER}\p{{M}}*|{spaced}+(?:[{inner}]{spaced}+)*", other, None, "")
+    return _Patterns(rf"{alone}{_SPACELESS_LETTER}\p{{M}}*|{spaced}+(?:[{inner}]{spaced}+)*", other, None, "")
 
 
 @dataclass(frozen=True)
@@ -136,12 +129,7 @@ class Tokeniser:
 
     def is_word(self, characters: pa.StringArray) -> NDArray[np.bool_]:
         """Which characters words are made of: letters, marks and digits. Bool ``(count,)``."""
-        return np.asarray(
-            pc.match_substring_regex(characters, rf"[\p{{L}}\p{{M}}\p{{N}}{self._placeholder}]").to_numpy(
-                zero_copy_only=False
-            ),
-            np.bool_,
-        )
+        return np.asarray(pc.match_substring_regex(characters, rf"[\p{{L}}\p{{M}}\p{{N}}{self._placeholder}]"))
 
     def normalise(self, texts: pa.StringArray) -> pa.StringArray:
         """``texts`` in normalisation form C, without the mark that the tokeniser uses itself."""
@@ -152,7 +140,7 @@ class Tokeniser:
         if self._kind in (TokeniserKind.CHARACTERS, TokeniserKind.WHITESPACE):
             return np.zeros(len(texts), np.bool_)
         letter = _letter_of(_OTHER_SCRIPTS) if self._kind in _SEGMENTED else _SPACELESS_LETTER
-        return np.asarray(pc.match_substring_regex(texts, letter).to_numpy(zero_copy_only=False), np.bool_)
+        return np.asarray(pc.match_substring_regex(texts, letter))
 
     def cut_words(self, texts: pa.StringArray) -> Pieces:
         """The words alone; ``texts`` come from :meth:`normalise`."""
@@ -167,16 +155,13 @@ class Tokeniser:
         if self._patterns.separator is not None and self._patterns.strip:
             values = pc.utf8_trim(values, self._patterns.strip)
         filled = np.asarray(pc.binary_length(values)) > 0
-        kept = np.concatenate([[0], np.cumsum(filled)])
-        return Pieces(values.filter(pa.array(filled)), kept[offsets])
+        return Pieces(values.filter(pa.array(filled)), keep_offsets(filled, offsets))
 
     def cut_pieces(self, texts: pa.StringArray) -> Pieces:
         """Words and gaps; ``texts`` come from :meth:`normalise`."""
         marked = self._mark_segmented(texts) if self._kind in _SEGMENTED else self._mark_words(texts)
-        values, offsets = _split(marked)
-        # Each text reads gap, word, gap, ..., word, gap: its words are the odd pieces.
-        inside = np.arange(len(values)) - np.repeat(offsets[:-1], np.diff(offsets))
-        slots = np.flatnonzero(inside % 2 == 1)
+        values, offsets, is_marked = _split_pairs(marked)
+        slots = np.flatnonzero(is_marked)
         return Pieces(values.take(pa.array(slots)), np.searchsorted(slots, offsets), values, slots, offsets)
 
     def _mark_words(self, texts: pa.StringArray) -> pa.StringArray:
@@ -185,16 +170,15 @@ class Tokeniser:
 
     def _mark_segmented(self, texts: pa.StringArray) -> pa.StringArray:
         """The same, with the words of runs too."""
-        values, offsets = _split(pc.replace_substring_regex(texts, f"({_RUN})", rf"{MARK}\1{MARK}"))
-        # Each text reads: outside, run, outside, ..., run, outside.
-        inside = np.arange(len(values)) - np.repeat(offsets[:-1], np.diff(offsets))
-        is_run = pa.array(inside % 2 == 1)
+        marked_runs = pc.replace_substring_regex(texts, f"({_RUN})", rf"{MARK}\1{MARK}")
+        values, offsets, is_marked = _split_pairs(marked_runs)
+        is_run = pa.array(is_marked)
         runs = values.filter(is_run).dictionary_encode()
         cut = [
             "".join(f"{MARK}{word}{MARK}" for word in cut_run(run, self._kind)) for run in runs.dictionary.to_pylist()
         ]
-        marked = pa.array(cut, pa.string()).take(runs.indices)
-        parts = pc.replace_with_mask(self._mark_words(values), is_run, marked)
+        cut_runs = pa.array(cut, pa.string()).take(runs.indices)
+        parts = pc.replace_with_mask(self._mark_words(values), is_run, cut_runs)
         return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), parts), "")
 
 
@@ -212,3 +196,10 @@ def _split(marked: pa.StringArray) -> tuple[pa.StringArray, NDArray[np.int64]]:
     lists = pc.split_pattern(marked, MARK)
     offsets = lists.offsets.to_numpy().astype(np.int64)
     return lists.flatten(), offsets - offsets[0]
+
+
+def _split_pairs(marked: pa.StringArray) -> tuple[pa.StringArray, NDArray[np.int64], NDArray[np.bool_]]:
+    """Texts with a mark before and after some of their pieces, split; and which pieces these are: every second one."""
+    values, offsets = _split(marked)
+    inside = np.arange(len(values)) - np.repeat(offsets[:-1], np.diff(offsets))
+    return values, offsets, inside % 2 == 1

@@ -64,9 +64,9 @@ def written(tmp_path, kind, words=WORDS, vectors=VECTORS):
     return str(path)
 
 
-def refusal(place, file_format="auto"):
+def refusal(path, file_format="auto"):
     with pytest.raises(EmbeddingError) as caught:
-        load(place, file_format)
+        load(path, file_format)
     assert caught.value.exit_code == 4
     return str(caught.value)
 
@@ -85,9 +85,9 @@ def test_format_named(tmp_path, kind):
 @pytest.mark.parametrize("kind", WRITERS)
 def test_format_detected(tmp_path, kind):
     said = []
-    place = written(tmp_path, kind)
-    assert_toy(load(place, progress=said.append))
-    assert said == [f"reading {place} as {kind}"]
+    path = written(tmp_path, kind)
+    assert_toy(load(path, progress=said.append))
+    assert said == [f"reading {path} as {kind}"]
 
 
 @pytest.mark.parametrize("kind", ["word2vec", "word2vec-binary", "glove"])
@@ -206,9 +206,9 @@ def test_unusable_row_is_named(tmp_path, kind, fault):
     value, problem = BAD_ROWS[fault]
     vectors = VECTORS.copy()
     vectors[2] = [value, 0, 0]
-    place = written(tmp_path, kind, vectors=vectors)
-    message = refusal(place)
-    assert place in message
+    path = written(tmp_path, kind, vectors=vectors)
+    message = refusal(path)
+    assert path in message
     assert f"row 2 ({'don' + chr(39) + 't'!r}) " in message
     assert problem in message
 
@@ -223,9 +223,9 @@ def test_unusable_row_beyond_the_first_chunk_is_named():
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_duplicate_word_is_named(tmp_path, kind):
-    place = written(tmp_path, kind, ["the", "été", "don't", "été"])
-    message = refusal(place)
-    assert place in message
+    path = written(tmp_path, kind, ["the", "été", "don't", "été"])
+    message = refusal(path)
+    assert path in message
     assert "'été'" in message
 
 
@@ -242,8 +242,8 @@ def test_empty_word_is_named_by_its_row(word):
 
 @pytest.mark.parametrize("kind", ["glove", "wordveil"])
 def test_empty_word_in_a_file_is_named_by_its_row(tmp_path, kind):
-    place = written(tmp_path, kind, ["the", "", "don't", "x"])
-    assert f"{place}: the word of row 1 is empty" in refusal(place)
+    path = written(tmp_path, kind, ["the", "", "don't", "x"])
+    assert f"{path}: the word of row 1 is empty" in refusal(path)
 
 
 @pytest.mark.parametrize("word", ["a\nb", "a\r", "\0a"])
@@ -300,8 +300,8 @@ def test_file_without_vectors_is_refused(tmp_path, content):
 
 @pytest.mark.parametrize("kind", ["word2vec", "word2vec-binary"])
 def test_truncated_file_is_refused(tmp_path, kind):
-    place = written(tmp_path, kind)
-    content = open(place, "rb").read()  # noqa: PTH123, SIM115
+    path = written(tmp_path, kind)
+    content = open(path, "rb").read()  # noqa: PTH123, SIM115
     cut = tmp_path / "cut"
     for size in (len(content) * 2 // 3, len(content) - 6):
         cut.write_bytes(content[:size])
@@ -318,19 +318,19 @@ def test_truncated_fasttext_file_is_refused(tmp_path):
 
 def test_truncated_directory_is_refused(tmp_path):
     for name in ("vectors.npy", "words.txt", "embedding.json"):
-        place = tmp_path / f"without {name}"
-        write_directory(place, WORDS, VECTORS)
-        content = (place / name).read_bytes()
-        (place / name).write_bytes(content[: len(content) - 12])
-        assert str(place) in refusal(str(place))
+        path = tmp_path / f"without {name}"
+        write_directory(path, WORDS, VECTORS)
+        content = (path / name).read_bytes()
+        (path / name).write_bytes(content[: len(content) - 12])
+        assert str(path) in refusal(str(path))
 
 
 def test_missing_file_of_a_directory_is_refused(tmp_path):
     for name in ("vectors.npy", "words.txt", "embedding.json"):
-        place = tmp_path / f"without {name}"
-        write_directory(place, WORDS, VECTORS)
-        (place / name).unlink()
-        assert str(place) in refusal(str(place))
+        path = tmp_path / f"without {name}"
+        write_directory(path, WORDS, VECTORS)
+        (path / name).unlink()
+        assert str(path) in refusal(str(path))
 
 
 def test_missing_path_is_named_with_the_setting():
@@ -401,8 +401,8 @@ def test_demo_embedding_decodes_to_its_256_levels(demo):
     """
     directory = resources.files("wordveil") / "data" / "demo_embedding"
     manifest = json.loads((directory / "embedding.json").read_text())
-    with resources.as_file(directory) as place:
-        codes = np.load(place / "vectors.npy")
+    with resources.as_file(directory) as path:
+        codes = np.load(path / "vectors.npy")
     assert codes.dtype == np.uint8
     assert (codes.min(), codes.max()) == (0, 255)
     exact = manifest["scale"] * codes.astype(np.float64) + manifest["offset"]

@@ -195,11 +195,11 @@ def test_gradients_are_the_slopes_of_the_loss():
 
     mine, theirs = np.empty(3), np.empty((5, 2, 3))
     _contrast(points, 0, others, np.empty(5), mine, theirs)
-    found = np.vstack([mine, theirs[:, 1]])
-    for place in np.ndindex(points.shape):
+    gradient = np.vstack([mine, theirs[:, 1]])
+    for index in np.ndindex(points.shape):
         step = np.zeros_like(points)
-        step[place] = 1e-6
-        assert found[place] == pytest.approx((loss(points + step) - loss(points - step)) / 2e-6, abs=1e-6)
+        step[index] = 1e-6
+        assert gradient[index] == pytest.approx((loss(points + step) - loss(points - step)) / 2e-6, abs=1e-6)
 
 
 def test_words_to_contrast_with_are_no_hypernyms_and_not_the_word():

@@ -132,19 +132,19 @@ def test_products_are_exact_up_to_the_certificate_and_not_beyond() -> None:
 def distance(weights: GeneratorWeights, levels: Levels | None = None) -> tuple[float, float]:
     """The largest and the mean total variation distance from the softmax of the reference."""
     weighed = run(WholeNumberGenerator(SMALL, quantise_weights(weights, levels))).astype(np.float64)
-    found = weighed / weighed.sum(axis=2, keepdims=True)
+    shares = weighed / weighed.sum(axis=2, keepdims=True)
     reference = Reference(SMALL, weights.arrays)
     wanted = [reference.probabilities(SEQUENCES[row].tolist(), WRITTEN[:-1, row].tolist()) for row in range(COUNT)]
-    distances = np.abs(found - np.array(wanted).transpose(1, 0, 2)).sum(axis=2) / 2
+    distances = np.abs(shares - np.array(wanted).transpose(1, 0, 2)).sum(axis=2) / 2
     return float(distances.max()), float(distances.mean())
 
 
 @pytest.mark.parametrize(("sharpness", "largest", "mean"), [(2.0, 0.003, 0.002), (12.0, 0.02, 0.004)])
 def test_whole_numbers_are_close_to_the_model(sharpness: float, largest: float, mean: float) -> None:
     weights = make_weights(sharpness=sharpness)
-    found = distance(weights)
-    assert found[0] < largest
-    assert found[1] < mean
+    distances = distance(weights)
+    assert distances[0] < largest
+    assert distances[1] < mean
     assert distance(weights, Levels(32, 32, 32))[1] > mean
 
 
@@ -154,8 +154,8 @@ def test_the_model_is_told_from_others() -> None:
     limit = distance(weights)[1]
     for name, array in weights.arrays.items():
         other = GeneratorWeights(SMALL, "", "public", {**weights.arrays, name: np.roll(array, 1, axis=-1)})
-        weighed = [run(WholeNumberGenerator(SMALL, quantise_weights(one))) / 2**31 for one in (weights, other)]
-        shares = [one / one.sum(axis=2, keepdims=True) for one in weighed]
+        weighed = [run(WholeNumberGenerator(SMALL, quantise_weights(each))) / 2**31 for each in (weights, other)]
+        shares = [each / each.sum(axis=2, keepdims=True) for each in weighed]
         assert np.abs(shares[0] - shares[1]).sum(axis=2).mean() / 2 > 3 * limit, name
 
 

@@ -91,9 +91,9 @@ def test_levels_fit_the_width_of_a_layer() -> None:
         quantise_weights(WEIGHTS, Levels(300, 300, 2**20))
 
 
-def change(name: str, place: Any, value: Any) -> Callable[[dict[str, np.ndarray]], None]:
+def change(name: str, index: Any, value: Any) -> Callable[[dict[str, np.ndarray]], None]:
     def act(arrays: dict[str, np.ndarray]) -> None:
-        arrays[name][place] = value(arrays[name][place]) if callable(value) else value
+        arrays[name][index] = value(arrays[name][index]) if callable(value) else value
 
     return act
 

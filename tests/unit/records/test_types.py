@@ -19,7 +19,7 @@ from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN
 from wordveil.text.policy import TextPolicy, with_profile
-from wordveil.text.types import found as module
+from wordveil.text.types import typed as module
 from wordveil.text.types.classes import CHARACTER_TYPES, NAME_TYPES, TYPES, TokenType, TypeAction, TypeSpans
 
 WORDS = [*"abcdefghijklmnopqrst", "the", "cat", "sat", "mat", "please", "mail", "or", "call", "on", "at", "from", "pay"]

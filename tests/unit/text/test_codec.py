@@ -279,7 +279,7 @@ READABLE = {"punctuation": "keep", "case": "restore", "stop_words": "keep", "dig
 
 
 @pytest.mark.parametrize(
-    ("policy", "one", "two"),
+    ("policy", "first", "second"),
     [
         ({"punctuation": "keep"}, "cat, sat", "cat; sat"),
         ({"punctuation": "keep"}, "cat sat", "cat  sat"),
@@ -297,12 +297,12 @@ READABLE = {"punctuation": "keep", "case": "restore", "stop_words": "keep", "dig
         (READABLE, "The cat, 1.", "The cat, 2."),
     ],
 )
-def test_copied_differs_where_a_copied_symbol_does(policy, one, two):
-    assert copied(one, **policy) != copied(two, **policy)
+def test_copied_differs_where_a_copied_symbol_does(policy, first, second):
+    assert copied(first, **policy) != copied(second, **policy)
 
 
 @pytest.mark.parametrize(
-    ("policy", "one", "two"),
+    ("policy", "first", "second"),
     [
         ({"punctuation": "keep"}, "cat, sat", "Zebra, DON'T"),
         ({"case": "restore"}, "(Cat) sat", "Dog; zebra!"),
@@ -314,16 +314,16 @@ def test_copied_differs_where_a_copied_symbol_does(policy, one, two):
         (READABLE, "The cat, 1.", "The sat, 1."),
     ],
 )
-def test_copied_is_the_same_where_only_hidden_words_differ(policy, one, two):
-    assert copied(one, **policy) == copied(two, **policy)
+def test_copied_is_the_same_where_only_hidden_words_differ(policy, first, second):
+    assert copied(first, **policy) == copied(second, **policy)
 
 
 @pytest.mark.parametrize(
-    ("one", "two"),
+    ("first", "second"),
     [("Cat \x02", "\x02 Cat"), ("CAT \x03", "\x03 CAT"), ("cat \x01", "\x01 cat"), ("Cat \x03", "CAT \x02")],
 )
-def test_copied_control_characters_are_not_taken_for_hidden_words(one, two):
-    assert copied(one, punctuation="keep", case="restore") != copied(two, punctuation="keep", case="restore")
+def test_copied_control_characters_are_not_taken_for_hidden_words(first, second):
+    assert copied(first, punctuation="keep", case="restore") != copied(second, punctuation="keep", case="restore")
 
 
 def test_copied_of_a_batch_is_that_of_each_record():

@@ -59,23 +59,23 @@ def ids_of(encoded: Encoded) -> list[list[int]]:
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_records_of_another_language_are_refused(policy, compiled):
-    plain, found = (encode(compiled=compiled, other_language=rule, **policy) for rule in ("release", "quarantine"))
-    assert found.refused.tolist() == ["other_language" if other else None for other in IS_OTHER]
-    before, after = ids_of(plain), ids_of(found)
+    plain, treated = (encode(compiled=compiled, other_language=rule, **policy) for rule in ("release", "quarantine"))
+    assert treated.refused.tolist() == ["other_language" if other else None for other in IS_OTHER]
+    before, after = ids_of(plain), ids_of(treated)
     empty = [VOCABULARY.pad] * 6 if "n_max" in policy else []
     assert after == [empty if other else ids for ids, other in zip(before, IS_OTHER, strict=True)]
-    assert found.words[IS_OTHER].sum() == 0
+    assert treated.words[IS_OTHER].sum() == 0
 
 
 @NEEDS_IDENTIFIER
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_records_of_another_language_are_masked(policy, compiled):
-    plain, found = (encode(compiled=compiled, other_language=rule, **policy) for rule in ("release", "mask"))
-    assert found.refused.tolist() == [None] * len(ROWS)
-    assert found.words.tolist() == plain.words.tolist()
-    assert found.unknown[IS_OTHER].tolist() == plain.words[IS_OTHER].tolist()
-    for before, after, words, other in zip(ids_of(plain), ids_of(found), plain.words, IS_OTHER, strict=True):
+    plain, treated = (encode(compiled=compiled, other_language=rule, **policy) for rule in ("release", "mask"))
+    assert treated.refused.tolist() == [None] * len(ROWS)
+    assert treated.words.tolist() == plain.words.tolist()
+    assert treated.unknown[IS_OTHER].tolist() == plain.words[IS_OTHER].tolist()
+    for before, after, words, other in zip(ids_of(plain), ids_of(treated), plain.words, IS_OTHER, strict=True):
         if not other:
             assert before == after
         elif "n_max" in policy:
@@ -88,11 +88,11 @@ def test_records_of_another_language_are_masked(policy, compiled):
 @pytest.mark.parametrize("rule", ["mask", "quarantine"])
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_the_compiled_scanner_agrees_with_arrow(policy, rule):
-    one, two = (
+    scanned, cut = (
         encode(compiled=compiled, other_language=rule, max_unknown_share=0.4, **policy) for compiled in (True, False)
     )
     for name in ("ids", "offsets", "words", "unknown", "refused"):
-        assert getattr(one, name).tolist() == getattr(two, name).tolist(), name
+        assert getattr(scanned, name).tolist() == getattr(cut, name).tolist(), name
 
 
 @NEEDS_IDENTIFIER

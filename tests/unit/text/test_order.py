@@ -133,5 +133,5 @@ def test_the_order_is_independent_of_the_ids():
 
 def test_two_contexts_give_two_orders():
     ids, offsets = ragged([list(range(40))] * 2)
-    one, two = unravel(shuffle(ids, offsets, contexts(2), KEY), offsets)
-    assert one != two
+    first, second = unravel(shuffle(ids, offsets, contexts(2), KEY), offsets)
+    assert first != second

@@ -306,8 +306,8 @@ def test_ends_of_the_public_length(n_max):
 def test_fingerprint_tells_all_settings_apart():
     policies = [TextPolicy(**row[0]) for row in TABLE]
     policies += [TextPolicy(**{**PAD, "n_max": 9}), TextPolicy(stop_words="drop", stop_word_list=("of",))]
-    for one, two in itertools.combinations(policies, 2):
-        assert one.fingerprint != two.fingerprint, (one, two)
+    for first, second in itertools.combinations(policies, 2):
+        assert first.fingerprint != second.fingerprint, (first, second)
 
 
 def test_fingerprint_is_that_of_the_settings_however_they_were_given():
@@ -411,8 +411,8 @@ def test_the_fingerprint_of_no_choice_moves(form):
 
 
 def test_profiles_that_copy_what_lies_between_words_drop_what_cannot_be_seen():
-    found = {name: settings.get("controls", "keep") for name, settings in PROFILES.items()}
-    assert found == {"strict": "keep", "readable": "drop", "carrier_phrases": "drop"}
+    controls = {name: settings.get("controls", "keep") for name, settings in PROFILES.items()}
+    assert controls == {"strict": "keep", "readable": "drop", "carrier_phrases": "drop"}
 
 
 def test_a_draft_may_contradict_itself_and_a_policy_may_not():

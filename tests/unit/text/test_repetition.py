@@ -45,7 +45,7 @@ def encode(texts: list[str], **policy) -> Encoded:
     return codec(**policy).encode(pa.array(texts, pa.string()))
 
 
-def found(text: str, **policy) -> list[int]:
+def pattern_in(text: str, **policy) -> list[int]:
     """The pattern of one text."""
     encoded = encode([text], **policy)
     assert len(encoded.pattern.firsts) == len(encoded.ids)
@@ -84,7 +84,7 @@ def test_the_pattern_in_another_order_is_that_of_the_words_in_it():
 @pytest.mark.parametrize("width", [1, 2, 4, 9])
 def test_padding_is_the_same_as_nothing_else(width):
     pattern = pattern_of(LISTS).fit(width)
-    expected = [firsts([*part, *(("fill", place) for place in range(width))][:width]) for part in LISTS]
+    expected = [firsts([*part, *(("fill", index) for index in range(width))][:width]) for part in LISTS]
     assert unravel(pattern.firsts, pattern.offsets) == expected
 
 
@@ -160,7 +160,7 @@ def test_the_same_word_in_two_records_is_no_repetition():
     ],
 )
 def test_words_are_the_same_if_their_look_up_forms_are(text, policy, expected):
-    assert found(text, **policy) == expected
+    assert pattern_in(text, **policy) == expected
 
 
 def test_a_refused_record_has_no_pattern_and_moves_no_other():

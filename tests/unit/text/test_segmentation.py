@@ -66,10 +66,10 @@ def test_a_dictionary_finds_fewer_words_than_there_are_characters(kind):
 @settings(max_examples=50, deadline=None)
 @given(run=RUNS)
 def test_the_words_of_a_run_are_the_run(kind, run):
-    found = cut_run(run, kind)
-    assert "".join(found) == run
-    assert "" not in found
-    assert cut_run(run, kind) == found
+    words = cut_run(run, kind)
+    assert "".join(words) == run
+    assert "" not in words
+    assert cut_run(run, kind) == words
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -49,8 +49,8 @@ THRESHOLD, START = 0.2, 0.1
 
 def kept(model, texts, threshold=THRESHOLD, start=START):
     pieces = Tokeniser().cut_words(pa.array(texts, pa.string()))
-    found = model.mark_kept(fold_words(pieces.words), pieces.offsets, threshold, start)
-    return [part.tolist() for part in np.split(found, pieces.offsets[1:-1])]
+    mask = model.mark_kept(fold_words(pieces.words), pieces.offsets, threshold, start)
+    return [part.tolist() for part in np.split(mask, pieces.offsets[1:-1])]
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +84,11 @@ def test_a_hidden_word_decides_nothing_but_itself(model_of_letters):
         other = words.copy()
         other[places] = rng.choice(alphabet, size=len(places))
         again = kept(model, [" ".join(other)], 0.2, 0.1)[0]
-        first = next((place for place in range(12) if mask[place] != again[place]), None)
+        first = next((index for index in range(12) if mask[index] != again[index]), None)
         assert first is None or first in places, (
             "a copied word is copied again unless a slot before it is filled by a word that is not hidden"
         )
-        if not any(again[place] for place in places):
+        if not any(again[index] for index in places):
             assert again == mask
             changed += (words != other).any()
     assert changed > 5
@@ -142,16 +142,16 @@ def test_grams_are_those_of_their_texts():
     parts = [rng.integers(-1, 300, rng.integers(0, 9)).astype(np.int32) for _ in range(50)]
     offsets = np.cumsum([0, *map(len, parts)]).astype(np.int64)
     code = Grams(4)
-    found = code.encode(np.concatenate(parts), offsets).to_pylist()
+    grams = code.encode(np.concatenate(parts), offsets).to_pylist()
     wanted = []
     for part in parts:
         words = [0, *part.tolist()]
         for n in (2, 3, 4):
             windows = [words[start : start + n] for start in range(len(words) - n + 1)]
             wanted += [[*window, *[-1] * (4 - n)] for window in windows if min(window) >= 0]
-    rows = code.decode(b"".join(found))
+    rows = code.decode(b"".join(grams))
     assert sorted(rows.tolist()) == sorted(wanted)
-    ordered = code.decode(b"".join(sorted(found))).tolist()
+    ordered = code.decode(b"".join(sorted(grams))).tolist()
     assert ordered == sorted(wanted, key=lambda row: (sum(word >= 0 for word in row), row))
 
 
@@ -267,8 +267,8 @@ def test_a_record_keeps_its_words_outside_slots(model, tmp_path):
     for text, result, privacy in zip(texts, whole["text"].to_pylist(), whole["privacy"].to_pylist(), strict=True):
         mask = kept(model, [text])[0]
         pairs = list(zip(ngram_models.cut_words(text), ngram_models.cut_words(result), mask, strict=True))
-        assert all(one == two for one, two, keep in pairs if keep)
-        assert not any(one == two for one, two, keep in pairs if not keep)
+        assert all(first == second for first, second, keep in pairs if keep)
+        assert not any(first == second for first, second, keep in pairs if not keep)
         assert privacy["tokens"] == len(pairs) - sum(mask)
         assert privacy["relation"] == "same_skeleton"
         assert privacy["epsilon_pure"] is None
@@ -312,8 +312,8 @@ def test_a_sentence_is_compared_under_the_policy(model, tmp_path):
     embedding = toys.random_embedding(30, 4)
     words = embedding.words.to_pylist()
     text = f"Please turn off the light in {words[3]}"
-    found = compare(embedding, policy_of(model), "random", RandomSettings(), text, model=model)
-    assert found.configured.text.startswith("Please turn off the light in ")
+    comparison = compare(embedding, policy_of(model), "random", RandomSettings(), text, model=model)
+    assert comparison.configured.text.startswith("Please turn off the light in ")
 
 
 FAULTS = [

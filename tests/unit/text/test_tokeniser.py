@@ -26,9 +26,9 @@ TEXTS = st.text(
 
 def words(text, kind="words", hyphens="split"):
     tokeniser = Tokeniser(kind, hyphens)
-    found = tokeniser.cut_words(tokeniser.normalise(pa.array([text])))
-    assert found.offsets.tolist() == [0, len(found.words)]
-    return found.words.to_pylist()
+    pieces = tokeniser.cut_words(tokeniser.normalise(pa.array([text])))
+    assert pieces.offsets.tolist() == [0, len(pieces.words)]
+    return pieces.words.to_pylist()
 
 
 CUT = [
@@ -199,10 +199,10 @@ def test_pieces_give_the_text_back_and_agree_with_words(kind, hyphens, texts):
 
 @settings(max_examples=20, deadline=None)
 @given(TEXTS, TEXTS)
-def test_records_do_not_touch_each_other(one, two):
+def test_records_do_not_touch_each_other(first, second):
     tokeniser = Tokeniser("characters", "inner")
-    both = tokeniser.cut_words(tokeniser.normalise(pa.array([one, two])))
-    assert unravel(both.words, both.offsets) == [words(one, "characters", "inner"), words(two, "characters", "inner")]
+    both = tokeniser.cut_words(tokeniser.normalise(pa.array([first, second])))
+    assert unravel(both.words, both.offsets) == [words(text, "characters", "inner") for text in (first, second)]
 
 
 @settings(max_examples=50, deadline=None)

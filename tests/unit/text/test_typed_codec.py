@@ -76,8 +76,8 @@ def test_dropped_words_leave_no_trace_beside_shown_tokens(punctuation):
 
 
 def test_what_is_copied_holds_class_and_shape_and_not_the_token():
-    for one, other in (("4,711 a@b.com", "9,999 john.smith@corp.com"), ("on 2001-02-03", "on 1999-12-31")):
-        first, second = (encode(text, READABLE)[1].skeleton.serialise() for text in (one, other))
+    for pair in (("4,711 a@b.com", "9,999 john.smith@corp.com"), ("on 2001-02-03", "on 1999-12-31")):
+        first, second = (encode(text, READABLE)[1].skeleton.serialise() for text in pair)
         assert bytes(first[0]) == bytes(second[0])
     first, second = (encode(text, READABLE)[1].skeleton.serialise() for text in ("4,711", "47,11"))
     assert bytes(first[0]) != bytes(second[0])
@@ -218,12 +218,12 @@ def test_profiles_say_what_happens_to_each_class():
 
 def test_a_sentence_is_explained():
     codec, _ = encode("", READABLE)
-    found = {reading.token: (reading.taken_for, reading.treatment) for reading in codec.explain(MAIL)}
-    assert found["john.smith@corp.com"] == ("email", "surrogate")
-    assert found["3,500"] == ("number", "resample")
-    assert found["cat"] == ("word", "replaced")
-    assert found["or"] == ("unknown word", "replaced")
-    assert re.fullmatch(r"Mail", next(iter(found)))
+    readings = {reading.token: (reading.taken_for, reading.treatment) for reading in codec.explain(MAIL)}
+    assert readings["john.smith@corp.com"] == ("email", "surrogate")
+    assert readings["3,500"] == ("number", "resample")
+    assert readings["cat"] == ("word", "replaced")
+    assert readings["or"] == ("unknown word", "replaced")
+    assert re.fullmatch(r"Mail", next(iter(readings)))
 
 
 @pytest.mark.parametrize(
@@ -240,10 +240,10 @@ def test_a_sentence_is_explained():
 )
 def test_both_ways_of_cutting_take_an_odd_token_for_the_same(text):
     policy = TextPolicy(types=dict.fromkeys(CHARACTER_TYPES, "mask"))
-    (_, one), (_, other) = (encode(["the cat", text, "42"], policy, compiled=way) for way in (True, False))
-    assert one.ids.tolist() == other.ids.tolist()
-    assert one.offsets.tolist() == other.offsets.tolist()
-    assert one.refused.tolist() == other.refused.tolist()
+    (_, scanned), (_, cut) = (encode(["the cat", text, "42"], policy, compiled=way) for way in (True, False))
+    assert scanned.ids.tolist() == cut.ids.tolist()
+    assert scanned.offsets.tolist() == cut.offsets.tolist()
+    assert scanned.refused.tolist() == cut.refused.tolist()
 
 
 def test_a_script_inside_a_typed_token_refuses_no_record():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled, find_first_from
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TRIES = 100
@@ -53,13 +53,8 @@ def shuffle_indices(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
 @compiled
 def _related(hypernyms: NDArray[np.int64], begin: int, end: int, word: int) -> bool:
     """Whether ``word`` is among the sorted ``hypernyms[begin:end]``."""
-    while begin < end:
-        middle = (begin + end) // 2
-        if hypernyms[middle] < word:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin < len(hypernyms) and hypernyms[begin] == word
+    index = find_first_from(word, begin, end, hypernyms)
+    return bool(index < len(hypernyms) and hypernyms[index] == word)
 
 
 @compiled
@@ -91,7 +86,7 @@ def _draw(
     lottery: NDArray[np.int64],
     state: np.uint64,
 ) -> int:
-    """Fill ``others``, from its second place on, with words that are neither ``word`` nor its hypernyms. Returns how
+    """Fill ``others``, from its second entry on, with words that are neither ``word`` nor its hypernyms. Returns how
     many words it then holds, the first included.
     """
     filled = 1

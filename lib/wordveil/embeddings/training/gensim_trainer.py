@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from wordveil.embeddings.training.hypernyms import Hierarchy
-from wordveil.embeddings.training.settings import BURN_IN_SHARE, TrainingSettings
+from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -66,13 +66,12 @@ def train_model(model: PoincareModel, settings: TrainingSettings, steps: Callabl
     """Train a model as ``PoincareModel.train`` does: first the burn-in, then the epochs. ``steps`` gets the number of
     epochs done and the number of all.
     """
-    passes = settings.burn_in + settings.epochs
     with _silence_gensim(), threadpool_limits(limits=1):
-        for epoch in range(passes):
-            steps(epoch, passes)
-            model.train_alpha = settings.learning_rate * (BURN_IN_SHARE if epoch < settings.burn_in else 1.0)
+        for epoch, rate in enumerate(settings.rates):
+            steps(epoch, len(settings.rates))
+            model.train_alpha = rate
             model.train(1)
-    steps(passes, passes)
+    steps(len(settings.rates), len(settings.rates))
 
 
 def read_points(model: PoincareModel, size: int) -> NDArray[np.float64]:
@@ -84,7 +83,7 @@ def read_points(model: PoincareModel, size: int) -> NDArray[np.float64]:
 def estimate_draws(graph: Hierarchy, negative: int) -> float:
     """Estimate how often gensim draws for a pair until all words fit, on average over the pairs.
 
-    gensim draws ``negative`` words by their number of links, and draws all again if one is a hypernym or comes twice.
+    gensim draws ``negative`` words by their number of links, and draws all again if one is a hypernym or repeats.
     With h the share of a word's hypernyms among all links, and s the sum of the squared shares of the others, a draw
     succeeds with a probability of about (1 - h)^negative exp(-s / (1 - h)^2 negative (negative - 1) / 2), the second
     factor as in the birthday problem.

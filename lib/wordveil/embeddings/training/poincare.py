@@ -19,7 +19,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training import gensim_trainer
 from wordveil.embeddings.training.descent import descend, scatter_points, shuffle_indices
 from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
-from wordveil.embeddings.training.settings import BURN_IN_SHARE, TrainingSettings
+from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
 from wordveil.neighbours.blocks import BuildContext
 
@@ -27,7 +27,7 @@ LARGEST_NORM = 1.0 - 1e-5
 """The largest norm of a point: the paper's projection has epsilon = 1e-5 (section 3.1)."""
 
 _WIDTH = 0.001
-# Less by a few units in the last place of float32, so that rounding to float32 cannot push a point out.
+# Less by a few units of float32's last digit, so that rounding to float32 cannot push a point out.
 _RIM = LARGEST_NORM - 2.0**-22
 
 ReadPairs = Callable[[Path, TrainingSettings], pa.Table]
@@ -45,8 +45,8 @@ def train_or_load(
     trained = kept / settings.digest(embeddings.digest_source(str(path)))
     if not trained.exists():
         work.progress(f"reading the pairs of {path}")
-        made = embed(build_hierarchy(read(path, settings), settings, str(path)), settings, str(path), work)
-        _keep(made, trained)
+        graph = build_hierarchy(read(path, settings), settings, str(path))
+        _keep(embed(graph, settings, str(path), work), trained)
     return embeddings.load(str(trained), "wordveil")
 
 
@@ -92,20 +92,18 @@ def _train_compiled(graph: Hierarchy, settings: TrainingSettings, work: BuildCon
     contrasted with are drawn uniformly, as in the paper, but during burn-in in proportion to links ** 3/4, which places
     the general words first (the authors' published code draws by links then, too).
     """
-    size, passes = len(graph.words), settings.burn_in + settings.epochs
+    size = len(graph.words)
     offsets = np.searchsorted(graph.edges[:, 0], np.arange(size + 1))
     # links ** 3/4 by square roots, which are the same on every machine; powers are not.
     roots = np.sqrt(graph.links)
     tickets = np.repeat(np.arange(size), np.rint(roots * np.sqrt(roots)).astype(np.int64))
     points = scatter_points(settings.seed, size, settings.dimension, _WIDTH)
-    for epoch in range(passes):
-        work.steps(epoch, passes)
-        burning = epoch < settings.burn_in
-        rate = settings.learning_rate * (BURN_IN_SHARE if burning else 1.0)
-        lottery = tickets if burning else np.arange(size)
+    for epoch, rate in enumerate(settings.rates):
+        work.steps(epoch, len(settings.rates))
+        lottery = tickets if epoch < settings.burn_in else np.arange(size)
         order = shuffle_indices(settings.seed, epoch, len(graph.edges))
         descend(points, graph.edges, offsets, order, lottery, settings.seed, epoch, settings.negative, rate, _RIM)
-    work.steps(passes, passes)
+    work.steps(len(settings.rates), len(settings.rates))
     return points
 
 

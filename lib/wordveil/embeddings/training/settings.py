@@ -40,7 +40,7 @@ class TrainingSettings:
     min_count
         pairs with smaller counts are left out.
     min_links
-        words with fewer links are left out, once: words that have fewer only because others were left out stay.
+        words with fewer links are left out, once: those that have fewer only because others were left out stay.
         Feyisetan, Diethe and Drake 2019 take 3 (they remove words with two links or fewer).
     stop_words
         ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` keeps them.
@@ -61,6 +61,12 @@ class TrainingSettings:
     def recipe(self) -> dict[str, Any]:
         """The settings as they are in a bundle's recipe: ``training.dimension`` and so on."""
         return {f"training.{name}": value for name, value in asdict(self).items()}
+
+    @property
+    def rates(self) -> list[float]:
+        """The learning rate of each pass: first those of burn-in, then those of the epochs."""
+        burning = [self.learning_rate * BURN_IN_SHARE] * self.burn_in
+        return burning + [self.learning_rate] * self.epochs
 
     @property
     def left_out(self) -> frozenset[str]:

@@ -26,7 +26,7 @@ class Positions(NamedTuple):
     explored
         int32 ``(positions, explored)``: words drawn uniformly.
     target, word
-        float32, the weights of both losses: one over the number of targets, or of words among them, or 0.
+        float32, the weights of both losses: 1 / the number of targets, or of words among them; or 0.
     """
 
     order: Any
@@ -73,22 +73,10 @@ def prepare_batch(
     rewarded: bool = True,
     disturb: bool = True,
 ) -> Batch:
-    """Set inputs and targets of sequences.
+    """Set inputs and targets of ``sequences``, int32 ``(count, steps)``: words and unknown words, then padding.
 
-    Parameters
-    ----------
-    shape : GeneratorShape
-        the symbols.
-    sequences : ndarray
-        int32 ``(count, steps)``: words and unknown words, then padding.
-    settings : TrainingSettings
-        how many words are explored, and what is disturbed.
-    random : numpy.random.Generator
-        draws both.
-    rewarded : bool
-        whether the reward counts.
-    disturb : bool
-        whether words that the generator reads are disturbed.
+    ``random`` draws the words that are explored and the disturbances. ``rewarded``: whether the reward counts;
+    ``disturb``: whether words that the generator reads are disturbed.
     """
     steps = np.arange(sequences.shape[1])
     lengths = np.where(sequences != shape.padding, steps + 1, 0).max(axis=1, keepdims=True)

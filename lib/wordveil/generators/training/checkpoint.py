@@ -73,10 +73,10 @@ class Checkpoint:
     identity
         of corpus, words and settings: training resumes only with the same ones.
     sums
-        of the steps since the last row of the metrics: what a row shows the means of, and ``steps``.
+        over the steps since the last row of the metrics, which shows their means, and the number of these ``steps``.
     salt
-        of the weights (:attr:`wordveil.generators.weights.GeneratorWeights.salt`), so that a training that ended gives
-        weights of one identity however often it is asked.
+        of the weights (:attr:`wordveil.generators.weights.GeneratorWeights.salt`), so that a training that has ended
+        always gives weights of the same identity.
     """
 
     progress: Progress
@@ -89,7 +89,7 @@ class Checkpoint:
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint, which replaces the one before once it is on disk."""
+    """Write a checkpoint, which replaces the previous one when it is on disk."""
     about = {
         "format_version": FORMAT_VERSION,
         "identity": dict(checkpoint.identity),

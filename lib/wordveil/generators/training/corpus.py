@@ -1,14 +1,15 @@
 """Sequences of word ids that a generator is trained on, prepared once and mapped into memory.
 
-Who prepares them turns texts into ids; no text is stored. The files are as secret as the corpus all the same.
+No text is stored. The files are as secret as the corpus all the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,21 +92,10 @@ class Corpus:
         return np.asarray(np.log(counts / counts.sum()), np.float32)
 
     def take(self, numbers: NDArray[np.int64], length: int, padding: int) -> NDArray[np.int32]:
-        """Sequences as rows that end in padding.
+        """The sequences of these numbers, int64 ``(count,)``, as rows that end in padding: int32 ``(count, width)``.
 
-        Parameters
-        ----------
-        numbers : ndarray
-            int64 ``(count,)``.
-        length : int
-            symbols of a whole sequence. A row is as wide as its longest sequence and an end need, rounded up.
-        padding : int
-            the symbol.
-
-        Returns
-        -------
-        ndarray
-            int32 ``(count, width)``, where ``width`` is at most ``length``.
+        ``width`` is what the longest of them and an end need, rounded up. It is at most ``length``, the symbols of a
+        whole sequence.
         """
         begin, counts = self.offsets[numbers], self.offsets[numbers + 1] - self.offsets[numbers]
         step = -(-length // _WIDTHS)
@@ -115,22 +105,11 @@ class Corpus:
         return np.where(columns < counts[:, None], ids, np.int32(padding))
 
     def order(self, batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-        """The batches of an epoch, which depend on nothing but the arguments. Empty sequences are among them.
+        """The batches of an epoch as numbers of sequences, int64, which depend on nothing but the arguments. Empty
+        sequences are among them.
 
         Each has ``batch`` sequences, or all that train where they are fewer. The last one is filled with sequences that
-        the epoch has already.
-
-        Parameters
-        ----------
-        batch : int
-            sequences of a batch.
-        seed, epoch : int
-            decide the order.
-
-        Returns
-        -------
-        list of ndarray
-            the numbers of sequences, int64.
+        the epoch already has.
         """
         random = np.random.default_rng([seed, epoch])
         training = self.training
@@ -164,22 +143,12 @@ def write_corpus(
     *,
     private: bool = False,
 ) -> Corpus:
-    """Write sequences, cut to ``length`` symbols, and map them into memory.
+    """Write sequences, cut to at most ``length`` symbols, and map them into memory.
 
-    Parameters
-    ----------
-    directory : pathlib.Path
-        exists. Files of a corpus in it are replaced.
-    pieces : iterable of Piece
-        is read once. Empty sequences are left out; one is added.
-    length : int
-        symbols of a sequence at most: longer ones become several.
-    share : float
-        of texts whose sequences validate, chosen by their hashes.
-    source : mapping
-        where they come from, as plain values: :func:`find_corpus` compares it.
-    private : bool
-        whether only their owner can read the files.
+    ``directory`` exists; files of a corpus in it are replaced. ``pieces`` are read once. Empty sequences are left out,
+    and one is added at the end. ``share``: of the texts, chosen by their hashes, whose sequences validate. ``source``:
+    what they were made from, as plain values, which :func:`find_corpus` compares. ``private``: whether only their owner
+    can read the files.
     """
     (directory / _ABOUT).unlink(missing_ok=True)
     digest, bounds, validates = hashlib.sha256(), [np.zeros(1, np.int64)], [np.zeros(0, np.bool_)]
@@ -208,7 +177,7 @@ def write_corpus(
 
 
 def find_corpus(directory: Path, source: Mapping[str, Any]) -> Corpus | None:
-    """Map the corpus that was written from ``source``. None where it is not there, or is from another one."""
+    """Map the corpus that was written from ``source``. None where there is none, or one of another source."""
     try:
         about = json.loads((directory / _ABOUT).read_text("utf-8"))
     except (OSError, ValueError):
@@ -218,12 +187,8 @@ def find_corpus(directory: Path, source: Mapping[str, Any]) -> Corpus | None:
 
 def _cut(offsets: NDArray[np.int64], length: int) -> NDArray[np.int64]:
     """Bounds of sequences of at most ``length`` symbols, without empty ones."""
-    cuts = [np.arange(start, stop, length) for start, stop in _bounds(offsets)]
+    cuts = [np.arange(start, stop, length) for start, stop in pairwise(offsets.tolist())]
     return np.concatenate([*cuts, offsets[-1:]]).astype(np.int64)
-
-
-def _bounds(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    return zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
 
 
 def _open(directory: Path, digest: str) -> Corpus:

@@ -13,6 +13,7 @@ are left out, which halves the work on sentences.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -49,17 +50,9 @@ class Sums(NamedTuple):
 
 
 def find_units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The words' public vectors at length 1, with rows of zeros for padding and the end: they have no reward.
+    """The words' public ``vectors`` at length 1: float32 ``(size + 2, dimension)``. ``vectors`` has no row of zeros.
 
-    Parameters
-    ----------
-    vectors : ndarray
-        float32 ``(size, dimension)``, no row of zeros.
-
-    Returns
-    -------
-    ndarray
-        float32 ``(size + 2, dimension)``.
+    The rows of padding and of the end are zeros: these have no reward.
     """
     units = vectors / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return np.concatenate([units, np.zeros((2, vectors.shape[1]))]).astype(np.float32)
@@ -71,7 +64,7 @@ _GROUP = 64
 
 def find_likeliest(logits: Any, count: int) -> Any:
     """The likeliest symbols of each position, int ``(positions, count)``, the likeliest first, the lower one where two
-    are alike. There are fewer than ``count`` where there are fewer symbols.
+    are equal. There are fewer than ``count`` where there are fewer symbols.
 
     XLA sorts all symbols for ``top_k`` within a loop, which takes ten times as long on a processor as the rest of the
     loss. Here groups of symbols are ranked by their largest logit: the likeliest symbols are in the first ``count``
@@ -89,7 +82,7 @@ def find_likeliest(logits: Any, count: int) -> Any:
 
 
 def _rank(values: Any, count: int) -> Any:
-    """The columns of the largest values of each row, the largest first, the first one where two are alike."""
+    """The columns of the largest values of each row, the largest first, the lower column where two are equal."""
     columns, maxima = jnp.arange(values.shape[1]), []
     for _ in range(count):
         maxima.append(jnp.argmax(values, axis=1))
@@ -109,22 +102,9 @@ def measure_part(
 ) -> tuple[Any, Sums]:
     """The loss of some positions, and what is reported of it.
 
-    Parameters
-    ----------
-    rows : array
-        float ``(positions, cells)``: the generator's states.
-    output, bias : array
-        of the last layer.
-    part : Positions
-        the targets.
-    weight : array
-        of the reward, a scalar.
-    units : array
-        what :func:`find_units` returns.
-    settings : RewardSettings
-        all but the weight of the reward.
-    product : callable
-        the matrix product.
+    ``rows``, float ``(positions, cells)``, are the generator's states, ``output`` and ``bias`` the last layer's arrays,
+    ``part`` the targets. ``weight``, a scalar, is the reward's, in place of that of ``settings``. ``units`` is what
+    :func:`find_units` returns, ``product`` the matrix product.
     """
     logits = product(rows, output) + bias
     likelihood = jax.nn.log_softmax(logits)
@@ -146,24 +126,14 @@ def measure_part(
 
 
 class Losses:
-    """The losses of a generator, and their gradient.
-
-    Attributes
-    ----------
-    shape
-        the sizes.
-    settings
-        of training.
-    units
-        what :func:`find_units` returns.
-    """
+    """The losses of a generator, and their gradient. ``units``: what :func:`find_units` returns."""
 
     def __init__(self, shape: GeneratorShape, settings: TrainingSettings, units: Any) -> None:
         self.shape, self.settings, self.units = shape, settings, units
         self._multiply = make_product(settings.precision)
 
     def measure(self, generator: Generator, batch: Batch) -> Sums:
-        """What is lost on a batch."""
+        """The losses on a batch."""
         sums, _ = self._sum(self._run(generator, batch), generator, batch, derive=False)
         return sums
 
@@ -188,16 +158,14 @@ class Losses:
         chunk = min(self.settings.chunk, len(rows))
         output, bias = generator.output[...], generator.output_bias[...]
 
-        def measure(rows: Any, output: Any, bias: Any, part: Positions) -> tuple[Any, Sums]:
-            return measure_part(
-                rows, output, bias, part, batch.reward, self.units, self.settings.reward, self._multiply
-            )
+        measure = partial(
+            measure_part, weight=batch.reward, units=self.units, settings=self.settings.reward, product=self._multiply
+        )
 
         def step(number: Any, carry: tuple[Sums, Any]) -> tuple[Sums, Any]:
             before, gradients = carry
-            part = jax.tree.map(
-                lambda array: jax.lax.dynamic_slice_in_dim(array, number * chunk, chunk), batch.positions
-            )
+            slice_of = partial(jax.lax.dynamic_slice_in_dim, start_index=number * chunk, slice_size=chunk)
+            part = jax.tree.map(slice_of, batch.positions)
             if derive:
                 differentiate = jax.value_and_grad(measure, (0, 1, 2), has_aux=True)
                 (_, sums), (to_rows, *others) = differentiate(rows[part.order], output, bias, part)

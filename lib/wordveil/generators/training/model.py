@@ -1,7 +1,7 @@
 """The model in JAX: the cells and arrays of :mod:`wordveil.generators.shape`, over whole sequences.
 
 In training the generator reads the sequence that it should write (teacher forcing). In use it reads what the mechanism
-wrote; no code here does that.
+wrote: :mod:`wordveil.generators.inference`.
 """
 
 from __future__ import annotations
@@ -42,25 +42,11 @@ class Cell(nnx.Module):
         self.hidden_bias = nnx.Param(arrays[f"{name}.hidden_bias"])
 
     def run(self, inputs: Any, state: Any, multiply: Multiply, live: Any = None, *, reverse: bool = False) -> Any:
-        """The states after each symbol.
+        """The last state, and the states after each symbol, ``(steps, count, cells)``, in the order of the symbols.
 
-        Parameters
-        ----------
-        inputs : array
-            float ``(steps, count, width)``.
-        state : array
-            float ``(count, cells)``, before the first symbol.
-        multiply : callable
-            the matrix product.
-        live : array or None
-            bool ``(steps, count)``: the symbols that are read. The others leave the state unchanged.
-        reverse : bool
-            whether the last symbol is read first.
-
-        Returns
-        -------
-        tuple of array
-            the last state, and all states ``(steps, count, cells)`` in the order of the symbols.
+        ``inputs`` are float ``(steps, count, width)``; ``state``, float ``(count, cells)``, is that before the first
+        symbol. ``live``, bool ``(steps, count)``: the symbols that are read; the others leave the state unchanged.
+        ``reverse``: whether the last symbol is read first.
         """
         cells = self.hidden.shape[0]
         read = multiply(inputs, self.input[...]) + self.bias[...]
@@ -111,24 +97,18 @@ class Generator(nnx.Module):
 
     def __init__(self, shape: GeneratorShape, arrays: Mapping[str, Any]) -> None:
         self.embedding = nnx.Param(arrays["embedding"])
-        layers = range(shape.encoder_layers)
-        self.encoder = nnx.List([EncoderLayer(arrays, f"encoder.{layer}") for layer in layers])
+        encoder = [EncoderLayer(arrays, f"encoder.{layer}") for layer in range(shape.encoder_layers)]
+        self.encoder = nnx.List(encoder)
         self.latent, self.latent_bias = nnx.Param(arrays["latent"]), nnx.Param(arrays["latent_bias"])
-        layers = range(shape.generator_layers)
-        self.generator = nnx.List([GeneratorLayer(arrays, f"generator.{layer}") for layer in layers])
+        generator = [GeneratorLayer(arrays, f"generator.{layer}") for layer in range(shape.generator_layers)]
+        self.generator = nnx.List(generator)
         self.output, self.output_bias = nnx.Param(arrays["output"]), nnx.Param(arrays["output_bias"])
 
     def encode(self, sequences: Any, live: Any, multiply: Multiply = jnp.matmul) -> Any:
         """The latent vectors, float ``(count, latent)``.
 
-        Parameters
-        ----------
-        sequences : array
-            int ``(count, steps)``: words, padding and unknown words.
-        live : array
-            bool ``(count, steps)``: all but the padding after a sequence's last symbol.
-        multiply : callable
-            the matrix product.
+        ``sequences``, int ``(count, steps)``, are words, padding and unknown words; ``live``, bool ``(count, steps)``,
+        all but the padding after a sequence's last symbol.
         """
         inputs, last = self.embedding[...][sequences.T], None
         for layer in self.encoder:
@@ -138,14 +118,7 @@ class Generator(nnx.Module):
     def generate(self, latent: Any, read: Any, multiply: Multiply = jnp.matmul) -> Any:
         """The states of the last layer, float ``(count, steps, cells)``, where the generator reads given symbols.
 
-        Parameters
-        ----------
-        latent : array
-            float ``(count, latent)``.
-        read : array
-            int ``(count, steps)``: the start, and the symbol before each further place.
-        multiply : callable
-            the matrix product.
+        ``read``, int ``(count, steps)``, is the start, then the symbol before each further position.
         """
         symbols = self.embedding[...][read.T]
         repeated = jnp.broadcast_to(latent, (symbols.shape[0], *latent.shape))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 Baseline = Literal["none", "mean"]
 Precision = Literal["float32", "bfloat16"]
@@ -20,13 +20,13 @@ class RewardSettings:
     reward
         the weight of the embedding reward, the paper's second lambda. 0 trains AE-DP, the paper's baseline.
     likeliest
-        how many of the likeliest symbols get a reward at each place.
+        how many of the likeliest symbols get a reward at each position.
     explored
-        how many words, drawn uniformly from the vocabulary, get a reward at each place.
+        how many words, drawn uniformly from the vocabulary, get a reward at each position.
     floor, ceiling
         rewards, and probabilities before their logarithm, are clipped to these bounds.
     baseline
-        what is subtracted from a reward: nothing, as in the paper, or the mean over the candidates of its place.
+        what is subtracted from a reward: nothing, as in the paper, or the mean over the candidates of its position.
     """
 
     reconstruction: float = 1.0
@@ -73,10 +73,6 @@ class TrainingSettings:
     precision: Precision = "float32"
     chunk: int = 1024
     reward: RewardSettings = field(default_factory=RewardSettings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Task:
             "words": self.words_digest,
             "texts": self.corpus.digest,
             "corpus": self.kind,
-            **self.settings.to_dict(),
+            **asdict(self.settings),
         }
 
 
@@ -93,26 +93,10 @@ def train(
 ) -> Trained:
     """Train a generator, or resume a training.
 
-    Parameters
-    ----------
-    task : Task
-        what is trained.
-    schedule : Schedule
-        when to measure, save and end.
-    directory : pathlib.Path
-        exists; has checkpoints and metrics.
-    observe : callable
-        gets each row of the metrics, and the number of steps of all epochs.
-
-    Returns
-    -------
-    Trained
-        the weights with the lowest validation loss, or the last ones where no sequence validates.
-
-    Raises
-    ------
-    GeneratorError
-        where the directory has a checkpoint of another task, no sequence trains, or the loss becomes infinite.
+    ``directory`` exists; checkpoints and metrics are kept there. ``observe`` gets each row of the metrics, and the
+    number of steps of all epochs. Returns the weights with the lowest validation loss, or the last ones where no
+    sequence validates. Raises :class:`GeneratorError` where the directory has a checkpoint of another task, no sequence
+    trains, or the loss becomes infinite.
     """
     if not len(task.corpus.training):
         raise GeneratorError("No sequence of the texts trains. Name texts with words of the embedding.")
@@ -293,7 +277,7 @@ class _Trainer:
         about = {
             "wordveil": __version__,
             "texts": task.corpus.digest,
-            "settings": task.settings.to_dict(),
+            "settings": asdict(task.settings),
             "schedule": asdict(self._schedule),
             "progress": asdict(progress),
             "last": self._metrics.read()[-1:],

@@ -1,1 +1,1 @@
-"""Words that are not words: addresses, numbers, dates, names and the like, each found and written as its class."""
+"""Tokens that are not words: addresses, numbers, dates, names and the like, each recognised and written by class."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 
 class TokenType(StrEnum):
-    """What a token is. Those of :data:`NAME_TYPES` are found in lists of words (:mod:`wordveil.text.types.names`), the
-    others in a text's characters (:mod:`wordveil.text.types.recogniser`).
+    """What a token is. Lists of words identify those of :data:`NAME_TYPES` (:mod:`wordveil.text.types.names`), and a
+    text's characters the others (:mod:`wordveil.text.types.recogniser`).
     """
 
     EMAIL = "email"
@@ -54,25 +54,25 @@ class TokenType(StrEnum):
     """A city, region or country of the public list."""
 
 
-# To add a class, name it above, behind the others, since numbers of classes are kept; and say below what holds for it.
+# To add a class, name it above, after the others, since numbers of classes are kept; and say below what holds for it.
 TYPES = tuple(TokenType)
 """The classes by their numbers: those of :attr:`TypeSpans.kinds`, from 0."""
 NAME_TYPES = (TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE)
-"""The classes that are found in lists of words."""
+"""The classes that lists of words identify."""
 CHARACTER_TYPES = tuple(kind for kind in TYPES if kind not in NAME_TYPES)
-"""The classes that are found in a text's characters."""
+"""The classes that a text's characters identify."""
 DIGIT_TYPES = (
     *(TokenType.PHONE, TokenType.DATE, TokenType.TIME, TokenType.NUMBER, TokenType.YEAR, TokenType.AMOUNT),
     *(TokenType.ACCOUNT, TokenType.CARD),
 )
-"""The classes whose tokens are words with digits where they are not told apart."""
+"""The classes whose tokens are words with digits where they are not distinguished."""
 
 
 class TypeAction(StrEnum):
     """What happens to the tokens of a class."""
 
     WORDS = "words"
-    """They are not told apart: they are cut into words, which are replaced like any."""
+    """They are not distinguished: they are cut into words, which are replaced like any other."""
     MASK = "mask"
     """Each is one unknown word."""
     TAG = "tag"
@@ -107,8 +107,8 @@ DEFAULTS: Mapping[TokenType, str] = MappingProxyType(
         TokenType.PLACE: "Aa",
     }
 )
-"""The classes whose tokens have a shape that may show (:mod:`wordveil.text.types.shapes`), and the shape of what fits
-no grammar.
+"""The classes whose tokens have a shape that may show (:mod:`wordveil.text.types.shapes`), and the shape of tokens
+that fit no grammar.
 """
 EXAMPLES: Mapping[TokenType, tuple[str, str]] = MappingProxyType(
     {
@@ -129,21 +129,21 @@ EXAMPLES: Mapping[TokenType, tuple[str, str]] = MappingProxyType(
         TokenType.MARKUP: ('<div class="kqv">', '<div class="zwx">'),
     }
 )
-"""Two tokens of each class that is found in characters, of one shape: audits put them into documents."""
+"""Two tokens of the same shape for each class of :data:`CHARACTER_TYPES`: audits put them into documents."""
 ALLOWED: Mapping[TokenType, tuple[TypeAction, ...]] = MappingProxyType(
     {
         kind: (*_ALWAYS, TypeAction.SURROGATE, *((TypeAction.RESAMPLE,) if kind in DEFAULTS else ()))
         for kind in TokenType
     }
 )
-"""What may happen to the tokens of each class: all, but ``resample`` only where a class has shapes."""
+"""What may happen to the tokens of each class: everything, but ``resample`` only where a class has shapes."""
 
 READABLE_ACTIONS: Mapping[TokenType, TypeAction] = MappingProxyType(
     {kind: TypeAction.RESAMPLE if kind in DEFAULTS else TypeAction.SURROGATE for kind in CHARACTER_TYPES}
 )
 """What reads best: values of the same shape where a class has shapes, else values of its public list."""
 MASKED: Mapping[TokenType, TypeAction] = MappingProxyType(dict.fromkeys(CHARACTER_TYPES, TypeAction.MASK))
-"""Every class that is found in characters is one unknown word."""
+"""Each token that characters identify becomes one unknown word."""
 
 
 LISTED_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
@@ -151,14 +151,14 @@ LISTED_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 
 
 class TypeSpans(NamedTuple):
-    """Tokens found in a string array, in the order of the text; none overlap.
+    """The tokens of a string array, in the order of the text; none overlap.
 
     Attributes
     ----------
     starts, ends
-        int64 ``(found,)``, byte offsets into the array's data buffer. A span never cuts a character.
+        int64 ``(spans,)``, byte offsets into the array's data buffer. A span never cuts a character.
     kinds
-        int8 ``(found,)``, indices in :data:`TYPES`.
+        int8 ``(spans,)``, indices in :data:`TYPES`.
     offsets
         int64 ``(records + 1,)``, the spans of each record.
     """

@@ -15,7 +15,7 @@ from wordveil.crypto.streams import scale_words
 from wordveil.text.types.shapes import MONTHS
 
 FIRST_DAY, LAST_DAY = "1970-01-01", "2037-12-31"
-"""The range of days. Each year of it has other last two digits."""
+"""The range of days. No two of its years have the same last two digits."""
 
 _PIECE = re.compile("0000|00|0(?:th)?|Month|Mon|th")
 _LEAP_YEAR = 2000

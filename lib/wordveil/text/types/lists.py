@@ -1,6 +1,6 @@
-"""Public lists: first names, surnames, places, words and emoji, from which names are known and values are drawn.
+"""Public lists: first names, surnames, places, words and emoji. They identify names, and values are drawn from them.
 
-They come with the package (``data/lists``; `make lists` makes them from public sources). A bundle keeps the bytes of
+They come with the package (``data/lists``; `make lists` makes them from public sources). A bundle holds the bytes of
 :meth:`PublicLists.serialise`, so that a release keeps its lists when the package changes.
 """
 
@@ -27,8 +27,8 @@ TITLE, LOCATIVE = 8, 16
 """More bits: a form of address that a surname follows ("Mrs"); a word that a place follows ("in")."""
 
 CERTAIN, RARE, ORDINARY, CAPITALISED = 0, 1, 2, 3
-"""Levels of a name, :attr:`NameTable.levels`: it is no ordinary word; it is one, but seldom ("john"); it is one
-("rose"); it is one that is written with a capital as well ("May", German nouns).
+"""Levels of a name, :attr:`NameTable.levels`: no ordinary word; a rare ordinary word ("john"); an ordinary word
+("rose"); an ordinary word that is written with a capital as well ("May", German nouns).
 """
 
 _KEY_BITS = 17
@@ -50,7 +50,7 @@ class NameTable:
     levels
         uint8 ``(names,)``, how much of an ordinary word it is.
     keys
-        bool ``(131072,)``, the values of :func:`key_of` that names have. They tell most words apart without their hash.
+        bool ``(131072,)``, the values of :func:`key_of` that names have. Most other words have another value.
     """
 
     index: WordIndex
@@ -115,19 +115,13 @@ class PublicLists:
             raise ValueError(f"The public lists have no {' and no '.join(empty)}.")
         if any(level not in ("0", "1", "2", "3") for kind in _NAMES for _, level in rows[kind]):
             raise ValueError("The public lists have a name whose level is not 0, 1, 2 or 3.")
-        first, sur, places = (np.array([int(level) for _, level in rows[kind]], np.int64) for kind in _NAMES)
-        strings = {kind: pa.array([fields[0] for fields in entries], pa.string()) for kind, entries in rows.items()}
-        return cls(
-            language=lines[1].split("\t")[1],
-            first_names=strings["first_name"],
-            surnames=strings["surname"],
-            places=strings["place"],
-            name_levels=(first, sur, places),
-            words=strings["word"],
-            emoji=strings["emoji"],
-            titles=strings["title"],
-            locatives=strings["locative"],
+        first, sur, place = (np.array([int(level) for _, level in rows[kind]], np.int64) for kind in _NAMES)
+        first_names, surnames, places, words, emoji, titles, locatives = (
+            pa.array([fields[0] for fields in entries], pa.string()) for entries in rows.values()
         )
+        levels = (first, sur, place)
+        language = lines[1].split("\t")[1]
+        return cls(language, first_names, surnames, places, levels, words, emoji, titles, locatives)
 
     def serialise(self) -> bytes:
         """The lists as bytes, the same for equal lists: UTF-8, one entry a line."""
@@ -150,18 +144,16 @@ class PublicLists:
         roles: dict[str, int] = {}
         levels: dict[str, int] = {}
         arrays = (self.first_names, self.surnames, self.places, self.titles, self.locatives)
-        none = [np.zeros(len(array), np.int64) for array in arrays[3:]]
-        bits = (FIRST, SUR, PLACE, TITLE, LOCATIVE)
-        for array, bit, ranks in zip(arrays, bits, (*self.name_levels, *none), strict=True):
+        levels_of = (*self.name_levels, *(np.zeros(len(array), np.int64) for array in arrays[3:]))
+        for array, bit, ranks in zip(arrays, (FIRST, SUR, PLACE, TITLE, LOCATIVE), levels_of, strict=True):
             for name, level in zip(pc.utf8_lower(array).to_pylist(), ranks.tolist(), strict=True):
                 roles[name] = roles.get(name, 0) | bit
                 levels[name] = max(levels.get(name, 0), level)
         index = WordIndex(pa.array(list(roles), pa.string()))
         keys = np.zeros(1 << _KEY_BITS, np.bool_)
         _mark_keys(index.data, index.offsets, keys)
-        return NameTable(
-            index, np.array(list(roles.values()), np.uint8), np.array(list(levels.values()), np.uint8), keys
-        )
+        all_roles, all_levels = (np.array(list(values.values()), np.uint8) for values in (roles, levels))
+        return NameTable(index, all_roles, all_levels, keys)
 
     @cached_property
     def plain_first_names(self) -> pa.StringArray:

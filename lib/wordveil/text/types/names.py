@@ -1,37 +1,33 @@
 """First names, surnames and places among a text's words, by public lists and the words beside them.
 
 This decides how a text looks, never what is protected: it is no detector of personal data. Names of several words,
-names that the lists lack and names with another ending than ``'s`` are not found.
+names that the lists lack and names with another ending than ``'s`` are missed.
 
 A word of the lists is a name
 
 - if it is no ordinary word of the language: in any case (``alice``);
-- if it is seldom one: with a capital (``John``);
+- if it is a rare ordinary word: with a capital (``John``);
 - if it has three letters or fewer, in both of these: with a capital, not all in capitals (``Jim``, not ``ISA``);
-- if it is one: with a capital, not all in capitals, and inside a sentence (``with Rose``): not first in the text, nor
-  after a line break, a quotation mark or one of ``. ! ? :``;
+- if it is an ordinary word: with a capital, not all in capitals, and inside a sentence (``with Rose``): not first in
+  the text, nor after a line break, a quotation mark or one of ``. ! ? :``;
 - if it is written with a capital anyway (``May``; German nouns): only beside a name, as the next rules say.
 
-With a capital, any surname of the lists is one right after a first name, also with initials between (``Will Smith``,
-``John F. Kennedy``), and after a form of address (``Mrs. May``). Any first name with a capital is one right before a
-surname that is found. A word that is both a first name and a surname is a surname in these positions, else a first
-name. A word that is a name and a place is a place after a word such as "in"; else a first name if it is one, else a
-place.
+With a capital, any surname of the lists counts right after a first name, also with initials between (``Will Smith``,
+``John F. Kennedy``), and after a form of address (``Mrs. May``). Any first name with a capital counts right before a
+surname that counts. A word that is both a first name and a surname is a surname in these positions, else a first name.
+A word that is both a name and a place is a place after a word such as "in"; else a first name if it is in that list,
+else a place.
 
-``Alice's`` is found as ``Alice`` is: the ending is a part of the token.
+``Alice's`` counts as ``Alice`` does: the ending is a part of the token.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
-from wordveil.arrays import Int64, UInt8
+from wordveil.arrays import Bool, Int8, Int32, Int64, UInt8
 from wordveil.compiled import compiled
-from wordveil.embeddings.vocabulary import SEED, find, mix_byte
+from wordveil.embeddings.vocabulary import find, hash_bytes, view_strings
 from wordveil.text.tokeniser import Pieces
 from wordveil.text.types.classes import TYPES, TokenType
 from wordveil.text.types.lists import FIRST, LOCATIVE, PLACE, SUR, TITLE, PublicLists, key_of
@@ -40,7 +36,7 @@ _FIRST_KIND = TYPES.index(TokenType.FIRST_NAME)
 _SUR_KIND = TYPES.index(TokenType.SURNAME)
 _PLACE_KIND = TYPES.index(TokenType.PLACE)
 _NAMES = FIRST | SUR | PLACE
-# Longer words are in no list.
+# The longest word of the lists is shorter.
 _ROOM = 64
 # Shorter words in capitals are mostly abbreviations.
 _SHORT = 3
@@ -48,18 +44,7 @@ _SHORT = 3
 _NONE, _SPACE, _POINT, _END, _OTHER = 0, 1, 2, 3, 4
 
 
-class _Names(NamedTuple):
-    """The arrays of :class:`wordveil.text.types.lists.NameTable`, as compiled code takes them."""
-
-    data: UInt8
-    offsets: Int64
-    slots: NDArray[np.int32]
-    roles: UInt8
-    levels: UInt8
-    keys: NDArray[np.bool_]
-
-
-def find_names(pieces: Pieces, lists: PublicLists) -> NDArray[np.int8]:
+def find_names(pieces: Pieces, lists: PublicLists) -> Int8:
     """The class of each word of ``pieces`` that is a name: int8 ``(words,)``.
 
     It is the index of FIRST_NAME, SURNAME or PLACE in :data:`wordveil.text.types.classes.TYPES`, or -1. The work is
@@ -70,12 +55,10 @@ def find_names(pieces: Pieces, lists: PublicLists) -> NDArray[np.int8]:
         raise ValueError("Names are found among words and gaps: take the pieces of cut_pieces.")
     kinds = np.full(len(pieces.slots), -1, np.int8)
     if len(kinds):
-        large = pieces.all.cast(pa.large_string())
-        bounds = np.frombuffer(large.buffers()[1], np.int64)[large.offset : large.offset + len(large) + 1]
         table = lists.names
-        names = _Names(table.index.data, table.index.offsets, table.index.slots, table.roles, table.levels, table.keys)
-        text = np.frombuffer(large.buffers()[2], np.uint8)
-        _find(text, bounds, pieces.slots, pieces.offsets.astype(np.int64), names, kinds)
+        index = (table.index.data, table.index.offsets, table.index.slots)
+        words = (*view_strings(pieces.all), pieces.slots, pieces.offsets.astype(np.int64))
+        _find(*words, *index, table.roles, table.levels, table.keys, kinds)
     return kinds
 
 
@@ -154,17 +137,8 @@ def _stem(room: UInt8, length: int) -> int:
 
 
 @compiled
-def _look_up(room: UInt8, length: int, data: UInt8, offsets: Int64, slots: NDArray[np.int32]) -> int:
-    """The number of a folded word, -1 for one that is no name."""
-    code = SEED
-    for offset in range(length):
-        code = mix_byte(code, room[offset])
-    return find(code, room, length, data, offsets, slots)
-
-
-@compiled
 def _is_certain(level: np.uint8, short: bool, capital: bool, titled: bool, inside: bool) -> bool:  # noqa: FBT001
-    """Whether a word of the lists is a name without another one beside it. ``titled``: a capital and small letters;
+    """Whether a word of the lists is a name without another name beside it. ``titled``: a capital and small letters;
     ``inside``: not first in a sentence.
     """
     if level == 2:
@@ -175,11 +149,23 @@ def _is_certain(level: np.uint8, short: bool, capital: bool, titled: bool, insid
 
 
 @compiled
-def _find(text: UInt8, bounds: Int64, slots: Int64, offsets: Int64, names: _Names, kinds: NDArray[np.int8]) -> None:
-    """Fill ``kinds``, from left to right."""
+def _find(
+    text: UInt8,
+    bounds: Int64,
+    slots: Int64,
+    offsets: Int64,
+    data: UInt8,
+    name_offsets: Int64,
+    name_slots: Int32,
+    all_roles: UInt8,
+    all_levels: UInt8,
+    keys: Bool,
+    kinds: Int8,
+) -> None:
+    """Fill ``kinds``, from left to right. The last arrays but that are those of
+    :class:`wordveil.text.types.lists.NameTable`.
+    """
     room = np.zeros(_ROOM + 8, np.uint8)
-    # Taking an array from a tuple counts a reference: 40 ns a word in the loop.
-    data, name_offsets, name_slots, all_roles, all_levels, keys = names
     for record in range(len(offsets) - 1):
         before_roles = np.uint8(0)  # of the word before
         before_capital = False
@@ -194,7 +180,7 @@ def _find(text: UInt8, bounds: Int64, slots: Int64, offsets: Int64, names: _Name
             if stop - start <= _ROOM and (key < 0 or keys[key] or stop - start == 1):
                 length, capital, lower = _fold(text, start, stop, room)
                 length = _stem(room, length)
-                listing = _look_up(room, length, data, name_offsets, name_slots)
+                listing = find(hash_bytes(room, 0, length), room, length, data, name_offsets, name_slots)
                 if listing >= 0:
                     roles, level = all_roles[listing], all_levels[listing]
             gap = _NONE

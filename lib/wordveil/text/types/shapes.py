@@ -1,4 +1,4 @@
-"""What is shown of a token beside its class, where its value is drawn among those of the same shape.
+"""What is shown of a token besides its class, where its value is drawn among those of the same shape.
 
 A shape is a function of the token alone. It has the token's separators and lengths, and signs from short public lists
 (currencies, elements of HTML). Every digit is written as ``0``, every letter of an account as ``A``, a month's name as
@@ -83,6 +83,7 @@ _DATE_NAMES = (
     (rf"(?i)\b(?:sept|{'|'.join(month[:3] for month in MONTHS)})\b", "Mon"),
 )
 _ORDINAL = ("0(?:st|nd|rd|th|ST|ND|RD|TH)", "0th")
+_SIGNS = {TokenType.TIME: _HALVES, TokenType.DATE: (*_DATE_NAMES, _ORDINAL), TokenType.NUMBER: (_ORDINAL,)}
 
 
 def _make_table(*, letters: bool) -> NDArray[np.uint8]:
@@ -99,32 +100,19 @@ _DIGITS, _LETTERS = _make_table(letters=False), _make_table(letters=True)
 def find_shapes(
     kinds: NDArray[np.int8], actions: Mapping[TokenType, TypeAction], originals: pa.StringArray
 ) -> pa.StringArray:
-    """The shape of each token, ``""`` where nothing but its class shows.
+    """The shape of each token, ``""`` where nothing but its class shows: string array ``(tokens,)``.
 
-    Parameters
-    ----------
-    kinds
-        int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`.
-    actions
-        what happens to each class. Only ``resample`` shows a shape.
-    originals
-        string array ``(tokens,)`` without nulls.
-
-    Returns
-    -------
-    pa.StringArray
-        ``(tokens,)``, one of few strings for each class and form.
+    ``kinds``, int8 ``(tokens,)``: indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: what happens to
+    each class; only ``resample`` shows a shape. ``originals``: string array ``(tokens,)`` without nulls.
     """
-    groups, order = [pa.array([], pa.string())], []
-    for number in np.unique(kinds):
+
+    def shapes_of(number: int, rows: NDArray[np.int64]) -> pa.StringArray:
         kind = TYPES[number]
-        rows = np.flatnonzero(kinds == number)
-        order.append(rows)
         if actions.get(kind) == TypeAction.RESAMPLE and kind in DEFAULTS:
-            groups.append(_shapes_of(kind, originals.take(pa.array(rows))))
-        else:
-            groups.append(repeat_string("", len(rows)))
-    return scatter(groups, order)
+            return _shapes_of(kind, originals.take(pa.array(rows)))
+        return pa.repeat("", len(rows))
+
+    return map_groups(kinds, shapes_of)
 
 
 def are_shapes(kind: TokenType, shapes: pa.StringArray) -> pa.BooleanArray:
@@ -134,24 +122,16 @@ def are_shapes(kind: TokenType, shapes: pa.StringArray) -> pa.BooleanArray:
     )
 
 
-def scatter(groups: list[pa.StringArray], order: list[NDArray[np.int64]]) -> pa.StringArray:
-    """Groups of strings put in one array: the strings of ``groups`` in a row go to the rows ``order`` in a row."""
-    joined = pa.concat_arrays(groups)
-    if not order:
-        return joined
-    rows = np.concatenate(order)
-    back = np.empty(len(rows), np.int64)
-    back[rows] = np.arange(len(rows))
-    return joined.take(pa.array(back))
-
-
-def repeat_string(value: str, count: int) -> pa.StringArray:
-    """One string, ``count`` times."""
-    return pa.array([value], pa.string()).take(pa.array(np.zeros(count, np.int64)))
+def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]], pa.StringArray]) -> pa.StringArray:
+    """A string for each of ``keys``, made for all rows of the same key at once: ``make(key, rows)``."""
+    order = np.argsort(keys, kind="stable")
+    distinct, starts = np.unique(keys[order], return_index=True)
+    groups = [make(key, rows) for key, rows in zip(distinct.tolist(), np.split(order, starts[1:]), strict=False)]
+    return pa.concat_arrays([pa.array([], pa.string()), *groups]).take(pa.array(np.argsort(order)))
 
 
 def _shapes_of(kind: TokenType, originals: pa.StringArray) -> pa.StringArray:
-    """Digits are struck in all tokens, the rest is done once for each distinct one."""
+    """The shapes of tokens of a class. Digits are struck in all tokens; the rest is done once for each distinct one."""
     special: Mapping[TokenType, Callable[[pa.StringArray], pa.StringArray]] = {
         TokenType.IP: _of_addresses,
         TokenType.MARKUP: _of_markup,
@@ -173,14 +153,7 @@ def _strike(strings: pa.StringArray, table: NDArray[np.uint8]) -> pa.StringArray
 
 def _of_figures(kind: TokenType, marked: pa.StringArray) -> pa.StringArray:
     """The shapes of tokens whose digits are struck."""
-    signs: tuple[tuple[str, str], ...] = ()
-    if kind == TokenType.TIME:
-        signs = _HALVES
-    elif kind == TokenType.DATE:
-        signs = _DATE_NAMES
-    if kind in (TokenType.DATE, TokenType.NUMBER):
-        signs = (*signs, _ORDINAL)
-    for pattern, sign in signs:
+    for pattern, sign in _SIGNS.get(kind, ()):
         marked = pc.replace_substring_regex(marked, pattern, sign)
     return pc.if_else(are_shapes(kind, marked), marked, DEFAULTS[kind])
 

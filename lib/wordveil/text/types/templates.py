@@ -1,16 +1,16 @@
 """Shapes filled with uniform characters: numbers, times, telephone numbers, accounts, cards.
 
 A template is a shape whose drawn characters are codes below 0x20, each of a known number of values. All values of one
-template have its length, so one compiled pass fills them in place. Character after character is the next digit, to its
+template have its length, so one compiled pass fills them in place. Each character is the next digit, to its
 base, of a uniform 64-bit fraction; each of the four fractions of a token serves ten characters. No value is likelier
 than another by more than one part in 30,000 (of ten letters: 4 * 26**10 / 2**64), or one in 10**8 for figures.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.text.types.classes import TokenType
-
-Whole = Any
-"""An int64 of compiled code, where Python would have an int."""
+from wordveil.text.types.finders.characters import Whole
+from wordveil.text.types.finders.numerals import add_luhn
 
 # Codes. LUHN is any digit but the one that makes the digits before it a sound card number. PAIR and TWELVE write two
 # digits: the byte after them is their second.
@@ -66,10 +65,7 @@ def compile_shape(kind: TokenType, shape: str) -> bytes:
 
 def count_values(template: bytes) -> int:
     """How many values a template has."""
-    size = 1
-    for code in template:
-        size *= int(BASES[code]) if code < len(BASES) else 1
-    return size
+    return math.prod(int(BASES[code]) for code in template if code < len(BASES))
 
 
 def fill_templates(templates: list[bytes], which: NDArray[np.int64], words: NDArray[np.uint64]) -> pa.StringArray:
@@ -176,20 +172,20 @@ def _suffix(text: UInt8) -> Whole:
 @compiled
 def _write(code: Whole, value: Whole, out: UInt8, index: int) -> None:
     """Write the character of a code, or both where it stands for two; ``out[:index]`` is written."""
-    if code == 6:  # SUFFIX
+    if code == SUFFIX:
         ending = (0x7374, 0x6E64, 0x7264, 0x7468)[_suffix(out[:index])]
         out[index], out[index + 1] = ending >> 8, ending & 0xFF
-    elif code in (9, 10):  # PAIR from 0, TWELVE from 1
-        number = value + code - 9
+    elif code in (PAIR, TWELVE):  # from 0, from 1
+        number = value + code - PAIR
         out[index], out[index + 1] = 0x30 + number // 10, 0x30 + number % 10
-    elif code in (11, 12):  # HALF: a or p
-        out[index] = (0x70 if value else 0x61) - (0x20 if code == 12 else 0)
-    elif code == 4:  # LETTER
+    elif code in (HALF, HALF_CAPITAL):  # a or p
+        out[index] = (0x70 if value else 0x61) - (0x20 if code == HALF_CAPITAL else 0)
+    elif code == LETTER:
         out[index] = 0x41 + value
-    elif code == 5:  # LUHN
-        out[index] = 0x30 + (_check_digit(out[:index]) + 1 + value) % 10
+    elif code == LUHN:  # the sound check digit is 10 - sum: any digit but that
+        out[index] = 0x30 + (11 - add_luhn(out, 0, index, True) + value) % 10
     else:  # NONZERO from 1, AREA from 2, other digits from 0
-        out[index] = 0x30 + value + (code - 1 if code in (2, 3) else 0)
+        out[index] = 0x30 + value + (code - DIGIT if code in (NONZERO, AREA) else 0)
 
 
 @compiled
@@ -212,26 +208,11 @@ def _fill(
             code = np.int64(templates[start + index])
             if code >= len(bases):
                 value[index] = code
-            elif code != 13:  # SKIP: written with the character before
+            elif code != SKIP:  # written with the character before
                 digit = np.int64(0)
                 if bases[code] > 1:
-                    if drawn % 10 == 0:
-                        rest = words[token, drawn // 10]
+                    if drawn % CHARACTERS_A_WORD == 0:
+                        rest = words[token, drawn // CHARACTERS_A_WORD]
                     digit, rest = _next(rest, bases[code])
                     drawn += 1
                 _write(code, digit, value, index)
-
-
-@compiled
-def _check_digit(text: UInt8) -> Whole:
-    """The digit that makes the digits of ``text`` a sound number by Luhn's rule."""
-    total = np.int64(0)
-    double = True
-    for index in range(len(text) - 1, -1, -1):
-        if 0x30 <= text[index] <= 0x39:
-            digit = np.int64(text[index]) - 0x30
-            if double:
-                digit = digit * 2 - 9 if digit > 4 else digit * 2
-            total += digit
-            double = not double
-    return (10 - total % 10) % 10

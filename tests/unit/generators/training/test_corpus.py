@@ -27,9 +27,9 @@ def test_long_sequences_are_cut_and_one_is_empty(tmp_path: Path) -> None:
 
 def test_what_is_written_is_found_again_by_its_source(tmp_path: Path) -> None:
     corpus = write(tmp_path, 0.3)
-    found = find_corpus(tmp_path, {"file": "a"})
-    assert found is not None
-    assert (rows(found), found.validates.tolist(), found.digest) == (
+    mapped = find_corpus(tmp_path, {"file": "a"})
+    assert mapped is not None
+    assert (rows(mapped), mapped.validates.tolist(), mapped.digest) == (
         rows(corpus),
         corpus.validates.tolist(),
         corpus.digest,
@@ -71,9 +71,9 @@ def test_an_epoch_has_every_training_sequence_and_follows_from_the_seed() -> Non
     batches = corpus.order(16, 1, 0)
     assert {len(batch) for batch in batches} == {16}
     assert len(batches) == -(-909 // 16)
-    found = np.concatenate(batches)
-    assert set(found.tolist()) == {*corpus.training.tolist(), 1000}
-    assert 9 <= (found == 1000).sum() < 9 + 16
+    numbers = np.concatenate(batches)
+    assert set(numbers.tolist()) == {*corpus.training.tolist(), 1000}
+    assert 9 <= (numbers == 1000).sum() < 9 + 16
     again, other, later = corpus.order(16, 1, 0), corpus.order(16, 2, 0), corpus.order(16, 1, 1)
     assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
     assert not np.array_equal(np.concatenate(batches), np.concatenate(other))

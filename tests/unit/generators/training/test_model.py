@@ -97,9 +97,9 @@ def test_the_model_is_that_of_the_shape() -> None:
 
 def test_the_arrays_of_a_model_have_the_names_of_the_shape() -> None:
     arrays = draw_initial_arrays(SHAPE, 3)
-    found = collect_arrays(nnx.state(model(arrays)))
-    assert {name: array.shape for name, array in found.items()} == SHAPE.arrays()
-    assert all(np.array_equal(found[name], array) for name, array in arrays.items())
+    collected = collect_arrays(nnx.state(model(arrays)))
+    assert {name: array.shape for name, array in collected.items()} == SHAPE.arrays()
+    assert all(np.array_equal(collected[name], array) for name, array in arrays.items())
 
 
 def test_targets_are_words_and_one_end() -> None:
@@ -108,10 +108,10 @@ def test_targets_are_words_and_one_end() -> None:
     assert batch.read[0].tolist() == [SHAPE.start, 1, 2, 3, end, SHAPE.padding]
     assert batch.read[2].tolist() == [SHAPE.start, end, *[SHAPE.padding] * 4]
     places, counted = batch.positions, int(batch.counted)
-    found = dict(zip(places.order[:counted].tolist(), places.columns[:counted].tolist(), strict=True))
+    columns = dict(zip(places.order[:counted].tolist(), places.columns[:counted].tolist(), strict=True))
     # The sequence of six words has no end; the unknown word of the last sequence has no loss.
     last = {18: 3, 19: SHAPE.padding, 21: 11, 22: SHAPE.end_column}
-    assert found == {0: 1, 1: 2, 2: 3, 3: SHAPE.end_column, **dict(enumerate(range(4, 10), 6)), 12: 13, **last}
+    assert columns == {0: 1, 1: 2, 2: 3, 3: SHAPE.end_column, **dict(enumerate(range(4, 10), 6)), 12: 13, **last}
     assert places.target[:counted].sum() == pytest.approx(1)
     assert places.word.sum() == pytest.approx(1)
     assert not places.target[counted:].any()
@@ -146,10 +146,10 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
         gradient, sums = jax.jit(losses(settings).derive)(model(arrays, shape), batch)
         measure = jax.jit(lambda given: losses(settings).measure(model(given, shape), batch).loss)
         assert float(measure(arrays)) == pytest.approx(float(sums.loss), abs=1e-12)
-        for name, found in collect_arrays(gradient).items():
-            direction = np.random.default_rng(7).normal(size=found.shape)
+        for name, slope in collect_arrays(gradient).items():
+            direction = np.random.default_rng(7).normal(size=slope.shape)
             moved = [float(measure({**arrays, name: arrays[name] + sign * 1e-6 * direction})) for sign in (1, -1)]
-            assert (moved[0] - moved[1]) / 2e-6 == pytest.approx(float((found * direction).sum()), abs=1e-8), name
+            assert (moved[0] - moved[1]) / 2e-6 == pytest.approx(float((slope * direction).sum()), abs=1e-8), name
 
 
 def test_the_loss_is_that_of_the_paper() -> None:
@@ -162,13 +162,13 @@ def test_the_loss_is_that_of_the_paper() -> None:
     part = batch.positions
     loss, sums = measure_part(rows, output, bias, part, 0.5, jnp.asarray(units), settings, jnp.matmul)
     recon, reward = [], []
-    for place in range(3):
-        target = [1, 2, SHAPE.end_column][place]
-        logits = rows[place] @ output + bias
+    for row in range(3):
+        target = [1, 2, SHAPE.end_column][row]
+        logits = rows[row] @ output + bias
         p = np.exp(logits) / np.exp(logits).sum()
         recon.append(-np.log(p[target]))
         if target < SHAPE.size:
-            for v in [*np.argsort(-p)[:2], *part.explored[place]]:
+            for v in [*np.argsort(-p)[:2], *part.explored[row]]:
                 r = min(max(float(units[v] @ units[target]), 1e-5), 0.85)
                 reward.append(-r * np.log(min(max(p[v], 1e-5), 0.85)))
     assert float(sums.reconstruction) == pytest.approx(np.mean(recon), rel=1e-5)

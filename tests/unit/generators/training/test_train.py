@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,8 @@ def rows(directory: Path) -> list[dict[str, Any]]:
 
 
 def test_fifty_sentences_are_learnt(whole: tuple[Path, Trained]) -> None:
-    found = rows(whole[0])
-    before = [row for row in found if not row["rewarded"] and "accuracy" in row]
+    reported = rows(whole[0])
+    before = [row for row in reported if not row["rewarded"] and "accuracy" in row]
     assert before[0]["accuracy"] < 0.5
     assert before[-1]["accuracy"] > 0.95
     assert whole[1].progress.ended == "epochs"
@@ -74,9 +74,9 @@ def test_fifty_sentences_are_learnt(whole: tuple[Path, Trained]) -> None:
 
 
 def test_the_reward_makes_similar_words_likelier(whole: tuple[Path, Trained]) -> None:
-    found = [row for row in rows(whole[0]) if "accuracy" in row]
+    reported = [row for row in rows(whole[0]) if "accuracy" in row]
     before, after = (
-        [row["reward"] for row in found if row["rewarded"] is is_rewarded] for is_rewarded in (False, True)
+        [row["reward"] for row in reported if row["rewarded"] is is_rewarded] for is_rewarded in (False, True)
     )
     assert min(after[-3:]) > 1.03 * max(before[-3:])
 
@@ -87,7 +87,7 @@ def test_the_weights_are_those_of_the_lowest_validation_loss(whole: tuple[Path, 
     rewarded = {step: loss for step, loss in measured.items() if step > 120}
     assert trained.progress.best == min(rewarded.values())
     assert rewarded[trained.progress.best_step] == trained.progress.best
-    assert trained.weights.about["settings"] == SETTINGS.to_dict()
+    assert trained.weights.about["settings"] == asdict(SETTINGS)
 
 
 # The process is killed by the signal that cannot be caught, between two checkpoints, two epochs and two reports.
@@ -120,8 +120,8 @@ def test_a_killed_training_goes_on_to_the_same_weights(whole: tuple[Path, Traine
     assert trained.resumed
     wanted = whole[1].weights.arrays
     assert all(np.array_equal(array, wanted[name]) for name, array in trained.weights.arrays.items())
-    kept = [[{k: v for k, v in row.items() if k not in ("seconds", "tokens_per_second")} for row in rows(one)]
-            for one in (tmp_path, whole[0])]  # fmt: skip
+    kept = [[{k: v for k, v in row.items() if k not in ("seconds", "tokens_per_second")} for row in rows(path)]
+            for path in (tmp_path, whole[0])]  # fmt: skip
     assert kept[0] == kept[1]
 
 

@@ -68,7 +68,7 @@ def test_english():
 
 
 @pytest.mark.parametrize(
-    ("language", "text", "found"),
+    ("language", "text", "expected"),
     [
         (
             "de",
@@ -79,8 +79,8 @@ def test_english():
         ("es", "la señora Flores vio flores en Sevilla con José", "Flores/S Sevilla/P José/F"),
     ],
 )  # fmt: skip
-def test_other_languages(language, text, found):
-    assert names(text, language) == found
+def test_other_languages(language, text, expected):
+    assert names(text, language) == expected
 
 
 def test_a_name_begins_anew_in_every_text():

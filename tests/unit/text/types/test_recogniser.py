@@ -235,13 +235,13 @@ def check_spans(texts: pa.StringArray, spans: TypeSpans) -> None:
     pieces = cut.to_pylist()
     whole = data.tobytes()
     for i, text in enumerate(texts.to_pylist()):
-        place, old, new = int(offsets[i]), [], []
+        offset, old, new = int(offsets[i]), [], []
         for j in range(spans.offsets[i], spans.offsets[i + 1]):
-            between = whole[place : spans.starts[j]].decode()
+            between = whole[offset : spans.starts[j]].decode()
             old += [between, pieces[j]]
             new += [between, MARK.decode()]
-            place = int(spans.ends[j])
-        rest = whole[place : offsets[i + 1]].decode()
+            offset = int(spans.ends[j])
+        rest = whole[offset : offsets[i + 1]].decode()
         assert "".join([*old, rest]) == text
         assert "".join([*new, rest]) == replaced[i].as_py()
 

@@ -22,8 +22,8 @@ def package(name: str):
 def tokens_of(texts: list[str]) -> list[list[tuple[str, str]]]:
     array = pa.array(texts)
     spans = EVERY.find(array)
-    found = list(zip([TYPES[kind].value for kind in spans.kinds], cut_spans(array, spans).to_pylist(), strict=True))
-    return [found[a:b] for a, b in zip(spans.offsets[:-1], spans.offsets[1:], strict=True)]
+    cut = list(zip([TYPES[kind].value for kind in spans.kinds], cut_spans(array, spans).to_pylist(), strict=True))
+    return [cut[a:b] for a, b in zip(spans.offsets[:-1], spans.offsets[1:], strict=True)]
 
 
 def emoji_of(emoji) -> list[str]:
@@ -39,21 +39,22 @@ def test_every_emoji_is_one_token():
     assert len(every) > 5000
     for form in ("{}", "a {} b", "a{}.", "5 {}\u20ac", "{}z"):
         # A keycap after a letter is a digit in a word: the forms with a letter before them leave these out.
-        some = [one for one in every if "a{" not in form or one[0] not in "0123456789"]
-        found = tokens_of([form.format(one) for one in some])
-        wrong = [one for one, had in zip(some, found, strict=True) if [t for k, t in had if k == "emoji"] != [one]]
+        some = [emoji for emoji in every if "a{" not in form or emoji[0] not in "0123456789"]
+        tokens = tokens_of([form.format(emoji) for emoji in some])
+        kept = [[token for kind, token in had if kind == "emoji"] for had in tokens]
+        wrong = [emoji for emoji, had in zip(some, kept, strict=True) if had != [emoji]]
         assert wrong == []
 
 
 def test_emoji_in_a_row_are_cut_as_the_package_cuts_them():
     emoji = package("emoji")
-    every = np.array(emoji_of(emoji), object)
     rng = np.random.default_rng(5)
     skin = {chr(point) for point in range(0x1F3FB, 0x1F400)}  # tones join what stands before them
-    every = np.array([one for one in every if one not in skin and not one.startswith(tuple("#*0123456789"))], object)
+    plain = [token for token in emoji_of(emoji) if token not in skin and not token.startswith(tuple("#*0123456789"))]
+    every = np.array(plain, object)
     texts = ["".join(rng.choice(every, 4)) for _ in range(3000)]
-    found = tokens_of(texts)
-    for text, had in zip(texts, found, strict=True):
+    tokens = tokens_of(texts)
+    for text, had in zip(texts, tokens, strict=True):
         assert [token for _, token in had] == [match["emoji"] for match in emoji.emoji_list(text)], ascii(text)
 
 
@@ -73,8 +74,8 @@ def test_international_numbers_of_all_countries_are_found():
     for style in (phonenumbers.PhoneNumberFormat.INTERNATIONAL, phonenumbers.PhoneNumberFormat.E164):
         texts += [phonenumbers.format_number(number, style) for number in numbers if number is not None]
     assert len(texts) > 400
-    found = tokens_of([f"call {text}, please" for text in texts])
-    missed = [text for text, had in zip(texts, found, strict=True) if had != [("phone", text)]]
+    tokens = tokens_of([f"call {text}, please" for text in texts])
+    missed = [text for text, had in zip(texts, tokens, strict=True) if had != [("phone", text)]]
     # The shortest are of islands with four to seven digits behind the country's code.
     assert len(missed) <= 0.03 * len(texts), missed
 
@@ -114,7 +115,7 @@ def test_what_dateutil_refuses_is_no_date():
     for _ in range(2000):
         a, b = rng.integers(0, 40, 2).tolist()
         texts.append(f"{a}/{b}/{rng.integers(1900, 2100)}")
-    found = [bool(had) and had[0] == ("date", text) for text, had in zip(texts, tokens_of(texts), strict=True)]
+    are_dates = [bool(had) and had[0] == ("date", text) for text, had in zip(texts, tokens_of(texts), strict=True)]
 
     def reads(text: str) -> bool:
         try:
@@ -124,7 +125,7 @@ def test_what_dateutil_refuses_is_no_date():
         return True
 
     # dateutil also refuses the 31st of February; the pass takes any day up to 31.
-    assert [text for text, one in zip(texts, found, strict=True) if not one and reads(text)] == []
-    wrong = [text for text, one in zip(texts, found, strict=True) if one and not reads(text)]
+    assert [text for text, is_date in zip(texts, are_dates, strict=True) if not is_date and reads(text)] == []
+    wrong = [text for text, is_date in zip(texts, are_dates, strict=True) if is_date and not reads(text)]
     assert all(text.split("/")[0] in ("29", "30", "31") or text.split("/")[1] in ("29", "30", "31") for text in wrong)
-    assert 0.2 < np.mean(found) < 0.8
+    assert 0.2 < np.mean(are_dates) < 0.8

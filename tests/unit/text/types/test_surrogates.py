@@ -239,10 +239,10 @@ NAMES = {name: number for number, name in enumerate(calendar.month_name)} | {
 )
 def test_dates_are_real_and_in_their_form(shape, language, pattern):
     for value in draw(T.DATE, RESAMPLE, shape, language=language):
-        found = re.fullmatch(pattern, value)
-        year, month = found["y"], NAMES.get(found["m"], 0) or int(found["m"])
+        match = re.fullmatch(pattern, value)
+        year, month = match["y"], NAMES.get(match["m"], 0) or int(match["m"])
         year = int(year) if len(year) == 4 else 1900 + int(year) + 100 * (int(year) < 70)
-        np.datetime64(f"{year}-{month:02}-{int(found['d']):02}")
+        np.datetime64(f"{year}-{month:02}-{int(match['d']):02}")
         assert int(FIRST_DAY[:4]) <= year <= int(LAST_DAY[:4])
 
 
@@ -334,14 +334,14 @@ def test_values_are_uniform_over_a_set_of_the_size_that_is_said(kind, action, sh
     # A set one larger in twenty, or a value drawn half as often, is seen.
     assert chi_squared(values, size + max(1, size // 20)) < 1e-4
     rare = set(sorted(set(values))[: max(1, size // 10)])
-    thinned = [value for place, value in enumerate(values) if value not in rare or place % 2]
+    thinned = [value for index, value in enumerate(values) if value not in rare or index % 2]
     assert chi_squared(thinned, size) < 1e-4
 
 
 def test_the_digits_of_long_numbers_are_uniform_and_independent():
     values = np.array([[int(sign) for sign in value] for value in draw(T.ACCOUNT, RESAMPLE, "0" * 40, 20_000, seed=3)])
-    for place in range(1, 40):
-        assert stats.chisquare(np.bincount(values[:, place], minlength=10)).pvalue > 1e-5
+    for index in range(1, 40):
+        assert stats.chisquare(np.bincount(values[:, index], minlength=10)).pvalue > 1e-5
     for first, second in ((9, 10), (1, 11), (19, 20), (29, 30), (5, 6)):
         pairs = np.bincount(values[:, first] * 10 + values[:, second], minlength=100)
         assert stats.chisquare(pairs).pvalue > 1e-5

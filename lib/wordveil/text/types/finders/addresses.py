@@ -10,6 +10,7 @@ from wordveil.text.types.finders.characters import (
     A_TLD,
     A_WORD_TLD,
     JOINER,
+    NONE,
     WORD,
     Whole,
     byte_at,
@@ -37,14 +38,14 @@ def _read_host(
     data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole, Whole, Whole]:
     """A host's name of two labels and more at an offset: where it ends (-1 where there is none), its top-level domain
-    packed, how many of that's letters are capitals less than all (0: all or none), and its labels.
+    packed, the number of capitals in that (0 where all are), and its labels.
 
     It ends with its last label of two letters and more. A label that begins with a capital, after a known top-level
     domain in lower case, begins the next sentence.
     """
     first = offset
     labels = np.int64(0)
-    stop, top, mixed = np.int64(-1), np.int64(0), np.int64(0)
+    stop, top, mixed = NONE, np.int64(0), np.int64(0)
     while offset - first <= _HOST:
         i = last = offset
         while i - first <= _HOST + 4:
@@ -59,7 +60,7 @@ def _read_host(
         if last == offset:
             break
         if i - first > _HOST:
-            return np.int64(-1), top, mixed, labels
+            return NONE, top, mixed, labels
         packed, name_end, letters, capitals = read_name(data, offset, last, characters)
         alone = name_end == last and letters >= 2 and labels > 0
         if alone:
@@ -70,7 +71,7 @@ def _read_host(
         if alone:
             stop, top, mixed = last, packed, capitals if capitals < letters else np.int64(0)
         elif last == i:
-            stop = np.int64(-1)
+            stop = NONE
         if last < i or byte_at(data, i, end) != 0x2E or word_at(data, i + 1, end, characters) == 0:
             break
         offset = i + 1
@@ -82,7 +83,6 @@ def match_email(
     data: UInt8, begin: Whole, floor: Whole, at: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole]:
     """The e-mail address around the ``@`` at an offset: start and end, -1 where there is none."""
-    none = np.int64(-1)
     start = at
     while start > floor and at - start <= _LOCAL:
         byte = np.int64(data[start - 1])
@@ -99,14 +99,14 @@ def match_email(
                 break
             start = before
     if at - start > _LOCAL:
-        return none, none
+        return NONE, NONE
     while start < at and word_at(data, start, end, characters) == 0:
         start += 1
     if start == at or data[at - 1] == 0x2E or word_before(data, start, begin, end, characters):
-        return none, none
+        return NONE, NONE
     stop, _, _, _ = _read_host(data, at + 1, end, characters, names)
     if stop < 0 or byte_at(data, stop, end) == 0x40:
-        return none, none
+        return NONE, NONE
     return start, stop
 
 
@@ -162,9 +162,8 @@ def match_scheme(
     """The address whose scheme (http, https, ftp) ends with the colon at an offset: start and end, -1 where there is
     none.
     """
-    none = np.int64(-1)
     if byte_at(data, colon + 1, end) != 0x2F or byte_at(data, colon + 2, end) != 0x2F:
-        return none, none
+        return NONE, NONE
     for length in range(3, 6):
         start = colon - length
         if start < floor:
@@ -177,8 +176,8 @@ def match_scheme(
         if word_at(data, host, end, characters) == 0 and byte_at(data, host, end) != 0x5B:
             break
         last = _url_end(data, host, end, characters)
-        return (start, last) if last > host else (none, none)
-    return none, none
+        return (start, last) if last > host else (NONE, NONE)
+    return NONE, NONE
 
 
 @compiled
@@ -186,10 +185,9 @@ def match_domain(data: UInt8, offset: Whole, end: Whole, characters: UInt8, name
     """Where the address without a scheme at an offset ends: www.name.tld, or a name with a well-known top-level domain.
     -1 where there is none.
     """
-    none = np.int64(-1)
     stop, top, mixed, labels = _read_host(data, offset, end, characters, names)
     if stop < 0 or labels < 2:
-        return none
+        return NONE
     first, first_end, _, _ = read_name(data, offset, end, characters)
     web = first == _WWW and byte_at(data, first_end, end) == 0x2E and labels >= 3
     after = byte_at(data, stop, end)
@@ -197,9 +195,9 @@ def match_domain(data: UInt8, offset: Whole, end: Whole, characters: UInt8, name
     if not web:
         wordy = contains(names, A_WORD_TLD, top) and not path and not (labels >= 3 and _is_second_level(data, stop))
         if mixed > 0 or wordy or not (contains(names, A_TLD, top) or contains(names, A_WORD_TLD, top)):
-            return none
+            return NONE
     if after == 0x40:
-        return none
+        return NONE
     if after == 0x3A:
         port = skip_digits(data, stop + 1, min(end, stop + 7))
         if stop + 1 < port <= stop + 6 and word_at(data, port, end, characters) == 0:
@@ -214,7 +212,7 @@ def match_domain(data: UInt8, offset: Whole, end: Whole, characters: UInt8, name
 
 @compiled
 def _is_second_level(data: UInt8, stop: Whole) -> Whole:
-    """Whether the label before a top-level domain of two letters is one that registries use: co, com, ac, org, gov."""
+    """Whether registries use the label before a top-level domain of two letters: co, com, ac, org, gov."""
     last = stop - 3  # the dot
     letter, two = np.int64(data[last - 3]) | 0x20, np.int64(data[last - 2]) | 0x20
     three = np.int64(data[last - 1]) | 0x20
@@ -229,20 +227,19 @@ def _is_second_level(data: UInt8, stop: Whole) -> Whole:
 @compiled
 def match_ip4(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the IPv4 address at an offset ends, its prefix length (/24) with it; -1 where there is none."""
-    none = np.int64(-1)
     stop = offset
     for part in range(4):
         if part > 0:
             if byte_at(data, stop, end) != 0x2E:
-                return none
+                return NONE
             offset = stop + 1
         stop = skip_digits(data, offset, min(end, offset + 4))
         if not 1 <= stop - offset <= 3 or number_of(data, offset, stop) > 255:
-            return none
+            return NONE
     if byte_at(data, stop, end) == 0x2E and is_digit(byte_at(data, stop + 1, end)):
-        return none
+        return NONE
     if word_at(data, stop, end, characters) > 0:
-        return none
+        return NONE
     return _skip_prefix(data, stop, end, np.int64(32), characters)
 
 
@@ -268,16 +265,15 @@ def _is_hex(byte: Whole) -> Whole:
 @compiled
 def match_ip6(data: UInt8, begin: Whole, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the IPv6 address at an offset ends, its prefix length with it; -1 where there is none. It has a digit."""
-    none = np.int64(-1)
     before = byte_before(data, offset, begin)
     if before in (0x3A, 0x2E) or word_before(data, offset, begin, end, characters):
-        return none
+        return NONE
     first = offset
     groups, figures = 0, 0
     shortened = byte_at(data, offset, end) == 0x3A
     if shortened:
         if byte_at(data, offset + 1, end) != 0x3A:
-            return none
+            return NONE
         offset += 2
     last = offset
     while groups < 9:
@@ -289,7 +285,7 @@ def match_ip6(data: UInt8, begin: Whole, offset: Whole, end: Whole, characters: 
         if stop == offset:
             break
         if stop - offset > 4:
-            return none
+            return NONE
         figures += numeric
         if byte_at(data, stop, end) == 0x2E and numeric == stop - offset and groups > 0:
             mapped = match_ip4(data, offset, end, characters)
@@ -303,7 +299,7 @@ def match_ip6(data: UInt8, begin: Whole, offset: Whole, end: Whole, characters: 
             break
         if byte_at(data, stop + 1, end) == 0x3A:
             if shortened:
-                return none
+                return NONE
             shortened = True
             last = stop + 2
             offset = last
@@ -313,9 +309,9 @@ def match_ip6(data: UInt8, begin: Whole, offset: Whole, end: Whole, characters: 
             break
     enough = (groups == 8 and not shortened) or (shortened and (groups >= 2 or data[first] == 0x3A) and groups <= 7)
     if not enough or groups == 0 or figures == 0 or word_at(data, last, end, characters) > 0:
-        return none
+        return NONE
     if byte_at(data, last, end) == 0x3A and byte_at(data, last - 1, end) == 0x3A:
-        return none
+        return NONE
     return _skip_prefix(data, last, end, np.int64(128), characters)
 
 
@@ -367,7 +363,7 @@ def match_mention(data: UInt8, offset: Whole, end: Whole, characters: UInt8, nam
     """
     first = offset + 1
     if word_at(data, first, end, characters) == 0 or is_digit(byte_at(data, first, end)):
-        return np.int64(-1)
+        return NONE
     stop = skip_word(data, first, end, characters)
     if byte_at(data, stop, end) == 0x40:
         host, _, _, _ = _read_host(data, stop + 1, end, characters, names)

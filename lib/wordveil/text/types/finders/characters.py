@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordveil.arrays import Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled, find_first_from
 from wordveil.text.types.finders.emoji_table import BASES, PRESENTED
 from wordveil.text.types.finders.known import (
     CODES,
@@ -30,6 +30,9 @@ from wordveil.text.types.finders.known import (
 
 Whole = Any
 """An int64 of compiled code, where Python would have an int."""
+
+NONE: Whole = np.int64(-1)
+"""What automata return where nothing matches."""
 
 # Bits of the table of characters.
 WORD, DIGIT, UPPER, LOWER, JOINER, EMOJI, PRESENT, BLANK = 1, 2, 4, 8, 16, 32, 64, 128
@@ -244,7 +247,7 @@ def read_name(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tupl
         capitals += letter < 0x61
         offset += width
     if letters == 0 or letters > _LONGEST_NAME or word_at(data, offset, end, characters) > 0:
-        packed = np.int64(-1)
+        packed = NONE
     return packed, offset, letters, capitals
 
 
@@ -252,14 +255,8 @@ def read_name(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tupl
 def contains(names: Int64, listed: int, packed: Whole) -> Whole:
     """Whether a packed name is in a list, by the list's number."""
     wanted = packed * 8 + listed
-    low, high = 0, len(names)
-    while low < high:
-        middle = (low + high) // 2
-        if names[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(names) and names[low] == wanted
+    index = find_first_from(wanted, 0, len(names), names)
+    return index < len(names) and names[index] == wanted
 
 
 @compiled

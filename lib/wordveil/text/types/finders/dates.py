@@ -10,6 +10,7 @@ from wordveil.text.types.finders.characters import (
     A_MONTH,
     A_WORD_MONTH,
     BLANK,
+    NONE,
     Whole,
     byte_at,
     byte_before,
@@ -31,7 +32,7 @@ _OF = pack_name("of")
 
 @compiled
 def _find_month(names: Int64, packed: Whole) -> Whole:
-    """0 for no month, 1 for a month, 2 for one whose name is a common word too."""
+    """0 for no month, 1 for a month, 2 for a month whose name is a common word too."""
     if contains(names, A_MONTH, packed):
         return np.int64(1)
     return np.int64(2 * contains(names, A_WORD_MONTH, packed))
@@ -62,7 +63,7 @@ def match_figures_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8
     mark = byte_at(data, first, end)
     second = skip_digits(data, first + 1, min(end, first + 4))
     if mark not in (0x2D, 0x2E, 0x2F) or first - offset > 4 or not 1 <= second - first - 1 <= 4:
-        return np.int64(-1)
+        return NONE
     third = second
     if byte_at(data, second, end) == mark:
         third = max(skip_digits(data, second + 1, min(end, second + 6)), second)
@@ -82,7 +83,7 @@ def match_figures_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8
             stop = year_at(data, first + 1, end, characters)
             if stop >= 0 and _ends_date(data, stop, end, characters):
                 return stop
-        return np.int64(-1)
+        return NONE
     last = number_of(data, second + 1, third)
     if first - offset == 4:
         sound = (
@@ -92,14 +93,14 @@ def match_figures_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8
         ordered = (1 <= first_number <= 31 and 1 <= two <= 12) or (1 <= first_number <= 12 and 1 <= two <= 31)
         sound = first - offset <= 2 and second - first <= 3 and ordered
         sound = sound and (days == 2 or (days == 4 and 1000 <= last <= 2999))
-    return third if sound and _ends_date(data, third, end, characters) else np.int64(-1)
+    return third if sound and _ends_date(data, third, end, characters) else NONE
 
 
 @compiled
 def _year_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where a year after a day or month ends, a comma or none before its blanks; -1 where there is none."""
     first = gap_after(data, offset, np.int64(0x2C), end, characters)
-    return year_at(data, first, end, characters) if first >= 0 else np.int64(-1)
+    return year_at(data, first, end, characters) if first >= 0 else NONE
 
 
 @compiled
@@ -109,32 +110,32 @@ def match_day_first(data: UInt8, offset: Whole, end: Whole, characters: UInt8, n
     """
     stop = skip_digits(data, offset, min(end, offset + 3))
     if not _is_day(data, offset, stop):
-        return np.int64(-1)
+        return NONE
     mark = byte_at(data, stop, end)
     if mark in (0x2D, 0x2F):  # 23-Aug-2004
         packed, name_end, _, _ = read_name(data, stop + 1, end, characters)
         if _find_month(names, packed) == 0 or byte_at(data, name_end, end) != mark:
-            return np.int64(-1)
+            return NONE
         last = skip_digits(data, name_end + 1, min(end, name_end + 6))
         if last - name_end not in (3, 5) or word_at(data, last, end, characters) > 0:
-            return np.int64(-1)
+            return NONE
         return last
     stop = skip_ordinal(data, stop, end, characters)
     name = gap_after(data, stop, np.int64(0x2E), end, characters)
     if name < 0:
-        return np.int64(-1)
+        return NONE
     packed, name_end, _, capitals = read_name(data, name, end, characters)
     if packed == _OF:
         name = skip_blanks(data, name_end, end, characters)
         packed, name_end, _, capitals = read_name(data, name, end, characters)
     month = _find_month(names, packed)
     if month == 0:
-        return np.int64(-1)
+        return NONE
     dotted = name_end + (byte_at(data, name_end, end) == 0x2E)
     year = _year_after(data, dotted, end, characters)
     if year >= 0:
         return year
-    return name_end if month == 1 or capitals > 0 else np.int64(-1)
+    return name_end if month == 1 or capitals > 0 else NONE
 
 
 @compiled
@@ -144,35 +145,34 @@ def match_month_first(
     """The date whose month's name stands before the digits at an offset: Aug. 23, 2004; Sept 3rd; August 2004. Start
     and end, -1 where there is none.
     """
-    none = np.int64(-1)
     last = offset
     while last > floor and offset - last < 2 and data[last - 1] < 0x80 and characters[data[last - 1]] & BLANK:
         last -= 1
     if last == offset:
-        return none, none
+        return NONE, NONE
     if byte_before(data, last, floor) in (0x2C, 0x2E):
         last -= 1
     start = word_start(data, last, floor, 12, end, characters)
     packed, name_end, _, capitals = read_name(data, start, last, characters)
     month = _find_month(names, packed)
     if month == 0 or name_end != last or word_before(data, start, begin, end, characters):
-        return none, none
+        return NONE, NONE
     stop = skip_digits(data, offset, min(end, offset + 5))
     if stop - offset == 4:
         year = year_at(data, offset, end, characters)
-        return (start, year) if year >= 0 and byte_at(data, year, end) != 0x3A else (none, none)
+        return (start, year) if year >= 0 and byte_at(data, year, end) != 0x3A else (NONE, NONE)
     if not _is_day(data, offset, stop):
-        return none, none
+        return NONE, NONE
     mark = byte_at(data, stop, end)
     if mark == 0x25 or (mark in (0x2C, 0x2E, 0x2F, 0x3A) and is_digit(byte_at(data, stop + 1, end))):
-        return none, none
+        return NONE, NONE
     stop = skip_ordinal(data, stop, end, characters)
     if word_at(data, stop, end, characters) > 0:
-        return none, none
+        return NONE, NONE
     year = _year_after(data, stop, end, characters)
     if year >= 0:
         return start, year
-    return (start, stop) if month == 1 or capitals > 0 else (none, none)
+    return (start, stop) if month == 1 or capitals > 0 else (NONE, NONE)
 
 
 @compiled
@@ -208,17 +208,16 @@ def _zone(data: UInt8, offset: Whole, end: Whole) -> Whole:
 @compiled
 def match_time(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the time of day at an offset ends: 14:30, 2:30 pm, 3pm, 14:30:05.123Z. -1 where there is none."""
-    none = np.int64(-1)
     stop = skip_digits(data, offset, min(end, offset + 3))
     hour = number_of(data, offset, stop)
     if stop - offset > 2 or hour > 24:
-        return none
+        return NONE
     if byte_at(data, stop, end) != 0x3A:
         half = _half_of_day(data, stop, end, characters)
-        return half if half > stop and 1 <= hour <= 12 else none
+        return half if half > stop and 1 <= hour <= 12 else NONE
     minutes = skip_digits(data, stop + 1, min(end, stop + 4))
     if minutes != stop + 3 or data[stop + 1] > 0x35:
-        return none
+        return NONE
     stop = minutes
     seconds = skip_digits(data, stop + 1, min(end, stop + 4))
     exact = byte_at(data, stop, end) == 0x3A and seconds == stop + 3 and data[stop + 1] <= 0x36
@@ -232,5 +231,5 @@ def match_time(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Who
         half = _zone(data, stop, end)
         if word_at(data, half, end, characters) > 0:
             half = stop
-    hung = byte_at(data, half, end) == 0x3A and is_digit(byte_at(data, half + 1, end))
-    return none if hung or word_at(data, half, end, characters) > 0 else half
+    continued = byte_at(data, half, end) == 0x3A and is_digit(byte_at(data, half + 1, end))
+    return NONE if continued or word_at(data, half, end, characters) > 0 else half

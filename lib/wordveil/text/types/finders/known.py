@@ -8,8 +8,8 @@ jan january feb february apr april jun june jul july aug august sep sept septemb
 # Common words too, so that they need a capital or a year beside them.
 WORD_MONTHS = "mar march may"
 
-# Without a scheme or www. a domain is an address only where its last part is one of these. Endings that are common as
-# files' (.py, .sh, .rs) are not here.
+# Without a scheme or www. a domain is an address only where its last part is one of these. Endings that are common in
+# file names (.py, .sh, .rs) are left out.
 TLDS = """
 com org net edu gov mil int info biz name pro museum coop aero jobs mobi travel app dev blog shop store online site
 tech cloud xyz top club live news world agency email design digital media group page space website wiki io ai co tv
@@ -27,7 +27,7 @@ rub uah ils thb idr myr php vnd aed sar egp ngn kes pkr btc
 # Before a dollar sign.
 PREFIXES = "us usd c ca cad a au aud nz nzd hk hkd s sg r mx"
 
-# Letters directly after a number: the number is found, the unit is left to the words.
+# Letters directly after a number: the number is a token, and the unit a word.
 UNITS = """
 km m cm mm nm um mi ft yd in kg g mg ug lb lbs oz t l ml dl cl gal hz khz mhz ghz thz kb mb gb tb pb kib mib gib tib
 bit bits kbps mbps gbps bps b k bn mn mm s sec secs ms us ns min mins h hr hrs w kw mw gw kwh mwh wh v kv mv amp ma

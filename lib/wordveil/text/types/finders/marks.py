@@ -10,6 +10,7 @@ from wordveil.text.types.finders.characters import (
     AN_ATTRIBUTE,
     BLANK,
     EMOJI,
+    NONE,
     POINTS,
     PRESENT,
     Whole,
@@ -53,13 +54,13 @@ def _skip_value(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
         offset += 1
         while offset < end and data[offset] != quote and data[offset] != 0x3C:
             offset += 1
-        return offset + 1 if byte_at(data, offset, end) == quote else np.int64(-1)
+        return offset + 1 if byte_at(data, offset, end) == quote else NONE
     first = offset
     while (
         offset < end and data[offset] not in (0x22, 0x27, 0x3C, 0x3E) and not _is_blank(data, offset, end, characters)
     ):
         offset += 1
-    return offset if offset > first else np.int64(-1)
+    return offset if offset > first else NONE
 
 
 @compiled
@@ -81,14 +82,14 @@ def _match_element(data: UInt8, offset: Whole, end: Whole, characters: UInt8, na
         if byte_at(data, offset, end) == 0x3E:
             return offset + 1
         if offset == first:
-            return np.int64(-1)
+            return NONE
         name = offset
         while offset < end and data[offset] not in (0x22, 0x27, 0x2F, 0x3C, 0x3D, 0x3E):
             if _is_blank(data, offset, end, characters):
                 break
             offset += 1
         if offset == name:
-            return np.int64(-1)
+            return NONE
         equals = offset
         while _is_blank(data, equals, end, characters):
             equals += 1
@@ -98,9 +99,9 @@ def _match_element(data: UInt8, offset: Whole, end: Whole, characters: UInt8, na
                 offset += 1
             offset = _skip_value(data, offset, end, characters)
             if offset < 0:
-                return np.int64(-1)
+                return NONE
         elif not contains(names, AN_ATTRIBUTE, read_name(data, name, offset, characters)[0]):
-            return np.int64(-1)
+            return NONE
 
 
 @compiled
@@ -108,7 +109,6 @@ def match_tag(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: 
     """Where the tag, declaration or comment at the ``<`` at an offset ends. -1: there is none; -2: a comment begins
     that nothing in the record ends.
     """
-    none = np.int64(-1)
     mark = byte_at(data, offset + 1, end)
     if mark == 0x21 and byte_at(data, offset + 2, end) == 0x2D and byte_at(data, offset + 3, end) == 0x2D:
         i = offset + 4
@@ -120,18 +120,17 @@ def match_tag(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: 
     if mark in (0x21, 0x3F):  # <!DOCTYPE html>, <?xml version="1.0"?>
         i = offset + 2
         if letter_at(data, i, end)[1] == 0:
-            return none
+            return NONE
         while i < end and data[i] != 0x3C and data[i] != 0x3E:
             i += 1
-        return i + 1 if byte_at(data, i, end) == 0x3E else none
+        return i + 1 if byte_at(data, i, end) == 0x3E else NONE
     first = offset + 2 if mark == 0x2F else offset + 1
-    return _match_element(data, first, end, characters, names) if letter_at(data, first, end)[1] > 0 else none
+    return _match_element(data, first, end, characters, names) if letter_at(data, first, end)[1] > 0 else NONE
 
 
 @compiled
 def match_entity(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """Where the character entity at the ``&`` at an offset ends (&amp; &#39; &#x27;), -1 where there is none."""
-    none = np.int64(-1)
     i = offset + 1
     if byte_at(data, i, end) == 0x23:
         i += 1
@@ -160,7 +159,7 @@ def match_entity(data: UInt8, offset: Whole, end: Whole) -> Whole:
             i += width
         count -= count == 1  # names have two letters and more
     width = semicolon_at(data, i, end)
-    return i + width if 1 <= count <= most and width > 0 else none
+    return i + width if 1 <= count <= most and width > 0 else NONE
 
 
 @compiled
@@ -172,7 +171,7 @@ def match_hashtag(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> 
     while True:
         width = word_at(data, i, end, characters)
         if width == 0:
-            return i if lettered else np.int64(-1)
+            return i if lettered else NONE
         lettered |= not is_digit(np.int64(data[i])) and data[i] != 0x5F
         i += width
 
@@ -184,25 +183,25 @@ def match_keycap(data: UInt8, offset: Whole, end: Whole) -> Whole:
     if byte_at(data, i, end) == 0xEF:
         point, width = decode(data, i)
         if point != _SHOWN:
-            return np.int64(-1)
+            return NONE
         i += width
     if byte_at(data, i, end) == 0xE2:
         point, width = decode(data, i)
         if point == _KEYCAP:
             return i + width
-    return np.int64(-1)
+    return NONE
 
 
 @compiled
 def _match_element_of_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole]:
-    """Where one emoji without joiners at an offset ends (-1 where there is none), and whether it is one without what
-    follows it.
+    """Where an emoji without joiners at an offset ends (-1 where there is none), and whether it is an emoji without
+    what follows it.
     """
     if byte_at(data, offset, end) < 0xC2:
-        return np.int64(-1), False
+        return NONE, False
     point, width = decode(data, offset)
     if point >= POINTS or not characters[point] & EMOJI:
-        return np.int64(-1), False
+        return NONE, False
     offset += width
     shown = characters[point] & PRESENT != 0 or point >= _TEXT_SIGNS
     if _FLAG <= point < _FLAG_END:
@@ -210,7 +209,7 @@ def _match_element_of_emoji(data: UInt8, offset: Whole, end: Whole, characters: 
             second, width = decode(data, offset)
             if _FLAG <= second < _FLAG_END:
                 return offset + width, True
-        return np.int64(-1), False
+        return NONE, False
     if offset < end and data[offset] >= 0xC2:
         after, width = decode(data, offset)
         toned = _TONE <= after < _TONE_END and (characters[after] & EMOJI) != 0 and after < _TONE + 5
@@ -249,7 +248,7 @@ def match_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
         if further < 0:
             break
         stop, shown = further, True
-    return stop if shown else np.int64(-1)
+    return stop if shown else NONE
 
 
 @compiled
@@ -257,11 +256,10 @@ def match_iban(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Who
     """Where the IBAN at an offset ends, -1 where there is none: of its country's length, single blanks in it or none,
     and with sound check digits (ISO 7064, 97-10).
     """
-    none = np.int64(-1)
     first, width = letter_at(data, offset, end)
     second, wide = letter_at(data, offset + width, end)
     if first < 0x41 or first > 0x5A or second < 0x41 or second > 0x5A:
-        return none
+        return NONE
     length = _IBAN[(first - 65) * 26 + second - 65]
     i = offset + width + wide
     rest, head = np.int64(0), ((first - 55) * 100 + second - 55) * 100
@@ -276,10 +274,10 @@ def match_iban(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Who
         elif count >= 4 and 0x41 <= letter <= 0x5A:
             value = letter - 55
         else:
-            return none
+            return NONE
         if count >= 4:
             rest = (rest * (100 if value > 9 else 10) + value) % 97
         i += width
     if length == 0 or (rest * 1000000 + head) % 97 != 1 or word_at(data, i, end, characters) > 0:
-        return none
+        return NONE
     return i

@@ -1,4 +1,4 @@
-"""Automata for numbers, amounts, cards, accounts and telephone numbers."""
+"""Automata for numbers, amounts, cards and accounts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from wordveil.text.types.finders.characters import (
     A_PREFIX,
     A_UNIT,
     DIGIT,
+    NONE,
     UPPER,
     WORD,
     Whole,
@@ -210,23 +211,22 @@ def match_number(
     if word_at(data, stop, end, characters) > 0:
         packed, _, _, _ = read_name(data, stop, end, characters)
         if not contains(names, A_UNIT, packed):
-            return np.int64(-1), np.int64(-1), False
+            return NONE, NONE, False
     return start, stop, amount
 
 
 @compiled
-def _is_luhn(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Whether the digits from one offset to another have a sound check digit; others between them are left out."""
+def add_luhn(data: UInt8, offset: Whole, end: Whole, doubles: bool) -> Whole:  # noqa: FBT001
+    """Luhn's sum of the digits from one offset to another, modulo 10; other bytes are skipped. Every second digit is
+    doubled, counted from the last; ``doubles``: the last one too.
+    """
     total: Whole = 0
-    double = False
     for i in range(end - 1, offset - 1, -1):
         if is_digit(np.int64(data[i])):
             value = np.int64(data[i]) - 0x30
-            if double:
-                value = 2 * value - 9 * (value > 4)
-            total += value
-            double = not double
-    return total % 10 == 0
+            total += 2 * value - 9 * (value > 4) if doubles else value
+            doubles = not doubles
+    return total % 10
 
 
 @compiled
@@ -257,8 +257,8 @@ def read_groups(data: UInt8, offset: Whole, end: Whole, groups: Int64) -> Whole:
 def match_card(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8) -> Whole:
     """Where the card's number at an offset ends, -1 where there is none."""
     if data[offset] == 0x30:
-        return np.int64(-1)
-    stop: Whole = np.int64(-1)
+        return NONE
+    stop: Whole = NONE
     first = groups[0, 0]
     if 13 <= first <= 19:
         stop = groups[0, 1]
@@ -269,15 +269,15 @@ def match_card(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Who
             same += 1
         second, third, fourth = groups[1, 0], groups[2, 0], groups[3, 0]
         if mark not in (0x20, 0x2D):
-            return np.int64(-1)
+            return NONE
         if same >= 4 and second == 4 and third == 4 and fourth == 4:
             stop = groups[3, 1]
-            if same >= 5 and groups[4, 0] == 3 and _is_luhn(data, offset, groups[4, 1]):
+            if same >= 5 and groups[4, 0] == 3 and add_luhn(data, offset, groups[4, 1], False) == 0:
                 stop = groups[4, 1]
         elif (same >= 3 and second == 6 and third in (4, 5)) or (same >= 3 and second == 4 and third == 5):
             stop = groups[2, 1]
-    if stop < 0 or word_at(data, stop, end, characters) > 0 or not _is_luhn(data, offset, stop):
-        return np.int64(-1)
+    if stop < 0 or word_at(data, stop, end, characters) > 0 or add_luhn(data, offset, stop, False) > 0:
+        return NONE
     return stop
 
 
@@ -295,9 +295,9 @@ def match_account(data: UInt8, end: Whole, groups: Int64, count: Whole, characte
             digits += groups[i, 0]
             last = i
         if last < 2 or digits < 9:
-            return np.int64(-1)
+            return NONE
     stop = groups[last, 1]
-    return np.int64(-1) if word_at(data, stop, end, characters) > 0 else stop
+    return NONE if word_at(data, stop, end, characters) > 0 else stop
 
 
 @compiled
@@ -316,7 +316,7 @@ def match_reference(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -
         length += 1
         offset += width
     sound = length >= 8 and digits >= 5 and length > digits and word_at(data, offset, end, characters) == 0
-    return offset if sound else np.int64(-1)
+    return offset if sound else NONE
 
 
 @compiled
@@ -324,10 +324,10 @@ def year_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where a year of four digits at an offset ends, -1 where there is none."""
     stop = skip_digits(data, offset, min(end, offset + 5))
     if stop != offset + 4 or not 1000 <= number_of(data, offset, stop) <= 2999 or word_at(data, stop, end, characters):
-        return np.int64(-1)
+        return NONE
     mark = byte_at(data, stop, end)
     if mark == 0x25 or (mark in (0x2C, 0x2E) and is_digit(byte_at(data, stop + 1, end))):
-        return np.int64(-1)
+        return NONE
     return stop
 
 
@@ -336,4 +336,4 @@ def gap_after(data: UInt8, offset: Whole, mark: Whole, end: Whole, characters: U
     """Where blanks at an offset end, with a mark before them or without one; -1 where there are no blanks."""
     first = offset + 1 if byte_at(data, offset, end) == mark else offset
     stop = skip_blanks(data, first, end, characters)
-    return stop if stop > first else np.int64(-1)
+    return stop if stop > first else NONE

@@ -7,6 +7,7 @@ import numpy as np
 from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.text.types.finders.characters import (
+    NONE,
     Whole,
     byte_at,
     byte_before,
@@ -21,9 +22,9 @@ from wordveil.text.types.finders.numerals import read_groups
 @compiled
 def _last_group(groups: Int64, first: Whole, count: Whole, most: Whole) -> tuple[Whole, Whole]:
     """The last of the groups that, with those before it, has no more than ``most`` digits and ends a word, and how many
-    digits they have. Single digits after a blank are no part, but after a country's code (+33 6 ...).
+    digits they have. A single digit after a blank is no part of them, except after a country's code (+33 6 ...).
     """
-    digits, best, best_digits = np.int64(0), np.int64(-1), np.int64(0)
+    digits, best, best_digits = np.int64(0), NONE, np.int64(0)
     for i in range(count):
         if i > 1 and groups[i, 0] == 1 and groups[i, 2] == 0x20:
             break
@@ -43,7 +44,7 @@ def _is_area(data: UInt8, offset: Whole) -> Whole:
 
 @compiled
 def _goes_on(groups: Int64, last: Whole, count: Whole) -> Whole:
-    """Whether further digits hang on a group by a mark other than a blank."""
+    """Whether more digits follow a group after a mark other than a blank."""
     return last + 1 < count and groups[last + 1, 2] not in (0x20, 0x29)
 
 
@@ -76,7 +77,7 @@ def _north_american(data: UInt8, offset: Whole, groups: Int64, count: Whole, clo
     k = 1 if groups[0, 0] == 1 and data[offset] == 0x31 and count >= 4 and groups[1, 2] != 0x29 else 0
     area = groups[k, 1] - groups[k, 0]
     if count < k + 2 or groups[k, 0] != 3 or not _is_area(data, area):
-        return np.int64(-1)
+        return NONE
     mark = groups[k + 1, 2]
     if count >= k + 3 and groups[k + 1, 0] == 3 and groups[k + 2, 0] == 4:
         second = groups[k + 2, 2]
@@ -87,7 +88,7 @@ def _north_american(data: UInt8, offset: Whole, groups: Int64, count: Whole, clo
         last = groups[1, 1]
         if data[last - 1] != 0x30 or data[last - 2] != 0x30:  # 200-1000 is a range
             return np.int64(1)
-    return np.int64(-1)
+    return NONE
 
 
 @compiled
@@ -96,11 +97,11 @@ def _national(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whol
     zero = data[offset] == 0x30
     most = 15 if zero and byte_at(data, offset + 1, end) == 0x30 else 11 + zero
     if count == 1:
-        return np.int64(0) if zero and 10 <= groups[0, 0] <= most else np.int64(-1)
+        return np.int64(0) if zero and 10 <= groups[0, 0] <= most else NONE
     if not 2 <= groups[0, 0] <= 6 or (not zero and not closed) or (closed and groups[1, 2] != 0x29):
-        return np.int64(-1)
+        return NONE
     if count == 3 and groups[0, 0] == 3 and groups[1, 0] == 2 and groups[2, 0] == 4 and groups[2, 2] == 0x2D:
-        return np.int64(-1)  # a social security number
+        return NONE  # a social security number
     dots = 0
     for i in range(1, count):
         dots += groups[i, 2] == 0x2E
@@ -110,7 +111,7 @@ def _national(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whol
     last, digits = _last_group(groups, np.int64(1), count, np.int64(most))
     tight = last == 1 and groups[1, 2] in (0x2F, 0x2D, 0x29) and zero
     if last < 1 or digits < 9 - tight or (dots > 0 and last < 4) or (last == 1 and groups[1, 0] < 3):
-        return np.int64(-1)
+        return NONE
     return last
 
 
@@ -120,7 +121,7 @@ def match_phone(
 ) -> tuple[Whole, Whole]:
     """The telephone number whose digits begin at an offset: start and end, -1 where there is none.
 
-    ``groups``, ``count``: what :func:`wordveil.text.types.finders.numerals.read_groups` found.
+    ``groups``, ``count``: from :func:`wordveil.text.types.finders.numerals.read_groups`.
     """
     start = offset
     before = byte_before(data, start, floor)
@@ -133,7 +134,7 @@ def match_phone(
             closed, plus = True, True
             start -= 1
     if word_before(data, start, begin, end, characters):
-        return np.int64(-1), np.int64(-1)
+        return NONE, NONE
     if plus:
         stop = _after_trunk(data, end, groups, count)
         if stop >= 0:
@@ -146,17 +147,17 @@ def match_phone(
             last -= 1
             stop = further = groups[last, 1]
         if digits < 8 or (further == stop and word_at(data, stop, end, characters) > 0):
-            return np.int64(-1), np.int64(-1)
+            return NONE, NONE
         return start, further
     last = _north_american(data, offset, groups, count, closed)
     if last < 0:
         last = _national(data, offset, end, groups, count, closed)
     if last < 0:
-        return np.int64(-1), np.int64(-1)
+        return NONE, NONE
     stop = groups[last, 1]
     further = _extension(data, stop, end, characters)
     if further == stop and word_at(data, stop, end, characters) > 0:
-        return np.int64(-1), np.int64(-1)
+        return NONE, NONE
     if closed and groups[0, 2] == 0 and (count < 2 or groups[1, 2] != 0x29):
         start = offset  # the parenthesis closes elsewhere
     return start, further
@@ -169,7 +170,7 @@ def _after_trunk(data: UInt8, end: Whole, groups: Int64, count: Whole) -> Whole:
     The groups are read anew after the trunk's 0.
     """
     if count != 1 or groups[0, 0] > 3:
-        return np.int64(-1)
+        return NONE
     i = groups[0, 1]
     i += byte_at(data, i, end) == 0x20
     if byte_at(data, i, end) != 0x28 or byte_at(data, i + 1, end) != 0x30 or byte_at(data, i + 2, end) != 0x29:
@@ -179,10 +180,10 @@ def _after_trunk(data: UInt8, end: Whole, groups: Int64, count: Whole) -> Whole:
         i += 3
         i += byte_at(data, i, end) == 0x20
     if i >= end:
-        return np.int64(-1)
+        return NONE
     first = groups[0, 0]
     further = read_groups(data, i, end, groups)
     if further == 0:
-        return np.int64(-1)
+        return NONE
     last, digits = _last_group(groups, np.int64(0), further, 15 - first)
-    return groups[last, 1] if last >= 0 and digits >= 6 else np.int64(-1)
+    return groups[last, 1] if last >= 0 and digits >= 6 else NONE

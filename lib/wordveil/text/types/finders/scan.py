@@ -204,7 +204,7 @@ def _match_colon(
 @compiled
 def scan_types(
     data: UInt8,
-    offsets: NDArray[np.int32],
+    offsets: Int64,
     roles: UInt8,
     characters: UInt8,
     names: Int64,
@@ -215,14 +215,13 @@ def scan_types(
     kinds: NDArray[np.int8],
     bounds: Int64,
 ) -> None:
-    """See :class:`wordveil.text.types.recogniser.Recogniser`. The last four take what is found; ``groups`` is room of
-    the automata.
+    """See :class:`wordveil.text.types.recogniser.Recogniser`. The last four take the spans; the automata work in
+    ``groups``.
     """
     best = np.zeros(3, np.int64)
     count = 0
     for record in range(len(offsets) - 1):
-        begin = np.int64(offsets[record])
-        end = np.int64(offsets[record + 1])
+        begin, end = offsets[record], offsets[record + 1]
         offset = floor = run_end = begin
         comments = True
         while True:

@@ -1,7 +1,7 @@
-"""Texts with their typed tokens told apart: each is one word of its own, and what is known of it is kept beside.
+"""Texts with their typed tokens identified: each is a word of its own, and what is known of it is kept beside.
 
-A token that is found in a text's characters is replaced by one character that no text has, the *placeholder*, before
-the text is cut into words. Then the tokeniser does the rest, and the n-th placeholder of a text is its n-th such token.
+A token that a text's characters identify is replaced by a character that no text has, the *placeholder*, before the
+text is cut into words. The tokeniser does the rest, and the n-th placeholder of a text is its n-th such token.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.text.choices import Case
+from wordveil.text.offsets import keep_offsets
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Pattern
 from wordveil.text.tokeniser import MARK, PLACEHOLDER, Pieces, fold_words, straighten_apostrophes
@@ -83,7 +84,7 @@ class ShownTokens:
 
 @dataclass(frozen=True)
 class TypeFinder:
-    """Finds the typed tokens that a policy tells apart.
+    """Finds the typed tokens of the classes that a policy distinguishes.
 
     Attributes
     ----------
@@ -110,12 +111,12 @@ class TypeFinder:
 
     @classmethod
     def of(cls, policy: TextPolicy, lists: PublicLists | None) -> Self | None:
-        """The finder of a policy; None where it tells nothing apart."""
+        """The finder of a policy; None where it distinguishes no class."""
         return cls(policy, lists) if policy.type_actions else None
 
     def find(self, texts: pa.StringArray) -> TypeSpans:
-        """The typed tokens of ``texts`` that their characters tell. Texts hold no placeholder:
-        :func:`remove_placeholders`.
+        """The typed tokens that the characters of ``texts`` identify. Texts hold no placeholder
+        (:func:`remove_placeholders`).
         """
         return self._recogniser.find(texts)
 
@@ -125,7 +126,7 @@ class TypeFinder:
         ``spans``: what :meth:`find` returns for the texts; ``pieces``: the texts with placeholders for them, cut.
         """
         kinds = np.full(len(pieces.words), _NONE, np.int8)
-        stands = np.asarray(pc.equal(pieces.words, PLACEHOLDER).to_numpy(zero_copy_only=False), np.bool_)
+        stands = np.asarray(pc.equal(pieces.words, PLACEHOLDER))
         kinds[stands] = spans.kinds
         written = pc.replace_with_mask(pieces.words, pa.array(stands), cut_spans(texts, spans))
         if self.lists is not None and not set(NAME_TYPES).isdisjoint(self.policy.type_actions):
@@ -145,9 +146,9 @@ class TypeFinder:
         """
         kinds = typed.kinds[shown]
         originals = typed.originals.filter(pa.array(shown[typed.is_typed]))
-        bounds = np.concatenate([[0], np.cumsum(shown)])[offsets]
+        bounds = keep_offsets(shown, offsets)
         if self.policy.case == Case.LOWER:
-            originals = _lower_names(kinds, originals)  # the case of names does not show
+            originals = pc.if_else(_are_names(kinds), pc.utf8_lower(originals), originals)  # their case does not show
         shapes = find_shapes(kinds, self.policy.type_actions, originals)
         pattern = forms = None
         if self.policy.draws_once:
@@ -162,27 +163,20 @@ class TypeFinder:
 
 
 def compile_finder(policy: TextPolicy) -> None:
-    """Compile what finds the typed tokens of ``policy``, so that not every worker of the first job does so. Instant
-    where the machine has it, and where the policy tells nothing apart.
+    """Compile what finds the typed tokens of ``policy``, so that the workers of the first job need not. Instant where
+    the machine has compiled it, and where the policy distinguishes no class.
     """
     if kinds := [kind for kind in policy.type_actions if kind not in NAME_TYPES]:
         Recogniser(kinds).find(pa.array(["a 1"]))
 
 
 def remove_placeholders(texts: pa.StringArray) -> pa.StringArray:
-    """``texts`` with a space instead of each placeholder that they hold themselves, and of each mark of the
-    tokeniser's.
-    """
-    data = texts.buffers()[2]
-    data_bytes = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    """``texts`` with a space instead of each placeholder and tokeniser's mark that they hold themselves."""
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
     for sign in (MARK, PLACEHOLDER):
-        if (data_bytes == ord(sign)).any():
+        if (data == ord(sign)).any():
             texts = pc.replace_substring(texts, sign, " ")
     return texts
-
-
-def _lower_names(kinds: NDArray[np.int8], originals: pa.StringArray) -> pa.StringArray:
-    return pc.if_else(_are_names(kinds), pc.utf8_lower(originals), originals)
 
 
 def _identify(kinds: NDArray[np.int8], shapes: pa.StringArray, originals: pa.StringArray) -> pa.StringArray:

@@ -1,0 +1,30 @@
+"""Values of several records in one array: ``offsets``, int64 ``(records + 1,)``, say which are each record's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def keep_offsets(kept: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The offsets of what is left of the records where only the ``kept`` values are, bool ``(values,)``."""
+    return np.concatenate([[0], np.cumsum(kept)])[offsets]
+
+
+def count_kept(kept: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many values of each record are ``kept``: int64 ``(records,)``."""
+    return np.diff(keep_offsets(kept, offsets))
+
+
+def fit_records(
+    values: NDArray[Any], offsets: NDArray[np.int64], width: int, filling: Any
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Cut and fill each record to ``width`` values. ``filling``: what fills it, or one value for each position."""
+    lengths = np.diff(offsets)
+    position = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
+    fitted = np.empty((len(lengths), width), values.dtype)
+    fitted[:] = filling
+    fitted[np.arange(width) < lengths[:, None]] = values[position < width]
+    return fitted.reshape(-1), np.arange(len(lengths) + 1, dtype=np.int64) * width
