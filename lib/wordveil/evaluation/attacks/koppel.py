@@ -201,7 +201,7 @@ class Profiles:
         ``counts``: :meth:`Subspace.count` of the texts. ``labels``: int64 ``(texts,)``, their authors. Raises
         :class:`ValueError` where a sum of squares reaches 2^53: such texts are too long for exact sums.
         """
-        # An author's texts count as one long text, since the paper compares whole authors: a product with a 0/1 matrix.
+        # The paper has one known text for each author, so an author's counts are added: a product with a 0/1 matrix.
         present, numbers = np.unique(labels, return_inverse=True)
         grouping = coo_array((np.ones(len(labels)), (numbers, np.arange(len(labels)))), (len(present), len(labels)))
         sums = (grouping.tocsr() @ counts).tocsr()

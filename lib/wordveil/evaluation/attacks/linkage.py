@@ -272,7 +272,7 @@ class _BagScorer:
         self._entries = sparse.csr_array((laws.extras, laws.ids, laws.offsets), shape=shape).T.tocsr()
 
     def score(self, group: Int64) -> Iterator[tuple[slice, Int64]]:
-        """As :meth:`_OrderedScorer.score`."""
+        """See :meth:`_OrderedScorer.score`."""
         outputs, counts = self._count(self._drawn, group, len(self._laws.common))
         symbols, texts = self._count(self._texts, group, len(self._laws.shares))
         # A word is picked with its share of the text: row t of ``means`` is the law of that pick in text t.
