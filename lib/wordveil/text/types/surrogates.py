@@ -31,9 +31,10 @@ _Parts = tuple[Any, ...]
 WORDS = 4
 """How many uniform 64-bit words a token's value takes."""
 
-_DOMAINS = pa.array(["example.com", "example.net", "example.org"])
-_TAGS = pa.array(
-    [f"<{name}>" for name in ("b", "big", "br", "code", "em", "i", "li", "p", "q", "s", "small", "span", "strong", "u")]
+# No arrays: pyarrow imports pandas for the first one, and a worker must not load it on its way.
+_DOMAINS = ("example.com", "example.net", "example.org")
+_TAGS = tuple(
+    f"<{name}>" for name in ("b", "big", "br", "code", "em", "i", "li", "p", "q", "s", "small", "span", "strong", "u")
 )
 _TEMPLATES = (
     TokenType.PHONE, TokenType.TIME, TokenType.NUMBER, TokenType.AMOUNT, TokenType.ACCOUNT, TokenType.CARD,
@@ -180,13 +181,13 @@ def _addresses(shape: str) -> _Parts:
 
 
 _UNSHAPED: Mapping[TokenType, Callable[[PublicLists], _Parts]] = {
-    TokenType.EMAIL: lambda lists: (lists.plain_first_names, ".", lists.plain_surnames, "@", _DOMAINS),
-    TokenType.URL: lambda lists: ("https://www.", _DOMAINS, "/", lists.words, "/", lists.words),
+    TokenType.EMAIL: lambda lists: (lists.plain_first_names, ".", lists.plain_surnames, "@", pa.array(_DOMAINS)),
+    TokenType.URL: lambda lists: ("https://www.", pa.array(_DOMAINS), "/", lists.words, "/", lists.words),
     # No network keeps names for documentation, so these say what they are.
     TokenType.MENTION: lambda lists: ("@example_", lists.words),
     TokenType.HASHTAG: lambda lists: ("#", lists.words),
     TokenType.EMOJI: lambda lists: (lists.emoji,),
     TokenType.YEAR: lambda _: (list_years(),),
-    TokenType.MARKUP: lambda _: (_TAGS,),
+    TokenType.MARKUP: lambda _: (pa.array(_TAGS),),
 }
 """What the surrogates of a class are joined from, where their shape does not count."""
