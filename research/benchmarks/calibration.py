@@ -30,8 +30,8 @@ from wordveil.embeddings import embedding
 from wordveil.measures.calibration.drawing import ThreadedCounter
 from wordveil.measures.calibration.meaning import WordPlan, measure_words
 from wordveil.measures.calibration.subjects import BuiltSubject, Subject
-from wordveil.measures.output_law import draw_tokens, spread_words
 from wordveil.measures.recovery import make_public_keys
+from wordveil.measures.token_draws import draw_tokens, spread_words
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil_research.tasks.statistics import DistinctOutputs, KeepProbability, LargestEntropy, LeastEntropy
 from wordveil_research.tasks.statistics import measure_words as measure_each

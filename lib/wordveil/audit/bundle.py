@@ -33,8 +33,8 @@ from wordveil.audit.two_phase import ROUNDS, Naming, Pair, audit_pairs
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.exact_loss import Loss, find_supremum
-from wordveil.measures.output_law import as_records, spread_words
 from wordveil.measures.recovery import draw_publicly, make_public_keys
+from wordveil.measures.token_draws import as_records, spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import ExactLoss
 from wordveil.version import __version__

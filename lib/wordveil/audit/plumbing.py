@@ -25,8 +25,8 @@ from wordveil.audit.noise import NoiseSample
 from wordveil.audit.symbols import SymbolSpace
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.exact_loss import Loss
-from wordveil.measures.output_law import spread_words
 from wordveil.measures.search import find_epsilon
+from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import Evidence, ShownEpsilon
 

@@ -22,7 +22,7 @@ from scipy.stats import hypergeom
 
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.keys import ReleaseKeys
-from wordveil.measures.output_law import as_records
+from wordveil.measures.token_draws import as_records
 from wordveil.mechanisms.base import Mechanism
 
 Outputs = NDArray[np.integer]

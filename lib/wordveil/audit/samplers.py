@@ -12,7 +12,7 @@ import numpy as np
 from wordveil.arrays import Float64, Int32, Int64
 from wordveil.audit.two_phase import Pair, Sampler
 from wordveil.crypto.keys import ReleaseKeys
-from wordveil.measures.output_law import as_records
+from wordveil.measures.token_draws import as_records
 from wordveil.mechanisms.base import Mechanism
 
 LENGTH = 64

@@ -14,8 +14,8 @@ import numpy as np
 
 from wordveil.arrays import Float64, Int32
 from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
-from wordveil.measures.output_law import draw_tokens
 from wordveil.measures.posterior import guess_densely, guess_outputs
+from wordveil.measures.token_draws import draw_tokens
 from wordveil.mechanisms.base import Mechanism
 
 DRAWS = 200_000

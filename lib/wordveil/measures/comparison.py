@@ -23,8 +23,8 @@ from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.matching import Candidate, Matcher, make_candidate
-from wordveil.measures.output_law import as_record, spread_words, write_tokens
 from wordveil.measures.search import Figures, find_epsilon, round_within
+from wordveil.measures.token_draws import as_record, spread_words, write_tokens
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.keep_rate import measure_keep_rate

@@ -10,7 +10,7 @@ from wordveil.arrays import Float64, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.exact_loss import find_loss
-from wordveil.measures.output_law import spread_words
+from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.guarantees import WordGuarantee
 

@@ -23,8 +23,8 @@ from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import usage_error
 from wordveil.measures.corpus_sample import ColumnSample, Quantiles, Sample
-from wordveil.measures.output_law import write_tokens
 from wordveil.measures.text_lengths import suggest_length
+from wordveil.measures.token_draws import write_tokens
 from wordveil.measures.whole_texts import choose_records, draw_texts, fit_texts
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.keep_rate import measure_keep_rate

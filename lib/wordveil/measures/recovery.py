@@ -30,8 +30,8 @@ from wordveil.arrays import Float64, Int32
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
 from wordveil.measures.attackers import check_prior
-from wordveil.measures.output_law import draw_tokens
 from wordveil.measures.posterior import DENSE, Guesses, WordScores, guess_densely, guess_outputs
+from wordveil.measures.token_draws import draw_tokens
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery, round_figure

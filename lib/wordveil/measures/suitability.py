@@ -30,8 +30,8 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.nearness import COSINE, measure_neighbours
-from wordveil.measures.output_law import spread_words
 from wordveil.measures.recovery import OtherLengthError, draw_publicly
+from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.privacy.guarantees import WordGuarantee

@@ -12,7 +12,7 @@ import numpy as np
 
 from wordveil.arrays import Int32, Int64
 from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
-from wordveil.measures.output_law import as_records
+from wordveil.measures.token_draws import as_records
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 
 

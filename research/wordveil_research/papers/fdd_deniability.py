@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings.embedding import DEMO, DEMO_POINCARE, Embedding, check_embedding, load
-from wordveil.measures.output_law import draw_tokens
 from wordveil.measures.recovery import load_built
 from wordveil.measures.search import find_epsilon
+from wordveil.measures.token_draws import draw_tokens
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext

@@ -17,8 +17,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from wordveil.arrays import Int32, Int64
-from wordveil.measures.output_law import as_records
 from wordveil.measures.recovery import OtherLengthError, make_public_keys
+from wordveil.measures.token_draws import as_records
 from wordveil.mechanisms.base import Mechanism
 
 # So many draws are in memory at once for each thread: more would not be faster.

@@ -25,9 +25,9 @@ from wordveil.measures.calibration.subjects import BuiltSubject
 from wordveil.measures.calibration.summaries import summarise_moves, summarise_values
 from wordveil.measures.calibration.values import RUNS, WordValues, measure_counts, measure_laws, measure_rows
 from wordveil.measures.nearest_loss import find_neighbours, measure_loss
-from wordveil.measures.output_law import spread_words
 from wordveil.measures.posterior import DENSE, require_law
 from wordveil.measures.recovery import measure_recovery
+from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 
 WORDS = 10_000

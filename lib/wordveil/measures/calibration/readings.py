@@ -16,9 +16,9 @@ from wordveil.arrays import Float64, Int32, Int64
 from wordveil.measures.attackers import attack
 from wordveil.measures.calibration.drawing import count_block, split_words
 from wordveil.measures.calibration.values import measure_laws, measure_rows
-from wordveil.measures.output_law import spread_words
 from wordveil.measures.posterior import require_law
 from wordveil.measures.recovery import draw_publicly, find_interval, make_public_keys
+from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 
 SHARE_KEPT, PURE_EPSILON, BAYES_RECOVERY, WORST_N_W = "share_kept", "pure_epsilon", "bayes_recovery", "worst_n_w"

@@ -20,7 +20,7 @@ from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.input.source import read_input
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.places import require_free_places
+from wordveil.spark.platform.free_paths import require_free_paths
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def make_plan(
         bundle, problem = None, str(error)
     schema = None if look else _read_schema(config)
     spark = session() if schema is None else None
-    require_free_places(spark, config.output, config.ledger)
+    require_free_paths(spark, config.output, config.ledger)
     table = read_input(spark, config, params) if spark is not None else None
     columns = table.schema if table is not None else schema
     assert columns is not None

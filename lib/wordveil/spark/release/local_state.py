@@ -18,8 +18,8 @@ from wordveil.config.load import Config
 from wordveil.records.schema import RELEASED, WITHDRAWN
 from wordveil.spark.platform.delta import DELTA_LOG
 from wordveil.spark.platform.delta_table import TABLE_VERSION, VERSION_PROPERTY
+from wordveil.spark.platform.free_paths import DRAWS, JOURNAL, require_free_paths
 from wordveil.spark.platform.local_delta import DeltaLog, UnusualTableError, find_local, read_log
-from wordveil.spark.platform.places import DRAWS, JOURNAL, require_free_places
 from wordveil.spark.release.journal import Events, parse_events
 from wordveil.spark.release.state import describe_records, describe_release
 from wordveil.spark.release.tables import DRAWS_VERSION, LEDGER_VERSION, PUBLIC, SEQ_COLUMN
@@ -40,7 +40,7 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
     )
     if home is None or public_path is None or ledger_path is None:
         return None
-    require_free_places(None, config.output, config.ledger)
+    require_free_paths(None, config.output, config.ledger)
     if not any((path / DELTA_LOG).exists() for path in (home / JOURNAL, home / DRAWS, ledger_path)):
         return describe_release(config.release, config.output.path.rstrip("/"), Events([]))  # nothing has run yet
     try:

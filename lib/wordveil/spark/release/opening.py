@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from wordveil.config.load import Config
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.places import require_free_places
+from wordveil.spark.platform.free_paths import require_free_paths
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.release.journal import Journal
@@ -74,7 +74,7 @@ def open_release(
     progress("starting Spark")
     spark = session()
     require_classic(spark)
-    require_free_places(spark, config.output, config.ledger)
+    require_free_paths(spark, config.output, config.ledger)
     assert config.ledger is not None
     tables = ReleaseTables(spark, config.release, config.output, config.ledger.path)
     lock = tables.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else None

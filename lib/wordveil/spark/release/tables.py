@@ -18,8 +18,8 @@ from wordveil.records.schema import STATISTIC_FIELDS
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.free_paths import DRAWS, JOURNAL
 from wordveil.spark.platform.locks import hold_lock
-from wordveil.spark.platform.places import DRAWS, JOURNAL
 from wordveil.spark.release.journal import Intent, Journal
 from wordveil.spark.release.ledger import Ledger
 

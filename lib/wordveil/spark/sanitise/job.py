@@ -20,7 +20,7 @@ from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import draft_output
-from wordveil.spark.platform.places import require_free_places
+from wordveil.spark.platform.free_paths import require_free_paths
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.counts import aggregates, report_counts
@@ -55,7 +55,7 @@ def run_sanitise(
     progress("starting Spark")
     spark = session()
     require_classic(spark)
-    require_free_places(spark, config.output, config.ledger)
+    require_free_paths(spark, config.output, config.ledger)
     draft = draft_output(spark, config.output.path, settings.run_id, overwrite=overwrite)
     table = open_input(spark, config.source, params).read()
     started = time.perf_counter()

@@ -80,7 +80,7 @@ def test_a_share_that_is_drawn_has_an_interval_that_covers_the_truth(monkeypatch
 
 def stays_at(epsilon: float, words: np.ndarray) -> float:
     from support.toys import KEYS
-    from wordveil.measures.output_law import draw_tokens
+    from wordveil.measures.token_draws import draw_tokens
 
     drawn = draw_tokens(subject_of("laplace").build(epsilon).mechanism, words, b"other draws", KEYS)
     return float(np.mean(drawn == words))
@@ -138,7 +138,7 @@ def test_the_worst_word_is_found_by_draws():
     found = read_worst(mechanism, subject.frequencies)
     words = np.repeat(np.arange(SIZE, dtype=np.int32), 800)
     from support.toys import KEYS
-    from wordveil.measures.output_law import draw_tokens
+    from wordveil.measures.token_draws import draw_tokens
 
     stays = (draw_tokens(mechanism, words, b"all", KEYS) == words).reshape(SIZE, -1).mean(axis=1)
     assert found.low - 0.03 < stays.max() < found.high + 0.03

@@ -19,7 +19,7 @@ DRAWS, JOURNAL = "draws", "journal"
 """The directories of a release's tables, which identify the release's directory."""
 
 
-def require_free_places(spark: SparkSession | None, output: OutputSection, ledger: LedgerSection | None) -> None:
+def require_free_paths(spark: SparkSession | None, output: OutputSection, ledger: LedgerSection | None) -> None:
     """Raise :class:`ConfigError` where a table would be created inside a release or a Delta table, whose clean-up or
     removal would delete it too. Tables of the configuration that exist already stay where they are.
 
