@@ -126,13 +126,13 @@ def test_a_page_is_one_well_formed_file_that_loads_nothing(name: str):
     page = PAGES[name]()
     elements = Elements(page)
     assert (elements.open, elements.wrong) == ([], [])
-    tags = {tag for tag, _ in elements.found}
+    tags = {tag for tag, _ in elements.tags}
     assert not tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "a", "use", "image"}
-    attributes = {name for _, given in elements.found for name in given}
+    attributes = {name for _, given in elements.tags for name in given}
     assert not {one for one in attributes if one.startswith("on") or one in ("src", "href", "srcset", "style")}
     assert not re.search(r"@import|url\(|https?:|//[a-z]", page)
     assert "default-src 'none'" in page
-    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in elements.found
+    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in elements.tags
     assert "prefers-color-scheme: dark" in page
 
 

@@ -169,8 +169,8 @@ def test_a_length_that_shows(audit: Callable[..., list[Finding]], monkeypatch: p
     """Texts are cut and not filled."""
     real = Codec._fit
 
-    def fit(self: Codec, ids: Any, offsets: Any, padding: int | None = None) -> Any:
-        fitted, bounds = real(self, ids, offsets, padding)
+    def fit(self: Codec, ids: Any, offsets: Any) -> Any:
+        fitted, bounds = real(self, ids, offsets)
         if not self._policy.pads:
             return fitted, bounds
         left = fitted != SIZE
