@@ -238,29 +238,54 @@ def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float6
 
 @compiled
 def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uint64, out: Int32) -> None:
-    """Draw one output a symbol, of ``outputs`` outputs; 0 where what all rows have in common is a law of its own, the
-    row after the last symbol's. In blocks and in steps, so that a core waits for many reads of memory at once.
-    """
+    """Draw one output a symbol. In blocks and in steps, so that a core waits for many reads of memory at once."""
     starts, bits, ids, alias, alike, itself, own = table
-    listed, source = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
-    column, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
+    listed, column, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
     one, half, low_half = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
-    common = np.int64(len(alike))
+    for first in range(0, len(symbols), _BLOCK):
+        count = 0
+        for token in range(first, min(first + _BLOCK, len(symbols))):
+            row = symbols[token]
+            choice, word = words[token, 0], words[token, 1]
+            if choice < alike[row]:
+                low = (word & low_half) * outputs
+                out[token] = np.int32(((word >> half) * outputs + (low >> half)) >> half)
+            elif choice - alike[row] < itself[row]:
+                out[token] = own[row]
+            else:
+                listed[count] = token
+                # Two shifts, since one by 64 is no shift at all.
+                column[count] = starts[row] + np.int64((word >> one) >> (np.uint64(63) - bits[row]))
+                count += 1
+        for j in range(count):
+            entry[j] = alias[column[j]]
+        for j in range(count):
+            row = symbols[listed[j]]
+            left = words[listed[j], 1] & ((~np.uint64(0)) >> bits[row])
+            if left >= entry[j] >> bits[row]:
+                column[j] = starts[row] + np.int64(entry[j] & ((one << bits[row]) - one))
+        for j in range(count):
+            out[listed[j]] = ids[column[j]]
+
+
+@compiled
+def draw_floor_rows(symbols: Int32, words: UInt64, table: TableArrays, out: Int32) -> None:
+    """As :func:`draw_rows`, where what all rows have in common is a law of its own: the row after the last symbol's."""
+    starts, bits, ids, alias, alike, itself, own = table
+    listed, column, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
+    source = np.empty(_BLOCK, np.int64)
+    one, common = np.uint64(1), np.int64(len(alike))
     for first in range(0, len(symbols), _BLOCK):
         count = 0
         for token in range(first, min(first + _BLOCK, len(symbols))):
             row = np.int64(symbols[token])
-            choice, word = words[token, 0], words[token, 1]
-            if choice < alike[row] and outputs > 0:
-                low = (word & low_half) * outputs
-                out[token] = np.int32(((word >> half) * outputs + (low >> half)) >> half)
-            elif choice >= alike[row] and choice - alike[row] < itself[row]:
+            choice = words[token, 0]
+            if choice >= alike[row] and choice - alike[row] < itself[row]:
                 out[token] = own[row]
             else:
                 row = common if choice < alike[row] else row
                 listed[count], source[count] = token, row
-                # Two shifts, since one by 64 is no shift at all.
-                column[count] = starts[row] + np.int64((word >> one) >> (np.uint64(63) - bits[row]))
+                column[count] = starts[row] + np.int64((words[token, 1] >> one) >> (np.uint64(63) - bits[row]))
                 count += 1
         for j in range(count):
             entry[j] = alias[column[j]]

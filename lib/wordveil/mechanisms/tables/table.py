@@ -27,7 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.arrays import Float64, Int32, Int64, UInt64
-from wordveil.mechanisms.tables.kernels import RowArrays, TableArrays, draw_rows, fill_rows, largest_gap, list_outputs
+from wordveil.mechanisms.tables.kernels import (
+    RowArrays,
+    TableArrays,
+    draw_floor_rows,
+    draw_rows,
+    fill_rows,
+    largest_gap,
+    list_outputs,
+)
 
 # Weights under 2^-40 of the largest are raised to it, so that whole numbers below 2^64 hold every weight to enough
 # digits. No bound suffers: capping scores keeps them as Lipschitz as they were.
@@ -123,7 +131,10 @@ class Table:
     def draw(self, symbols: Int32, words: UInt64) -> Int32:
         """One output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
         drawn = np.empty(len(symbols), np.int32)
-        draw_rows(symbols, words, self.compiled, np.uint64(self.outputs[0]), drawn)
+        if outputs := int(self.outputs[0]):
+            draw_rows(symbols, words, self.compiled, np.uint64(outputs), drawn)
+        else:
+            draw_floor_rows(symbols, words, self.compiled, drawn)
         return drawn
 
 
