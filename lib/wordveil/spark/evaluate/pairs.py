@@ -27,20 +27,8 @@ _TEXT, _BUNDLE, _POLICY = "__released", "__bundle", "__policy"
 @dataclass(frozen=True)
 class Pairs:
     """Released records beside their originals, in the order of their ids. Several text columns are on lines of their
-    own.
-
-    Attributes
-    ----------
-    records
-        the originals as a sanitiser reads them: :attr:`wordveil.records.columns.TextColumns.inputs` and ``__reason``.
-    released
-        the sanitised texts.
-    authors, labels
-        of each record; None where it has none.
-    bundles, policies
-        fingerprints of what the texts were drawn with.
-    total
-        how many records the output released of those that the input still has.
+    own. ``records``: the originals as a sanitiser reads them. ``bundles``, ``policies``: fingerprints of what the texts
+    were drawn with. ``total``: how many records the output released of those that the input still has.
     """
 
     records: pa.Table

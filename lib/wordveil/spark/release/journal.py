@@ -26,18 +26,9 @@ _SCHEMA = "seq bigint, event string, run_id string, at string, body string"
 
 @dataclass(frozen=True)
 class RunTerms:
-    """What a run draws under.
-
-    Attributes
-    ----------
-    fixed
-        fingerprints of mechanism, policy and root key, and the columns: the same in all runs of a release.
-    epoch, epochs
-        the key's noise epoch, and the fingerprints of all its epochs.
-    shown
-        what the release shows, as the run's rows list it, in addition to policy and columns.
-    settings
-        the settings behind the fingerprints of ``fixed``; empty in runs of versions that did not record them.
+    """What a run draws under: fingerprints of mechanism, policy and root key, and the columns, which are ``fixed`` for
+    all runs of a release, and the settings behind them (none in runs of versions that did not record them); the key's
+    noise ``epoch``, and the fingerprints of all; what the release has ``shown`` in addition to policy and columns.
     """
 
     fixed: Mapping[str, str]

@@ -84,14 +84,9 @@ class Terms:
 
 @dataclass(frozen=True)
 class Reservation:
-    """What a run asks the ledger for.
-
-    Attributes
-    ----------
-    records
-        record_id, author, reason (null if the record is admitted) and tokens, the most that can be drawn.
-    exceeding
-        how many records exceed a budget that fails the run. If there are any, nothing is reserved.
+    """What a run asks the ledger for: ``records`` with record_id, author, reason (null if the record is admitted) and
+    tokens, the most that can be drawn. ``exceeding``: how many exceed a budget that fails the run; if any do, nothing
+    is reserved.
     """
 
     records: DataFrame

@@ -38,24 +38,9 @@ from wordveil.spark.sanitise.run_log import new_run_id
 
 @dataclass(frozen=True)
 class ReleaseRunner:
-    """Runs of one release that is open.
-
-    Attributes
-    ----------
-    release
-        the session, the tables, and whether no other process can work on them.
-    materials
-        key, bundle and n-gram model.
-    settings
-        what the rows of a run that begins now say; without a run id.
-    source, budget
-        the input and the limits of a run that begins now.
-    records_per_file
-        the most rows of a file of draws; None for the default.
-    params
-        the values of the parameters of ``input.where``.
-    progress, tasks
-        called with what begins, and with how many tasks are done.
+    """Runs of one release that is open. ``settings``, ``source`` and ``budget`` are those of a run that begins now, and
+    ``params`` the parameters of ``input.where``. ``records_per_file``: the most rows of a file of draws; None for the
+    default. ``progress`` and ``tasks`` are called with what begins, and with how many tasks are done.
     """
 
     release: OpenRelease

@@ -42,26 +42,9 @@ _REFUSED = "__refused"
 class RunSteps:
     """Carries out one intent: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order.
 
-    Attributes
-    ----------
-    tables
-        the release's tables and its ledger.
-    intent
-        what the run does.
-    table
-        the input; None for a withdrawal.
-    job
-        draws records.
-    terms
-        what each record costs.
-    columns
-        the id, the text, the author and the kept columns of the input.
-    records_per_file
-        the most rows of a file of draws; None for the default.
-    progress
-        called with what begins.
-    is_fresh
-        whether the intent was just written and no other process can have seen it, so that no step has been done.
+    ``table``: the input; None for a withdrawal. ``records_per_file``: the most rows of a file of draws; None for the
+    default. ``is_fresh``: whether the intent was just written and no other process can have seen it, so that no step
+    has been done.
     """
 
     tables: ReleaseTables
