@@ -18,7 +18,7 @@ if sys.dont_write_bytecode:
 import pytest
 
 from support.commands import Commands, keep_signals
-from support.workspaces import SMALL, Command, Workspace, delta_jars, java_options
+from support.workspaces import SMALL, Command, Workspace, compile_loops, delta_jars, java_options
 from wordveil.cli.app import main
 
 # Modules and tests live to the end: the garbage collector would look at all of them again and again, for a third of
@@ -47,15 +47,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
+# Most objects die young: a third of the memory for them spares two of three collections. The session lives for many
+# minutes: Java's second compiler, which processes of a minute go without, pays for what runs often, and not for what a
+# few tests run.
+_LONG_LIVED = (
+    "-Xmn700m -XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=3000"
+    " -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
+)
+_BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session as the job builds it, with Delta and an event log."""
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.session import build_session
 
-    # Most objects die young: a third of the memory for them spares two of three collections.
-    # The session lives for many minutes: Java's second compiler, which processes of a minute go without, then pays.
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{java_options()} -XX:TieredStopAtLevel=4 -Xmn700m"
+    # Whichever process comes second finds one of the two done or begun, and does the other.
+    prepare = [java_options, compile_loops]
+    for step in prepare[:: -1 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw1" else 1]:
+        step()
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{java_options()} {_LONG_LIVED}"
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
     options = {
@@ -65,6 +77,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         # Delta's store for any file system starts `readlink` a dozen times for each commit; this one starts nothing.
         # It is safe within one process, and no other writes at the same time where this session does.
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+        # The same of Delta's checksums: eight processes a commit.
+        "spark.sql.streaming.checkpointFileManagerClass": _BY_FILE_SYSTEM,
         # Delta deletes old files by ten thousand tasks otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.warehouse.dir": str(home / "warehouse"),

@@ -305,6 +305,7 @@ def test_a_gate_and_a_budget_end_their_nights_and_the_next_one_is_published(
     assert sum(lake.spent().values()) == 4 * 24
 
 
+@pytest.mark.long
 def test_analytics_remembers_the_last_publication(airflow: Airflow, spark: Any, tmp_path: Path):
     """A table that was published before, put back as it was signed then, is refused: a record may have left since."""
     lake = lake_at(spark, tmp_path / "lake")

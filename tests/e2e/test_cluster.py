@@ -22,7 +22,7 @@ from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import load_config
 from wordveil.spark.sanitise.job import run_sanitise
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.long]
 RECORDS = 3000
 
 
@@ -89,7 +89,6 @@ def test_workers_that_see_only_their_own_scratch_give_the_rows_of_local_mode(
     assert all(list(workspace.root.glob(f"cluster/{name}/work/app-*")) for name in cluster.workers), "both took part"
 
 
-@pytest.mark.long
 def test_a_killed_executor_loses_and_repeats_nothing(cluster: Cluster, workspace: Workspace, local_rows: list[dict]):
     process = cluster.submit("--config", config_file(workspace, "killed"), "--json", scratch=workspace.root / "driver")
     killed: list[int] = []

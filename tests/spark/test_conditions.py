@@ -184,6 +184,7 @@ def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(
         assert str(error.value.faults[0]).startswith(f"input.where = {where}: {problem}")
 
 
+@pytest.mark.long
 def test_a_release_remembers_a_condition_on_the_text(spark, released: States, monkeypatch: pytest.MonkeyPatch):
     """Its gate and manifest say so though the condition let nothing in and a later run has none; and a run that was
     interrupted is finished under what its own condition shows.

@@ -109,6 +109,7 @@ def check_a_plan(spark: Any, config: Any, bundle: Any) -> None:
     assert 0 < sample.keep_draws <= sample.words
 
 
+@pytest.mark.long
 def test_a_release_pays_for_whole_texts_once(lake: Lake, workspace: Workspace, weights) -> None:
     config = lake.config(mechanism=mechanism(workspace.root, weights), text=TEXT, gate={"min_records": 12})
     price = wordveil.build_bundle(config).guarantee.pure

@@ -210,6 +210,7 @@ def states(spark, tmp_path_factory: pytest.TempPathFactory) -> States:
     return states
 
 
+@pytest.mark.long
 def test_a_release_is_measured_against_the_version_that_was_read(spark, states: States):
     lake = states.restore("written")
     config = release_of(lake)

@@ -33,6 +33,7 @@ def relative(lake: Lake) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_a_release_of_relative_paths_runs_from_anywhere(
     released: States, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ):

@@ -282,6 +282,7 @@ def test_the_ledger_of_random_histories_is_an_independent_sum(spark: Any, tmp_pa
             pass
 
 
+@pytest.mark.long
 def test_a_ledger_that_lost_or_invented_an_entry_is_noticed(spark: Any, tmp_path: Path):
     """The check of the histories can fail."""
     history = History(spark, tmp_path, 0)

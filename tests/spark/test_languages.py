@@ -52,6 +52,7 @@ def test_a_column_of_languages_must_be_there_and_hold_strings(spark, workspace: 
             run_sanitise(config, lambda: spark)
 
 
+@pytest.mark.long
 def test_a_release_draws_again_where_the_language_of_a_record_is_corrected(spark, workspace: Workspace):
     lake = Lake(spark, workspace)
     lake.write(corpus())

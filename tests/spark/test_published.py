@@ -273,6 +273,7 @@ def test_the_number_rises_where_the_journal_lost_it(lake: Lake, monkeypatch: pyt
     assert verify(lake).manifest.publication == 2
 
 
+@pytest.mark.long
 def test_old_files_that_are_deleted_change_nothing(states: States):
     lake = states.restore("again")
     before = verify(lake).manifest

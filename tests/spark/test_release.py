@@ -136,6 +136,7 @@ def test_slices_are_read_apart_and_never_withdraw_each_other(lake: Lake):
     assert {status for status, _, _ in texts(lake).values()} == {"released"}
 
 
+@pytest.mark.long
 def test_a_catalogue_knows_input_and_public_table_by_name(lake: Lake):
     """By three names for the whole way: a table in, a table out; a name that is another table's is refused."""
     lake.write(corpus(6))

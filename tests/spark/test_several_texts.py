@@ -106,6 +106,7 @@ def test_a_frame_and_a_function_give_the_rows_of_the_job(spark, workspace: Works
     assert sorted(map(str, texts_of(found))) == sorted(map(str, expected))
 
 
+@pytest.mark.long
 def test_a_release_of_two_columns_follows_its_input(spark, workspace: Workspace):
     lake = Lake(spark, workspace)
     lake.write(mails(20))

@@ -92,6 +92,7 @@ def test_a_run_that_is_resumed_keeps_to_the_budgets_it_began_with(lake: Lake, mo
     assert lake.reserved() == 0
 
 
+@pytest.mark.long
 def test_a_run_that_is_resumed_keeps_to_the_longest_text_it_began_with(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """By a policy whose tokens are counted: the long record was not reserved."""
     text = {"profile": "readable"}

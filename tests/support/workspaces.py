@@ -26,7 +26,10 @@ import yaml
 
 from support import toys
 from support.repository import ROOT
+from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config, parse_config
+from wordveil.records.sanitiser import RecordSanitiser
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.spark.sanitise import layout
 
 EMBEDDING = toys.random_embedding(300, 8, seed=5)
@@ -203,6 +206,27 @@ spark.stop()
 """
 
 
+@contextlib.contextmanager
+def _hold(name: str) -> Iterator[None]:
+    """One process at a time."""
+    _ARCHIVES.mkdir(exist_ok=True)
+    with (_ARCHIVES / name).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def compile_loops() -> None:
+    """Compile what most jobs run: in a fresh clone all Python workers of Spark would do so for themselves at once."""
+    columns = {"id": pa.array(["r1"]), "day": pa.array(["d1"])}
+    texts = {TEXT_COLUMN: pa.array(["of 12 May 2020, by a@b.org; dear Ms Smith, 日本"])}
+    batch = pa.record_batch({**columns, **texts, REASON_COLUMN: pa.nulls(1, pa.string())})
+    with _hold(".loops-lock"), tempfile.TemporaryDirectory() as directory:
+        workspace = Workspace(Path(directory))
+        for text in ({"profile": "strict", "n_max": 24}, {"profile": "readable"}):
+            config = workspace.config(text=text)
+            toys.sanitise(RecordSanitiser(config.record_settings("r"), build_bundle(config), toys.KEYS), batch)
+
+
 @cache
 def java_options() -> str:
     """Options of Java for all Spark processes of tests.
@@ -213,9 +237,7 @@ def java_options() -> str:
     java = Path(shutil.which("java") or "java").resolve()
     made_for = f"{pyspark.__file__} {pyspark.__version__} {java} {java.stat().st_mtime_ns if java.exists() else 0}"
     archive = _ARCHIVES / f"spark-{sha256(made_for.encode()).hexdigest()[:16]}.jsa"
-    _ARCHIVES.mkdir(exist_ok=True)
-    with (_ARCHIVES / ".archive-lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _hold(".archive-lock"):
         if not archive.exists():
             draft = archive.with_suffix(".draft")
             with tempfile.TemporaryDirectory() as scratch:
