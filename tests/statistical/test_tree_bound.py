@@ -37,6 +37,10 @@ CASES: list[dict[str, Any]] = [
     {"size": 53, "epsilon": 4.0, "sizes": (2, 8), "losses": (0.0, 0.0)},
     {"size": 53, "epsilon": 4.0, "sizes": (2, 8), "losses": (0.0, 4.0)},
     {"size": 59, "epsilon": 4.0, "sizes": (2, 5, 15), "losses": (0.0, 2.0, 2.0), "output": "member"},
+    {"size": 90, "epsilon": 3.0, "clusters": (7,), "least": 3},
+    {"size": 90, "epsilon": 5.0, "clusters": (13, 4), "least": 2, "losses": (0.0, 2.0), "weight": 1.0},
+    {"size": 90, "epsilon": 5.0, "clusters": (30, 12, 3), "least": 1, "losses": (0.0, 0.0, 2.0), "weight": 0.0},
+    {"size": 41, "epsilon": 6.85, "clusters": (41,), "least": 1},
 ]
 
 
@@ -120,8 +124,32 @@ def test_equal_sizes_give_the_law_of_the_derivation():
     weights = np.exp(-np.array([0.0, 1.0, 3.0, 5.0]))
     total = np.diff([0, 2, 8, 32, 64]) @ weights
     for word in range(64):
-        law = np.array(written_law(artifact.arrays, word), np.float64) / 2.0**128
+        law = np.array(written_law(artifact.arrays, word), np.float64) / 2.0**192
         assert law == pytest.approx(weights[levels[word]] / total, rel=1e-9)
+
+
+def test_clusters_of_any_size_give_randomised_response():
+    case = {"size": 90, "epsilon": 3.0, "clusters": (7,), "least": 3}
+    artifact = built(case, padding=False)
+    sizes = np.diff(artifact.arrays["bounds"])
+    assert sizes.min() >= 3
+    assert sizes.max() > sizes.min() + 3
+    for word in range(90):
+        law = np.array(place_law(artifact.arrays, word), np.float64) / 2.0**128
+        own = artifact.arrays["rows"][word]
+        assert law[own] == pytest.approx(math.exp(3) / (math.exp(3) + 6), rel=1e-9)
+        assert np.delete(law, own) == pytest.approx(np.full(6, 1 / (math.exp(3) + 6)), rel=1e-9)
+
+
+def test_a_member_is_drawn_by_public_frequency():
+    artifact = built({"size": 90, "epsilon": 3.0, "clusters": (7,), "output": "member"}, padding=True)
+    law = np.array(written_law(artifact.arrays, 91), np.float64) / 2.0**192
+    frequencies = 1 / np.arange(1, 91)
+    rows = artifact.arrays["rows"][:90]
+    for cluster in range(7):
+        inside = rows == cluster
+        share = law[:90][inside] / law[:90][inside].sum()
+        assert share == pytest.approx(frequencies[inside] / frequencies[inside].sum(), rel=1e-9)
 
 
 def test_padding_stays_as_often_as_epsilon_allows():
@@ -216,6 +244,31 @@ def test_ranges_that_are_no_hierarchy_are_refused():
         certified(broken_table(artifact, ranges=ranges))
 
 
+ANY = {"size": 90, "epsilon": 3.0, "clusters": (7,), "least": 3}
+
+
+@pytest.mark.parametrize("row", [2, 7, 8], ids=["word", "padding", "unknown"])
+def test_a_cluster_missing_from_the_outside_draw_is_refused(row):
+    artifact = built(ANY, padding=True)
+    ranges = artifact.arrays["ranges"].copy()
+    ranges[row, ranges[row, :, 1] == 7, 1] = 6
+    broken = broken_table(artifact, ranges=ranges)
+    assert findings(broken, 90, padding=True) != []
+    with pytest.raises(ValueError, match="not nested clusters"):
+        certified(broken)
+
+
+def test_the_numbers_of_one_cluster_less_are_caught():
+    """As where padding is not counted."""
+    artifact = built(ANY, padding=False)
+    (numbers,) = solve_levels([(1, 6)], [0.0, 3.0], padding=False).words
+    thresholds = artifact.arrays["thresholds"].copy()
+    thresholds[0] = max(numbers.numbers)
+    broken = broken_table(artifact, thresholds=thresholds)
+    assert certified(broken)[1] > 3 + 0.1
+    assert findings(broken, 90, padding=False) != []
+
+
 def test_the_numbers_of_another_size_are_seen():
     artifact = built(UNEVEN, padding=False)
     kinds = artifact.arrays["kinds"].copy()
@@ -251,9 +304,9 @@ def tail(artifact: MechanismArtifact, size: int, symbol: int, expected: np.ndarr
 def test_draws_follow_the_whole_numbers_and_no_other_law(symbol, output):
     case = {**DEEP, "sizes": (3, 9, 27), "epsilon": 3.0, "losses": (0.0, 0.5, 1.5), "output": output}
     artifact, other = built(case, padding=True), built({**case, "epsilon": 2.9}, padding=True)
-    expected = np.array(written_law(artifact.arrays, symbol), np.float64) / 2.0**128
+    expected = np.array(written_law(artifact.arrays, symbol), np.float64) / 2.0**192
     assert tail(artifact, 61, symbol, expected) > 1e-4
-    wrong = np.array(written_law(other.arrays, symbol), np.float64) / 2.0**128
+    wrong = np.array(written_law(other.arrays, symbol), np.float64) / 2.0**192
     if symbol == 62:  # the unknown word's law over words has no epsilon
         wrong = np.roll(expected, 1) * 0.5 + expected * 0.5
         wrong = np.where(expected > 0, wrong, 0.0) / wrong[expected > 0].sum()

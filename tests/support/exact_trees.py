@@ -1,7 +1,7 @@
 """The law of nested clusters in Python's whole numbers.
 
 Written from the format that :mod:`wordveil.mechanisms.tree.table` documents, with none of its code: laws are exact
-numerators over 2^128.
+numerators over 2^128, or over 2^192 with what is written.
 """
 
 from __future__ import annotations
@@ -38,11 +38,27 @@ def place_law(arrays: Arrays, symbol: int) -> Law:
     return law
 
 
+def members(arrays: Arrays, place: int) -> list[tuple[int, int]]:
+    """What is written for a place, and for how many of the 2^64 further words."""
+    if "edges" not in arrays or place == len(arrays["kinds"]) - 2:  # positions are words, or this is padding
+        return [(int(arrays["written"][place]), WORD)]
+    start, stop = arrays["bounds"][place : place + 2].tolist()
+    edges = [-1, *map(int, arrays["edges"][start : stop - 1]), WORD - 1]
+    return [
+        (word, after - before)
+        for word, (before, after) in zip(arrays["order"][start:stop].tolist(), pairwise(edges), strict=True)
+    ]
+
+
 def written_law(arrays: Arrays, symbol: int) -> Law:
-    """The same for each output that is written."""
-    law = [0] * len(arrays["written"])
-    for output, count in zip(arrays["written"].tolist(), place_law(arrays, symbol), strict=True):
-        law[output] += count
+    """How many of the 2^192 triples of words give each output."""
+    size = len(arrays["rows"]) - 2
+    pads = len(arrays["written"]) > int(arrays["ranges"][-1, -1, 1])
+    law = [0] * (size + pads)
+    for place, count in enumerate(place_law(arrays, symbol)):
+        for output, number in members(arrays, place):
+            assert number > 0
+            law[output] += count * number
     return law
 
 

@@ -81,6 +81,15 @@ def sum_members(words: Float32, labels: Int32, sums: Float64) -> None:
             sums[cluster, k] += np.float64(words[word, k])
 
 
+@compiled
+def sum_weighted_members(words: Float32, weights: Int64, labels: Int32, sums: Float64) -> None:
+    """Add each word, times its weight, to the sum of its cluster. ``sums``: float64 ``(clusters, n)``."""
+    for word in range(len(words)):
+        cluster, weight = labels[word], np.float64(weights[word])
+        for k in range(words.shape[1]):
+            sums[cluster, k] += weight * np.float64(words[word, k])
+
+
 @compiled_bounds
 def _product(left: Float64, right: Float32) -> float:
     """The inner product of whole vectors, exact in any order."""

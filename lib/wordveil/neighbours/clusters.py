@@ -1,9 +1,10 @@
-"""Clusters of similar words, all of one size, and clusters of clusters.
+"""Clusters of similar words, all of one size or of any, and clusters of clusters.
 
-Balanced k-means over the directions of vectors. In each round words are given to the nearest centroid that has room:
-of all pairs of a word and a centroid the most similar is settled first. A centroid is the direction of its members'
-sum. Then pairs of words of different clusters are swapped while that raises the sum of the cosines within clusters,
-which is the objective: for unit vectors the squared length of a cluster's sum is the sum of its members' cosines.
+**Of one size**: balanced k-means over the directions of vectors. In each round words are given to the nearest centroid
+that has room: of all pairs of a word and a centroid the most similar is settled first. A centroid is the direction of
+its members' sum. Then pairs of words of different clusters are swapped while that raises the sum of the cosines within
+clusters, which is the objective: for unit vectors the squared length of a cluster's sum is the sum of its members'
+cosines.
 
 Clusters of clusters are made from the top: all words are split into clusters of equal size, each of these into the same
 number of smaller ones, and so on. Sizes are equal to within one at every level. Proof: let ``a`` be a number of
@@ -11,6 +12,11 @@ clusters of sizes ``floor(N / a)`` and ``ceil(N / a)``, each split into ``b`` of
 b)``. Then no size is below ``floor(floor(N / a) / b) = floor(N / (a b))``, nor above ``ceil(ceil(N / a) / b) = ceil(N /
 (a b))`` (Graham, Knuth, Patashnik, Concrete Mathematics, equation 3.11), and these two differ by one at most. Clusters
 of one word each are the exception: their number is that of the words, whatever it is a multiple of.
+
+**Of any size**: weighted spherical k-means. A centroid is the direction of its members' weighted sum, so that clusters
+are small where weight is. A cluster with fewer words than it must have takes, in each round, those whose move costs
+least, the weight of a word times what its cosine loses, from clusters that can spare them. Clusters of clusters are
+then those of centroids, of equal numbers of clusters.
 
 The result is the same on every machine and for any number of threads: vectors and centroids are whole numbers so small
 that no product or sum rounds (:mod:`wordveil.neighbours.cluster_kernels`), and lower ids win ties. A centroid's length
@@ -23,6 +29,7 @@ and Modha 2001). Here assignment is greedy, and exchanges (Kernighan and Lin 197
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import zipfile
@@ -39,11 +46,21 @@ from threadpoolctl import threadpool_limits
 from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.geometry.spaces import digest_points
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.neighbours.cluster_kernels import assign_in_turn, best_columns, sum_members, swap_words, whole_directions
+from wordveil.neighbours.cluster_kernels import (
+    assign_in_turn,
+    best_columns,
+    sum_members,
+    sum_weighted_members,
+    swap_words,
+    whole_directions,
+)
 
 # Raised when the same vectors may lead to other clusters: kept ones of older versions are then not used.
 _VERSION = 1
 _ROUNDS = 8
+_WEIGHTED_ROUNDS = 30
+HEAVIEST = 2**16
+"""The weight that a word may have."""
 _SWAP_ROUNDS, _SWAP_PASSES = 3, 4
 # A pass that swaps fewer than one word in this many is the last of its round, a round that begins so the last of all.
 _WORTHWHILE = 500
@@ -123,7 +140,46 @@ def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> 
     first, each below ``size`` and a multiple of the next; the last is 1, and the first may be ``size``. ``work``:
     reports progress, and keeps the result.
     """
-    digest = digest_points(f"{_VERSION} {vectors.shape} {counts}", vectors, "<f4")[:32]
+    return _keep(
+        f"{_VERSION} {counts}", vectors, work, lambda words, call: _split_levels(words, counts, call, work.steps)
+    )
+
+
+def build_partition(vectors: Float32, weights: Int64, counts: list[int], least: int, work: BuildContext) -> Hierarchy:
+    """Cluster words into ``counts[0]`` clusters of any size, and these into levels, the same on every machine.
+
+    ``vectors``: float32 ``(size, n)``, of any length but 0. ``weights``: int64 ``(size,)``, 1 to
+    :data:`HEAVIEST`. ``counts``: how many clusters each level has, the lowest first, falling to 1; those above the
+    lowest each a multiple of the next. ``least``: how many words a cluster has at least. ``work``: reports progress,
+    and keeps the result. Raises :class:`ValueError` where there are fewer words than ``counts[0] * least``.
+    """
+    if (needed := counts[0] * least) > len(vectors):
+        raise ValueError(f"{counts[0]:,} clusters of {least:,} words or more need {needed:,} words.")
+
+    def split(words: Float32, call: Call) -> Hierarchy:
+        labels, centroids = split_by_weight(words, weights, counts[0], least, call)
+        levels = _split_levels(centroids, counts, call, work.steps) if len(counts) > 2 else _trivial(counts[0])
+        rank = np.empty(counts[0], np.int64)
+        rank[levels.order] = np.arange(counts[0])
+        ranks = rank[labels]
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(ranks, minlength=counts[0]))])
+        order = np.argsort(ranks, kind="stable").astype(np.int32)
+        return Hierarchy(order, (bounds, *(bounds[edges] for edges in levels.bounds[1:])))
+
+    identity = f"{_VERSION} {counts} {least} {hashlib.sha256(weights.tobytes()).hexdigest()}"
+    return _keep(identity, vectors, work, split)
+
+
+def _trivial(clusters: int) -> Hierarchy:
+    """Clusters as they are, in one cluster of all."""
+    return Hierarchy(np.arange(clusters, dtype=np.int32), (np.arange(clusters + 1), np.array([0, clusters])))
+
+
+def _keep(
+    identity: str, vectors: Float32, work: BuildContext, split: Callable[[Float32, Call], Hierarchy]
+) -> Hierarchy:
+    """What ``split`` makes of whole directions, on all cores; or what it made before of the same ``identity``."""
+    digest = digest_points(f"{identity} {vectors.shape}", vectors, "<f4")[:32]
     directory = work.kept / f"clusters-{digest}" if work.kept else None
     if directory:
         work.used.append(directory)
@@ -133,10 +189,10 @@ def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> 
     words = np.empty(vectors.shape, np.float32)
     whole_directions(vectors, words)
     with threadpool_limits(1), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        labels_of = _split_levels(words, counts, pool.map, work.steps)
+        hierarchy = split(words, pool.map)
     if directory:
-        labels_of.save(directory / "hierarchy.npz")
-    return labels_of
+        hierarchy.save(directory / "hierarchy.npz")
+    return hierarchy
 
 
 def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[[int, int], None]) -> Hierarchy:
@@ -188,6 +244,66 @@ def split_evenly(words: Float32, sizes: Int64, call: Call = map) -> Int32:
         members = np.flatnonzero(outer == group)
         labels[members] = start + split_evenly(words[members], sizes[start:stop], call)
     return labels
+
+
+def split_by_weight(
+    words: Float32, weights: Int64, clusters: int, least: int, call: Call = map
+) -> tuple[Int32, Float32]:
+    """Split words into clusters of any size: int32 ``(count,)``, the cluster of each word, and their centroids,
+    float32 ``(clusters, n)``, whole directions.
+
+    ``words``: as for :func:`split_evenly`. ``weights``: int64 ``(count,)``, 1 to :data:`HEAVIEST`. ``least``: each
+    cluster has so many words at least, at most ``count / clusters``.
+    """
+    # The first centroids are spread evenly over the weight.
+    total = np.cumsum(weights)
+    seeds = np.searchsorted(total, (2 * np.arange(clusters) + 1) * int(total[-1]) // (2 * clusters), side="right")
+    centroids = words[_distinct(seeds, len(words))]
+    labels = np.full(len(words), -1, np.int32)
+    for _ in range(_WEIGHTED_ROUNDS):
+        ids, scores = _nearest(words, centroids, call)
+        before, labels = labels, ids[:, 0].copy()
+        _fill_small(words, weights, centroids, labels, scores[:, 0], least)
+        centroids = _centroids(_weighted_sums(words, weights, labels, clusters))
+        if (labels == before).all():
+            break
+    return labels, centroids
+
+
+def _distinct(seeds: Int64, count: int) -> Int64:
+    """Rising numbers below ``count``, each as near to ``seeds`` as those before it allow."""
+    spaced = np.maximum.accumulate(seeds - np.arange(len(seeds))) + np.arange(len(seeds))
+    return np.minimum(spaced, count - len(seeds) + np.arange(len(seeds)))
+
+
+def _fill_small(words: Float32, weights: Int64, centroids: Float32, labels: Int32, scores: Float32, least: int) -> None:
+    """Bring each cluster to ``least`` words, the smallest first. Changes ``labels``. ``scores``: the products of words
+    with the centroids of their clusters.
+    """
+    sizes = np.bincount(labels, minlength=len(centroids))
+    own = scores.astype(np.float64)
+    settled = np.zeros(len(words), np.bool_)
+    for cluster in np.argsort(sizes, kind="stable").tolist():
+        if sizes[cluster] >= least:
+            continue
+        settled[labels == cluster] = True
+        here = (words @ centroids[cluster]).astype(np.float64)
+        costs = (own - here) * weights
+        while sizes[cluster] < least:
+            free = np.flatnonzero(~settled & (sizes[labels] > least))
+            turns = free[np.argsort(costs[free], kind="stable")]
+            for word in turns[: least - sizes[cluster]].tolist():
+                if sizes[labels[word]] > least:
+                    sizes[labels[word]] -= 1
+                    sizes[cluster] += 1
+                    labels[word], own[word], settled[word] = cluster, here[word], True
+
+
+def _weighted_sums(words: Float32, weights: Int64, labels: Int32, clusters: int) -> Float64:
+    # A coordinate is below 2^12 and a weight at most 2^16: sums of 2^25 words are exact.
+    sums = np.zeros((clusters, words.shape[1]))
+    sum_weighted_members(words, weights, labels, sums)
+    return sums
 
 
 def _cluster(words: Float32, sizes: Int64, call: Call) -> Int32:

@@ -18,7 +18,7 @@ from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings, Met
 from wordveil.mechanisms.staircase.mechanism import StaircaseSettings
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
 from wordveil.mechanisms.tables.syntf import SynTFSettings
-from wordveil.mechanisms.tree.mechanism import TreeSettings
+from wordveil.mechanisms.tree.settings import TreeSettings
 
 EXPECTED: list[tuple[MechanismSettings, float, dict[str, object], str]] = [
     (

@@ -1,4 +1,4 @@
-"""Clusters are of equal size at every level, hold similar words, and are the same whatever the threads."""
+"""Clusters are of equal size at every level or of any, hold similar words, and are the same whatever the threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from wordveil.embeddings.embedding import load
 from wordveil.neighbours import clusters
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.cluster_kernels import LONGEST, best_columns, swap_words, whole_directions
-from wordveil.neighbours.clusters import Hierarchy, build_hierarchy, count_clusters, split_evenly
+from wordveil.neighbours.clusters import (
+    HEAVIEST,
+    Hierarchy,
+    build_hierarchy,
+    build_partition,
+    count_clusters,
+    split_by_weight,
+    split_evenly,
+)
 
 
 def grouped(count: int, n: int, seed: int = 0) -> np.ndarray:
@@ -218,3 +226,85 @@ def test_a_build_keeps_clusters_and_finds_them_again(tmp_path: Path, monkeypatch
     assert build_hierarchy(vectors, [30, 1], work).order.tolist() == first.order.tolist()
     work.forget()
     assert not tmp_path.exists()
+
+
+# Of any size.
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_partition_has_its_clusters_and_each_its_least_words(seed):
+    rng = np.random.default_rng(seed)
+    size, least = int(rng.integers(60, 900)), int(rng.integers(1, 9))
+    above = [1, int(rng.integers(2, 5))][: 1 + seed % 2]
+    lowest = int(rng.integers(above[-1], size // least + 1))
+    counts = [lowest, *above[::-1]]
+    weights = rng.integers(1, HEAVIEST, size)
+    found = build_partition(grouped(size, 6, seed), weights, counts, least, BuildContext())
+    assert sorted(found.order.tolist()) == list(range(size))
+    assert [len(bounds) - 1 for bounds in found.bounds] == counts
+    assert np.diff(found.bounds[0]).min() >= least
+    for bounds, count in zip(found.bounds, counts, strict=True):
+        held = np.diff(np.searchsorted(found.bounds[0], bounds))
+        assert set(held.tolist()) <= {lowest // count, -(-lowest // count)}, "equally many lowest clusters"
+    for start, stop in zip(found.bounds[0], found.bounds[0][1:], strict=False):
+        assert (np.diff(found.order[start:stop]) > 0).all()
+
+
+def test_too_few_words_for_a_partition_are_told():
+    with pytest.raises(ValueError, match="40 clusters of 3 words or more need 120 words"):
+        build_partition(grouped(119, 6), np.ones(119, np.int64), [40, 1], 3, BuildContext())
+    found = build_partition(grouped(120, 6), np.ones(120, np.int64), [40, 1], 3, BuildContext())
+    assert set(np.diff(found.bounds[0]).tolist()) == {3}
+
+
+def test_without_the_least_size_clusters_are_smaller(monkeypatch):
+    vectors, weights = grouped(600, 6), (HEAVIEST / np.arange(1, 601)).astype(np.int64) + 1
+    sizes = np.diff(build_partition(vectors, weights, [80, 1], 5, BuildContext()).bounds[0])
+    assert sizes.min() == 5
+    monkeypatch.setattr(clusters, "_fill_small", lambda *_: None)
+    assert np.diff(build_partition(vectors, weights, [80, 1], 5, BuildContext()).bounds[0]).min() < 5
+
+
+def test_words_are_with_the_nearest_centroid_and_are_moved_where_it_costs_least():
+    words, weights = whole(grouped(200, 6)), np.random.default_rng(0).integers(1, 100, 200)
+    labels, centroids = split_by_weight(words, weights, 12, 1)
+    products = words.astype(np.float64) @ centroids.T.astype(np.float64)
+    assert np.mean(products[np.arange(200), labels] == products.max(axis=1)) > 0.98
+    sums = np.stack([(weights[:, None] * words)[labels == cluster].sum(axis=0) for cluster in range(12)])
+    units = sums / np.linalg.norm(sums, axis=1)[:, None]
+    assert (units * (centroids / np.linalg.norm(centroids, axis=1)[:, None])).sum(axis=1) == pytest.approx(np.ones(12))
+
+    given = np.zeros(200, np.int32)
+    given[:2] = 1
+    own = (words @ centroids[0]).astype(np.float32)
+    clusters._fill_small(words, weights, centroids[:2], given, own, 6)
+    costs = (own - (words @ centroids[1])) * weights
+    expected = sorted(range(2, 200), key=lambda word: costs[word])[:4]
+    assert np.flatnonzero(given).tolist() == sorted([0, 1, *expected])
+
+
+def test_frequent_words_have_small_clusters():
+    vectors, frequent = grouped(3000, 12), np.random.default_rng(1).random(3000) < 0.1
+    vectors[frequent, :6] = vectors[~frequent, 6:] = 0
+    weights = np.where(frequent, 1000, 1)
+    labels = labels_of(build_partition(vectors, weights, [150, 1], 2, BuildContext()))
+    sizes = np.bincount(labels)[labels]
+    assert sizes[frequent].mean() < sizes[~frequent].mean() / 2
+    evenly = labels_of(build_partition(vectors, np.ones(3000, np.int64), [150, 1], 2, BuildContext()))
+    assert np.bincount(evenly)[evenly][frequent].mean() > sizes[frequent].mean() * 2
+
+
+def test_threads_and_kept_files_do_not_change_a_partition(tmp_path: Path, monkeypatch):
+    vectors, weights = grouped(3000, 12), np.arange(1, 3001)
+    expected = build_partition(vectors, weights, [90, 9, 1], 4, BuildContext(kept=tmp_path))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(5)))
+    with threadpool_limits(2):
+        labels, _ = split_by_weight(whole(vectors), weights, 90, 4, reordered)
+    rank = labels_of(expected)
+    assert len(set(zip(labels.tolist(), rank.tolist(), strict=True))) == 90, "the same clusters, in another order"
+    monkeypatch.setattr(clusters, "split_by_weight", None)
+    again = build_partition(vectors, weights, [90, 9, 1], 4, BuildContext(kept=tmp_path))
+    assert again.order.tolist() == expected.order.tolist()
+    for other in ((np.arange(2, 3002), [90, 9, 1], 4), (weights, [90, 9, 1], 5), (weights, [90, 1], 4)):
+        with pytest.raises(TypeError):  # not kept
+            build_partition(vectors, *other, BuildContext(kept=tmp_path))

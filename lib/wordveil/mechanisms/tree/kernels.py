@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordveil.arrays import Int32, UInt64
-from wordveil.compiled import compiled
+from wordveil.arrays import Int32, Int64, UInt64
+from wordveil.compiled import compiled, find_first_from
 
 
 class TreeArrays(NamedTuple):
@@ -43,3 +43,17 @@ def draw_positions(symbols: Int32, words: UInt64, tree: TreeArrays, out: Int32) 
         start, size = np.uint64(ranges[row, turn, 0]), np.uint64(ranges[row, turn, 1])
         low = (word & low_half) * size
         out[token] = written[start + (((word >> half) * size + (low >> half)) >> half)]
+
+
+@compiled
+def draw_members(clusters: Int32, words: UInt64, bounds: Int64, order: Int32, edges: UInt64, out: Int32) -> None:
+    """Draw a member of each cluster; where that is -1, ``out`` stays.
+
+    ``words``: uint64 ``(count,)`` of random bits. Members of cluster ``c`` are ``order[bounds[c]:bounds[c + 1]]``, and
+    the first whose edge is not below the random word is drawn, or else the last.
+    """
+    for token in range(len(clusters)):
+        cluster = clusters[token]
+        if cluster >= 0:
+            last = bounds[cluster + 1] - 1
+            out[token] = order[find_first_from(words[token], bounds[cluster], last, edges)]

@@ -1,9 +1,9 @@
 """The arrays of nested clusters: arranged for drawing, read back, certified.
 
-Words stand in an order, and a symbol's row is that of its lowest cluster, of padding, or of the unknown word. A row is
-a list of ranges of positions in this order, and a kind, whose thresholds say which range a random word chooses: the
-first whose threshold is above it, or else the last. Padding has a position of its own, after the words. The mechanism
-chooses which output stands at a position.
+At each position of an order stands a word, or a lowest cluster. A symbol's row is that of its lowest cluster, of
+padding, or of the unknown word. A row is a list of ranges of positions, and a kind, whose thresholds say which range a
+random word chooses: the first whose threshold is above it, or else the last. Padding has a position of its own, after
+the others. The mechanism chooses which output stands at a position.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TreeTable:
     thresholds
         uint64 ``(kinds, ranges - 1)``, not falling within a kind.
     written
-        int32 ``(size,)``, or ``(size + 1,)`` where padding is an output: the output at each position.
+        int32 ``(positions,)``, or ``(positions + 1,)`` where padding is an output: the output at each position.
     """
 
     rows: Int32
@@ -96,9 +96,14 @@ class TreeTable:
         return len(self.rows) - _OTHERS
 
     @property
+    def positions(self) -> int:
+        """How many positions there are, without that of padding: the unknown word draws from all."""
+        return int(self.ranges[-1, -1, 1])
+
+    @property
     def pads(self) -> bool:
         """Whether padding is an output."""
-        return len(self.written) > self.size
+        return len(self.written) > self.positions
 
     def draw(self, symbols: Int32, words: UInt64) -> Int32:
         """One output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
@@ -113,13 +118,13 @@ class TreeTable:
         return [after - before for before, after in pairwise(edges)]
 
     def mixture(self, row: int) -> Mixture:
-        """The mixture of a row, by its ranges of words, level after level. Those of padding and unknown word have one
-        set: all words.
+        """The mixture of a row, by its ranges, level after level. Those of padding and unknown word have one set:
+        all positions.
         """
         ranges, numbers = self.ranges[row].tolist(), self.numbers(row)
-        words = sum(number for (start, _), number in zip(ranges, numbers, strict=True) if start < self.size)
+        words = sum(number for (start, _), number in zip(ranges, numbers, strict=True) if start < self.positions)
         if row >= len(self.kinds) - _OTHERS:
-            return Mixture((self.size,), (words,), WHOLE - words)
+            return Mixture((self.positions,), (words,), WHOLE - words)
         levels = self._levels
         return Mixture(
             tuple(ranges[level][1] for level in levels), tuple(numbers[level] for level in levels), WHOLE - words
@@ -127,16 +132,18 @@ class TreeTable:
 
     @cached_property
     def _levels(self) -> list[int]:
-        """Which ranges of a row are of words, the lowest level first: a level has fewer clusters than the one below.
+        """Which ranges of a row are no padding, the lowest level first: a level has fewer clusters than the one below.
 
-        Sizes cannot order them, since a cluster of one word may lie in another cluster of that word.
+        Sizes cannot order them, since a cluster of one position may lie in another cluster of that position.
         """
         starts = self.ranges[: len(self.kinds) - _OTHERS, :, 0]
         counts = {index: len(np.unique(starts[:, index])) for index in range(starts.shape[1])}
-        return sorted((index for index in counts if starts[0, index] < self.size), key=lambda index: -counts[index])
+        return sorted(
+            (index for index in counts if starts[0, index] < self.positions), key=lambda index: -counts[index]
+        )
 
     def law(self, row: int) -> Float64:
-        """The probability of each position: float64 ``(size,)``, or ``(size + 1,)`` where padding is an output."""
+        """The probability of each position: float64 ``(positions,)``, or ``(positions + 1,)`` with padding."""
         law = np.zeros(len(self.written))
         for (start, size), number in zip(self.ranges[row].tolist(), self.numbers(row), strict=True):
             law[start : start + size] += number / WHOLE / size
@@ -161,7 +168,7 @@ class TreeTable:
 
     def _check(self, ranges: Int64, levels: Int64) -> None:
         """Raise :class:`ValueError` unless the ranges of each level divide all positions and lie inside those of the
-        next level, thresholds do not fall, and rows of one lowest range are of one kind.
+        next level, thresholds do not fall, rows of one lowest range are of one kind, and the others draw from all.
         """
         starts, sizes = ranges[:, levels, 0], ranges[:, levels, 1]
         ends = starts + sizes
@@ -169,7 +176,9 @@ class TreeTable:
         sound &= bool((starts[:, 1:] <= starts[:, :-1]).all() and (ends[:, 1:] >= ends[:, :-1]).all())
         for level in range(len(levels)):
             cut = np.unique(np.stack([starts[:, level], ends[:, level]], axis=1), axis=0)
-            sound &= bool(cut[0, 0] == 0 and cut[-1, 1] == self.size and (cut[1:, 0] == cut[:-1, 1]).all())
+            sound &= bool(cut[0, 0] == 0 and cut[-1, 1] == self.positions and (cut[1:, 0] == cut[:-1, 1]).all())
+        others = self.ranges[len(ranges) :].reshape(-1, 2).tolist()
+        sound &= all(span in ([0, self.positions], [self.positions, 1]) for span in others)
         lowest = np.unique(np.stack([starts[:, 0], self.kinds[: len(ranges)]], axis=1), axis=0)
         sound &= len(lowest) == len(np.unique(starts[:, 0]))
         if not sound:
@@ -177,11 +186,12 @@ class TreeTable:
 
 
 def arrange(nesting: Nesting, levels: Levels, rows: Int32, written: Int32) -> TreeTable:
-    """Arrange the numbers of ``levels`` for drawing: the likeliest range of most words first.
+    """Arrange the numbers of ``levels`` for drawing: the likeliest range of most clusters first.
 
     ``rows``: int32 ``(size + 2,)``, as in :class:`TreeTable`; ``written`` likewise.
     """
-    size, pads = len(rows) - _OTHERS, len(written) > len(rows) - _OTHERS
+    size = int(nesting.ranges[0, -1, 1])
+    pads = len(written) > size
     common = levels.words[int(np.bincount(nesting.kinds).argmax())]
     numbers = [*common.numbers, *([common.pad] if pads else [])]
     turns = sorted(range(len(numbers)), key=lambda level: (-numbers[level], level))

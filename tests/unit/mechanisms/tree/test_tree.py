@@ -24,23 +24,26 @@ from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import Bigrams, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms
 from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss, solve_levels, weigh_levels
-from wordveil.mechanisms.tree.mechanism import Tree, TreeSettings
+from wordveil.mechanisms.tree.mechanism import Tree
+from wordveil.mechanisms.tree.settings import TreeSettings
 from wordveil.neighbours.blocks import BuildContext
 
 WHOLE = 2**64
 SIZE = 61
+ANY: dict[str, Any] = {"clusters": (14, 4), "least": 2, "losses": (0.0, 1.5)}
 DEEP: dict[str, Any] = {"epsilon": 4.0, "sizes": (3, 8, 24), "losses": (0.0, 1.0, 2.5)}
 
 
 def tree(*, padding: bool = False, inputs: PublicInputs | None = None, size: int = SIZE, **settings: Any) -> Tree:
-    chosen = TreeSettings(**{"epsilon": 4.0, "sizes": (4,), **settings})
+    sizes = {} if "clusters" in settings else {"sizes": (4,)}
+    chosen = TreeSettings(**{"epsilon": 4.0, **sizes, **settings})
     embedding = random_embedding(size, 5)
     built = Tree.build(embedding, chosen, padding=padding, work=BuildContext(), inputs=inputs or PublicInputs())
     return load_built(Tree, size, built)
 
 
 def exact(mechanism: Tree, symbol: int) -> np.ndarray:
-    return np.array(written_law(mechanism.table.arrays, symbol), np.float64) / 2.0**128
+    return np.array(written_law(mechanism._arrays, symbol), np.float64) / 2.0**192
 
 
 # Settings.
@@ -57,6 +60,10 @@ def exact(mechanism: Tree, symbol: int) -> np.ndarray:
         ({"sizes": (2, 8, 30), "losses": (0.0, 3.0, 2.0)}, r"losses: \[0.0, 3.0, 2.0\] must not fall"),
         ({"sizes": (2, 8), "losses": (0.0, 5.0)}, r"losses: \[0.0, 5.0\] must be at most epsilon = 4"),
         ({"sizes": (2, 8), "losses": (0.0, 1e-12)}, "losses: .* at least 1e-09"),
+        ({"sizes": (4,), "clusters": (50,)}, r"clusters: \[50\] stand in place of sizes = \[4\]. Remove one"),
+        ({"clusters": (50, 50), "losses": (0.0, 1.0)}, r"clusters: \[50, 50\] must fall"),
+        ({"clusters": (50, 9, 2), "losses": (0.0, 1.0, 2.0)}, r"clusters: \[50, 9, 2\]: each after the first"),
+        ({"clusters": (50, 5)}, r"losses: \[\] must have one loss for each of clusters, here 2. Write \[0.0, loss 2\]"),
         ({"output": "fluent"}, "ngrams: is required with output: fluent. Set it to demo"),
         ({"ngrams": "demo"}, "ngrams: demo is used with output: fluent alone"),
     ],
@@ -84,6 +91,20 @@ def test_sizes_that_cannot_be_are_refused(size, sizes):
     losses = tuple(0.0 for _ in sizes)
     with pytest.raises(BundleError, match=rf"mechanism.sizes = .*, for {size} words: Expected a size of at most"):
         tree(size=size, sizes=sizes, losses=losses)
+
+
+def test_too_many_clusters_are_refused():
+    with pytest.raises(BundleError, match=r"mechanism.clusters = \[13\], for 61 words: 13 clusters of 5 words or more"):
+        tree(clusters=(13,))
+    assert tree(clusters=(12,)).probabilities(0).sum() == pytest.approx(1)
+
+
+def test_a_recipe_has_what_the_build_uses():
+    assert {*TreeSettings(epsilon=4.0).recipe()} == {"epsilon", "sizes", "losses", "output", "ngrams", "pad_share"}
+    by_number = TreeSettings(epsilon=4.0, clusters=(50,))
+    assert {"clusters", "least", "weight"} <= {*by_number.recipe()}
+    assert "sizes" not in by_number.recipe()
+    assert TreeSettings(**by_number.recipe()).recipe() == by_number.recipe()
 
 
 def test_fluent_needs_bigrams():
@@ -170,9 +191,10 @@ def test_the_likeliest_range_is_tried_first():
 
 
 @pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("settings", [DEEP, ANY], ids=["sizes", "clusters"])
 @pytest.mark.parametrize("output", ["member", "representative"])
-def test_laws_are_those_of_the_whole_numbers(output, padding):
-    mechanism = tree(padding=padding, output=output, **DEEP)
+def test_laws_are_those_of_the_whole_numbers(output, settings, padding):
+    mechanism = tree(padding=padding, output=output, **settings)
     for symbol in (0, 7, SIZE - 1, SIZE + 1, *([SIZE] if padding else [])):
         law = mechanism.probabilities(symbol)
         assert law == pytest.approx(exact(mechanism, symbol), rel=1e-12)
@@ -184,7 +206,7 @@ def test_laws_are_those_of_the_whole_numbers(output, padding):
 
 
 @pytest.mark.parametrize("padding", [False, True])
-@pytest.mark.parametrize("settings", [{}, DEEP, {**DEEP, "losses": (0.0, 0.0, 1.0)}], ids=str)
+@pytest.mark.parametrize("settings", [{}, DEEP, {**DEEP, "losses": (0.0, 0.0, 1.0)}, ANY, {"clusters": (1,)}], ids=str)
 @pytest.mark.parametrize("output", ["member", "representative"])
 def test_word_laws_are_the_laws_of_all_words(output, settings, padding):
     mechanism = tree(padding=padding, output=output, **settings)
@@ -222,9 +244,9 @@ def test_the_representative_is_the_most_frequent_member_and_the_lower_id_wins():
 
 
 @pytest.mark.parametrize("padding", [False, True])
-@pytest.mark.parametrize("settings", [{}, DEEP, {"pad_share": 0.3}], ids=str)
+@pytest.mark.parametrize("settings", [{}, DEEP, {"pad_share": 0.3}, ANY, {**ANY, "output": "member"}], ids=str)
 def test_another_epsilon_is_as_if_built_with_it(settings, padding):
-    chosen = TreeSettings(**{"epsilon": 4.0, "sizes": (4,), **settings})
+    chosen = TreeSettings(**{"epsilon": 4.0, **({} if "clusters" in settings else {"sizes": (4,)}), **settings})
     other = chosen.at_epsilon(2.5)
     built = build(random_embedding(SIZE, 5), vars(other), padding=padding, mechanism="tree")
     changed = tree(padding=padding, **settings).at_epsilon(2.5)
@@ -369,7 +391,15 @@ def test_a_bundle_that_breaks_its_epsilon_is_not_built(monkeypatch):
 
 def test_notes_say_what_levels_lose():
     built = build(random_embedding(64, 5), {"epsilon": 4.0, "sizes": (4,)}, padding=True, mechanism="tree")
-    assert built.notes[0] == "Between two words a token loses at most 0 in one cluster of 4, 4 between any two."
+    assert built.notes[0] == "Between two words a token loses at most 0 in one cluster of 4 words, 4 between any two."
     assert "Padding stays" in built.notes[1]
+    settings = {"epsilon": 4.0, "clusters": (9, 3), "least": 2, "losses": (0.0, 1.0)}
+    any_size = build(random_embedding(64, 5), settings, padding=False, mechanism="tree")
+    sizes = np.diff(any_size.arrays["bounds"][:10])
+    assert any_size.notes[0].startswith(
+        f"Between two words a token loses at most 0 in one cluster of {sizes.min()} to {sizes.max()} words, 1 in one "
+    )
+    least, middle = sizes.min(), np.median(sizes)
+    assert any_size.notes[1] == f"A word is hidden among {least} words at least, {middle:.0f} in the middle."
     assert replace(built, notes=()).guarantee == built.guarantee
     assert SimpleNamespace(**built.parameters).level_losses[0] == 0.0

@@ -1,0 +1,135 @@
+"""The settings of nested clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from annotated_types import Ge, Le, Lt, MinLen
+
+from wordveil.mechanisms.settings import MechanismSettings, PureEpsilon
+
+Output = Literal["member", "representative", "fluent"]
+_LEAST_LOSS = 1e-9
+DEFAULT_SIZES = (20,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeSettings(MechanismSettings):
+    """Words drawn from nested clusters.
+
+    Attributes
+    ----------
+    epsilon : float
+        the largest loss of a token between any two words, near or far, in nats. It has no default.
+    sizes : sequence of int
+        about how many words a cluster has at each level, the lowest first, without the level of all words: clusters of
+        a level are of equal size.
+    clusters : sequence of int
+        in place of ``sizes``: how many clusters each level has, the lowest first, without the level of all words. The
+        lowest have any sizes; those of further levels hold equally many of them, to within one.
+    least : int
+        with ``clusters``: how many words a lowest cluster has at least.
+    weight : float
+        with ``clusters``: exponent of the public frequency by which a word counts when words are clustered. The larger,
+        the smaller the clusters of frequent words.
+    losses : sequence of float
+        the loss between words of one cluster, for each of ``sizes`` or ``clusters``; the first is 0. Empty: 0, for one
+        level.
+    output : "member", "representative" or "fluent"
+        which word of the drawn lowest cluster is written: the drawn one, or with ``clusters`` one that is drawn by
+        public frequency; the most frequent; or those that make the likeliest text.
+    ngrams : str or None
+        the n-gram model for ``fluent``: ``demo``, or a path.
+    pad_share : float or None
+        the probability that padding stays padding. None: the largest that epsilon allows.
+    """
+
+    input_files: ClassVar[tuple[str, ...]] = ("ngrams",)
+
+    epsilon: PureEpsilon
+    sizes: Annotated[Sequence[Annotated[int, Ge(1)]], MinLen(1)] = DEFAULT_SIZES
+    clusters: Sequence[Annotated[int, Ge(1)]] = ()
+    least: Annotated[int, Ge(1)] = 5
+    weight: Annotated[float, Ge(0), Le(2)] = 0.5
+    losses: Sequence[Annotated[float, Ge(0)]] = ()
+    output: Output = "representative"
+    ngrams: str | None = None
+    pad_share: Annotated[float, Ge(1e-6), Lt(1)] | None = None
+
+    @classmethod
+    def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        sizes, clusters = written.get("sizes", DEFAULT_SIZES), written.get("clusters", ())
+        if _are_numbers(sizes) and _are_numbers(clusters):
+            yield from _level_faults(sizes, clusters)
+            levels = clusters or sizes
+            if levels and _are_numbers(losses := written.get("losses", ())):
+                name = "clusters" if clusters else "sizes"
+                yield from _loss_faults(name, len(levels), losses, written.get("epsilon"))
+        fluent, ngrams = written.get("output") == "fluent", written.get("ngrams")
+        if fluent and ngrams is None:
+            yield "ngrams", "is required with output: fluent. Set it to demo, or to the path of an n-gram model."
+        if not fluent and ngrams is not None:
+            yield "ngrams", f"{ngrams} is used with output: fluent alone. Set that, or remove ngrams."
+
+    def at_epsilon(self, epsilon: float) -> Self:
+        # Losses of the levels keep their proportion, as in the mechanism's own at_epsilon.
+        if not 0 < epsilon < np.inf:
+            return replace(self, epsilon=epsilon)
+        return replace(self, epsilon=epsilon, losses=tuple(scale_losses(self.losses, self.epsilon, epsilon)))
+
+    def recipe(self) -> dict[str, Any]:
+        # What is of no use here does not tell one bundle from another.
+        unused = ("sizes",) if self.clusters else ("clusters", "least", "weight")
+        return {name: value for name, value in super().recipe().items() if name not in unused}
+
+    @property
+    def level_losses(self) -> list[float]:
+        """The loss of each level, the level of all words included."""
+        return [*(self.losses or [0.0]), self.epsilon]
+
+
+def scale_losses(losses: Sequence[float], before: float, after: float) -> list[float]:
+    """Losses in proportion to an epsilon: none above it by rounding, and none too small to be told from 0."""
+    scaled = (min(loss * (after / before), after) for loss in losses)
+    return [loss if loss >= _LEAST_LOSS else 0.0 for loss in scaled]
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
+
+
+def _level_faults(sizes: Sequence[int], clusters: Sequence[int]) -> Iterator[tuple[str, str]]:
+    if not sizes:
+        yield "sizes", "is empty. Name one size at least, e.g. [20]."
+    if any(not below < above for below, above in pairwise(sizes)):
+        yield "sizes", f"{list(sizes)} must rise, since clusters lie inside larger ones. Put the smallest first."
+    if clusters and tuple(sizes) != DEFAULT_SIZES:
+        yield "clusters", f"{list(clusters)} stand in place of sizes = {list(sizes)}. Remove one of the two."
+    if any(not below > above for below, above in pairwise(clusters)):
+        yield "clusters", f"{list(clusters)} must fall, since clusters lie inside larger ones. Put the largest first."
+    elif any(below % above for below, above in pairwise(clusters[1:])):
+        yield "clusters", f"{list(clusters)}: each after the first must be a multiple of the next one."
+
+
+def _loss_faults(name: str, levels: int, losses: Sequence[float], epsilon: Any) -> Iterator[tuple[str, str]]:
+    shown = list(losses)
+    if not losses and levels == 1:
+        return
+    if len(losses) != levels:
+        wanted = ", ".join(["0.0", *(f"loss {level + 1}" for level in range(1, levels))])
+        yield "losses", f"{shown} must have one loss for each of {name}, here {levels}. Write [{wanted}]."
+        return
+    if losses[0] != 0:
+        yield "losses", f"{shown} must begin with 0: words of a lowest cluster have the same law. Set the first to 0."
+    if any(not below <= above for below, above in pairwise(losses)):
+        yield "losses", f"{shown} must not fall: words of a larger cluster are less alike. Sort them."
+    if any(0 < loss < _LEAST_LOSS for loss in losses):
+        yield "losses", f"{shown} must each be 0, or at least {_LEAST_LOSS:g}. Set smaller ones to 0."
+    if isinstance(epsilon, int | float) and not all(loss <= epsilon for loss in losses):
+        yield "losses", f"{shown} must be at most epsilon = {epsilon:g}. Lower them, or raise epsilon."
