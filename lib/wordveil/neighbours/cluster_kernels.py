@@ -73,16 +73,7 @@ def assign_in_turn(turns: Int64, ids: Int32, labels: Int32, room: Int64) -> None
 
 
 @compiled
-def sum_members(words: Float32, labels: Int32, sums: Float64) -> None:
-    """Add each word to the sum of its cluster. ``sums``: float64 ``(clusters, n)``."""
-    for word in range(len(words)):
-        cluster = labels[word]
-        for k in range(words.shape[1]):
-            sums[cluster, k] += np.float64(words[word, k])
-
-
-@compiled
-def sum_weighted_members(words: Float32, weights: Int64, labels: Int32, sums: Float64) -> None:
+def sum_members(words: Float32, weights: Int64, labels: Int32, sums: Float64) -> None:
     """Add each word, times its weight, to the sum of its cluster. ``sums``: float64 ``(clusters, n)``."""
     for word in range(len(words)):
         cluster, weight = labels[word], np.float64(weights[word])

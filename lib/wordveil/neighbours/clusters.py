@@ -46,14 +46,7 @@ from threadpoolctl import threadpool_limits
 from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.geometry.spaces import digest_points
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.neighbours.cluster_kernels import (
-    assign_in_turn,
-    best_columns,
-    sum_members,
-    sum_weighted_members,
-    swap_words,
-    whole_directions,
-)
+from wordveil.neighbours.cluster_kernels import assign_in_turn, best_columns, sum_members, swap_words, whole_directions
 
 # Raised when the same vectors may lead to other clusters: kept ones of older versions are then not used.
 _VERSION = 1
@@ -158,7 +151,7 @@ def build_partition(vectors: Float32, weights: Int64, counts: list[int], least: 
 
     def split(words: Float32, call: Call) -> Hierarchy:
         labels, centroids = split_by_weight(words, weights, counts[0], least, call)
-        levels = _split_levels(centroids, counts, call, work.steps) if len(counts) > 2 else _trivial(counts[0])
+        levels = _split_levels(centroids, counts, call, work.steps)
         rank = np.empty(counts[0], np.int64)
         rank[levels.order] = np.arange(counts[0])
         ranks = rank[labels]
@@ -168,11 +161,6 @@ def build_partition(vectors: Float32, weights: Int64, counts: list[int], least: 
 
     identity = f"{_VERSION} {counts} {least} {hashlib.sha256(weights.tobytes()).hexdigest()}"
     return _keep(identity, vectors, work, split)
-
-
-def _trivial(clusters: int) -> Hierarchy:
-    """Clusters as they are, in one cluster of all."""
-    return Hierarchy(np.arange(clusters, dtype=np.int32), (np.arange(clusters + 1), np.array([0, clusters])))
 
 
 def _keep(
@@ -264,7 +252,7 @@ def split_by_weight(
         ids, scores = _nearest(words, centroids, call)
         before, labels = labels, ids[:, 0].copy()
         _fill_small(words, weights, centroids, labels, scores[:, 0], least)
-        centroids = _centroids(_weighted_sums(words, weights, labels, clusters))
+        centroids = _centroids(_sums(words, labels, clusters, weights))
         if (labels == before).all():
             break
     return labels, centroids
@@ -297,13 +285,6 @@ def _fill_small(words: Float32, weights: Int64, centroids: Float32, labels: Int3
                     sizes[labels[word]] -= 1
                     sizes[cluster] += 1
                     labels[word], own[word], settled[word] = cluster, here[word], True
-
-
-def _weighted_sums(words: Float32, weights: Int64, labels: Int32, clusters: int) -> Float64:
-    # A coordinate is below 2^12 and a weight at most 2^16: sums of 2^25 words are exact.
-    sums = np.zeros((clusters, words.shape[1]))
-    sum_weighted_members(words, weights, labels, sums)
-    return sums
 
 
 def _cluster(words: Float32, sizes: Int64, call: Call) -> Int32:
@@ -352,9 +333,11 @@ def _nearest(words: Float32, centroids: Float32, call: Call) -> tuple[Int32, Flo
     return ids, scores
 
 
-def _sums(words: Float32, labels: Int32, clusters: int) -> Float64:
+def _sums(words: Float32, labels: Int32, clusters: int, weights: Int64 | None = None) -> Float64:
+    """The weighted sum of each cluster's words. ``weights``: None: each word counts once."""
+    # A coordinate is below 2^12 and a weight at most 2^16: sums of 2^25 words are exact.
     sums = np.zeros((clusters, words.shape[1]))
-    sum_members(words, labels, sums)
+    sum_members(words, np.ones(len(words), np.int64) if weights is None else weights, labels, sums)
     return sums
 
 
