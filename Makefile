@@ -160,6 +160,9 @@ bench-meaning: $(VENV)/.research  ## measure what each mechanism leaves of meani
 bench-search: $(VENV)/.research  ## measure Annoy against the exact search: speed, recall, meaning
 	$(BIN)/python research/benchmarks/annoy_recall.py
 
+glove: $(VENV)/.spark  ## make the embedding glove that comes with the package; GLOVE=glove.6B.100d.txt
+	$(BIN)/python scripts/glove.py $(GLOVE)
+
 poincare: $(VENV)/.research  ## train the Poincare embedding that comes with the package, and draw its disk
 	$(BIN)/python scripts/poincare.py
 

@@ -83,16 +83,17 @@ def show_accounting(article: str, before: str, row: dict[str, Any]) -> None:
     privacy = row["privacy"]
     epsilon, words, bound = privacy["epsilon"], privacy["tokens"], privacy["epsilon_bound"]
     bundle = open_bundle(HOME / "bundles" / privacy["bundle"])
-    cluster = bundle.manifest["recipe"]["settings"]["sizes"][0]
+    clusters = bundle.manifest["recipe"]["settings"]["clusters"][0]
+    hidden = next(note for note in bundle.manifest["notes"] if note.startswith("A word is hidden"))
     console.print(f"What article {article} cost (column privacy of its row)", style="bold")
     console.print(
         f"  The mechanism `{privacy['mechanism']}` drew a word for each of the {words} different words of the text.\n"
         "  One draw serves all places where a word stands (repeat: same), so the price counts different words.\n"
         f"  {count_changed_words(before, row['text'])} places changed.\n"
-        f"  The vocabulary is cut into public clusters of {cluster} related words. A word most often becomes the most\n"
+        f"  The vocabulary is cut into {clusters} public clusters of related words. A word most often becomes the most\n"
         "  frequent word of its own cluster, sometimes that of any other.\n"
-        "  The guarantee: the words of one cluster are drawn alike, so nobody can tell which of the "
-        f"{cluster} was in the text.\n"
+        "  The guarantee: the words of one cluster are drawn alike, so nobody can tell which of them was in the text.\n"
+        f"  {hidden}\n"
         f"  Between any two words the probability of an output differs by a factor of at most e^{epsilon:g}: each word "
         f"costs at most E = {epsilon:g}.\n"
         f"  For the whole article this adds up to at most epsilon_bound = {words} x {epsilon:g} = {bound:,.0f}.\n"

@@ -142,7 +142,7 @@ def test_clusters_of_any_size_give_randomised_response():
 
 
 def test_a_member_is_drawn_by_public_frequency():
-    artifact = built({"size": 90, "epsilon": 3.0, "clusters": (7,), "output": "member"}, padding=True)
+    artifact = built({"size": 90, "epsilon": 3.0, "clusters": (7,), "least": 5, "output": "member"}, padding=True)
     law = np.array(written_law(artifact.arrays, 91), np.float64) / 2.0**192
     frequencies = 1 / np.arange(1, 91)
     rows = artifact.arrays["rows"][:90]

@@ -17,7 +17,7 @@ from support import kept_artefacts
 from support.repository import ROOT, load_script
 
 CONTAINER = (ROOT / "conf" / "spark" / "Containerfile").read_text("utf-8")
-LARGE = ("demo_embedding", "poincare_embedding", "hypernyms", "bigrams")
+LARGE = ("glove_embedding", "demo_embedding", "poincare_embedding", "hypernyms", "bigrams")
 
 
 script = load_script("scripts/release.py")

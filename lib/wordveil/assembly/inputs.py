@@ -22,6 +22,7 @@ from wordveil.artifacts import ngram_model
 from wordveil.assembly.word_frequencies import digest_wordfreq, has_wordfreq, is_wordfreq, read_wordfreq
 from wordveil.assembly.word_tables import WordTable, read_word_table, require_file
 from wordveil.config.mechanisms import FREQUENCIES
+from wordveil.config.paths import STOP_WORDS
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import WordIndex
@@ -29,6 +30,7 @@ from wordveil.errors import EmbeddingError, GeneratorError, NgramError, PublicFi
 from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights
 from wordveil.mechanisms.inputs import Pairs, PublicInputs
 from wordveil.text.slots import NgramModel
+from wordveil.text.stop_words import load_stop_words
 
 Progress = Callable[[str], None]
 
@@ -162,9 +164,10 @@ def _fit_classes(table: WordTable, to: _Words) -> NDArray[np.int32]:
         raise table.error("has no word of the embedding.", f"Name another file. {_CASE}")
     labels = np.full(len(to), -1, np.int64)
     labels[ids[known]] = np.asarray(table.columns[1].dictionary_encode().indices)[known]
-    to.note_unknown(ids)
-    missing = len(to) - int(known.sum())
-    to.note(missing, f"of {len(to):,} words are not in {to.source}: together they are a class of their own.")
+    if not to.source.startswith(STOP_WORDS):
+        to.note_unknown(ids)
+        missing = len(to) - int(known.sum())
+        to.note(missing, f"of {len(to):,} words are not in {to.source}: together they are a class of their own.")
     encoded = pa.array(labels).dictionary_encode()
     classes = np.asarray(encoded.indices).astype(np.int32)
     single = int((np.bincount(classes) == 1).sum())
@@ -198,9 +201,26 @@ def _read_pairs(source: str, setting: str, _: Progress) -> WordTable:
 
 
 def _read_classes(source: str, setting: str, _: Progress) -> WordTable:
+    if source.startswith(STOP_WORDS):
+        return _list_stop_words(source, setting)
     table = read_word_table(source, setting, ("word", "class"))
     table.require_distinct(1)
     return table
+
+
+def _list_stop_words(source: str, setting: str) -> WordTable:
+    words = load_stop_words(None, source.removeprefix(STOP_WORDS))
+    if not words:
+        problem = "there is no such list here. For English write stop-words:en; others need wordveil[languages]."
+        raise PublicFileError(f"{setting} = {source}: {problem}")
+    return WordTable(setting, source, (pa.array(words, pa.string()), pa.repeat("stop-word", len(words))))
+
+
+def _digest_classes(source: str, setting: str) -> str:
+    if source.startswith(STOP_WORDS):
+        lines = "\n".join(_list_stop_words(source, setting).columns[0].to_pylist())
+        return hashlib.sha256(lines.encode()).hexdigest()
+    return _digest_table(source, setting)
 
 
 def _read_similarity(source: str, setting: str, progress: Progress) -> Embedding:
@@ -269,7 +289,13 @@ _KINDS = {
         "similarity", _read_similarity, _fit_similarity, embeddings.digest_source, embeddings.embedding_exists
     ),
     "pairs": _Kind("pairs", _read_pairs, _fit_pairs),
-    "classes": _Kind("classes", _read_classes, _fit_classes),
+    "classes": _Kind(
+        "classes",
+        _read_classes,
+        _fit_classes,
+        _digest_classes,
+        lambda source: source.startswith(STOP_WORDS) or Path(source).exists(),
+    ),
     "ngrams": _Kind(
         "bigrams",
         _read_model,

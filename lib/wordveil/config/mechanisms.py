@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from wordveil.config.paths import EmbeddingPath, FrequenciesPath, LocalPath, ModelPath
+from wordveil.config.paths import ClassesPath, EmbeddingPath, FrequenciesPath, LocalPath, ModelPath
 from wordveil.config.schema import Section
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.mechanisms.base import Mechanism
@@ -35,7 +35,7 @@ from wordveil.mechanisms.settings import MechanismSettings
 HYPERNYMS = "hypernyms"
 FREQUENCIES = "frequencies"
 """The setting of all mechanisms that names a public file."""
-_FILE_TYPES = {"similarity": EmbeddingPath, "ngrams": ModelPath}
+_FILE_TYPES = {"similarity": EmbeddingPath, "classes": ClassesPath, "ngrams": ModelPath}
 """The types of settings that name public files; :data:`LocalPath` for others."""
 
 
@@ -65,7 +65,7 @@ class MechanismSection(Section):
     model_config = ConfigDict(allow_inf_nan=False)
 
     embedding: EmbeddingPath
-    """The word vectors: ``demo``, ``demo-poincare``, or the path of public ones."""
+    """The word vectors: ``glove``, ``demo``, ``demo-poincare``, or the path of public ones."""
     embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext", "hypernyms"] = (
         "auto"
     )

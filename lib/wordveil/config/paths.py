@@ -19,8 +19,8 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from wordveil.artifacts.ngram_model import DEMO
 from wordveil.embeddings.embedding import SHIPPED
 
-WORDFREQ = "wordfreq:"
-"""Begins the name of a list of the package wordfreq, which is no path."""
+WORDFREQ, STOP_WORDS = "wordfreq:", "stop-words:"
+"""They begin the names of lists of packages, which are no paths."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -83,5 +83,7 @@ EmbeddingPath = Annotated[str, StringConstraints(min_length=1), PathSetting(ship
 ModelPath = Annotated[str, StringConstraints(min_length=1), PathSetting(shipped=(DEMO,))]
 """A local path, or the name of the n-gram model that comes with the package."""
 
+ClassesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(prefix=STOP_WORDS)]
+"""A local path, or the stop-words of a language, such as ``stop-words:en``."""
 FrequenciesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(prefix=WORDFREQ)]
 """A local path, or the name of a list of the package wordfreq, such as ``wordfreq:de``."""

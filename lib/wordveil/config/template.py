@@ -246,14 +246,15 @@ input:
 
 mechanism:
   name: tree        # `wordveil docs mechanisms` compares all
-  sizes: [20]       # every word is hidden among this many related words: nobody tells them apart
+  clusters: [500]   # of related words: nobody tells the words of one cluster apart, 20 at least
+  classes: stop-words:en   # no cluster has both stop-words and other words; needs wordveil[languages] but for en
   output: representative   # writes the most frequent of them; member writes any of them
   # The most that any two words cost, near or far: smaller hides more, larger keeps more of the meaning. There is no
-  # default. In demo, 75 of 100 words become a related word at 8, 29 at 6, 5 at 4; the others become any word. `wordveil
-  # build` says how many words a guesser recovers; `wordveil docs choosing` has a worked choice.
+  # default. 86 of 100 words become a related word at 8, 45 at 6, 10 at 4; the others become any word. `wordveil build`
+  # says how many words a guesser recovers; `wordveil docs choosing` has a worked choice.
   # epsilon: (a number)   # FILL IN
-  embedding: demo   # 20,000 English words x 100, or a path to your own: `wordveil docs choosing`
-  # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of demo.
+  embedding: glove  # 100,000 English words x 100, or a path to your own: `wordveil docs choosing`
+  # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of glove.
   # public: true   # FILL IN
 bundle_store: bundles     # where `wordveil build` puts what the job draws with
 

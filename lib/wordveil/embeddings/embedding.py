@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from wordveil.errors import EmbeddingError
 
 FORMAT_VERSION = 1
+GLOVE = "glove"
 DEMO = "demo"
 DEMO_POINCARE = "demo-poincare"
-SHIPPED = {DEMO: "demo_embedding", DEMO_POINCARE: "poincare_embedding"}
+SHIPPED = {GLOVE: "glove_embedding", DEMO: "demo_embedding", DEMO_POINCARE: "poincare_embedding"}
 """The embeddings that come with the package: the directory of each name."""
 FORMATS = ("auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext")
 _MANIFEST = "embedding.json"

@@ -15,8 +15,9 @@ of one word each are the exception: their number is that of the words, whatever 
 
 **Of any size**: weighted spherical k-means. A centroid is the direction of its members' weighted sum, so that clusters
 are small where weight is. A cluster with fewer words than it must have takes, in each round, those whose move costs
-least, the weight of a word times what its cosine loses, from clusters that can spare them. Clusters of clusters are
-then those of centroids, of equal numbers of clusters.
+least, the weight of a word times what its cosine loses, from clusters that can spare them. Words of different classes
+never share a cluster: each class is cut by itself, into a number of clusters in proportion to its weight. Clusters of
+clusters are then those of centroids, of equal numbers of clusters, and may mix classes.
 
 The result is the same on every machine and for any number of threads: vectors and centroids are whole numbers so small
 that no product or sum rounds (:mod:`wordveil.neighbours.cluster_kernels`), and lower ids win ties. A centroid's length
@@ -138,19 +139,28 @@ def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> 
     )
 
 
-def build_partition(vectors: Float32, weights: Int64, counts: list[int], least: int, work: BuildContext) -> Hierarchy:
+def build_partition(
+    vectors: Float32, weights: Int64, counts: list[int], least: int, work: BuildContext, classes: Int32 | None = None
+) -> Hierarchy:
     """Cluster words into ``counts[0]`` clusters of any size, and these into levels, the same on every machine.
 
     ``vectors``: float32 ``(size, n)``, of any length but 0. ``weights``: int64 ``(size,)``, 1 to
     :data:`HEAVIEST`. ``counts``: how many clusters each level has, the lowest first, falling to 1; those above the
     lowest each a multiple of the next. ``least``: how many words a cluster has at least. ``work``: reports progress,
-    and keeps the result. Raises :class:`ValueError` where there are fewer words than ``counts[0] * least``.
+    and keeps the result. ``classes``: int32 ``(size,)``, the class of each word, 0 and up; words of a lowest cluster
+    are of one class. Raises :class:`ValueError` where a class, or all words, are too few.
     """
     if (needed := counts[0] * least) > len(vectors):
         raise ValueError(f"{counts[0]:,} clusters of {least:,} words or more need {needed:,} words.")
+    classes = np.zeros(len(vectors), np.int32) if classes is None else classes
+    shares = share_clusters(counts[0], weights, classes, least)
 
     def split(words: Float32, call: Call) -> Hierarchy:
-        labels, centroids = split_by_weight(words, weights, counts[0], least, call)
+        labels, centroids = np.empty(len(words), np.int32), np.empty((counts[0], words.shape[1]), np.float32)
+        for label, (first, last) in enumerate(pairwise([0, *np.cumsum(shares).tolist()])):
+            members = np.flatnonzero(classes == label)
+            inner, centroids[first:last] = split_by_weight(words[members], weights[members], last - first, least, call)
+            labels[members] = first + inner
         levels = _split_levels(centroids, counts, call, work.steps)
         rank = np.empty(counts[0], np.int64)
         rank[levels.order] = np.arange(counts[0])
@@ -159,8 +169,27 @@ def build_partition(vectors: Float32, weights: Int64, counts: list[int], least: 
         order = np.argsort(ranks, kind="stable").astype(np.int32)
         return Hierarchy(order, (bounds, *(bounds[edges] for edges in levels.bounds[1:])))
 
-    identity = f"{_VERSION} {counts} {least} {hashlib.sha256(weights.tobytes()).hexdigest()}"
-    return _keep(identity, vectors, work, split)
+    digest = hashlib.sha256(weights.tobytes() + classes.tobytes()).hexdigest()
+    return _keep(f"{_VERSION} {counts} {least} {digest}", vectors, work, split)
+
+
+def share_clusters(clusters: int, weights: Int64, classes: Int32, least: int) -> Int64:
+    """How many clusters each class has: int64 ``(classes,)``, which adds up to ``clusters``.
+
+    Each has one. Every further one goes where the weight of a cluster is greatest (Jefferson's method), while a cluster
+    still has ``least`` words. Raises :class:`ValueError` where there are too few clusters, or words of a class.
+    """
+    heavy = np.bincount(classes, weights)
+    most = np.bincount(classes) // least
+    if len(most) > clusters or most.min() == 0 or most.sum() < clusters:
+        raise ValueError(
+            f"{clusters:,} clusters of {least:,} words or more cannot be cut from {len(most):,} classes, of "
+            f"{np.bincount(classes).min():,} words at least. Join small classes, or change the number of clusters."
+        )
+    shares = np.ones(len(most), np.int64)
+    for _ in range(clusters - len(most)):
+        shares[np.argmax(np.where(shares < most, heavy / (shares + 1), -1.0))] += 1
+    return shares
 
 
 def _keep(

@@ -130,6 +130,20 @@ def test_pairs_are_those_of_two_known_words(tmp_path):
     ]
 
 
+def test_stop_words_are_a_class_without_a_file():
+    words = pa.array(["the", "cat", "it's", "sat", "he"])
+    fitted = read_files({"classes": "stop-words:en"}).fit(words)
+    assert fitted.inputs.classes is not None
+    assert fitted.inputs.classes.tolist() == [0, 1, 0, 1, 0]
+    assert fitted.notes == ()
+    digest = digest_files({"classes": "stop-words:en"}, missing_allowed=True)
+    assert digest == digest_files({"classes": "stop-words:en"})
+    assert len(digest["classes"]) == 64
+    message = "mechanism.classes = stop-words:qq: there is no such list here. For English write stop-words:en"
+    with pytest.raises(PublicFileError, match=message):
+        read_files({"classes": "stop-words:qq"})
+
+
 def test_classes_are_numbered_by_their_first_words_and_the_rest_is_one_class(tmp_path):
     fitted = fit(tmp_path, "classes", "bird noun\ndog noun\non preposition\ncat noun\nsat verb\n")
     classes = fitted.inputs.classes

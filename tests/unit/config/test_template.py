@@ -17,6 +17,7 @@ from wordveil.config.template import draft_config, draft_facts, is_local_delta, 
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.input.parameters import check_params, parse_params
 from wordveil.spark.platform.formats import find_format
+from wordveil.text.stop_words import load_stop_words
 
 FILLED = {"mechanism": {"epsilon": 10.0, "public": True}, "key": {"file": "wordveil.key"}}
 
@@ -212,14 +213,13 @@ def test_only_a_delta_table_is_told_of_releases():
 
 def test_a_filled_draft_costs_epsilon_a_token_and_not_more(tmp_path):
     """Nothing that raises the price is left out of what is to be filled in."""
-    embedding = random_embedding(60, 5)
-    lines = [
-        f"{w} {' '.join(map(str, v))}" for w, v in zip(embedding.words.to_pylist(), embedding.vectors, strict=True)
-    ]
-    (tmp_path / "words.vec").write_text("60 5\n" + "\n".join(lines) + "\n")
+    vectors = random_embedding(120, 5).vectors
+    words = [*load_stop_words("english")[:40], *random_embedding(80, 5).words.to_pylist()]
+    lines = [f"{word} {' '.join(map(str, vector))}" for word, vector in zip(words, vectors, strict=True)]
+    (tmp_path / "words.vec").write_text("120 5\n" + "\n".join(lines) + "\n")
     table = columns("id:int", "body:string")
     raw = filled(draft_config("t", table, guess_columns(table)))
-    raw["mechanism"]["embedding"] = str(tmp_path / "words.vec")
+    raw["mechanism"] |= {"embedding": str(tmp_path / "words.vec"), "clusters": [5]}
     raw["bundle_store"] = str(tmp_path / "bundles")
     guarantee = build_bundle(parse_config(raw, "draft")).guarantee
     assert 0.99 * FILLED["mechanism"]["epsilon"] < guarantee.pure <= FILLED["mechanism"]["epsilon"]

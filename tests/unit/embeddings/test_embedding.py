@@ -16,7 +16,7 @@ import pytest
 from gensim.models import KeyedVectors
 from gensim.test.utils import datapath
 
-from wordveil.embeddings.embedding import DEMO, Embedding, check_embedding, digest_source, load
+from wordveil.embeddings.embedding import DEMO, GLOVE, SHIPPED, Embedding, check_embedding, digest_source, load
 from wordveil.errors import EmbeddingError
 
 WORDS = ["the", "été", "don't", "naïve"]
@@ -384,26 +384,32 @@ def test_normalised_vectors_are_accepted_with_a_warning():
     assert check_embedding(WORDS, one_longer, "toy").warnings == ()
 
 
-@pytest.fixture(scope="module")
-def demo():
-    return load(DEMO)
+@pytest.fixture(scope="module", params=[DEMO, GLOVE])
+def shipped(request: pytest.FixtureRequest) -> Embedding:
+    return load(request.param)
 
 
-def test_demo_embedding_is_the_size_it_claims(demo):
-    assert (demo.size, demo.dimension) == (20_000, 100)
-    assert len(set(demo.words.to_pylist())) == 20_000
-    assert demo.words.slice(0, 4).to_pylist() == ["the", "and", "to", "of"]
+def test_shipped_embeddings_are_the_sizes_they_claim(shipped: Embedding):
+    size, first = {"wordveil": (20_000, ["the", "and", "to", "of"]), "GloVe": (100_000, ["the", "of", "to", "and"])}[
+        shipped.source.split()[0]
+    ]
+    assert (shipped.size, shipped.dimension) == (size, 100)
+    words = shipped.words.to_pylist()
+    assert len(set(words)) == size
+    assert words[:4] == first
+    assert set(words[:1500]) > {"a", "i", "don't", "it's", "can't", "he's"}
 
 
-def test_demo_embedding_decodes_to_its_256_levels(demo):
+def test_shipped_embeddings_decode_to_their_256_levels(shipped: Embedding):
     """Both ends of the table are used, so that no value of the range that was stored is off by more than half a
     level.
     """
-    directory = resources.files("wordveil") / "data" / "demo_embedding"
+    name = SHIPPED[DEMO if shipped.size == 20_000 else GLOVE]
+    directory = resources.files("wordveil") / "data" / name
     manifest = json.loads((directory / "embedding.json").read_text())
     with resources.as_file(directory) as path:
         codes = np.load(path / "vectors.npy")
     assert codes.dtype == np.uint8
     assert (codes.min(), codes.max()) == (0, 255)
     exact = manifest["scale"] * codes.astype(np.float64) + manifest["offset"]
-    assert np.abs(demo.vectors - exact).max() <= manifest["scale"] * 1e-5
+    assert np.abs(shipped.vectors - exact).max() <= manifest["scale"] * 1e-5

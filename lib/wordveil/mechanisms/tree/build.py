@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from itertools import pairwise
 from typing import Any
@@ -11,11 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float64, Int32, Int64, UInt64
+from wordveil.arrays import Float32, Float64, Int32, Int64, UInt64
 from wordveil.errors import BundleError
 from wordveil.mechanisms.tree.levels import Levels, PadShareError, solve_levels
 from wordveil.mechanisms.tree.table import Nesting
+from wordveil.neighbours.cluster_kernels import LONGEST, whole_directions
 from wordveil.neighbours.clusters import HEAVIEST, Hierarchy
+
+# Logarithms are taken to one part in this many.
+_LOGARITHM = 2**20
+# Standard deviations.
+_FURTHEST = 3.0
+# Doubles below 2^27 are nearer to a power or logarithm than this.
+_NEAR_HALF = 1e-6
 
 
 def solve_nesting(
@@ -107,10 +115,39 @@ def share_members(hierarchy: Hierarchy, frequencies: Float64) -> UInt64:
 def weigh_words(frequencies: Float64, exponent: float) -> Int64:
     """Weights for clustering: int64 ``(size,)``, in proportion to ``frequencies ** exponent``, the largest
     :data:`wordveil.neighbours.clusters.HEAVIEST` and none below 1.
-
-    Powers are taken with 25 digits in decimal arithmetic, which is the same on every machine.
     """
+    most = frequencies.max()
+
+    def exact(frequency: Decimal) -> Decimal:
+        return HEAVIEST * (frequency / Decimal(float(most))) ** Decimal(exponent)
+
+    weights = HEAVIEST * (frequencies / most) ** exponent
+    return np.maximum(_round_surely(weights, frequencies, exact), 1).astype(np.int64)
+
+
+def add_rarity(vectors: Float32, frequencies: Float64, rarity: float) -> Float32:
+    """Points for clustering: the directions of vectors, with a word's rarity as one more coordinate.
+
+    The coordinate is ``rarity`` times the logarithm of public frequency, brought to a mean of 0 and a variance of 1,
+    and cut at :data:`_FURTHEST`: else the most frequent words would be alike in nothing but their frequency.
+    ``vectors``: float32 ``(size, n)``. ``frequencies``: float64 ``(size,)``, positive. Returns float32 ``(size, n +
+    1)``, the same on every machine.
+    """
+    logarithms = _round_surely(_LOGARITHM * np.log(frequencies), frequencies, lambda value: value.ln() * _LOGARITHM)
+    centred = logarithms - math.fsum(logarithms) / len(logarithms)
+    spread = math.sqrt(math.fsum(centred * centred) / len(centred)) or 1.0
+    directions = np.empty(vectors.shape, np.float32)
+    whole_directions(vectors, directions)
+    rarities = rarity * LONGEST * np.clip(centred / spread, -_FURTHEST, _FURTHEST)
+    return np.column_stack([directions, rarities.astype(np.float32)])
+
+
+def _round_surely(values: Float64, arguments: Float64, exact: Callable[[Decimal], Decimal]) -> Float64:
+    """``values`` as whole numbers, the same on every machine: powers and logarithms differ in their last digits, so
+    25 decimal digits decide where a value is near a half (Ziv 1991). ``exact``: a value by its argument.
+    """
+    whole = np.rint(values)
     with localcontext(prec=25):
-        most, power = Decimal(float(frequencies.max())), Decimal(exponent)
-        shares = (HEAVIEST * (Decimal(value) / most) ** power for value in frequencies.tolist())
-        return np.array([max(int(share.to_integral_value()), 1) for share in shares], np.int64)
+        for index in np.flatnonzero(np.abs(np.abs(values - whole) - 0.5) < _NEAR_HALF).tolist():
+            whole[index] = float(exact(Decimal(float(arguments[index]))).to_integral_value())
+    return whole

@@ -36,6 +36,12 @@ class TreeSettings(MechanismSettings):
     weight : float
         with ``clusters``: exponent of the public frequency by which a word counts when words are clustered. The larger,
         the smaller the clusters of frequent words.
+    rarity : float
+        with ``clusters``: how much the public frequency of words counts beside their similarity. The larger, the more
+        alike in frequency are the words of a cluster, and the fewer words are recovered.
+    classes : str or None
+        with ``clusters``: a TSV file of word, class; or ``stop-words:en``, for English stop-words as a class of their
+        own. Words of different classes never share a lowest cluster.
     losses : sequence of float
         the loss between words of one cluster, for each of ``sizes`` or ``clusters``; the first is 0. Empty: 0, for one
         level.
@@ -48,13 +54,15 @@ class TreeSettings(MechanismSettings):
         the probability that padding stays padding. None: the largest that epsilon allows.
     """
 
-    input_files: ClassVar[tuple[str, ...]] = ("ngrams",)
+    input_files: ClassVar[tuple[str, ...]] = ("classes", "ngrams")
 
     epsilon: PureEpsilon
     sizes: Annotated[Sequence[Annotated[int, Ge(1)]], MinLen(1)] = DEFAULT_SIZES
     clusters: Sequence[Annotated[int, Ge(1)]] = ()
-    least: Annotated[int, Ge(1)] = 5
+    least: Annotated[int, Ge(1)] = 20
     weight: Annotated[float, Ge(0), Le(2)] = 0.5
+    rarity: Annotated[float, Ge(0), Le(4)] = 0.25
+    classes: str | None = None
     losses: Sequence[Annotated[float, Ge(0)]] = ()
     output: Output = "representative"
     ngrams: str | None = None
@@ -69,6 +77,8 @@ class TreeSettings(MechanismSettings):
             if levels and _are_numbers(losses := written.get("losses", ())):
                 name = "clusters" if clusters else "sizes"
                 yield from _loss_faults(name, len(levels), losses, written.get("epsilon"))
+        if not clusters and (classes := written.get("classes")) is not None:
+            yield "classes", f"{classes} is used with clusters alone. Set these, or remove classes."
         fluent, ngrams = written.get("output") == "fluent", written.get("ngrams")
         if fluent and ngrams is None:
             yield "ngrams", "is required with output: fluent. Set it to demo, or to the path of an n-gram model."
@@ -83,7 +93,7 @@ class TreeSettings(MechanismSettings):
 
     def recipe(self) -> dict[str, Any]:
         # What is of no use here does not tell one bundle from another.
-        unused = ("sizes",) if self.clusters else ("clusters", "least", "weight")
+        unused = ("sizes",) if self.clusters else ("clusters", "least", "weight", "rarity", "classes")
         return {name: value for name, value in super().recipe().items() if name not in unused}
 
     @property

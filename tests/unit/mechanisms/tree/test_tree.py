@@ -95,14 +95,14 @@ def test_sizes_that_cannot_be_are_refused(size, sizes):
 
 def test_too_many_clusters_are_refused():
     with pytest.raises(BundleError, match=r"mechanism.clusters = \[13\], for 61 words: 13 clusters of 5 words or more"):
-        tree(clusters=(13,))
-    assert tree(clusters=(12,)).probabilities(0).sum() == pytest.approx(1)
+        tree(clusters=(13,), least=5)
+    assert tree(clusters=(12,), least=5).probabilities(0).sum() == pytest.approx(1)
 
 
 def test_a_recipe_has_what_the_build_uses():
     assert {*TreeSettings(epsilon=4.0).recipe()} == {"epsilon", "sizes", "losses", "output", "ngrams", "pad_share"}
     by_number = TreeSettings(epsilon=4.0, clusters=(50,))
-    assert {"clusters", "least", "weight"} <= {*by_number.recipe()}
+    assert {"clusters", "least", "weight", "rarity", "classes"} <= {*by_number.recipe()}
     assert "sizes" not in by_number.recipe()
     assert TreeSettings(**by_number.recipe()).recipe() == by_number.recipe()
 
