@@ -1,4 +1,4 @@
-"""Makes the public lists that come with the package: names, places, words and emoji of seven languages.
+"""Makes the public lists that come with the package: names, places, nationalities, words, emoji of seven languages.
 
     python scripts/lists.py WORDNET BOOKS
 
@@ -113,6 +113,10 @@ class English:
             return None
         if name in OWN["ordinary"]["en"].split():
             return 3
+        return self.rank(word)
+
+    def rank(self, word: str) -> int:
+        """The level of a word in lower case, 0 to 2: how much of an ordinary word it is where it has no capital."""
         lower, capital = self._lower_case[word], self._capital[word]
         lemmas = {word, self._exceptions.get(word, word)}
         lemmas |= {word[: -len(end)] + more for end, more in ENDINGS if word.endswith(end) and len(word) > len(end) + 1}
@@ -233,6 +237,11 @@ def make(language: str, english: English) -> tuple[str, Mapping[str, int]]:
     )
     add("title", OWN["titles"][language].split())
     add("locative", OWN["locatives"][language].split())
+    # Their adjectives are level 3 as names (Mrs. French), but not as nationalities. Only English has a list.
+    add(
+        "nationality",
+        (f"{name}\t{english.rank(name.lower())}" for name in OWN["nationalities"].get(language, "").split()),
+    )
     return "\n".join(lines) + "\n", counts
 
 

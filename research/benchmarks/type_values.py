@@ -49,6 +49,7 @@ EXAMPLES: dict[TokenType, list[str]] = {
     TokenType.FIRST_NAME: ["Alice", "BOB", "Ann's"],
     TokenType.SURNAME: ["Smith"],
     TokenType.PLACE: ["London"],
+    TokenType.NATIONALITY: ["Austrian"],
 }
 
 

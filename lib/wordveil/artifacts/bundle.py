@@ -35,6 +35,7 @@ from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.recovery import Recovery
 from wordveil.text.contradictions import find_context_faults
 from wordveil.text.policy import TextPolicy
+from wordveil.text.types.classes import TokenType, TypeAction
 from wordveil.text.types.lists import PublicLists
 
 FORMAT_VERSION = 2
@@ -180,6 +181,7 @@ class Bundle:
             problem = f"its public lists are of language {self.lists.language}, and text.language is {policy.language}"
         if problem:
             raise BundleError(f"bundle {self.path}: {problem}. Run `wordveil build` with this policy.")
+        self._check_later_lists(policy)
         if (policy.n_max or 0) > self.mechanism.max_tokens:
             raise BundleError(
                 f"text.n_max = {policy.n_max}: this mechanism can draw at most {self.mechanism.max_tokens} tokens of a "
@@ -190,6 +192,17 @@ class Bundle:
                 raise BundleError(f"bundle {self.path}: text.{name} {problem}")
         if policy.n_max is not None:
             self.mechanism.check_lengths(widths or (policy.n_max,))
+
+    def _check_later_lists(self, policy: TextPolicy) -> None:
+        """Refuse a policy that names a class whose list it lacks. One that does not name it goes on as before."""
+        chosen = dict(policy.types).get(TokenType.NATIONALITY, TypeAction.WORDS)
+        if chosen == TypeAction.WORDS or self.lists is None or len(self.lists.nationalities):
+            return
+        fix = "Only English has them: remove the setting."
+        if policy.language == "en":
+            fix = "An earlier version built it: build it in another store, or remove the setting."
+        lacks = f"its public lists ({policy.language}) have none of text.types.{TokenType.NATIONALITY}"
+        raise BundleError(f"bundle {self.path}: {lacks}. {fix}")
 
     @property
     def payload_bytes(self) -> int:

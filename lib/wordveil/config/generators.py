@@ -132,8 +132,8 @@ class GeneratorSection(Section):
     end. It holds the words of the texts as numbers, so it is as secret as they are.
     """
     embedding: EmbeddingPath
-    """The word vectors: ``glove``, ``demo``, or the path of public ones. The generator has their words, and so must the job's
-    mechanism.
+    """The word vectors: ``glove``, ``demo``, or the path of public ones. The generator has their words, and so must the
+    job's mechanism.
     """
     embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext"] = "auto"
     """The format of the embedding's file."""

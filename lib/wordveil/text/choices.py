@@ -157,7 +157,7 @@ class Names(StrEnum):
     WORDS = "words"
     """They are words like any other."""
     GAZETTEER = "gazetteer"
-    """First names, surnames and places of the lists are classes of their own."""
+    """First names, surnames, places and nationalities of the lists are classes of their own."""
 
 
 class Profile(StrEnum):

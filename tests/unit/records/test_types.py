@@ -5,6 +5,7 @@ Recognition decides how a text looks, never what is protected: whatever is found
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from wordveil.records.schema import REASON_COLUMN
 from wordveil.text.policy import TextPolicy, with_profile
 from wordveil.text.types import typed as module
 from wordveil.text.types.classes import CHARACTER_TYPES, NAME_TYPES, TYPES, TokenType, TypeAction, TypeSpans
+from wordveil.text.types.lists import PublicLists
 
 WORDS = [*"abcdefghijklmnopqrst", "the", "cat", "sat", "mat", "please", "mail", "or", "call", "on", "at", "from", "pay"]
 STOPS = {"stop_words": "keep", "stop_word_list": ("at", "on", "or", "the")}
@@ -43,6 +45,7 @@ CANARIES = {
     TokenType.FIRST_NAME: "Alexandria",
     TokenType.SURNAME: "Featherstone",
     TokenType.PLACE: "Nairobi",
+    TokenType.NATIONALITY: "Azerbaijanis",
 }
 RECORDS = 40
 
@@ -223,6 +226,24 @@ def test_lists_of_another_language_are_refused(bundles):
     with pytest.raises(BundleError, match="lists are of language en"):
         bundles[False].check_policy(with_profile("readable", **STOPS, language="de"))
     bundles[False].check_policy(TextPolicy(language="de"))
+
+
+def test_lists_of_an_earlier_version_find_no_nationality(bundles):
+    """A bundle keeps its lists, and a policy that says nothing of the class its fingerprint: so its rows stay."""
+    lines = bundles[False].lists.serialise().decode().splitlines(keepends=True)
+    old = PublicLists.from_bytes("".join(line for line in lines if not line.startswith("nationality")).encode())
+    bundle, policy = replace(bundles[False], lists=old), with_profile("readable", **STOPS)
+    bundle.check_policy(policy)
+    texts = ["the Azerbaijanis sat on the mat", "the cats sat on the mat", "Alice sat on the mat"]
+    rows = sanitise({False: bundle}, policy, texts)
+    assert rows[0]["privacy"]["tokens"] == rows[1]["privacy"]["tokens"] == rows[2]["privacy"]["tokens"] + 1
+    now = sanitise(bundles, policy, texts)
+    assert now[0]["privacy"]["tokens"] == now[2]["privacy"]["tokens"]
+    with pytest.raises(
+        BundleError, match=r"\(en\) have none of text\.types\.nationality\. An earlier version built it"
+    ):
+        bundle.check_policy(with_profile("readable", **STOPS, types={"nationality": "tag"}))
+    bundle.check_policy(with_profile("readable", **STOPS, types={"nationality": "words"}))
 
 
 def test_the_fixed_settings_of_a_release_tell_lists_apart(bundles):

@@ -256,11 +256,34 @@ def test_a_script_inside_a_typed_token_refuses_no_record():
 
 def test_a_class_of_names_can_be_words_beside_the_others():
     policy = TextPolicy(names="gazetteer", types={"first_name": "words"})
-    assert policy.type_actions == {TokenType.SURNAME: TypeAction.RESAMPLE, TokenType.PLACE: TypeAction.RESAMPLE}
+    others = (TokenType.SURNAME, TokenType.PLACE, TokenType.NATIONALITY)
+    assert policy.type_actions == dict.fromkeys(others, TypeAction.RESAMPLE)
     _, encoded = encode("Alice sat to Sydney", policy)
     assert [list(TokenType)[kind] for kind in encoded.shown.kinds] == [TokenType.PLACE]
     assert replace(policy, repeat="same").type_actions == policy.type_actions
     assert policy.fingerprint != TextPolicy(names="gazetteer").fingerprint
+
+
+def test_a_later_class_is_in_a_policy_only_where_it_is_said_otherwise():
+    """So policies of versions before it keep their fingerprints."""
+    usual = TextPolicy(names="gazetteer")
+    assert usual.type_actions[TokenType.NATIONALITY] == TypeAction.RESAMPLE
+    assert TokenType.NATIONALITY not in dict(usual.types)
+    assert TextPolicy(names="gazetteer", types={"nationality": "resample"}) == usual
+    assert TextPolicy(names="gazetteer", length="pad", n_max=4, types={"nationality": "mask"}).types == tuple(
+        (kind, TypeAction.MASK) for kind in NAME_TYPES if kind != TokenType.NATIONALITY
+    )
+    for action in (TypeAction.WORDS, TypeAction.TAG, TypeAction.SURROGATE, TypeAction.MASK):
+        other = TextPolicy(names="gazetteer", types={"nationality": action})
+        assert dict(other.types)[TokenType.NATIONALITY] == action
+        assert replace(other, repeat="same").types == other.types
+        assert other.type_actions.get(TokenType.NATIONALITY, TypeAction.WORDS) == action
+        assert other.fingerprint != usual.fingerprint
+
+
+def test_a_nationality_is_drawn_in_its_shape():
+    _, encoded = encode("the AUSTRIAN's cat sat to Austrians", TextPolicy(names="gazetteer"))
+    assert [list(TokenType)[kind] for kind in encoded.shown.kinds] == [TokenType.NATIONALITY] * 2
 
 
 def test_shown_tokens_without_values_are_refused():

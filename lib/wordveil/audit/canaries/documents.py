@@ -245,8 +245,8 @@ def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
     if lists is None:
         return {}
     values = {}
-    listed = (lists.first_names, lists.surnames, lists.places)
-    for kind, names, levels in zip(NAME_TYPES, listed, lists.name_levels, strict=True):
+    listed = (lists.first_names, lists.surnames, lists.places, lists.nationalities)
+    for kind, names, levels in zip(NAME_TYPES, listed, (*lists.name_levels, lists.nation_levels), strict=True):
         certain = [
             name
             for name, level in zip(names.to_pylist(), np.asarray(levels).tolist(), strict=True)

@@ -52,13 +52,17 @@ class TokenType(StrEnum):
     """A surname of the public list."""
     PLACE = "place"
     """A city, region or country of the public list."""
+    NATIONALITY = "nationality"
+    """An adjective of nationality, or a name of people by their country, of the public list."""
 
 
 # To add a class, name it above, after the others, since numbers of classes are kept; and say below what holds for it.
 TYPES = tuple(TokenType)
 """The classes by their numbers: those of :attr:`TypeSpans.kinds`, from 0."""
-NAME_TYPES = (TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE)
+NAME_TYPES = (TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE, TokenType.NATIONALITY)
 """The classes that lists of words identify."""
+LATER_NAME_TYPES = (TokenType.NATIONALITY,)
+"""Those of them that earlier versions did not have. Bundles of these have no such list, so no token is of the class."""
 CHARACTER_TYPES = tuple(kind for kind in TYPES if kind not in NAME_TYPES)
 """The classes that a text's characters identify."""
 DIGIT_TYPES = (
@@ -105,6 +109,7 @@ DEFAULTS: Mapping[TokenType, str] = MappingProxyType(
         TokenType.FIRST_NAME: "Aa",
         TokenType.SURNAME: "Aa",
         TokenType.PLACE: "Aa",
+        TokenType.NATIONALITY: "Aa",
     }
 )
 """The classes whose tokens have a shape that may show (:mod:`wordveil.text.types.shapes`), and the shape of tokens

@@ -1,4 +1,4 @@
-"""Public lists: first names, surnames, places, words and emoji. They identify names, and values are drawn from them.
+"""Public lists: names, places, nationalities, words and emoji. They identify names, and values are drawn from them.
 
 They come with the package (``data/lists``; `make lists` makes them from public sources). A bundle holds the bytes of
 :meth:`PublicLists.serialise`, so that a release keeps its lists when the package changes.
@@ -25,9 +25,11 @@ FIRST, SUR, PLACE = 1, 2, 4
 """Bits of :attr:`NameTable.roles`: a first name, a surname, a place."""
 TITLE, LOCATIVE = 8, 16
 """More bits: a form of address that a surname follows ("Mrs"); a word that a place follows ("in")."""
+NATION = 32
+"""One more bit: a nationality ("Austrian", "Austrians")."""
 
 CERTAIN, RARE, ORDINARY, CAPITALISED = 0, 1, 2, 3
-"""Levels of a name, :attr:`NameTable.levels`: no ordinary word; a rare ordinary word ("john"); an ordinary word
+"""Levels of a name, as in :attr:`NameTable.levels`: no ordinary word; a rare ordinary word ("john"); an ordinary word
 ("rose"); an ordinary word that is written with a capital as well ("May", German nouns).
 """
 
@@ -35,6 +37,8 @@ _KEY_BITS = 17
 _HEADER = "wordveil-lists\t1"
 _NAMES = {"first_name": FIRST, "surname": SUR, "place": PLACE}
 _OTHER = ("word", "emoji", "title", "locative")
+# Lists of earlier versions, and those of most languages, have none.
+_NATIONALITY = "nationality"
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,9 @@ class NameTable:
     roles
         uint8 ``(names,)``, in which lists it is.
     levels
-        uint8 ``(names,)``, how much of an ordinary word it is.
+        uint8 ``(names,)``, how much of an ordinary word it is, as a name or place.
+    nation_levels
+        uint8 ``(names,)``, the same as a nationality: "French" may be written with a capital and be no surname.
     keys
         bool ``(131072,)``, the values of :func:`key_of` that names have. Most other words have another value.
     """
@@ -56,6 +62,7 @@ class NameTable:
     index: WordIndex
     roles: NDArray[np.uint8]
     levels: NDArray[np.uint8]
+    nation_levels: NDArray[np.uint8]
     keys: NDArray[np.bool_]
 
 
@@ -77,6 +84,10 @@ class PublicLists:
         string array: each of one character.
     titles, locatives
         string arrays in lower case: forms of address, and words that a place follows.
+    nationalities
+        string array in their usual case: single words. Empty in lists of earlier versions and of most languages.
+    nation_levels
+        int64 of the length of ``nationalities``: :data:`CERTAIN` and the like.
     """
 
     language: str
@@ -88,6 +99,8 @@ class PublicLists:
     emoji: pa.StringArray
     titles: pa.StringArray
     locatives: pa.StringArray
+    nationalities: pa.StringArray
+    nation_levels: NDArray[np.int64]
 
     @classmethod
     def load(cls, language: str) -> PublicLists:
@@ -105,23 +118,24 @@ class PublicLists:
             raise ValueError("These are not the bytes of public lists: they are not UTF-8.") from None
         if lines[0] != _HEADER or lines[-1] or len(lines) < 3 or not lines[1].startswith("language\t"):
             raise ValueError(f"These are not the bytes of public lists: the first line must be {_HEADER!r}.")
-        rows: dict[str, list[list[str]]] = {kind: [] for kind in (*_NAMES, *_OTHER)}
+        rows: dict[str, list[list[str]]] = {kind: [] for kind in (*_NAMES, *_OTHER, _NATIONALITY)}
+        ranked = (*_NAMES, _NATIONALITY)
         for number, line in enumerate(lines[2:-1], 3):
             kind, *fields = line.split("\t")
-            if kind not in rows or len(fields) != (2 if kind in _NAMES else 1):
+            if kind not in rows or len(fields) != (2 if kind in ranked else 1):
                 raise ValueError(f"Line {number} of the public lists cannot be read.")
             rows[kind].append(fields)
-        if empty := [kind for kind, entries in rows.items() if not entries]:
+        if empty := [kind for kind, entries in rows.items() if not entries and kind != _NATIONALITY]:
             raise ValueError(f"The public lists have no {' and no '.join(empty)}.")
-        if any(level not in ("0", "1", "2", "3") for kind in _NAMES for _, level in rows[kind]):
+        if any(level not in ("0", "1", "2", "3") for kind in ranked for _, level in rows[kind]):
             raise ValueError("The public lists have a name whose level is not 0, 1, 2 or 3.")
-        first, sur, place = (np.array([int(level) for _, level in rows[kind]], np.int64) for kind in _NAMES)
-        first_names, surnames, places, words, emoji, titles, locatives = (
+        first, sur, place, nation = (np.array([int(level) for _, level in rows[kind]], np.int64) for kind in ranked)
+        first_names, surnames, places, words, emoji, titles, locatives, nations = (
             pa.array([fields[0] for fields in entries], pa.string()) for entries in rows.values()
         )
-        levels = (first, sur, place)
         language = lines[1].split("\t")[1]
-        return cls(language, first_names, surnames, places, levels, words, emoji, titles, locatives)
+        names = (language, first_names, surnames, places, (first, sur, place))
+        return cls(*names, words, emoji, titles, locatives, nations, nation)
 
     def serialise(self) -> bytes:
         """The lists as bytes, the same for equal lists: UTF-8, one entry a line."""
@@ -131,6 +145,8 @@ class PublicLists:
             lines += [f"{kind}\t{name}\t{level}" for name, level in zip(array.to_pylist(), levels, strict=True)]
         for kind, array in zip(_OTHER, (self.words, self.emoji, self.titles, self.locatives), strict=True):
             lines += [f"{kind}\t{value}" for value in array.to_pylist()]
+        nations = zip(self.nationalities.to_pylist(), self.nation_levels, strict=True)
+        lines += [f"{_NATIONALITY}\t{name}\t{level}" for name, level in nations]
         return ("\n".join(lines) + "\n").encode()
 
     @cached_property
@@ -149,11 +165,18 @@ class PublicLists:
             for name, level in zip(pc.utf8_lower(array).to_pylist(), ranks.tolist(), strict=True):
                 roles[name] = roles.get(name, 0) | bit
                 levels[name] = max(levels.get(name, 0), level)
+        nations = zip(pc.utf8_lower(self.nationalities).to_pylist(), self.nation_levels.tolist(), strict=True)
+        nation_levels = dict(nations)
+        for name in nation_levels:
+            roles[name] = roles.get(name, 0) | NATION
         index = WordIndex(pa.array(list(roles), pa.string()))
         keys = np.zeros(1 << _KEY_BITS, np.bool_)
         _mark_keys(index.data, index.offsets, keys)
-        all_roles, all_levels = (np.array(list(values.values()), np.uint8) for values in (roles, levels))
-        return NameTable(index, all_roles, all_levels, keys)
+        all_roles = np.array(list(roles.values()), np.uint8)
+        all_levels, all_nations = (
+            np.array([values.get(name, 0) for name in roles], np.uint8) for values in (levels, nation_levels)
+        )
+        return NameTable(index, all_roles, all_levels, all_nations, keys)
 
     @cached_property
     def plain_first_names(self) -> pa.StringArray:

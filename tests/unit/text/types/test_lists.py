@@ -17,6 +17,7 @@ from wordveil.text.types.lists import (
     FIRST,
     LANGUAGES,
     LOCATIVE,
+    NATION,
     ORDINARY,
     PLACE,
     RARE,
@@ -45,7 +46,8 @@ def test_the_bytes_come_back(lists):
 
 
 def test_names_are_words_in_their_usual_case(lists):
-    for array, least in ((lists.first_names, 300), (lists.surnames, 100), (lists.places, 1500)):
+    nations = (lists.nationalities, 350 if lists.language == "en" else 0)
+    for array, least in ((lists.first_names, 300), (lists.surnames, 100), (lists.places, 1500), nations):
         names = array.to_pylist()
         assert len(names) >= least
         assert names == sorted(set(names))
@@ -67,10 +69,10 @@ def test_words_and_emoji_fit_addresses_and_texts(lists):
 
 def test_every_name_is_found_by_its_folded_form(lists):
     table = lists.names
-    roles = ((lists.first_names, FIRST), (lists.surnames, SUR), (lists.places, PLACE))
+    roles = ((lists.first_names, FIRST), (lists.surnames, SUR), (lists.places, PLACE), (lists.nationalities, NATION))
     for array, bit in (*roles, (lists.titles, TITLE), (lists.locatives, LOCATIVE)):
         numbers = table.index.numbers(fold_words(array))
-        assert numbers.min() >= 0
+        assert np.all(numbers >= 0)
         assert np.all(table.roles[numbers] & bit)
     assert table.index.numbers(pa.array(["", "xqzzk"])).tolist() == [-1, -1]
 
@@ -98,6 +100,24 @@ def test_levels_of_english_names(name, level):
     assert table.levels[table.index.numbers(pa.array([name]))[0]] == level
 
 
+@pytest.mark.parametrize(
+    ("word", "level"),
+    [("austrian", CERTAIN), ("french", CERTAIN), ("welsh", RARE), ("danish", RARE), ("polish", ORDINARY)],
+)
+def test_levels_of_nationalities(word, level):
+    table = PublicLists.load("en").names
+    number = table.index.numbers(pa.array([word]))[0]
+    assert table.nation_levels[number] == level
+    assert table.levels[number] == (CAPITALISED if word in ("french", "welsh") else CERTAIN)
+
+
+def test_only_english_lists_nationalities():
+    found = {language: len(PublicLists.load(language).nationalities) for language in LANGUAGES}
+    assert {language for language, count in found.items() if count} == {"en"}
+    nations = PublicLists.load("en").nationalities.to_pylist()
+    assert {"Austrian", "Austrians", "French", "Dutch", "Swiss", "Japanese", "Dutchmen", "Pole"} <= {*nations}
+
+
 @pytest.mark.parametrize("word", ["the", "her", "so", "an", "what"])
 def test_function_words_are_no_names(word):
     assert PublicLists.load("en").names.index.numbers(pa.array([word]))[0] == -1
@@ -114,8 +134,12 @@ def test_an_unknown_language_names_those_there_are():
         PublicLists.load("xx")
 
 
-def test_the_small_lists_are_read():
-    assert PublicLists.from_bytes(SMALL.encode()).serialise() == SMALL.encode()
+@pytest.mark.parametrize("more", ["", "nationality\tPole\t2\nnationality\tSwiss\t0\n"])
+def test_the_small_lists_are_read(more):
+    """With nationalities and without them, as earlier versions wrote them into bundles."""
+    lists = PublicLists.from_bytes((SMALL + more).encode())
+    assert lists.serialise() == (SMALL + more).encode()
+    assert lists.nation_levels.tolist() == ([2, 0] if more else [])
 
 
 @pytest.mark.parametrize(
@@ -128,6 +152,8 @@ def test_the_small_lists_are_read():
         (SMALL.replace("place\tRome\t0\n", "").encode(), "no place"),
         (SMALL.replace("Rome\t0", "Rome\t7").encode(), "level"),
         (SMALL.replace("Rome\t0", "Rome").encode(), "Line 5 "),
+        ((SMALL + "nationality\tSwiss\t4\n").encode(), "level"),
+        ((SMALL + "nationality\tSwiss\n").encode(), "Line 10 "),
         (SMALL.replace("title", "town").encode(), "Line 8 "),
     ],
 )

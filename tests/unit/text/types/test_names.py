@@ -16,7 +16,7 @@ from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.names import find_names
 
 TOKENISER = Tokeniser()
-SHORT = {"first_name": "F", "surname": "S", "place": "P"}
+SHORT = {"first_name": "F", "surname": "S", "place": "P", "nationality": "N"}
 
 
 def kinds_of(texts, language="en"):
@@ -59,6 +59,13 @@ ENGLISH = [
     ("the the the", ""),
     ("the ISA bus and MAX of eng, tew, but Jim and Max", "Jim/F Max/F"),
     ("JIM SMITH and AMY JOHNSON", "AMY/F JOHNSON/S"),
+    ("Austrian and austrians, the Austrian's, AUSTRIANS", "Austrian/N austrians/N Austrian's/N AUSTRIANS/N"),
+    # A verb first in a sentence, and with no capital; a fowl and a plant.
+    ("Polish the table, polish the Polish table. A turkey and a swede, by a pole", "Polish/N"),
+    # Written with a capital anyway: no surnames without a name beside them, but always nationalities.
+    ("French, German and Dutch ships. English is spoken", "French/N German/N Dutch/N English/N"),
+    ("We saw Anna French with Mrs. English and a Turk, Maria Turk", "Anna/F French/S English/S Turk/N Maria/F Turk/S"),
+    ("He danced with a Dane in Jordan", "Dane/F Jordan/P"),
     ("", ""),
 ]
 
@@ -106,7 +113,8 @@ def test_pieces_without_gaps_are_refused():
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_every_certain_name_is_found_in_any_case(language):
     lists = LISTS[language]
-    for array, levels in zip((lists.first_names, lists.surnames, lists.places), lists.name_levels, strict=True):
+    arrays = (lists.first_names, lists.surnames, lists.places, lists.nationalities)
+    for array, levels in zip(arrays, (*lists.name_levels, lists.nation_levels), strict=True):
         certain = array.filter(pa.array(levels == 0))
         # The highest level of a word's lists counts.
         sure = lists.names.levels[lists.names.index.numbers(fold_words(certain))] == 0
@@ -115,6 +123,17 @@ def test_every_certain_name_is_found_in_any_case(language):
             cased = [case(name) for name in usual if case(name).lower() == name.lower()]
             _, kinds = kinds_of(cased, language)
             assert (kinds >= 0).all(), [word for word, kind in zip(cased, kinds, strict=True) if kind < 0]
+
+
+def test_lists_without_nationalities_find_none():
+    """Those of an earlier version, and of other languages than English: everything else is found as before."""
+    kept = [line for line in LISTS["en"].serialise().decode().splitlines(keepends=True) if "nationality" not in line]
+    text = "French and Austrian ships. Maria Turk met a Turk from Jordan"
+    pieces = TOKENISER.cut_pieces(TOKENISER.normalise(pa.array([text])))
+    kinds = find_names(pieces, PublicLists.from_bytes("".join(kept).encode()))
+    found = [SHORT[TYPES[kind]] for kind in kinds if kind >= 0]
+    assert found == ["F", "S", "S", "P"]
+    assert names("der Austrian und der French", "de") == ""
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8") | st.sampled_from("AaSs'’. éÉŁ\n"), max_size=80), max_size=12))

@@ -139,7 +139,7 @@ def test_the_page_lists_all_that_is_written_again(kind):
 
 def test_every_class_with_shapes_is_listed_with_examples():
     assert set(WRITTEN) == {str(kind) for kind in DEFAULTS}
-    assert set(WRITTEN) == {*PIECES, "markup", "surname", "place"}
+    assert set(WRITTEN) == {*PIECES, "markup", "surname", "place", "nationality"}
     for kind, example, shape in EXAMPLES:
         assert find_shown(kind, [example]) == {shape}, example
 

@@ -151,6 +151,7 @@ CLASS = {
     T.FIRST_NAME: r"[^\W\d_]{2,}",
     T.SURNAME: r"[^\W\d_]{2,}",
     T.PLACE: r"[^\W\d_]{2,}",
+    T.NATIONALITY: r"[^\W\d_]{4,}",
 }
 
 
