@@ -48,8 +48,8 @@ from wordveil.text.types.lists import PublicLists
 from wordveil_research.peers.processes import PRESIDIO, PRESIDIO_MODEL, Peer, PeerError, PeerSanitiser, make_environment
 
 # What `wordveil init` drafts, and the README's epsilon.
-EMBEDDING = "demo"
-CLUSTERS: dict[str, list[int]] = {"sizes": [20]}
+EMBEDDING = "glove"
+CLUSTERS: dict[str, Any] = {"clusters": [500], "classes": "stop-words:en"}
 MECHANISM = {"name": "tree", **CLUSTERS, "output": "representative", "epsilon": 8.0, "embedding": EMBEDDING}
 TEXT = {"profile": "readable", "language": "en", "max_unknown_share": 0.5}
 

@@ -2,19 +2,22 @@
 
 Every word of public corpora is replaced, unknown words too. Classifiers are trained and tested on what comes out:
 
-* topic: 20 newsgroups by date; SST-2; TREC-6: accuracy of a linear SVM on TF-IDF of words; higher is more useful;
+* topic: 20 newsgroups by date; SST-2; TREC-6; intent: Snips: accuracy of a linear SVM on TF-IDF of words; higher is
+  more useful;
 * author: the same on C50, 50 authors: the attack; lower is better;
 * kept: the share of known words that stay themselves;
-* cosine: of a word and its replacement, in GloVe vectors that no mechanism uses, over pairs that GloVe knows;
+* cosine: of a word and its replacement, in vectors that no mechanism uses, over pairs that these know: GloVe's of web
+  pages, or the demo embedding's where mechanisms use GloVe's;
 * perplexity: of what comes out, under a bigram model of film reviews, which no mechanism uses;
 * recovered: the best guesser's success for a word, who knows public frequencies and the mechanism (exact from tables).
 
 The first block has mechanisms at the same largest loss of a token (``E``, certified), the second at the same recovery.
-Each figure is the mean of five keys, with a 95% t-interval. Embeddings: the demo embedding, which knows parts of these
-corpora, and one trained on old books, which knows none of them.
+Each figure is the mean of five keys, with a 95% t-interval. Embeddings: `glove`, of encyclopaedia and newswire, which
+knows none of these corpora; the demo embedding, which knows parts of all but Snips; and one trained on old books, which
+knows none. Over `glove` the trees are compared by their clusters' number, least size, weight and rarity.
 
-    python research/benchmarks/meaning.py [--embedding demo|books] [--block loss|recovery] [--loss E] [--mechanism M]
-        [--quick]
+    python research/benchmarks/meaning.py [--embedding glove|demo|books] [--block loss|recovery] [--loss E]
+        [--mechanism M] [--quick]
     python research/benchmarks/meaning.py --draw
 
 Writes research/results/meaning_<embedding>.json and prints tables; ``--draw`` makes docs/pictures/meaning.svg and
@@ -49,6 +52,7 @@ from scipy import sparse, stats
 
 from common import glove, machine, save_results
 from laplace_exact import DATA, RESULTS
+from wordveil.assembly.inputs import read_files
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings.embedding import Embedding, check_embedding, load
@@ -62,10 +66,15 @@ from wordveil.text.policy import TextPolicy
 from wordveil_research.field.matching import Candidate, Matcher, make_settings
 from wordveil_research.field.rows import make_randomised_response
 
-LOSSES, SEEDS = (6.0, 6.85, 8.0, 10.0, 12.0), 5
+SEEDS = 5
+LOSSES = {"glove": (7.0, 8.0), "demo": (6.0, 6.85, 7.0, 8.0, 10.0, 12.0)}
 # Under the public prior a guesser who does not look is right more often than in 5% of the cases: 5% is of the uniform.
-RECOVERIES = (("uniform", 0.05), ("public", 0.10), ("public", 0.25))
-TASKS = {"topic": "news20_bydate", "sst2": "sst2", "trec6": "trec6", "author": "c50_reuters"}
+RECOVERIES = {
+    "glove": (("public", 0.18),),
+    "demo": (("uniform", 0.05), ("public", 0.10), ("public", 0.18), ("public", 0.25)),
+}
+LOSSES["books"], RECOVERIES["books"] = LOSSES["demo"], RECOVERIES["demo"]
+TASKS = {"topic": "news20_bydate", "sst2": "sst2", "trec6": "trec6", "intent": "snips7", "author": "c50_reuters"}
 DRAWN = (
     "laplace",
     "exponential",
@@ -76,13 +85,14 @@ DRAWN = (
     "tree 20, representative",
     "tree 20, fluent",
 )
-SMALL = ("sst2", "trec6")  # the corpora that noise on vectors is fast enough for
-SHOWN = ("topic", "sst2", "trec6", "author", "kept", "cosine", "perplexity", "recovered")
+SMALL = ("sst2", "trec6", "intent")  # the corpora that noise on vectors is fast enough for
+SHOWN = ("topic", "sst2", "trec6", "intent", "author", "kept", "cosine", "perplexity", "recovered")
+CUTS = (("least", 5), ("least", 10), ("weight", 0.25), ("weight", 0.75), ("rarity", 0.0), ("rarity", 0.5))
 PERPLEXITY_TOKENS = 400_000
 SVM_C = 0.1
 DISCOUNT = 0.75
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "meaning.svg"
-EMBEDDINGS, BLOCKS = ("demo", "books"), ("loss", "recovery")
+EMBEDDINGS, BLOCKS = ("glove", "demo", "books"), ("loss", "recovery")
 BOOK_WORDS = 20_000
 
 
@@ -108,9 +118,9 @@ def read(name: str) -> list[dict[str, Any]]:
 
 
 def load_vectors(name: str) -> tuple[Embedding, NDArray[np.float64] | None]:
-    """The demo embedding, whose frequencies follow the rank; or the one trained on old books, with its counts."""
-    if name == "demo":
-        return load("demo"), None
+    """One of the package's, whose frequencies follow the rank; or the one trained on old books, with its counts."""
+    if name != "books":
+        return load(name), None
     with np.load(DATA / "fiction_w2v_100d.f16.npz") as found:
         words, vectors = found["words"].tolist()[:BOOK_WORDS], found["vectors"][:BOOK_WORDS].astype(np.float32)
     lines = (DATA / "fiction_w2v_100d.counts.tsv").read_text("utf-8").splitlines()[:BOOK_WORDS]
@@ -119,10 +129,10 @@ def load_vectors(name: str) -> tuple[Embedding, NDArray[np.float64] | None]:
 
 
 def load_corpora(codec: Codec) -> dict[str, Corpus]:
-    """All tasks."""
+    """All tasks. Where a corpus has no test part, its part for validation is one."""
     corpora = {}
     for task, name in TASKS.items():
-        rows = [row for row in read(name) if row["split"] in ("train", "test")]
+        rows = [row for row in read(name) if row["split"] in ("train", "test", "valid")]
         label = "author" if task == "author" else "label"
         names = sorted({row[label] for row in rows})
         encoded = codec.encode(pa.array([row["text"] for row in rows], pa.string()))
@@ -180,8 +190,8 @@ class Setup:
     embedding: Embedding
     corpora: dict[str, Corpus]
     bigrams: Bigrams
-    glove: NDArray[np.float32]
-    """A unit vector for each word, zeros where GloVe does not know it."""
+    judge: NDArray[np.float32]
+    """A unit vector for each word, of vectors that no mechanism uses; zeros where they do not know it."""
     inputs: PublicInputs
 
     @classmethod
@@ -191,7 +201,7 @@ class Setup:
         vocabulary = Vocabulary(embedding.words)
         codec = Codec(TextPolicy(), vocabulary)
         reviews = codec.encode(pa.array([row["text"] for row in read("aclImdb") if row["split"] == "train"]))
-        other = glove()
+        other = load("demo") if name == "glove" else glove()
         place = {word: row for row, word in enumerate(other.words.to_pylist())}
         units = other.vectors / np.linalg.norm(other.vectors, axis=1, keepdims=True)
         known = np.zeros((embedding.size, other.dimension), np.float32)
@@ -203,8 +213,13 @@ class Setup:
             load_corpora(codec),
             Bigrams(reviews.ids, reviews.offsets, embedding.size),
             known,
-            PublicInputs(frequencies=frequencies, bigrams=shipped_bigrams()),
+            PublicInputs(frequencies=frequencies, bigrams=shipped_bigrams(), classes=set_apart(embedding)),
         )
+
+
+def set_apart(embedding: Embedding) -> Int32 | None:
+    """The stop-words of an embedding as a class of their own."""
+    return read_files({"classes": "stop-words:en"}).fit(embedding.words).inputs.classes
 
 
 def shipped_bigrams() -> Any:
@@ -214,8 +229,24 @@ def shipped_bigrams() -> Any:
     return bigrams_of(open_named("demo"))
 
 
-def candidates(words: int) -> list[Candidate]:
-    """The mechanisms of the comparison."""
+def cut_trees() -> list[Candidate]:
+    """Trees by how their words are cut into clusters."""
+
+    def tree(label: str, output: str = "representative", **cut: Any) -> Candidate:
+        return Candidate(f"{label}, {output}", "tree", make_settings("tree", **cut, output=output), by_loss=True)
+
+    apart = {"classes": "stop-words:en"}
+    found = [tree(f"{number:,} clusters", clusters=(number,), **apart) for number in (250, 500, 1_000, 2_000)]
+    found += [tree(f"500, {name} {value:g}", clusters=(500,), **apart, **{name: value}) for name, value in CUTS]
+    found.append(tree("500, no classes", clusters=(500,)))
+    found.append(tree("500 clusters", "member", clusters=(500,), **apart))
+    return [*found, tree("equal, of 200", sizes=(200,))]
+
+
+def candidates(name: str, words: int) -> list[Candidate]:
+    """The mechanisms of the comparison over an embedding, which has so many words."""
+    if name == "glove":
+        return cut_trees()
     tem, response = {"gamma": 3.0, "neighbours": 256, "tight": True}, make_randomised_response(words)
     found = [
         Candidate("laplace", "laplace", make_settings("laplace"), by_loss=False),
@@ -256,7 +287,7 @@ class Bench:
         return found
 
     def _cosine(self, before: Int32, after: Int32) -> float:
-        vectors, size = self._setup.glove, self._setup.embedding.size
+        vectors, size = self._setup.judge, self._setup.embedding.size
         words = (before < size) & (after < size)
         pairs, counts = np.unique(before[words].astype(np.int64) * size + after[words], return_counts=True)
         one, other = np.divmod(pairs, size)
@@ -338,12 +369,12 @@ def run(
     kept. Without labels all mechanisms are measured.
     """
     setup = Setup.load(name)
-    every = candidates(setup.embedding.size)
+    every = candidates(name, setup.embedding.size)
     if unknown := set(labels) - {candidate.label for candidate in every}:
         raise SystemExit(f"--mechanism {min(unknown)}: expected {', '.join(one.label for one in every)}.")
     chosen = [candidate for candidate in every if not labels or candidate.label in labels]
     blocks: list[tuple[str, Any]] = [("loss", loss) for loss in losses]
-    blocks += [("recovery", wanted) for wanted in RECOVERIES]
+    blocks += [("recovery", wanted) for wanted in RECOVERIES[name]]
     if quick:
         blocks = [("loss", 8.0), ("recovery", ("public", 0.10))]
     blocks = [block for block in blocks if block[0] in chosen_blocks]
@@ -464,7 +495,7 @@ def main() -> None:
     chosen = parser.parse_args()
     for name in chosen.embedding or EMBEDDINGS:
         if not chosen.draw:
-            losses = chosen.loss or LOSSES
+            losses = chosen.loss or LOSSES[name]
             run(name, chosen.seeds, chosen.block or BLOCKS, losses, chosen.mechanism, quick=chosen.quick)
         elif result_file(name).exists():
             print_tables(results(name))
