@@ -71,6 +71,13 @@ SHAPES = [
 ]
 
 
+def test_plurals_of_nationalities_are_found_and_not_written():
+    drawn = {*draw(T.NATIONALITY, RESAMPLE, "Aa", count=20_000)}
+    listed = {*LISTS["en"].nationalities.to_pylist()}
+    assert drawn == listed - {f"{name}s" for name in listed}
+    assert len(drawn) == set_size(T.NATIONALITY, RESAMPLE, "Aa", LISTS["en"]) == 230
+
+
 def test_shapes():
     assert [(kind, original, shapes_of(kind, original)) for kind, original, _ in SHAPES] == [
         (kind, original, [shape]) for kind, original, shape in SHAPES
