@@ -33,7 +33,7 @@ SPEED_NOTE = (
 COMPARISON_NOTE = (
     "drawn with a throwaway key. kept: the share of words that stay, over words evenly spread over the vocabulary. "
     "pure: the largest loss of one token between any two words. Equal nominal epsilons of two mechanisms do not mean "
-    "equal protection."
+    "equal protection. The others are built over the first 20,000 words of the embedding at most."
 )
 LENGTH_NOTE = (
     "texts are filled up with padding, which is drawn like any word and may come out as one. A smaller text.n_max adds "

@@ -40,6 +40,8 @@ from wordveil.text.types.lists import PublicLists
 
 _WORDS, _DRAWS = 300, 5
 _NEIGHBOURS = 256
+# Their tables grow with the number of words, those of neighbours with its square: 100,000 words take many minutes.
+_OTHERS_WORDS = 20_000
 # At the largest epsilon the share kept may miss the wanted one by 3%, and by as much where it is drawn.
 _NEAR, _FEW = 0.97, 0.01
 _MIN_EPSILON, _MAX_EPSILON = 0.05, 500.0
@@ -103,7 +105,7 @@ def compare(
         the policy's n-gram model, if it names one.
     inputs : PublicInputs
         what the configured mechanism is built from beside the embedding. The others get its frequencies alone, since
-        their settings name no other files.
+        their settings name no other files, and the embedding's first 20,000 words at most.
 
     Raises
     ------
@@ -115,10 +117,10 @@ def compare(
         work = work if work.kept else replace(work, kept=Path(directory))
         # What mechanisms report of their own steps would hide the comparison's.
         quiet = replace(work, progress=lambda _: None, steps=lambda _done, _all: None)
-        bench = _Bench(Matcher(embedding, PublicInputs(inputs.frequencies), quiet), policy, model, text)
         work.progress(f"building {name}")
-        chosen, matcher = make_candidate(name, settings), replace(bench.matcher, inputs=inputs)
-        configured = bench.show(chosen, settings.nominal_epsilon, matcher.build(chosen, settings.nominal_epsilon))
+        bench = _Bench(Matcher(embedding, inputs, quiet), policy, model, text)
+        configured = bench.build(make_candidate(name, settings), settings.nominal_epsilon)
+        bench = _Bench(_match_others(bench.matcher), policy, model, text)
         equal_kept, equal_pure = [], []
         others = _list_settings(bench.matcher, settings.terms)
         for number, (other, free) in enumerate(others):
@@ -136,6 +138,15 @@ def compare(
                     equal_pure.extend(bench.match_pure(candidate, configured.pure, matched))
         work.steps(len(others) + 1, len(others) + 1)
     return Comparison(configured, equal_kept, equal_pure)
+
+
+def _match_others(matcher: Matcher) -> Matcher:
+    """The matcher of the other mechanisms: the first words, and their frequencies."""
+    embedding, frequencies = matcher.embedding, matcher.inputs.frequencies
+    first = replace(embedding, words=embedding.words[:_OTHERS_WORDS], vectors=embedding.vectors[:_OTHERS_WORDS])
+    if frequencies is not None:
+        frequencies = frequencies[:_OTHERS_WORDS] / math.fsum(frequencies[:_OTHERS_WORDS])
+    return replace(matcher, embedding=first, inputs=PublicInputs(frequencies))
 
 
 def _list_settings(matcher: Matcher, configured: ComparisonTerms) -> list[tuple[str, MechanismSettings]]:

@@ -14,6 +14,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.measures.comparison import Comparison, compare
 from wordveil.mechanisms.additive.laplace import LaplaceSettings
+from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.random import RandomSettings
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
@@ -115,6 +116,19 @@ def test_the_sentence_is_rendered(embedding: Embedding, monkeypatch: pytest.Monk
     first = embedding.words[0].as_py()
     comparison = compare(embedding, READABLE, "random", CONFIGURED["random"], TEXT)
     assert comparison.configured.text.lower().replace(",", "").removesuffix(".").split() == [first] * 7
+
+
+def test_the_others_are_built_over_the_first_words(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("wordveil.measures.comparison._OTHERS_WORDS", 40)
+    text = " ".join(embedding.words.to_pylist()[-30:])
+    first = {*embedding.words.to_pylist()[:40]}
+    frequencies = np.arange(embedding.size, 0, -1) / np.arange(1, embedding.size + 1).sum()
+    settings = ExponentialSettings(epsilon=3.0, neighbours=8)
+    found = compare(embedding, READABLE, "exponential", settings, text, inputs=PublicInputs(frequencies))
+    assert {*found.configured.text.lower().split()} - first
+    assert len(found.equal_kept) > 3
+    for line in (*found.equal_kept, *found.equal_pure):
+        assert {*line.text.lower().split()} <= first, line.mechanism
 
 
 def test_a_strict_policy_shows_no_padding(embedding: Embedding):
