@@ -429,7 +429,7 @@ def show(name: str, figure: dict[str, float] | None) -> str:
 
 def print_tables(found: dict[str, Any]) -> None:
     """Print the rows as Markdown, one table for each loss and each recovery."""
-    columns = [name for name in SHOWN if name != "recovered"]
+    columns = [name for name in SHOWN if name in found["originals"]]
     originals = " | ".join(f"{found['originals'][name]:.3f}" for name in columns)
     for block, at in sorted({(row["block"], place_of(row)) for row in found["rows"]}):
         title = f"largest loss E = {at:g}" if block == "loss" else f"recovered, {at[0]} prior: {at[1]:.0%}"
@@ -452,7 +452,7 @@ def draw() -> None:
     mpl.rcParams["svg.hashsalt"] = "wordveil"
     from matplotlib import pyplot as plt
 
-    measured = [name for name in EMBEDDINGS if result_file(name).exists()]
+    measured = [name for name in ("demo", "books") if result_file(name).exists()]
     figure, axes = plt.subplots(2, 2 * len(measured), figsize=(8 * len(measured), 8), sharey="row")
     for side, name in enumerate(measured):
         found = results(name)
