@@ -31,9 +31,8 @@ def exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     vectors = np.random.default_rng(3).standard_normal((len(WORDS), 4))
     rows = zip(WORDS, vectors, strict=True)
     (tmp_path / "words.txt").write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows))
-    monkeypatch.setattr(
-        module, "MECHANISM", {**module.MECHANISM, "sizes": [4], "embedding": str(tmp_path / "words.txt")}
-    )
+    small = {"clusters": [4], "least": 1, "classes": None, "embedding": str(tmp_path / "words.txt")}
+    monkeypatch.setattr(module, "MECHANISM", {**module.MECHANISM, **small})
     monkeypatch.setattr("common.RESULTS", tmp_path / "results")
     monkeypatch.setattr(module, "RESULTS", tmp_path / "results")
     return module
