@@ -1,10 +1,11 @@
-"""Counts the bigram model that comes with the package, over the words of the demo embedding.
+"""Counts the bigram model that comes with the package, over the words of its embeddings `glove` and `demo`.
 
     python scripts/bigrams.py BOOKS
 
 BOOKS is a directory or a tar archive with the texts that lib/wordveil/data/bigrams/books.tsv lists: one UTF-8 file a
-book, by the names of its first column; other files are left alone. A blank line ends a paragraph. Writes
-lib/wordveil/data/bigrams. Two minutes on one core; the same books give the same model on every machine.
+book, by the names of its first column; other files are left alone. A blank line ends a paragraph. The sentences of
+WordNet that come with the package are counted too: they are newer. Writes lib/wordveil/data/bigrams. Two minutes on one
+core; the same texts give the same model on every machine.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from wordveil.artifacts import content_store
 from wordveil.artifacts.ngram_model import open_model, read_model, write_model
-from wordveil.embeddings.embedding import DEMO, load
+from wordveil.embeddings.embedding import DEMO, GLOVE, load
 from wordveil.text.counting import CountGrams, CountWords, rank_words
 from wordveil.text.slots import Grams, NgramSettings, assemble_trie
 from wordveil.version import __version__
@@ -31,6 +33,7 @@ from wordveil.version import __version__
 ROOT = Path(__file__).parents[1]
 STORE = ROOT / "lib" / "wordveil" / "data" / "bigrams"
 LIST = STORE / "books.tsv"
+SENTENCES = ROOT / "lib" / "wordveil" / "data" / "sentences" / "wordnet.parquet"
 
 # Rarer pairs would make the package larger and add little.
 SETTINGS = NgramSettings(max_n=2, min_count=6)
@@ -93,15 +96,16 @@ def main() -> None:
             f"texts that {LIST.relative_to(ROOT)} lists, UTF-8."
         )
     names = [line.split("\t")[0] for line in LIST.read_text("utf-8").splitlines()[1:]]
-    sentences = [cut_sentences(book) for book in read_books(Path(sys.argv[1]), names)]
+    texts = [pa.array(cut_sentences(book), pa.string()) for book in read_books(Path(sys.argv[1]), names)]
+    texts += pq.read_table(SENTENCES).column("text").chunks
 
     def batches() -> Iterator[pa.RecordBatch]:
-        return (pa.record_batch([pa.array(book, pa.string())], ["text"]) for book in sentences)
+        return (pa.record_batch([text], ["text"]) for text in texts)
 
     counted = add_up(CountWords(SETTINGS)(batches()), "word")
     of_text = counted.filter(pc.not_equal(counted.column("word"), ""))
     total = pc.sum(of_text.column("number")).as_py()
-    known = pc.is_in(counted.column("word"), pa.concat_arrays([pa.array([""]), load(DEMO).words]))
+    known = pc.is_in(counted.column("word"), pa.concat_arrays([pa.array([""]), load(GLOVE).words, load(DEMO).words]))
     frequent = pc.greater_equal(counted.column("number"), SETTINGS.min_count)
     words, counts = rank_words(counted.filter(pc.and_(known, frequent)))
 
@@ -112,9 +116,9 @@ def main() -> None:
 
     provenance = {
         "wordveil": __version__,
-        "source": f"{len(names)} novels in the public domain, listed in books.tsv",
+        "source": f"{len(names)} novels in the public domain, listed in books.tsv, and sentences of WordNet 3.0",
         "texts": int(counts[0]),
-        "note": "texts are sentences; words outside the demo embedding are left out",
+        "note": "texts are sentences; words outside the embeddings glove and demo are left out",
     }
     for model in STORE.glob(f"*/{content_store.MANIFEST}"):
         shutil.rmtree(model.parent)

@@ -240,6 +240,7 @@ def cut_trees() -> list[Candidate]:
     found += [tree(f"500, {name} {value:g}", clusters=(500,), **apart, **{name: value}) for name, value in CUTS]
     found.append(tree("500, no classes", clusters=(500,)))
     found.append(tree("500 clusters", "member", clusters=(500,), **apart))
+    found.append(tree("500 clusters", "fluent", clusters=(500,), ngrams="demo", **apart))
     return [*found, tree("equal, of 200", sizes=(200,))]
 
 

@@ -36,7 +36,9 @@ def _describe(manifest: Mapping[str, Any]) -> str:
 _ORIGIN = "Make one with `wordveil ngrams` from public text."
 KIND = content_store.Kind("n-gram model", NgramError, "digest", FORMAT_VERSION, _ORIGIN, _describe)
 DEMO = "demo"
-"""The name of the package's own model: bigrams of old novels over the words of the demo embedding."""
+"""The name of the package's own model: bigrams of old novels and of WordNet's sentences, over the words of the
+embeddings ``glove`` and ``demo``.
+"""
 _ARRAYS = ("word_bytes", "word_offsets", "word_slots", "words", "counts", "first")
 
 

@@ -235,7 +235,7 @@ class Grams:
             for step in range(length):
                 part[:, step] = digits[starts + step]
             rows = np.full((len(starts), self.width), length, np.uint8)
-            rows[:, 1:] = part.view(np.uint8).reshape(len(starts), -1)
+            rows[:, 1:] = part.view(np.uint8).reshape(len(starts), self.width - 1)
             parts.append(rows)
         rows = np.concatenate(parts) if parts else np.empty((0, self.width), np.uint8)
         return pa.FixedSizeBinaryArray.from_buffers(

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support import ngram_models
@@ -20,19 +21,19 @@ from wordveil.errors import NgramError
 from wordveil.text.slots import NgramSettings
 
 STORE = ROOT / "lib" / "wordveil" / "data" / "bigrams"
-DIGEST = "d411136fc9a80dddd63ecd188e76322ce8872b146787555561aab423830beccb"
+DIGEST = "30691588c62ec62fa950932f62e20c3fe5aba977f0425c86879648036d85afc1"
 TEXTS = ["the cat sat on the mat", "the dog sat", "a cat and 7 dogs", "a cat", "the cat sat", ""]
 
 
-def test_the_shipped_model_is_the_recorded_one_over_the_demo_words():
+def test_the_shipped_model_is_the_recorded_one_over_the_words_of_both_embeddings():
     model = open_named("demo")
     assert model.digest == DIGEST == model.path.name
     assert (model.settings.max_n, model.settings.min_count) == (2, 6)
     found = bigrams_of(model)
     words = found.words.to_pylist()
     assert words[0] == ""
-    assert set(words[1:]) <= set(load("demo").words.to_pylist())
-    assert len(set(words)) == len(words) > 16_000
+    assert set(words[1:]) <= {*load("demo").words.to_pylist(), *load("glove").words.to_pylist()}
+    assert len(set(words)) == len(words) > 28_000
     assert found.counts.min() >= 6
     assert found.pair_counts.min() >= 6
     assert model.total > found.counts[1:].sum() > 0.95 * model.total
@@ -109,6 +110,8 @@ def script(tmp_path, monkeypatch) -> ModuleType:
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "STORE", store)
     monkeypatch.setattr(module, "LIST", store / "books.tsv")
+    pq.write_table(pa.table({"text": ["He saw a door."]}), tmp_path / "sentences.parquet")
+    monkeypatch.setattr(module, "SENTENCES", tmp_path / "sentences.parquet")
     monkeypatch.setattr(module, "SETTINGS", NgramSettings(2, 2))
     return module
 
@@ -141,6 +144,7 @@ def test_the_script_counts_sentences_of_the_listed_books(script, tmp_path, monke
         "he saw the zzyzx house",
         "the house was old",
         "he saw the house and the old door",
+        "he saw a door",
     ]
     counts = ngram_models.count_ngrams(sentences, 2)
     words = found.words.to_pylist()
@@ -167,7 +171,7 @@ def test_the_script_counts_sentences_of_the_listed_books(script, tmp_path, monke
     assert count(script, monkeypatch, books).digest != model.digest, "and the old model is gone"
 
 
-def test_the_script_leaves_out_words_that_the_demo_embedding_lacks(script, tmp_path, monkeypatch):
+def test_the_script_leaves_out_words_that_both_embeddings_lack(script, tmp_path, monkeypatch):
     books = tmp_path / "books"
     books.mkdir()
     for name in ("a.txt", "b.txt"):

@@ -411,7 +411,7 @@ def test_arrays_of_the_shipped_model_are_the_same_on_every_machine(shipped):
     digest = hashlib.sha256()
     for name, array in shipped[1].arrays.items():
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode() + array.tobytes())
-    assert digest.hexdigest()[:32] == "3ba16660a8bd508d5754ea03db8bcbf4"
+    assert digest.hexdigest()[:32] == "1975809592ae244eb7a2e6182de3b9e3"
 
 
 def test_the_shipped_model_tells_english_from_its_neighbours_by_the_alphabet(shipped):
