@@ -143,6 +143,8 @@ def compare(
 def _match_others(matcher: Matcher) -> Matcher:
     """The matcher of the other mechanisms: the first words, and their frequencies."""
     embedding, frequencies = matcher.embedding, matcher.inputs.frequencies
+    if embedding.size <= _OTHERS_WORDS:
+        return replace(matcher, inputs=PublicInputs(frequencies))
     first = replace(embedding, words=embedding.words[:_OTHERS_WORDS], vectors=embedding.vectors[:_OTHERS_WORDS])
     if frequencies is not None:
         frequencies = frequencies[:_OTHERS_WORDS] / math.fsum(frequencies[:_OTHERS_WORDS])

@@ -62,6 +62,8 @@ _WORTHWHILE = 500
 _NEAREST = 16
 # Words whose products with all centroids are held at a time.
 _ROWS = 512
+# Small clusters whose products with all words are held at a time.
+_TOGETHER = 32
 # Multiplications of one round's products. More words and clusters are first split into groups of clusters.
 _MOST_PRODUCTS = 400_000_000_000
 # Multiplications of one pass of swaps where each word tries one other cluster. Beyond it clusters are so large
@@ -300,16 +302,18 @@ def _fill_small(words: Float32, weights: Int64, centroids: Float32, labels: Int3
     sizes = np.bincount(labels, minlength=len(centroids))
     own = scores.astype(np.float64)
     settled = np.zeros(len(words), np.bool_)
-    for cluster in np.argsort(sizes, kind="stable").tolist():
-        if sizes[cluster] >= least:
-            continue
+    small = [cluster for cluster in np.argsort(sizes, kind="stable").tolist() if sizes[cluster] < least]
+    columns = (words @ centroids[small[first : first + _TOGETHER]].T for first in range(0, len(small), _TOGETHER))
+    for cluster, products in zip(small, (column for block in columns for column in block.T), strict=True):
         settled[labels == cluster] = True
-        here = (words @ centroids[cluster]).astype(np.float64)
+        here = products.astype(np.float64)
         costs = (own - here) * weights
         while sizes[cluster] < least:
             free = np.flatnonzero(~settled & (sizes[labels] > least))
-            turns = free[np.argsort(costs[free], kind="stable")]
-            for word in turns[: least - sizes[cluster]].tolist():
+            wanted = least - sizes[cluster]
+            cheap = free[costs[free] <= np.partition(costs[free], wanted - 1)[wanted - 1]]
+            turns = cheap[np.argsort(costs[cheap], kind="stable")]
+            for word in turns[:wanted].tolist():
                 if sizes[labels[word]] > least:
                     sizes[labels[word]] -= 1
                     sizes[cluster] += 1

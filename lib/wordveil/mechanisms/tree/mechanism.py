@@ -106,7 +106,7 @@ class Tree(Mechanism[TreeSettings]):
             ),
             "clusters": Example(
                 chosen(epsilon=4.0, clusters=(100,), least=1),
-                chosen(epsilon=8.0, clusters=(480, 40), losses=(0.0, 5.0), output="member"),
+                chosen(epsilon=8.0, clusters=(480, 40), least=5, losses=(0.0, 5.0), output="member"),
             ),
         }
 
