@@ -60,10 +60,8 @@ _SWAP_ROUNDS, _SWAP_PASSES = 3, 4
 _WORTHWHILE = 500
 # The nearest centroids of a word that are kept: those that it is given in turn, and those that it may be swapped to.
 _NEAREST = 16
-# Words whose products with all centroids are held at a time.
-_ROWS = 512
-# Small clusters whose products with all words are held at a time.
-_TOGETHER = 32
+# Words whose products with all centroids are held at a time, and small clusters whose products with all words are.
+_ROWS, _TOGETHER = 512, 32
 # Multiplications of one round's products. More words and clusters are first split into groups of clusters.
 _MOST_PRODUCTS = 400_000_000_000
 # Multiplications of one pass of swaps where each word tries one other cluster. Beyond it clusters are so large
@@ -146,8 +144,8 @@ def build_partition(
 ) -> Hierarchy:
     """Cluster words into ``counts[0]`` clusters of any size, and these into levels, the same on every machine.
 
-    ``vectors``: float32 ``(size, n)``, of any length but 0. ``weights``: int64 ``(size,)``, 1 to
-    :data:`HEAVIEST`. ``counts``: how many clusters each level has, the lowest first, falling to 1; those above the
+    ``vectors``: float32 ``(size, n)``, of any length but 0. ``weights``: int64 ``(size,)``, 1 to :data:`HEAVIEST`.
+    ``counts``: how many clusters each level has, the lowest first, falling to 1; those above the
     lowest each a multiple of the next. ``least``: how many words a cluster has at least. ``work``: reports progress,
     and keeps the result. ``classes``: int32 ``(size,)``, the class of each word, 0 and up; words of a lowest cluster
     are of one class. Raises :class:`ValueError` where a class, or all words, are too few.
