@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
+from common import MECHANISM, draft_job, machine, save_results
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import build_bundle
-from wordveil.config.load import Config, parse_config
+from wordveil.config.load import Config
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
@@ -37,20 +37,7 @@ CANARIES = (
 def configure(store: str, *, told_apart: bool) -> Config:
     """The drafted job, with classes told apart or not."""
     apart = {} if told_apart else {"types": "none", "names": "words"}
-    mechanism = {"name": "tree", "clusters": [500], "classes": "stop-words:en", "epsilon": 8.0, "embedding": "glove"}
-    return parse_config(
-        {
-            "format_version": 2,
-            "release": "canaries",
-            "input": {"path": "/nowhere", "id": "id", "text": "text"},
-            "mechanism": {**mechanism, "public": True},
-            "bundle_store": store,
-            "text": {"profile": "readable", **apart},
-            "key": {"env": "NO_KEY"},
-            "output": {"path": "/nowhere-else"},
-        },
-        "research/benchmarks/canaries.py",
-    )
+    return draft_job(store, MECHANISM, {"profile": "readable", **apart})
 
 
 def measure(config: Config, bundle: Bundle, canary: str) -> float:

@@ -17,8 +17,36 @@ from typing import Any, Self
 import numpy as np
 
 from laplace_exact import DATA, RESULTS, SLOTS, Job
+from wordveil.config.load import Config, parse_config
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import Embedding
+
+MECHANISM = {
+    "name": "tree",
+    "clusters": [500],
+    "classes": "stop-words:en",
+    "output": "representative",
+    "epsilon": 8.0,
+    "embedding": "glove",
+}
+"""What `wordveil init` drafts, and the README's epsilon."""
+
+
+def draft_job(store: str, mechanism: dict[str, Any], text: dict[str, Any]) -> Config:
+    """A job whose sections for input, key and output nothing reads. ``store``: of bundles."""
+    return parse_config(
+        {
+            "format_version": 2,
+            "release": "benchmark",
+            "input": {"path": "/nowhere", "id": "id", "text": "text"},
+            "mechanism": {**mechanism, "public": True},
+            "bundle_store": store,
+            "text": text,
+            "key": {"env": "NO_KEY"},
+            "output": {"path": "/nowhere-else"},
+        },
+        "research/benchmarks/common.py",
+    )
 
 
 def machine() -> dict[str, Any]:

@@ -33,11 +33,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from common import machine, save_results
+from common import MECHANISM, draft_job, machine, save_results
 from laplace_exact import DATA, RESULTS
 from wordveil.arrays import Float64
 from wordveil.assembly.bundles import build_bundle
-from wordveil.config.load import Config, parse_config
+from wordveil.config.load import Config
 from wordveil.crypto.keys import MasterKey
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
@@ -47,10 +47,6 @@ from wordveil.text.stop_words import load_stop_words
 from wordveil.text.types.lists import PublicLists
 from wordveil_research.peers.processes import PRESIDIO, PRESIDIO_MODEL, Peer, PeerError, PeerSanitiser, make_environment
 
-# What `wordveil init` drafts, and the README's epsilon.
-EMBEDDING = "glove"
-CLUSTERS: dict[str, Any] = {"clusters": [500], "classes": "stop-words:en"}
-MECHANISM = {"name": "tree", **CLUSTERS, "output": "representative", "epsilon": 8.0, "embedding": EMBEDDING}
 TEXT = {"profile": "readable", "language": "en", "max_unknown_share": 0.5}
 
 SET = DATA / "presidio_generated_large.jsonl.xz"
@@ -105,23 +101,6 @@ def read_set(path: Path, limit: int | None) -> tuple[list[str], list[Span]]:
         words = re.findall(r"[^\W_]+", text)
         spans += [Span(number, NATIONALITY, (word.casefold(),)) for word in words if word in nations]
     return [row["text"] for row in rows], [span for span in spans if span.words]
-
-
-def configure(store: str) -> Config:
-    """The drafted job."""
-    return parse_config(
-        {
-            "format_version": 2,
-            "release": "exam",
-            "input": {"path": "/nowhere", "id": "id", "text": "text"},
-            "mechanism": {**MECHANISM, "public": True},
-            "bundle_store": store,
-            "text": TEXT,
-            "key": {"env": "NO_KEY"},
-            "output": {"path": "/nowhere-else"},
-        },
-        "research/benchmarks/exam.py",
-    )
 
 
 def make_own(config: Config) -> Sanitise:
@@ -237,7 +216,7 @@ def main(given: Sequence[str] | None = None) -> None:
     keys = QUICK_KEYS if arguments.quick else KEYS
     about = machine()
     with tempfile.TemporaryDirectory() as store:
-        sanitise = make_own(configure(store))
+        sanitise = make_own(draft_job(store, MECHANISM, TEXT))
         outputs = [sanitise(texts, draw) for draw in range(keys)]
     refused = sum(not text for text in outputs[0])
     systems: dict[str, Any] = {

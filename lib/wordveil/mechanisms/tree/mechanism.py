@@ -135,7 +135,7 @@ class Tree(Mechanism[TreeSettings]):
                 "of an n-gram model; or set mechanism.output: representative."
             )
         size, frequencies = embedding.size, inputs.frequencies_of(embedding.size)
-        hierarchy = _build_hierarchy(embedding, settings, inputs, work)
+        hierarchy = _build_hierarchy(embedding, settings, frequencies, inputs.classes, work)
         work.progress("choosing and certifying the probabilities of levels")
         by_cluster = bool(settings.clusters)
         bounds = count_lowest(hierarchy.bounds) if by_cluster else hierarchy.bounds
@@ -294,16 +294,15 @@ class Tree(Mechanism[TreeSettings]):
 
 
 def _build_hierarchy(
-    embedding: Embedding, settings: TreeSettings, inputs: PublicInputs, work: BuildContext
+    embedding: Embedding, settings: TreeSettings, frequencies: Float64, classes: Int32 | None, work: BuildContext
 ) -> Hierarchy:
     """The clusters of the settings. Raises :class:`BundleError` where there are too few words for them."""
     try:
         if settings.clusters:
-            frequencies = inputs.frequencies_of(embedding.size)
             points = add_rarity(embedding.vectors, frequencies, settings.rarity)
             weights = weigh_words(frequencies, settings.weight)
-            classes = inputs.classes if settings.classes else None
-            return build_partition(points, weights, [*settings.clusters, 1], settings.least, work, classes)
+            counts, apart = [*settings.clusters, 1], classes if settings.classes else None
+            return build_partition(points, weights, counts, settings.least, work, apart)
         counts = count_clusters(embedding.size, settings.sizes)
     except ValueError as error:
         name = "clusters" if settings.clusters else "sizes"

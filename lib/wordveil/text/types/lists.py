@@ -155,6 +155,12 @@ class PublicLists:
         return hashlib.sha256(self.serialise()).hexdigest()
 
     @cached_property
+    def written_nationalities(self) -> pa.StringArray:
+        """Those that are drawn: "an Austrian" may become "an Estonian", and not "an Estonians"."""
+        plurals = pc.is_in(self.nationalities, pc.binary_join_element_wise(self.nationalities, "s", ""))
+        return self.nationalities.filter(pc.invert(plurals))
+
+    @cached_property
     def names(self) -> NameTable:
         """What :func:`wordveil.text.types.names.find_names` looks words up in."""
         roles: dict[str, int] = {}

@@ -159,10 +159,7 @@ def _pick(values: pa.StringArray, words: NDArray[np.uint64]) -> pa.StringArray:
 
 
 def _names_of(kind: TokenType, lists: PublicLists) -> pa.StringArray:
-    nations = lists.nationalities
-    # "an Austrian" may become "an Estonian", and not "an Estonians".
-    plurals = pc.is_in(nations, pc.binary_join_element_wise(nations, "s", ""))
-    names = (lists.first_names, lists.surnames, lists.places, nations.filter(pc.invert(plurals)))
+    names = (lists.first_names, lists.surnames, lists.places, lists.written_nationalities)
     return dict(zip(NAME_TYPES, names, strict=True))[kind]
 
 
