@@ -15,10 +15,11 @@ _NO_SUBJECT = "measure"
 
 
 def print_scores(evaluation: Evaluation) -> None:
-    """Print what was measured: a table for each group of figures, each figure with its interval."""
+    """Print what was measured: the main results in sentences, and a table for each group of figures."""
+    from wordveil.report.page import write_headline
     from wordveil.report.tables import make_sections
 
-    print_table(evaluation.title, evaluation.facts)
+    print_table(evaluation.title, evaluation.facts, write_headline(evaluation.scores))
     for section in make_sections(evaluation.scores):
         for table in section.tables:
             print_rows(_score_table(": ".join(filter(None, (section.title, table.heading))), table))

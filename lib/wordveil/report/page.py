@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wordveil.report.attacks import describe_attack, draw_bars, list_subjects, rank_attacks
 from wordveil.report.frontier import ACCURACY, ORIGINAL, Frontier, find_frontiers, find_strongest
 from wordveil.report.heatmap import MOST_LABELS, draw_heatmap
 from wordveil.report.picture import describe_point, draw_frontier
@@ -20,15 +21,19 @@ _MOST_SUBJECTS = 4
 def render_evaluation(evaluation: Evaluation) -> str:
     """The page of an evaluation, in HTML.
 
-    It has the main results in sentences, the frontier of each task of attacks, a table of each group with every
-    figure's interval, chance level and definition, maps of confusions, examples, notes, and the facts. All names are
-    escaped.
+    It has the main results in sentences and as bars, the strongest attack first, the frontier of each task of attacks,
+    a table of each group with every figure's interval, chance level and definition, maps of confusions, examples,
+    notes, and the facts. All names are escaped.
     """
     return render_page(
         "evaluation.html",
         title=evaluation.title,
         evaluation=evaluation,
         headline=write_headline(evaluation.scores),
+        attacks=[
+            (subject, draw_bars(rank_attacks(evaluation.scores, subject)))
+            for subject in list_subjects(evaluation.scores)[:_MOST_SUBJECTS]
+        ],
         frontiers=draw_frontiers(evaluation.scores),
         sections=make_sections(evaluation.scores),
         maps=[draw_heatmap(confusion) for confusion in evaluation.confusions],
@@ -66,32 +71,34 @@ def _describe(frontier: Frontier) -> dict[str, Any]:
 
 
 def write_headline(scores: Sequence[Score]) -> tuple[str, ...]:
-    """Sentences about each sanitised subject: the strongest attack and the best result of each task, by accuracy.
-    Empty where there are too many subjects.
+    """Sentences about each sanitised subject: the strongest attack of each kind, the strongest of all first, and the
+    best result of each task. Empty where there are too many subjects.
     """
-    subjects = [name for name in dict.fromkeys(score.subject for score in scores) if name != ORIGINAL]
+    subjects = list_subjects(scores)
     if len(subjects) > _MOST_SUBJECTS:
         return ()
     return tuple(sentence for subject in subjects for sentence in _write_sentences(subject, scores))
 
 
 def _write_sentences(subject: str, scores: Sequence[Score]) -> list[str]:
-    sentences = []
-    for group in (Group.ATTACK, Group.UTILITY):
-        chosen = [
-            score for score in scores if score.group == group and score.figure == ACCURACY and score.value is not None
-        ]
-        for task in dict.fromkeys(score.task for score in chosen if score.subject == subject):
-            best = find_strongest([score for score in chosen if score.task == task and score.subject == subject])
-            clean = [score for score in chosen if score.task == task and score.subject == ORIGINAL]
-            sentences.append(_say(best, find_strongest(clean) if clean else None))
-    return sentences
+    attacks = rank_attacks(scores, subject)
+    sentences = [_say(attack, scores) if attack.figure == ACCURACY else describe_attack(attack) for attack in attacks]
+    chosen = [
+        score
+        for score in scores
+        if (score.subject, score.group, score.figure) == (subject, Group.UTILITY, ACCURACY) and score.value is not None
+    ]
+    tasks = dict.fromkeys(score.task for score in chosen)
+    best = (find_strongest([score for score in chosen if score.task == task]) for task in tasks)
+    return [*sentences, *(_say(score, scores) for score in best)]
 
 
-def _say(best: Score, clean: Score | None) -> str:
+def _say(best: Score, scores: Sequence[Score]) -> str:
     beside = "" if best.chance is None else f"; chance is {show_number(best.chance)}"
-    if clean is not None:
-        beside += f"; on the {ORIGINAL} it is {show_number(clean.value)} ({clean.method})"
+    same = best.group, best.task, ACCURACY, ORIGINAL
+    if clean := [score for score in scores if (score.group, score.task, score.figure, score.subject) == same]:
+        found = find_strongest(clean)
+        beside += f"; on the {ORIGINAL} it is {show_number(found.value)} ({found.method})"
     if best.group == Group.UTILITY:
         return f"{best.subject}: {best.task} by {best.method} has accuracy {show_figure(best)}{beside}."
     verdict = "still finds" if is_above_chance(best) else "is not clearly better than chance on"

@@ -12,7 +12,7 @@ import pytest
 from support.evaluations import make_attack, make_evaluation, make_score
 from wordveil.report.compare import compare_evaluations, render_comparison
 from wordveil.report.heatmap import MOST_LABELS, OTHERS, REFUSED, draw_heatmap
-from wordveil.report.page import render_evaluation
+from wordveil.report.page import render_evaluation, write_headline
 from wordveil.scores.evaluation import Confusion, Evaluation, Example
 
 EVIL = "<script>alert('x')</script>"
@@ -207,3 +207,17 @@ def test_guesses_of_labels_that_are_not_shown_are_one_column():
     assert heatmap.columns[-1] == OTHERS
     assert REFUSED not in heatmap.columns
     assert f"0 taken for {OTHERS}: 6 of 10" in {shade.text for shade in heatmap.shades}
+
+
+def test_the_worst_attack_is_said_first():
+    """Whatever it is: links of records here, authors where they are found more surely."""
+    linked = make_attack("release", 0.9, "", task="linkage", method="bayes", figure="linked", chance=0.01)
+    words = make_attack("release", 0.3, "", task="words", method="viterbi", figure="recovered", chance=0.1)
+    scores = [make_attack("release", 0.4), words, linked, make_score("release", 0.99)]
+    first, *others = write_headline(scores)
+    assert first.startswith("release: who holds the candidate originals links this share")
+    assert "0.9" in first
+    assert [sentence.split(" ")[0] for sentence in others] == ["release:"] * 3
+    assert "strongest adaptive attack" in write_headline([*scores, make_attack("release", 0.95)])[0]
+    page = render_evaluation(Evaluation("Support", {}, tuple(scores)))
+    assert page.index("What attackers find") < page.index("linkage: bayes, linked") < page.index("words: viterbi")

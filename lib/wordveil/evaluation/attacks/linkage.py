@@ -37,12 +37,14 @@ from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.evaluation.attacks.redrawn import Ragged, Redrawn
 from wordveil.evaluation.utility.encoders import SentenceEncoder
-from wordveil.measures.posterior import WordScores
+from wordveil.measures.posterior import Scores, WordScores
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.scores.measurement import Measurement, require_pairs
 from wordveil.scores.score import Group, Score, find_mean_interval
 
 TASK = "linkage"
+LINKED = "linked"
+"""The figure that counts records whose own original is ranked first."""
 BY_LAWS, BY_FITTED_LAWS, BY_VECTORS, BY_LENGTH = "bayes", "bayes-fitted", "nearest-vector", "what-shows"
 
 # Scores in memory at a time: 128 MiB in float64.
@@ -118,6 +120,23 @@ def link_by_vectors(originals: NDArray[np.floating], sanitised: NDArray[np.float
     return Links(ranks[0], ranks[1], len(pool))
 
 
+def rank_candidates(scores: Scores, texts: Int32, drawn: Int32) -> Links:
+    """Link records to texts of their length, by position.
+
+    ``texts``: int32 ``(pool, length)``, words. ``drawn``: int32 ``(records, length)``, outputs of the first texts.
+    """
+    columns = np.ascontiguousarray(texts.T)
+    base = scores.floors[columns].sum(axis=0)
+    ranks = np.empty((2, len(drawn)), np.int64)
+    step = max(1, _SCORES // len(texts))
+    for start in range(0, len(drawn), step):
+        part = slice(start, min(start + step, len(drawn)))
+        sums = np.tile(base, (part.stop - start, 1))
+        _add_gains(scores.starts, scores.words, scores.gains, drawn[part], columns, len(scores.floors), sums)
+        ranks[:, part] = _rank(sums, np.arange(start, part.stop))
+    return Links(ranks[0], ranks[1], len(texts))
+
+
 def link_by_what_shows(redrawn: Redrawn) -> Links:
     """Link only by what shows besides the drawn words: the length and the copied words."""
     counts = np.bincount(redrawn.shows)[redrawn.shows]
@@ -178,7 +197,7 @@ _ATTACKERS = {
 def _summarise(links: Links, method: str, subject: str, seed: int) -> Iterator[Score]:
     ranks = 1 / np.arange(1, links.pool + 1)
     for figure, values, chance, meaning in (
-        ("linked", links.hits, 1 / links.pool, "Share of records whose own original is ranked first"),
+        (LINKED, links.hits, 1 / links.pool, "Share of records whose own original is ranked first"),
         ("reciprocal-rank", links.reciprocal_ranks, float(ranks.mean()), "Mean of 1 / rank of a record's own original"),
     ):
         yield Measurement(subject, TASK, method, Group.ATTACK).make_score(

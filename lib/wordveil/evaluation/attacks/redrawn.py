@@ -146,11 +146,8 @@ class Redrawn:
 
     @property
     def can_be_hidden(self) -> Bool:
-        """Which words the policy may hide: bool ``(size,)``, False for stop-words that it drops or copies."""
-        if self.policy.stop_words == StopWords.HIDE:
-            return np.ones(self.size, np.bool_)
-        listed = pa.array(self.policy.stop_word_list, pa.string())
-        return np.asarray(~pc.is_in(fold_words(self.words), listed).to_numpy(zero_copy_only=False), np.bool_)
+        """As :func:`find_hidden_words`."""
+        return find_hidden_words(self.policy, self.words)
 
     @property
     def shows_order(self) -> bool:
@@ -161,6 +158,16 @@ class Redrawn:
     def is_sampled(self) -> bool:
         """Whether words are sampled from a text, so that its length does not show."""
         return self.policy.length == Length.SAMPLE
+
+
+def find_hidden_words(policy: TextPolicy, words: pa.StringArray) -> Bool:
+    """Which words of a vocabulary the policy may hide: bool ``(words,)``, False for stop-words that it drops or
+    copies.
+    """
+    if policy.stop_words == StopWords.HIDE:
+        return np.ones(len(words), np.bool_)
+    listed = pa.array(policy.stop_word_list, pa.string())
+    return np.asarray(~pc.is_in(fold_words(words), listed).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = None) -> Redrawn:

@@ -15,7 +15,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.evaluation.attacks.authorship import ACCURACY, ADAPTIVE, ORIGINAL, measure_authorship
 from wordveil.evaluation.attacks.context import measure_word_recovery
 from wordveil.evaluation.attacks.language import PublicLanguage
-from wordveil.evaluation.attacks.linkage import measure_linkage
+from wordveil.evaluation.attacks.linkage import LINKED, measure_linkage
 from wordveil.evaluation.attacks.redrawn import Redrawn, redraw
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.stylometry.measure import measure_style_change
@@ -183,8 +183,7 @@ def measure_texts(
     ``embedding``: as for :func:`measure_attacks`.
     """
     encoder = make_encoder(embedding=embedding)
-    pool = np.argsort(draw_words(seed, b"linkage", len(originals)), kind="stable")[:POOL].tolist()
-    befores, afters = [originals[row] for row in pool], [released[row] for row in pool]
+    befores, afters = _choose_pool(originals, released, seed)
     redrawn = _redraw(sanitiser, befores)
     return [
         *_measure_context(redrawn, seed),
@@ -195,11 +194,34 @@ def measure_texts(
     ]
 
 
-def _redraw(sanitiser: BundleSanitiser, texts: Sequence[str]) -> Redrawn | None:
+def find_linked(
+    originals: Sequence[str],
+    released: Sequence[str],
+    sanitiser: BundleSanitiser,
+    embedding: Embedding | None,
+    seed: int,
+) -> float:
+    """The share of :data:`POOL` records at most that the best attacker links to their originals, each among as many.
+
+    The same texts and ``seed`` give the same figure. The arguments are those of :func:`measure_texts`.
+    """
+    befores, afters = _choose_pool(originals, released, seed)
+    redrawn = _redraw(sanitiser, befores, seed)
+    scores = measure_linkage(befores, afters, make_encoder(embedding=embedding), RELEASE, seed, redrawn)
+    return max(score.value for score in scores if score.figure == LINKED and score.value is not None)
+
+
+def _choose_pool(originals: Sequence[str], released: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
+    """Random records: their originals, and what was released of them."""
+    pool = np.argsort(draw_words(seed, b"linkage", len(originals)), kind="stable")[:POOL].tolist()
+    return [originals[row] for row in pool], [released[row] for row in pool]
+
+
+def _redraw(sanitiser: BundleSanitiser, texts: Sequence[str], seed: int | None = None) -> Redrawn | None:
     """What the mechanism draws for texts; None for several text columns, and for a generator."""
     if len(sanitiser.columns.names) == 1:
         with suppress(ValueError):  # it draws texts of other lengths
-            return redraw(sanitiser, texts)
+            return redraw(sanitiser, texts, seed)
     return None
 
 

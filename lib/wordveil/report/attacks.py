@@ -1,0 +1,67 @@
+"""The strongest attack of each kind, the strongest of all first: what a reader must see before anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from wordveil.report.frontier import ACCURACY, ORIGINAL
+from wordveil.report.tables import is_above_chance
+from wordveil.report.values import name_method, show_figure, show_number
+from wordveil.scores.score import Group, Score
+
+LINKED, RECOVERED = "linked", "recovered"
+_SHARES = (LINKED, ACCURACY, RECOVERED)
+_WHAT = {
+    LINKED: "who holds the candidate originals links this share of the records to the right one",
+    RECOVERED: "who knows the mechanism gets this share of the hidden words right",
+}
+
+
+def rank_attacks(scores: Sequence[Score], subject: str) -> list[Score]:
+    """The strongest attack on ``subject`` of each task, by how far it is above its chance level, the strongest first.
+
+    Only shares are compared: of records linked, authors named, words recovered.
+    """
+    strongest: dict[str, Score] = {}
+    for score in scores:
+        is_attack = score.group in (Group.ATTACK, Group.PRIVACY) and score.figure in _SHARES
+        if not is_attack or score.subject != subject or score.value is None or score.chance is None:
+            continue
+        if score.task not in strongest or _find_gain(score) > _find_gain(strongest[score.task]):
+            strongest[score.task] = score
+    return sorted(strongest.values(), key=_find_gain, reverse=True)
+
+
+def list_subjects(scores: Sequence[Score]) -> list[str]:
+    """The sanitised subjects, in the order of the report."""
+    return [name for name in dict.fromkeys(score.subject for score in scores) if name != ORIGINAL]
+
+
+def describe_attack(score: Score) -> str:
+    """A sentence about links or recovered words of :func:`rank_attacks`."""
+    verdict = "" if is_above_chance(score) else ", not clearly more than by chance"
+    return (
+        f"{score.subject}: {_WHAT[score.figure]}: {show_figure(score)}{verdict} ({score.method}; chance is "
+        f"{show_number(score.chance)})."
+    )
+
+
+def draw_bars(scores: Sequence[Score]) -> list[dict[str, Any]]:
+    """What the template of a bar shows of each attack."""
+    return [
+        {
+            "label": f"{score.task}: {name_method(score)}; chance {show_number(score.chance)}",
+            "share": score.value,
+            "highest": score.value if score.high is None else score.high,
+            "value": show_figure(score),
+        }
+        for score in scores
+    ]
+
+
+def _find_gain(score: Score) -> float:
+    """How far above chance, of what is possible."""
+    assert score.value is not None
+    assert score.chance is not None
+    return (score.value - score.chance) / (1 - score.chance) if score.chance < 1 else 0.0

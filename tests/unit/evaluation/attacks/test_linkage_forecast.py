@@ -1,0 +1,57 @@
+"""The forecast of linkage agrees with arithmetic on laws that are simple enough for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wordveil.evaluation.attacks.linkage_forecast import CANDIDATES, forecast_linkage
+from wordveil.mechanisms.laws import WordLaws
+
+SIZE = 1_000
+
+
+def laws_that_keep(share: float) -> WordLaws:
+    """Each word stays itself with this probability, and else becomes any word."""
+    ids = np.arange(SIZE, dtype=np.int32)
+    offsets = np.arange(SIZE + 1, dtype=np.int64)
+    return WordLaws(np.full(SIZE, 1 / SIZE), np.full(SIZE, 1 - share), offsets, ids, np.full(SIZE, share))
+
+
+def test_words_that_never_stay_link_nothing():
+    found = forecast_linkage(laws_that_keep(1e-9), np.ones(SIZE))
+    assert max(found.linked.values()) < 0.01
+    assert found.half is None
+
+
+def test_words_that_always_stay_link_all_texts_that_are_unique():
+    found = forecast_linkage(laws_that_keep(1 - 1e-9), np.ones(SIZE))
+    assert found.linked == pytest.approx({5: 1.0, 20: 1.0}, abs=1e-3)
+    assert found.half == 2, "10,000 texts of one word of 1,000 are no different texts; of two words they are"
+
+
+def test_shares_are_those_of_arithmetic():
+    """Equally frequent words: the score counts words that stay. The right text wins with m of them where all others
+    have fewer, and shares a tie.
+    """
+    keep, words = 0.3, 5
+    stays = keep + (1 - keep) / SIZE
+    right = np.array([stays**m * (1 - stays) ** (words - m) * c for m, c in enumerate((1, 5, 10, 10, 5, 1))])
+    other = np.array([(1 / SIZE) ** m * (1 - 1 / SIZE) ** (words - m) * c for m, c in enumerate((1, 5, 10, 10, 5, 1))])
+    below = np.concatenate([[0], np.cumsum(other)[:-1]])
+    # The expectation of 1 / (1 + ties) over the others, where none is better.
+    number = CANDIDATES - 1
+    up_to = below + other
+    wanted = sum(
+        p * ((up_to[m] ** (number + 1) - below[m] ** (number + 1)) / ((number + 1) * other[m]))
+        for m, p in enumerate(right)
+    )
+    found = forecast_linkage(laws_that_keep(keep), np.ones(SIZE)).linked[words]
+    assert found == pytest.approx(wanted, abs=0.06)
+    assert abs(forecast_linkage(laws_that_keep(0.4), np.ones(SIZE)).linked[words] - wanted) > 0.06
+
+
+def test_frequent_words_link_less():
+    frequencies = 1.0 / np.arange(1, SIZE + 1) ** 2
+    even, steep = (forecast_linkage(laws_that_keep(0.9), prior).linked[5] for prior in (np.ones(SIZE), frequencies))
+    assert steep < even - 0.3
