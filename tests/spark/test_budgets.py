@@ -5,7 +5,9 @@ it.
 from __future__ import annotations
 
 import random
+import shutil
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,7 +20,9 @@ from wordveil.errors import ConfigError, ReleaseError
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.spark.release.admission import admit_candidates
+from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.ledger import SCHEMA, Terms
+from wordveil.spark.release.maintenance import reset
 
 METRIC = "euclidean:0123456789abcdef"
 
@@ -49,28 +53,22 @@ def test_spark_admits_what_the_definition_admits(spark, unit: str, delta: float 
         part = (one.tokens, 1, 0, 0) if reserved else (0, 0, one.tokens, 1)
         head = (release, "t", record, author, "run", None, "reserve" if reserved else "settle", None, None, 1, "k")
         rows.append((*head, *part, one.price, one.epsilon, one.delta, METRIC, str(relation)))
-    chosen = [(name, rng.choice(authors), rng.randrange(1, 60)) for name in names]
-    wanted = admit(
-        budget,
-        "support",
-        [
-            Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT))
-            for name, author, tokens in chosen
-        ],
-        entries,
-    )
+    chosen = [(name, rng.choice(authors), rng.randrange(1, 60), rng.random() < 0.2) for name in names]
+    asked = [
+        Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT), is_charged)
+        for name, author, tokens, is_charged in chosen
+    ]
+    wanted = admit(budget, "support", asked, entries)
     terms = Terms("support", "t", "run-2", 1, "k", prices["support"], 7.5, deltas["support"], METRIC, "any_text")
-    candidates = spark.createDataFrame(chosen, "record_id string, author string, tokens bigint").repartition(3)
+    candidates = spark.createDataFrame(
+        chosen, "record_id string, author string, tokens bigint, is_charged boolean"
+    ).repartition(3)
     found = admit_candidates(candidates, spark.createDataFrame(rows, SCHEMA), terms, budget)
     reasons = {row.record_id: row.reason for row in found.collect()}
     assert reasons == dict(zip(names, wanted, strict=True))
     if delta is None:
         assert len(set(wanted)) >= 4, "the cases show each reason"
     else:
-        asked = [
-            Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT))
-            for name, author, tokens in chosen
-        ]
         assert wanted != admit(replace(budget, delta=None), "support", asked, entries), "deltas alone refuse some"
 
 
@@ -84,13 +82,16 @@ def lake(spark, workspace: Workspace) -> Lake:
     return lake
 
 
-def budget_config(lake: Lake, release: str = "support", **budgets: object) -> object:
+def budget_config(
+    lake: Lake, release: str = "support", changes: str = "scan", gate: dict[str, Any] | None = None, **budgets: object
+) -> Any:
     """A release with budgets; its record costs what :func:`price` says."""
     output = {"path": str(lake.root / release)}
     return lake.config(
         release=release,
-        input={"author": "author"},
+        input={"author": "author", "changes": changes},
         output=output,
+        **({"gate": gate} if gate else {}),
         budgets={"unit": "pure", "relation": "any_text", "delta": 1e-6, **budgets},
     )
 
@@ -147,3 +148,80 @@ def test_impossible_budgets_are_named(lake: Lake):
         lake.run(budget_config(lake, record=price(lake) / 2))
     with pytest.raises(ConfigError, match=r"budgets\.relation.*infinitely"):
         lake.config(text={"profile": "readable"}, budgets={"unit": "pure", "relation": "any_text", "record": 5.0})
+
+
+def find_row(lake: Lake, table: str = "draws") -> dict[str, Any]:
+    """The newest row of r00003."""
+    rows = [row for row in lake.rows(lake.home / table) if row["id"] == "r00003"]
+    return max(rows, key=lambda row: row.get("__seq", 0))
+
+
+@pytest.mark.parametrize("changes", ["feed", pytest.param("scan", marks=pytest.mark.long)])
+def test_a_refused_edit_leaves_the_last_version_marked_as_stale(lake: Lake, changes: str):
+    """Until it is undone, which costs nothing. With ``quarantine`` the record leaves the release."""
+    limits = {"record": price(lake), "on_exceeded": "keep_last"}
+    config = budget_config(lake, changes=changes, gate={"max_stale_rate": 0.08}, **limits)
+    assert lake.run(config).released == 13
+    lake.home, lake.public = lake.root / "support", lake.root / "support" / "public"
+    first = find_row(lake)
+    lake.sql("UPDATE {input} SET body = 'another text' WHERE id = 'r00003'")
+    report = lake.run(config)
+    assert (report.records, report.stale, report.refused) == (0, 1, {"over_record_budget": 1})
+    assert find_row(lake) == {
+        **first,
+        "__seq": find_row(lake)["__seq"],
+        "__reserved": None,
+        "reason": "over_record_budget",
+    }
+    lake.release(config)
+    assert find_row(lake, "public")["stale"] is True
+    assert sum(row["stale"] for row in lake.rows(lake.public)) == 1
+    strict = budget_config(lake, gate={"max_stale_rate": 0.07}, **limits)
+    assert not run_gate(strict, lambda: lake.spark).result.passed
+
+    lake.sql("UPDATE {input} SET note = 9 WHERE id = 'r00003'")
+    report = lake.run(config)
+    assert (report.records, report.stale, report.refused) == (0, 0, {"over_record_budget": 1}), "refused again"
+
+    spent = lake.spent()
+    restore_text(lake)
+    assert lake.run(config).released == 1
+    assert (find_row(lake)["text"], find_row(lake)["reason"]) == (first["text"], None)
+    assert (lake.spent(), lake.reserved()) == (spent, 0)
+
+    lake.sql("UPDATE {input} SET body = 'a third text' WHERE id = 'r00003'")
+    assert lake.run(config).stale == 1
+    other = budget_config(lake, changes=changes, record=price(lake), on_exceeded="quarantine")
+    assert lake.run(other).quarantined == {"over_record_budget": 1}
+    assert find_row(lake)["text"] is None
+
+
+def restore_text(lake: Lake) -> None:
+    """r00003 has its first text again."""
+    body = next(row["body"] for row in corpus_with_authors(13, authors=3).to_pylist() if row["id"] == "r00003")
+    lake.sql(f"UPDATE {{input}} SET body = '{body}' WHERE id = 'r00003'")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_was_charged_comes_back_at_no_price(lake: Lake, lost: bool):
+    """An export loses its records for a night, or a release its tables: nobody has room for them, and they return."""
+    lake.sql("DELETE FROM {input} WHERE author IS NULL")
+    config = budget_config(lake, author=4 * price(lake), record=price(lake))
+    assert lake.run(config).released == 12
+    lake.home = lake.root / "support"
+    texts, spent = {row["id"]: row["text"] for row in lake.draws()}, lake.spent()
+    if lost:
+        shutil.rmtree(lake.home)
+        lake.forget()
+        reset(config, lambda: lake.spark)
+    else:
+        lake.sql("DELETE FROM {input} WHERE id < 'r00008'")
+        assert lake.run(config, full_snapshot=True).withdrawn == 8
+        lake.write(corpus_with_authors(8, authors=3))
+    report = lake.run(config)
+    assert (report.released, report.quarantined, report.refused) == (12 if lost else 8, {}, {})
+    assert {name: row["text"] for name, row in lake.newest().items()} == texts
+    assert (lake.spent(), lake.reserved()) == ({**spent, **dict.fromkeys(lake.spent().keys() - spent.keys(), 0)}, 0)
+
+    lake.sql("UPDATE {input} SET body = 'another text' WHERE id = 'r00003'")
+    assert lake.run(config).quarantined == {"over_record_budget": 1}, "what is new has its price"

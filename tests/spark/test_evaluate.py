@@ -232,13 +232,15 @@ def test_a_release_is_measured_against_the_version_that_was_read(spark, states: 
 def test_the_gate_refuses_a_release_whose_authors_are_found(spark, states: States):
     """And decides the same when it is asked again, draws nothing, and publishes no figure."""
     lake = states.restore("drawn")
-    config = release_of(lake, gate=bounded_by(2.0))
+    config = release_of(lake, gate={**bounded_by(2.0), "linked": 0.5})
     assert "gate" in config.shown
     first, second = (run_gate(config, lambda: spark) for _ in range(2))
     assert not first.result.passed
-    (result,) = first.result.failures
+    result, linked = first.result.failures
     assert (result.name, str(result.kind)) == ("attack_to_chance", "private")
     assert 3.0 < result.value <= AUTHORS
+    assert (linked.name, str(linked.kind)) == ("linked", "private")
+    assert 0.8 < linked.value <= 1
     assert second.result == first.result
     assert len(lake.draws()) == AUTHORS * TEXTS
     states.restore("published")
@@ -252,11 +254,12 @@ def test_the_gate_refuses_a_release_whose_authors_are_found(spark, states: State
 @pytest.mark.long
 def test_the_gate_lets_a_release_pass_whose_authors_are_not_found(spark, states: States):
     lake = states.restore("written")
-    config = release_of(lake, TINY, gate=bounded_by(2.0))
+    config = release_of(lake, TINY, gate={**bounded_by(2.0), "linked": 0.5})
     lake.run(config)
-    (result,) = run_gate(config, lambda: spark).result.results
+    result, linked = run_gate(config, lambda: spark).result.results
     assert result.passed
     assert 0 < result.value < 2
+    assert linked.passed
 
 
 def test_a_gate_that_cannot_measure_does_not_pass(spark, states: States):

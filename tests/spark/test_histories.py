@@ -51,6 +51,7 @@ class History:
         """The same for each version of the input."""
         self.limit: int | None = None
         """How many texts of an author the next run may charge."""
+        self.on_exceeded = "quarantine"
         self.limits: dict[int, int | None] = {}
         """The same for the runs that have begun, by their numbers."""
         self.withdrawn: set[str] = set()
@@ -66,7 +67,8 @@ class History:
         if self.limit is None:
             return self.lake.config(**self.sections)
         limit = self.limit * TOKENS * self.price * (1 + 1e-12)
-        return self.lake.config(**self.sections, budgets={"unit": "pure", "relation": "any_text", "author": limit})
+        budgets = {"unit": "pure", "relation": "any_text", "author": limit, "on_exceeded": self.on_exceeded}
+        return self.lake.config(**self.sections, budgets=budgets)
 
     def choose(self, values: Any) -> Any:
         """One of them."""
@@ -75,7 +77,18 @@ class History:
 
     def step(self) -> None:
         """Do something at random, and check what it has left."""
-        acts = [self.insert, self.edit, self.edit, self.correct, self.delete, self.run, self.run, self.die, self.die]
+        acts = [
+            self.insert,
+            self.edit,
+            self.edit,
+            self.correct,
+            self.delete,
+            self.restore,
+            self.run,
+            self.run,
+            self.die,
+            self.die,
+        ]
         acts += [self.abandon] * 2 * bool(self.open_runs()) or [self.withdraw, self.rotate, self.change_limit]
         acts += [] if self.open_runs() or not self.limits else [self.publish]
         act = acts[int(self.rng.integers(len(acts)))]
@@ -114,6 +127,15 @@ class History:
             name = self.choose(self.records)
             self.lake.sql(f"DELETE FROM {{input}} WHERE id = '{name}'")
             self.commit({key: value for key, value in self.records.items() if key != name})
+
+    def restore(self) -> None:
+        """A record that was deleted comes back as it was, and costs nothing more."""
+        gone = {name: kept for version in self.versions for name, kept in version.items() if name not in self.records}
+        if gone:
+            name, (body, author) = self.choose(gone.items())
+            row = {"id": [name], "body": [body], "day": ["d0"], "author": [author]}
+            self.lake.write(pa.table(row))
+            self.commit({**self.records, name: (body, author)})
 
     def new_text(self) -> str:
         """A text that no record has had."""
@@ -165,8 +187,9 @@ class History:
         rotate_key(self.lake.root / "key")
 
     def change_limit(self) -> None:
-        """Another limit for each author, or none."""
+        """Another limit for each author, and what becomes of edits beyond it."""
         self.limit = self.choose([2, 4, 6, 100])
+        self.on_exceeded = self.choose(["quarantine", "keep_last"])
 
     def publish(self) -> None:
         """Readers get the newest released draws, and nothing that was withdrawn."""

@@ -107,11 +107,14 @@ def max_quantity(limit: float, price: float, others: float = 0.0) -> int:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A context that is about to be reserved: the record's id (as UTF-8 bytes), its author, and its charge."""
+    """A context that is about to be drawn: the record's id (as UTF-8 bytes), its author, its charge, and whether the
+    release has been charged for it before.
+    """
 
     record: bytes
     author: str | None
     charge: Charge
+    is_charged: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,8 @@ def admit(budget: Budget, release: str, candidates: Sequence[Candidate], ledger:
     entries of its key, **all** candidates of its key before it and itself cost no more than the limit:
     :func:`max_quantity` at the candidates' price, ``others`` being the entries of its key at other prices. Candidates
     that are refused, in this scope or another, count for those after them: so each decision is one running sum and
-    needs no decision before it. The first scope that fails, in the order record, author, corpus, names the reason.
+    needs no decision before it. A candidate that is charged already costs nothing, and only a null author keeps it out.
+    The first scope that fails, in the order record, author, corpus, names the reason.
 
     Raises :class:`ValueError` where an id occurs twice, or where candidates differ in price: a run has one mechanism.
     """
@@ -164,6 +168,11 @@ def admit(budget: Budget, release: str, candidates: Sequence[Candidate], ledger:
                 reasons |= dict.fromkeys(_beyond(limit, measure, scope, ordered, counted), reason)
         if scope == "author" and scope in budget.limits:
             reasons |= {candidate.record: NULL_AUTHOR for candidate in ordered if candidate.author is None}
+    for candidate in candidates:
+        if candidate.is_charged:
+            reasons.pop(candidate.record, None)
+            if candidate.author is None and "author" in budget.limits:
+                reasons[candidate.record] = NULL_AUTHOR
     return [reasons.get(candidate.record) for candidate in candidates]
 
 
@@ -190,7 +199,7 @@ def _beyond(
     for candidate in ordered:
         key = _key(scope, candidate)
         added = measure(candidate.charge)
-        running[key] += added.quantity
+        running[key] += 0 if candidate.is_charged else added.quantity
         if key not in room:  # the same for all candidates of the key, which have one price
             before = spent.get(key, [])
             same = sum(item.quantity for item in before if item.price == added.price)

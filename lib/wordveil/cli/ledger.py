@@ -95,6 +95,7 @@ def ledger(
             if is_table:
                 # One row more than is shown, to know whether there are more.
                 shown = list(_plain(costs.limit((limit or TABLE_ROWS) + 1), budget))
+                runs = 0 if rows else ledger_report.count_runs(entries)
         stream = _plain(costs if limit is None else costs.limit(limit), budget)
         if as_json:
             print_json_rows(stream)
@@ -102,6 +103,10 @@ def ledger(
             print_csv_rows(stream, [*costs.columns, "unbounded", "unit", "for"])
     if is_table:
         _print(shown, budget, costs.columns, limit or TABLE_ROWS, unlimited=_unlimited(settings, is_partial=is_partial))
+        if (more := count_runs_left(shown, runs)) is not None:
+            print_note(
+                f"at the mean rate of the {runs:,} runs so far, the first row reaches its limit in {more:,} more."
+            )
 
 
 def _settings(
@@ -130,6 +135,14 @@ def _unlimited(config: Config | None, *, is_partial: bool) -> str | None:
         if is_partial
         else None
     )
+
+
+def count_runs_left(rows: list[dict[str, Any]], runs: int) -> int | None:
+    """After how many runs at the mean rate the most expensive row has no room; None where it has no limit."""
+    if not rows or not runs or rows[0].get("left") is None:
+        return None
+    used = rows[0]["corpus"] if "corpus" in rows[0] else rows[0]["spent"]
+    return int(max(rows[0]["left"], 0) * runs / used) if used else None
 
 
 def _plain(rows: DataFrame, budget: Budget) -> Iterator[dict[str, Any]]:

@@ -123,6 +123,13 @@ def check_text(text: str | None, *, compare: bool) -> None:
         raise usage_error("--text", text[:80], "is empty. Give a public sentence.")
 
 
+_FITTING = {
+    "record": "versions of a record",
+    "author": "records or versions of an author, over all releases of the ledger",
+    "corpus": "records or versions of each author (of each record, where there are no authors)",
+}
+
+
 def plan_facts(plan: Plan) -> dict[str, str]:
     """The rows of the table of a plan."""
     hidden = plan.tokens is not None
@@ -148,6 +155,10 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         facts["epsilon of a token"] = tables.number(plan.epsilon_bound / plan.tokens)
     if plan.delta:
         facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
+    for scope, count in plan.fitting.items():
+        facts[f"budgets.{scope}"] = f"admits {count:,} {_FITTING[scope]}"
+    if plan.linkage is not None:
+        facts["linked"] = tables.linkage_fact(plan.linkage, plan.composition)
     if plan.bundle is not None:
         facts |= tables.recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
     if plan.has_records is not None:

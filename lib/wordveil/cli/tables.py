@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.output import Table
 from wordveil.privacy.corpus import CORPUS_METRIC
+from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.report.values import show_recovered, show_share
 
 if TYPE_CHECKING:
+    from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast
     from wordveil.measures.comparison import Comparison, Line
     from wordveil.measures.corpus_sample import Quantiles, Sample
     from wordveil.measures.preview import UnknownWord, WordPreview
@@ -171,6 +173,16 @@ def length_facts(lines: Sequence[OutputLength]) -> dict[str, str]:
     }
 
 
+def linkage_fact(linkage: LinkageForecast, composition: str) -> str:
+    """How surely a record is linked, in words."""
+    word = "different words" if composition == Composition.DISTINCT else "words"
+    shares = " and ".join(f"{share:.0%} of the records of {words} {word}" for words, share in linkage.linked.items())
+    half = f"from {linkage.half} {word} on" if linkage.half else "for no length up to 512"
+    return (
+        f"who holds {linkage.candidates:,} candidate originals finds the right one for {shares}; more than half {half}"
+    )
+
+
 def _about(line: OutputLength) -> str:
     return f"comes out with {'about ' if line.draws else ''}{line.mean:,.4g} words"
 
@@ -212,6 +224,10 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         facts = {"changes": CHANGES[report.changes], "withdrawn": f"{report.withdrawn:,}"}
         if report.corrected:
             facts["authors corrected"] = f"{report.corrected:,}: also charged to the new author, nothing drawn"
+        if report.refused:
+            facts["over budget"] = f"{_reasons(report.refused)}, those refused before among them"
+        if report.stale:
+            facts["stale"] = f"{report.stale:,}: the edit is over a budget, the last version stays"
         if report.input_version is not None:
             facts["input version"] = str(report.input_version)
     pure = "none: unbounded for any two texts" if report.released else "nothing released"

@@ -23,12 +23,12 @@ from wordveil.config.schema import (
 )
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, did_you_mean, shown_value
-from wordveil.input.conditions import find_condition_faults
+from wordveil.input.conditions import find_condition_faults, fold_name
 from wordveil.input.formats import find_source_faults
 from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.relations import column_exposure, narrow_relation
-from wordveil.release.budgets import ReleaseFacts, find_budget_faults
+from wordveil.release.budgets import STALE, ReleaseFacts, find_budget_faults
 from wordveil.release.exposures import output_exposes
 from wordveil.release.rules import find_gate_faults
 from wordveil.text.choices import Length, OtherLanguage, Slots
@@ -169,6 +169,11 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
     relation = narrow_relation(policy.relation, source.shown)
     budget = sections.budgets.budget if sections.budgets else None
     yield from find_budget_faults(budget, ReleaseFacts(relation, policy.n_max, source.author is not None))
+    if budget and budget.on_exceeded == "keep_last":
+        for name in (source.id, *source.keep, *source.text_names):
+            if fold_name(name) == STALE:
+                problem = "is what budgets.on_exceeded: keep_last adds. Rename the column in a view of the input."
+                yield Fault("input", name, problem)
     if gate:
         columns = (column_exposure(name) for name in source.keep)
         form = output_exposes(output.order, is_release=True, budget=budget, n_max=policy.n_max)

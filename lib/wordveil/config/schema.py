@@ -265,8 +265,11 @@ class BudgetsSection(Section):
     """The most that one author may cost, over all releases of the ledger."""
     corpus: EpsilonLimit | None = None
     """The limit for the author who costs most within the release; for the record, where there are no authors."""
-    on_exceeded: Literal["quarantine", "fail"] = "quarantine"
-    """Whether records that would exceed a limit are quarantined, or the run fails before anything is drawn."""
+    on_exceeded: Literal["quarantine", "keep_last", "fail"] = "quarantine"
+    """Whether records that would exceed a limit are quarantined, or the run fails before anything is drawn.
+    ``keep_last`` quarantines new records alone: of an edited one the version that was released last stays, marked in
+    the public table's column ``stale``.
+    """
     delta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = None
     """The largest sum of deltas in each scope with a limit; required with ``unit: pure`` where the mechanism has a
     delta.
@@ -290,10 +293,12 @@ class GateSection(Section):
     min_records: Least | None = None
     max_empty_rate: Rate | None = None
     min_distinct_words: Least | None = None
+    max_stale_rate: Rate | None = None
     quarantine_rate: Rate | None = None
     unknown_rate: Rate | None = None
     unchanged_rate: Rate | None = None
     attack_to_chance: Ratio | None = None
+    linked: Rate | None = None
     audited: Annotated[list[Literal["bundle", "release"]], Field(min_length=1)] | None = None
 
     @property

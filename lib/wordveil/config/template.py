@@ -211,7 +211,8 @@ ledger: {{path: {ledger}}}   # one for all releases that share records or author
 budgets:
   unit: pure
   relation: any_text
-  on_exceeded: quarantine   # or fail: then nothing is drawn
+  on_exceeded: keep_last   # an edit over a limit leaves the last version, marked stale; quarantine removes the record
+                           # from the release; fail: then nothing is drawn
   # record: (a number)   # FILL IN: all versions of one record together
   # author: (a number)   # FILL IN: {author}
   # corpus: (a number)   # FILL IN: the most expensive author of this release

@@ -23,6 +23,8 @@ OVER_RECORD_BUDGET = "over_record_budget"
 OVER_AUTHOR_BUDGET = "over_author_budget"
 OVER_CORPUS_BUDGET = "over_corpus_budget"
 NULL_AUTHOR = "null_author"
+STALE = "stale"
+"""The public column of a release that keeps the last version of a record whose edit a budget refuses."""
 BUDGET_REASONS = (OVER_RECORD_BUDGET, OVER_AUTHOR_BUDGET, OVER_CORPUS_BUDGET, NULL_AUTHOR)
 
 MAX_EXACT = 2**53
@@ -46,7 +48,8 @@ class Budget:
     corpus
         what the most expensive author of the release may cost; the most expensive record, where there are no authors.
     on_exceeded
-        ``quarantine`` the records that would exceed a limit, or ``fail`` the run before anything is drawn.
+        ``quarantine`` the records that would exceed a limit; ``keep_last`` does so too, but leaves the last released
+        version of an edited record in the release, marked as stale; or ``fail`` the run before anything is drawn.
     delta
         what the deltas of each scope with a limit may add up to. A pure unit needs it where a mechanism has a delta,
         because its epsilon alone bounds nothing there.
@@ -62,7 +65,7 @@ class Budget:
     record: float | None = None
     author: float | None = None
     corpus: float | None = None
-    on_exceeded: Literal["quarantine", "fail"] = "quarantine"
+    on_exceeded: Literal["quarantine", "keep_last", "fail"] = "quarantine"
     delta: float | None = None
 
     def __post_init__(self) -> None:
@@ -95,6 +98,12 @@ def multiply(quantity: int, price: float) -> float:
     if quantity > MAX_EXACT:
         raise OverflowError(f"{quantity} units are more than {MAX_EXACT}, above which float64 skips whole numbers.")
     return math.inf if price == math.inf else quantity * price
+
+
+def count_fitting(limit: float, price: float, tokens: int) -> int:
+    """How many contexts of ``tokens`` tokens, each at ``price``, a limit admits."""
+    most = int(min(limit / (price * tokens), MAX_EXACT // tokens)) + 1 if price * tokens > 0 else MAX_EXACT // tokens
+    return next(count for count in range(most, -1, -1) if multiply(count * tokens, price) <= limit)
 
 
 @dataclass(frozen=True)

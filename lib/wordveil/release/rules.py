@@ -52,6 +52,8 @@ class Measured:
         released records whose sanitised text is empty.
     distinct_words
         distinct words in all sanitised texts.
+    stale
+        released records whose last edit a budget has refused, so that an earlier version stays.
     words
         words of the released records' original texts, before the text policy.
     unknown
@@ -60,6 +62,8 @@ class Measured:
         those of them that are unchanged in the sanitised text.
     attack_to_chance
         the accuracy of the best adaptive attacker on authors, divided by the chance level.
+    linked
+        the share of records, among those that ``evaluation`` takes, that the best attacker links to their originals.
     audited
         the kinds of audits that passed of what made the release as it is.
     """
@@ -73,10 +77,12 @@ class Measured:
     quarantined: int | None = None
     empty: int | None = None
     distinct_words: int | None = None
+    stale: int | None = None
     words: int | None = None
     unknown: int | None = None
     unchanged: int | None = None
     attack_to_chance: float | None = None
+    linked: float | None = None
     audited: tuple[str, ...] | None = None
 
 
@@ -95,17 +101,19 @@ class GateRules:
     min_records: int | None = None
     max_empty_rate: float | None = None
     min_distinct_words: int | None = None
+    max_stale_rate: float | None = None
     quarantine_rate: float | None = None
     unknown_rate: float | None = None
     unchanged_rate: float | None = None
     attack_to_chance: float | None = None
+    linked: float | None = None
     audited: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, bound in self.bounds.items():
             if isinstance(bound, float | int) and not 0 <= bound < math.inf:
                 raise ValueError(f"Expected {name}={bound} in [0, inf).")
-            if name.endswith("_rate") and isinstance(bound, float | int) and bound > 1:
+            if (name.endswith("_rate") or name == "linked") and isinstance(bound, float | int) and bound > 1:
                 raise ValueError(f"Expected {name}={bound} in [0, 1]: a rate is a share.")
         for exposure in self.exposes or ():
             if not is_exposure(exposure):
@@ -218,6 +226,12 @@ RULES = {
         _at_least,
         "The released texts have at least this many distinct words.",
     ),
+    "max_stale_rate": Rule(
+        Kind.OUTPUT_ONLY,
+        _share("stale", "released"),
+        _at_most,
+        "At most this share of the released records is an earlier version, since a budget refuses the last edit.",
+    ),
     "quarantine_rate": Rule(
         Kind.PRIVATE,
         _share("quarantined", "records"),
@@ -242,6 +256,12 @@ RULES = {
         _at_most,
         "The best adaptive attacker of ``evaluation`` names at most this many times as many authors right as a guesser "
         "who never looks.",
+    ),
+    "linked": Rule(
+        Kind.PRIVATE,
+        attrgetter("linked"),
+        _at_most,
+        "The best attacker who holds the originals links at most this share of up to 2,000 records to the right one.",
     ),
     "audited": Rule(
         Kind.PUBLIC,

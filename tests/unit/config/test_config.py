@@ -443,6 +443,19 @@ def test_a_bound_for_any_two_texts_is_refused_where_words_are_drawn_once(name):
     assert any("the release also shows repetition" in fault for fault in told)
 
 
+def test_a_column_called_stale_contradicts_a_release_that_adds_one():
+    settings = {
+        **changed("text", {"profile": "strict", "n_max": 64}),
+        "input": {"path": "/lake/in", "format": "delta", "id": "id", "text": "body", "keep": ["Stale"]},
+        "output": {"path": "/lake/out", "format": "delta"},
+        "ledger": {"path": "/lake/ledger"},
+    }
+    budget = {"unit": "pure", "relation": "any_text", "record": 1e9, "delta": 1e-6}
+    parse_config({**settings, "budgets": budget}, "job.yaml")
+    told = faults({**settings, "budgets": {**budget, "on_exceeded": "keep_last"}})
+    assert any("Stale" in fault and "keep_last" in fault for fault in told)
+
+
 def test_settings_can_be_overridden(tmp_path: Path):
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(base()))

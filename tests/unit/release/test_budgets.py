@@ -28,7 +28,9 @@ from wordveil.release.budgets import (
     OVER_RECORD_BUDGET,
     Budget,
     ReleaseFacts,
+    count_fitting,
     find_budget_faults,
+    multiply,
 )
 from wordveil.release.exposures import output_exposes
 from wordveil.spark.release.ledger import Terms
@@ -360,3 +362,9 @@ def test_admission_is_what_the_rule_says(asked, ledger, price, budget, random):
             before = total(amount(item.charge, "pure", ANY) for item in mine)
             after = total(amount(item.charge, "pure", ANY) for item in (*mine, *taken))
             assert after <= max(limit, before) * (1 + 1e-15)
+
+
+@given(some.floats(0, 1e9), some.floats(0.01, 30), some.integers(1, 600))
+def test_what_fits_is_the_most_that_a_limit_admits(limit: float, price: float, tokens: int):
+    count = count_fitting(limit, price, tokens)
+    assert multiply(count * tokens, price) <= limit < multiply((count + 1) * tokens, price)

@@ -27,10 +27,12 @@ FIGURES = Measured(
     quarantined=200,
     empty=80,
     distinct_words=50,
+    stale=40,
     words=4000,
     unknown=400,
     unchanged=1000,
     attack_to_chance=2.5,
+    linked=0.4,
     audited=("bundle",),
 )
 # By rule: a bound that the figures just meet, one that they just miss, and the figures that it needs.
@@ -42,10 +44,12 @@ CASES = {
     "min_records": (800, 801, ["released"]),
     "max_empty_rate": (0.1, math.nextafter(0.1, 0), ["empty", "released"]),
     "min_distinct_words": (50, 51, ["distinct_words"]),
+    "max_stale_rate": (0.05, math.nextafter(0.05, 0), ["stale", "released"]),
     "quarantine_rate": (0.2, math.nextafter(0.2, 0), ["quarantined", "records"]),
     "unknown_rate": (0.1, math.nextafter(0.1, 0), ["unknown", "words"]),
     "unchanged_rate": (0.25, math.nextafter(0.25, 0), ["unchanged", "words"]),
     "attack_to_chance": (2.5, math.nextafter(2.5, 0), ["attack_to_chance"]),
+    "linked": (0.4, math.nextafter(0.4, 0), ["linked"]),
     "audited": (("bundle",), ("bundle", "release"), ["audited"]),
 }
 
@@ -65,7 +69,8 @@ def test_rules_config_and_cases_name_the_same():
 
 def test_kinds_follow_what_a_rule_reads():
     kinds = {kind: {name for name, rule in RULES.items() if rule.kind is kind} for kind in Kind}
-    assert kinds[Kind.PRIVATE] == {"quarantine_rate", "unknown_rate", "unchanged_rate", "attack_to_chance"}
+    private = {"quarantine_rate", "unknown_rate", "unchanged_rate", "attack_to_chance", "linked"}
+    assert kinds[Kind.PRIVATE] == private
     assert kinds[Kind.PUBLIC] == {"relation", "exposes", "epsilon_pure", "epsilon_bound", "audited"}
 
 

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import FindBundle, find_bundle
 from wordveil.config.load import Config
 from wordveil.errors import BundleError
+from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast, forecast_linkage
+from wordveil.evaluation.attacks.redrawn import find_hidden_words
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
+from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.privacy.accounting import price
+from wordveil.privacy.events import ReleaseTerms
 from wordveil.records.sanitiser import compose, release_terms
+from wordveil.release.budgets import PURE, Budget, count_fitting
 from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.input.source import read_input
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.free_paths import require_free_paths
+from wordveil.text.choices import Length, Output
+from wordveil.text.policy import TextPolicy
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,9 @@ class Plan:
     whether the input, under ``input.where``, has a record; None where it was not checked. ``recovery`` is what an
     attacker recovers of single words, as :class:`wordveil.privacy.recovery.Recovery` writes it; None without a bundle,
     or where it does not say. ``output_words`` says how many words texts of some lengths come out with; empty without a
-    bundle.
+    bundle. ``linkage``: how surely records are linked to their originals; None without a bundle, where the mechanism
+    does not know its probabilities, and where the order of words is hidden. ``fitting``: how many records of the public
+    length, or versions of one, each limit of a pure budget admits, by scope.
     """
 
     release: str
@@ -57,10 +67,13 @@ class Plan:
     has_records: bool | None = None
     recovery: dict[str, Any] | None = None
     output_words: tuple[OutputLength, ...] = ()
+    linkage: LinkageForecast | None = None
+    fitting: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {**self.__dict__, "output_words": [line.to_dict() for line in self.output_words]}
+        made = {"output_words": [line.to_dict() for line in self.output_words]}
+        return {**self.__dict__, **made, "linkage": self.linkage and self.linkage.to_dict()}
 
 
 def make_plan(
@@ -120,7 +133,25 @@ def make_plan(
         has_records=_has_records(table) if look and table is not None else None,
         recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
         output_words=tuple(forecast_lengths(policy, bundle.mechanism, bundle.vocabulary.size)) if bundle else (),
+        linkage=_forecast_linkage(bundle, policy) if bundle else None,
+        fitting=_count_fitting(config.budget, terms) if terms else {},
     )
+
+
+def _count_fitting(budget: Budget | None, terms: ReleaseTerms) -> dict[str, int]:
+    if budget is None or budget.unit != PURE or not terms.tokens or not terms.relation.covers(budget.relation):
+        return {}
+    price = terms.guarantee.pure
+    return {scope: count_fitting(limit, price, terms.tokens) for scope, limit in budget.limits.items()}
+
+
+def _forecast_linkage(bundle: Bundle, policy: TextPolicy) -> LinkageForecast | None:
+    is_shown = policy.output == Output.SEQUENCE and policy.length != Length.SAMPLE
+    laws = bundle.mechanism.word_laws() if is_shown else None
+    if laws is None:
+        return None
+    vocabulary = bundle.vocabulary
+    return forecast_linkage(laws, rank_frequencies(vocabulary.size) * find_hidden_words(policy, vocabulary.array))
 
 
 def _read_schema(config: Config) -> StructType | None:

@@ -160,13 +160,15 @@ class DeltaTable:
         after_commit(step)
 
     def replace(self, rows: DataFrame, *, records_per_file: int | None = None) -> int:
-        """Replace all rows in one commit. Returns its version, which is not the newest where others write."""
+        """Replace all rows in one commit, and add their new columns. Returns its version, which is not the newest where
+        others write.
+        """
         token = secrets.token_hex(16)
         with hold_lock(self.spark, self.path):
             before = self.version()
             writer = rows.write.format("delta").mode("overwrite").option("userMetadata", token)
             # Some sessions replace only partitions that have new rows. Withdrawn text would remain in the others.
-            writer = writer.option("partitionOverwriteMode", "static")
+            writer = writer.option("partitionOverwriteMode", "static").option("mergeSchema", "true")
             if records_per_file:
                 writer = writer.option("maxRecordsPerFile", records_per_file)
             writer.save(self.path)

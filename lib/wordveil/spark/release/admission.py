@@ -2,7 +2,8 @@
 
 Candidates are ordered by the bytes of their ids. In each scope a candidate is within the limit if and only if what its
 key has spent or reserved, all candidates of that key before it and itself cost no more. Refused candidates count for
-those after them, so that each decision is one running sum and needs no other decision.
+those after them, so that each decision is one running sum and needs no other decision. A context that has been charged
+before costs nothing and is let in, whatever has been spent.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from wordveil.spark.release.ledger import ATTRIBUTE, Terms
 
 
 def admit_candidates(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget) -> DataFrame:
-    """``candidates`` (record_id, author, tokens) with ``reason``: null, or which budget refuses the record."""
-    priced = candidates.withColumn("owner", owner())
+    """``candidates`` (record_id, author, tokens, is_charged) with ``reason``: null, or which budget refuses them."""
+    is_charged = F.col("is_charged")
+    priced = candidates.withColumns({"owner": owner(), "units": F.when(is_charged, F.lit(0)).otherwise(F.lit(1))})
     ours = ledger.where(F.col("release") == terms.release)
-    reason = F.lit(None).cast("string")
+    reason, no_author = F.lit(None).cast("string"), F.lit(None).cast("string")
     scopes = (
         # Draws that were charged to a further author have been counted for the record before.
         ("record_id", budget.record, ours.where(F.col("kind") != ATTRIBUTE), OVER_RECORD_BUDGET),
@@ -42,11 +44,13 @@ def admit_candidates(candidates: DataFrame, ledger: DataFrame, terms: Terms, bud
         if limit is None:
             continue
         if key == "author":
-            reason = F.coalesce(reason, F.when(F.col("author").isNull(), NULL_AUTHOR))
+            no_author = F.when(F.col("author").isNull(), NULL_AUTHOR)
+            reason = F.coalesce(reason, no_author)
         for measure in _measures(budget, limit):
             priced = _with_total(priced, _spent(entries, key, measure), key, terms, measure)
             reason = F.coalesce(reason, F.when(F.col(f"{key}_{measure.name}") > measure.limit, name))
-    return priced.select("record_id", "author", "tokens", reason.alias("reason"))
+    reason = F.when(is_charged, no_author).otherwise(reason)
+    return priced.select("record_id", "author", "tokens", "is_charged", reason.alias("reason"))
 
 
 class _Measure(NamedTuple):
@@ -105,7 +109,7 @@ def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
 def _with_total(candidates: DataFrame, spent: DataFrame, key: str, terms: Terms, measure: _Measure) -> DataFrame:
     """Add what ``key`` will have used once a candidate, and all before it in the order of ids, are drawn."""
     order = Window.partitionBy(key).orderBy("record_id").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    quantity = F.col("tokens") if measure.unit == "tokens" else F.lit(1).cast("bigint")
+    quantity = F.col("units") * F.col("tokens") if measure.unit == "tokens" else F.col("units").cast("bigint")
     costs = ("price", "epsilon", "delta", "metric", "relation")
     priced = candidates.join(spent, key, "left").select(
         "*", F.sum(quantity).over(order).alias("running"), *(F.lit(getattr(terms, name)).alias(name) for name in costs)

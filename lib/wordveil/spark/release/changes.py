@@ -19,8 +19,8 @@ from wordveil.records.schema import (
     ID_REASONS,
     INSPECTED_FIELDS,
     OVERSIZE,
-    QUARANTINED,
     REASON_COLUMN,
+    RELEASED,
     TAG_COLUMN,
     TOKENS_COLUMN,
     WITHDRAWN,
@@ -34,7 +34,7 @@ from wordveil.spark.release.latest import filter_by_ids, latest_state
 from wordveil.spark.release.tables import AUTHOR_COLUMN
 from wordveil.spark.sanitise.worker import Inspect
 
-WAS_COLUMN, UNSOUND_COLUMN = "__was", "__unsound"
+WAS_COLUMN, UNSOUND_COLUMN, STANDING_COLUMN = "__was", "__unsound", "__standing"
 CHANGED_COLUMN, CORRECTED_COLUMN = "__changed", "__corrected"
 # Why other settings than the policy's refuse records: such records are tried again when those settings change.
 _RETRIED = (*BUDGET_REASONS, OVERSIZE)
@@ -52,10 +52,10 @@ class Candidates:
         records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used, or
         null.
     compared
-        where contents were compared or tokens counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens`` and
-        ``__was`` (why the record is in quarantine now). It holds those of ``rows`` that are to be drawn or refused
-        (``__changed``), or whose author is not that of their newest draw (``__corrected``). None: all rows are to be
-        drawn.
+        where contents were compared or tokens counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens``,
+        ``__was`` (the reason of the newest draw) and ``__standing`` (whether that is released). It holds those of
+        ``rows`` that are to be drawn or refused (``__changed``), or whose author is not that of their newest draw
+        (``__corrected``). None: all rows are to be drawn.
     leaving
         ids and reasons, columns ``__id`` and ``__reason``, of records that leave the release. None: no record does.
     cached
@@ -103,8 +103,9 @@ def find_candidates(
     """
     if draws is None:
         rows = _identify(_drop_withdrawn(source.read(intent.version), withdrawn, columns.id), columns)
-        has_visible_lengths = inspect.job.settings.policy.n_max is None
-        compared = _compare_contents(rows, None, columns, inspect).persist() if has_visible_lengths else None
+        # Prices depend on the texts; or the ledger knows contents of a release whose tables were lost.
+        needs_contents = inspect.job.settings.policy.n_max is None or intent.anew
+        compared = _compare_contents(rows, None, columns, inspect).persist() if needs_contents else None
         return Candidates(rows, compared, None)
     read = _read_feed if intent.changes == "feed" else _read_snapshot
     changes = read(source, draws, intent, columns.id)
@@ -153,14 +154,16 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
     bare = replace(columns, keep=())
     seen = _inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
     if state is None:
-        nothing = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True), CORRECTED_COLUMN: F.lit(False)}
-        return seen.withColumns(nothing)
+        new = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True)}
+        return seen.withColumns({**new, CORRECTED_COLUMN: F.lit(False), STANDING_COLUMN: F.lit(False)})
     known = state.withColumnsRenamed({AUTHOR_COLUMN: "state_author", "reason": "state_reason"})
     both = seen.join(known, column(columns.id) == F.col("__id"), "left")
     reason, was = F.col(REASON_COLUMN), F.col("state_reason")
+    is_standing = F.coalesce(F.col("status") == RELEASED, F.lit(False))
     differs = (
         F.col("status").isNull()
         | (F.col("status") == WITHDRAWN)
+        | (is_standing & was.isNotNull())  # a budget has refused its last edit
         | F.when(reason.isNotNull(), ~was.eqNullSafe(reason)).otherwise(
             ~F.col("content_tag").eqNullSafe(F.col(TAG_COLUMN))
         )
@@ -168,11 +171,11 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
     # A tombstone has no author: the ledger is asked for the author of a record that comes back.
     is_known = F.col("status").isNotNull() & ~F.coalesce(reason.isin(*ID_REASONS), F.lit(False))
     corrected = is_known & ~F.col("state_author").eqNullSafe(F.col(AUTHOR_COLUMN))
-    quarantined = F.when(F.col("status") == QUARANTINED, was)
-    both = both.withColumns({CHANGED_COLUMN: differs, CORRECTED_COLUMN: corrected, WAS_COLUMN: quarantined})
+    found = {CHANGED_COLUMN: differs, CORRECTED_COLUMN: corrected, WAS_COLUMN: was, STANDING_COLUMN: is_standing}
+    both = both.withColumns(found)
     return both.where(F.col(CHANGED_COLUMN) | F.col(CORRECTED_COLUMN)).select(
         *(column(columns.id), AUTHOR_COLUMN, REASON_COLUMN, TAG_COLUMN, TOKENS_COLUMN),
-        *(WAS_COLUMN, CHANGED_COLUMN, CORRECTED_COLUMN),
+        *(WAS_COLUMN, CHANGED_COLUMN, CORRECTED_COLUMN, STANDING_COLUMN),
     )
 
 
@@ -194,7 +197,9 @@ def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str) 
     Where an id was in more than one record, or may be now, the feed alone does not say what is left: those ids are
     looked up in the table.
     """
-    feed = source.changes(intent.since + 1, intent.version)
+    # Without a new version of the input, only what was refused is read again.
+    first, is_new = min(intent.since + 1, intent.version), F.lit(intent.since < intent.version)
+    feed = source.changes(first, intent.version).where(is_new)
     fields = [column(field) for field in feed.columns if field not in _FEED_COLUMNS]
     changed = _net_changes(feed, fields, name).persist()
     number = changed.count()
@@ -210,7 +215,7 @@ def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str) 
     without_id = feed.where(column(name).isNull() & (F.col("_change_type") == "insert"))
     rows, leaving, wanted = present.unionByName(without_id.select(*fields)), _mark_leaving(deleted, DELETED), unclear
     if intent.retried:
-        is_refused = (F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)
+        is_refused = F.col("reason").isin(*_RETRIED)
         wanted = wanted.union(state.where(is_refused).select("__id").join(ids, "__id", "left_anti"))
     if not wanted.isEmpty():
         records = filter_by_ids(source.read(intent.version), name, wanted).select(*fields)

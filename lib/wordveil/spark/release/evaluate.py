@@ -12,7 +12,7 @@ from wordveil.errors import ConfigError, ReleaseError
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.evaluate.job import OUTCOME, Materials, attack_authors, check_pairs, find_materials, measure_pairs
-from wordveil.spark.evaluate.measures import find_attack_to_chance
+from wordveil.spark.evaluate.measures import find_attack_to_chance, find_linked
 from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.progress import ignore
@@ -48,16 +48,16 @@ def evaluate_release(
     return measure_pairs(config, materials, pairs, facts, progress)
 
 
-def measure_gate_attack(
+def measure_gate_attacks(
     config: Config,
     materials: Materials,
     spark: SparkSession,
     rows: DataFrame,
     journal: Journal,
     progress: Callable[[str], None] = ignore,
-) -> float | None:
-    """The figure of the rule ``attack_to_chance``, of the newest draws in ``rows``; None where fewer than two authors
-    have enough records.
+) -> dict[str, float | None]:
+    """The figures of the rules ``attack_to_chance`` and ``linked``, where the gate has them, of the newest draws in
+    ``rows``. The first is None where fewer than two authors have enough records.
 
     Nothing of it is left to chance, not even what the attacker draws: the same draws give the same figure, so that
     repeating a gate repeats its decision. What the attacker draws stays in this process. Raises as
@@ -66,8 +66,15 @@ def measure_gate_attack(
     source, _ = _read_originals(config, spark, journal, NO_PARAMS)
     pairs = read_pairs(source, rows, config, _GATE_SEED)
     check_pairs(config, materials, pairs)
-    figures = attack_authors(config, materials, pairs, _GATE_SEED, progress, drawing=_GATE_SEED)
-    return None if figures is None else find_attack_to_chance(figures)
+    found: dict[str, float | None] = {}
+    if config.gate.attack_to_chance is not None:
+        figures = attack_authors(config, materials, pairs, _GATE_SEED, progress, drawing=_GATE_SEED)
+        found["attack_to_chance"] = None if figures is None else find_attack_to_chance(figures)
+    if config.gate.linked is not None:
+        progress("linking records to their originals")
+        sanitiser, embedding = materials.sanitiser, materials.embedding
+        found["linked"] = find_linked(pairs.originals, pairs.released, sanitiser, embedding, _GATE_SEED)
+    return found
 
 
 def _read_rows(release: OpenRelease, config: Config, *, published: bool) -> tuple[DataFrame, str]:

@@ -55,12 +55,12 @@ def run_gate(
 ) -> GateDecision:
     """Check the newest draws against the rules of ``gate`` and record the decision.
 
-    Raises :class:`ReleaseError` where the release has no runs, has an open one, or is frozen; and with the rule
-    ``attack_to_chance`` as :func:`wordveil.spark.release.evaluate.measure_gate_attack`.
+    Raises :class:`ReleaseError` where the release has no runs, has an open one, or is frozen; and with the rules
+    ``attack_to_chance`` and ``linked`` as :func:`wordveil.spark.release.evaluate.measure_gate_attacks`.
     """
     rules = config.gate.rules
     materials = None
-    if rules.attack_to_chance is not None:  # attackers take a second to load, and few gates have the rule
+    if rules.attack_to_chance is not None or rules.linked is not None:  # attackers take a second to load
         from wordveil.spark.evaluate.job import find_materials
 
         materials = find_materials(config)
@@ -74,10 +74,11 @@ def run_gate(
         shown = published_exposes(config.shown, journal)
         measured = _measure(rows, shown, config.text_columns, has_word_rule=rules.min_distinct_words is not None)
         if materials is not None:
-            from wordveil.spark.release.evaluate import measure_gate_attack
+            from wordveil.spark.release.evaluate import measure_gate_attacks
 
-            ratio = measure_gate_attack(config, materials, release.spark, rows, journal, progress)
-            measured = replace(measured, attack_to_chance=ratio)
+            attacks = measure_gate_attacks(config, materials, release.spark, rows, journal, progress)
+            ratio, linked = attacks.get("attack_to_chance"), attacks.get("linked")
+            measured = replace(measured, attack_to_chance=ratio, linked=linked)
         terms = journal.intents()[0].terms.fixed
         if rules.audited is not None:
             measured = replace(measured, audited=find_audits(config, terms["mechanism_fingerprint"]))
@@ -120,6 +121,7 @@ def _measure(newest_draws: DataFrame, shown: Collection[str], texts: TextColumns
         F.count_if(released).alias("released"),
         F.count_if(F.col("status") == QUARANTINED).alias("quarantined"),
         F.count_if(released & (F.trim(text) == "")).alias("empty"),
+        F.count_if(released & F.col("reason").isNotNull()).alias("stale"),
         F.sum(WORDS_COLUMN).alias("words"),
         F.sum(UNKNOWN_COLUMN).alias("unknown"),
         F.sum(UNCHANGED_COLUMN).alias("unchanged"),
@@ -147,6 +149,7 @@ def _measure(newest_draws: DataFrame, shown: Collection[str], texts: TextColumns
         quarantined=figures.quarantined,
         empty=figures.empty,
         distinct_words=distinct,
+        stale=figures.stale,
         words=figures.words or 0,
         unknown=figures.unknown or 0,
         unchanged=figures.unchanged or 0,

@@ -2,8 +2,8 @@
 
 One row is one entry, and no entry is ever changed. ``reserve`` adds to what is reserved. ``settle`` takes that back and
 adds what was drawn, or nothing for a context that has been charged before. ``abandon`` takes it back and adds all of
-it. ``refuse`` says why a record was not admitted. So what is reserved and what is spent are plain sums, for any
-selection of rows, even after a crash.
+it. ``refuse`` says why a record was not admitted, ``readmit`` that one was admitted whose context has been charged. So
+what is reserved and what is spent are plain sums, for any selection of rows, even after a crash.
 
 Three more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, whose record it turned
 out to be: it counts for that author, and not again for the record. ``withdraw`` names a record whose permanent
@@ -25,7 +25,8 @@ from pyspark.sql.types import StructType
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
 
-RESERVE, REFUSE, SETTLE, ABANDON = "reserve", "refuse", "settle", "abandon"
+RESERVE, REFUSE, READMIT = "reserve", "refuse", "readmit"
+SETTLE, ABANDON = "settle", "abandon"
 ATTRIBUTE, WITHDRAW, RESET = "attribute", "withdraw", "reset"
 COSTS = (RESERVE, SETTLE, ABANDON, ATTRIBUTE)
 """The kinds of entries whose numbers count."""
@@ -84,9 +85,9 @@ class Terms:
 
 @dataclass(frozen=True)
 class Reservation:
-    """What a run asks the ledger for: ``records`` with record_id, author, reason (null if the record is admitted) and
-    tokens, the most that can be drawn. ``exceeding``: how many exceed a budget that fails the run; if any do, nothing
-    is reserved.
+    """What a run asks the ledger for: ``records`` with record_id, author, reason (null if the record is admitted),
+    tokens, the most that can be drawn, and is_charged, as :func:`mark_charged` adds it. ``exceeding``: how many exceed
+    a budget that fails the run; if any do, nothing is reserved.
     """
 
     records: DataFrame
@@ -145,21 +146,22 @@ class Ledger:
 
         def decide_entries(ledger: DataFrame, version: int) -> Decision[int]:
             self._was_empty = version == 0
-            if not is_fresh and self.has(terms, RESERVE, REFUSE, ATTRIBUTE):
+            if not is_fresh and self.has(terms, RESERVE, REFUSE, READMIT, ATTRIBUTE):
                 return Decision(None, 0)
             corrected = find_corrected()
             owed = None if corrected is None else make_attributions(ledger, terms, corrected)
             reservation = decide(ledger if owed is None else ledger.unionByName(owed))
             if reservation.exceeding:
                 return Decision(None, reservation.exceeding)
-            is_admitted = F.col("reason").isNull()
+            is_admitted, is_charged = F.col("reason").isNull(), F.col("is_charged")
+            is_priced = is_admitted & ~is_charged
             entries = _make_entries(
                 reservation.records,
                 terms,
-                kind=F.when(is_admitted, F.lit(RESERVE)).otherwise(F.lit(REFUSE)),
+                kind=F.when(~is_admitted, REFUSE).when(is_charged, READMIT).otherwise(RESERVE),
                 reason=F.col("reason"),
-                reserved_tokens=F.when(is_admitted, F.col("tokens")).otherwise(F.lit(0)),
-                reserved_draws=is_admitted.cast("bigint"),
+                reserved_tokens=F.when(is_priced, F.col("tokens")).otherwise(F.lit(0)),
+                reserved_draws=is_priced.cast("bigint"),
             )
             return Decision(entries if owed is None else _merge_tasks(entries.unionByName(owed)), 0)
 
@@ -168,8 +170,9 @@ class Ledger:
     def settle(self, terms: Terms, drawn: DataFrame, *, is_fresh: bool = False) -> None:
         """Settle the reservations of a run, once.
 
-        ``drawn``: record_id, author, reserved, tokens (null if the record was not drawn) and content_tag. ``is_fresh``:
-        whether it is known that this run has settled nothing so far, and that this process reserved what was drawn.
+        ``drawn``: record_id, author, reserved (null if nothing was), tokens (null if the record was not drawn) and
+        content_tag. ``is_fresh``: whether it is known that this run has settled nothing so far, and that this process
+        reserved what was drawn.
         Otherwise reservations are looked up: only those that exist are taken back, and what was drawn without one is
         charged too.
         """
@@ -177,15 +180,16 @@ class Ledger:
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
             if not is_fresh and self.has(terms, SETTLE):
                 return Decision(None, None)
-            # The contexts that were charged before, which cost nothing now.
-            is_paid = (F.col("release") == terms.release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0)
-            paid = ledger.where(is_paid & (F.col("epoch_key") == terms.epoch_key))
-            reserved = drawn.withColumn("reservations", F.lit(1)) if is_fresh else self._with_reservations(terms, drawn)
             costs = F.col("tokens").isNotNull()
-            if not (self._was_empty or paid.isEmpty()):
-                known = paid.select("record_id", "content_tag", F.lit(True).alias("known")).distinct()
-                reserved = reserved.join(known, ["record_id", "content_tag"], "left")
-                costs &= F.col("known").isNull()
+            if is_fresh:
+                count = F.col("reserved").isNotNull().cast("bigint")
+                own = {"reservations": count, "reserved": F.coalesce("reserved", F.lit(0))}
+                reserved = drawn.withColumns(own)
+            else:
+                reserved = self._with_reservations(terms, drawn)
+            if not (self._was_empty or _find_charged(ledger, terms).isEmpty()):
+                reserved = mark_charged(reserved, ledger, terms)
+                costs &= ~F.col("is_charged")
             entries = _make_entries(
                 reserved,
                 terms,
@@ -301,6 +305,21 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
         }
     )
     return owed.select(*(F.col(field.name).cast(field.dataType).alias(field.name) for field in ledger_schema().fields))
+
+
+def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms) -> DataFrame:
+    """Add ``is_charged`` to ``records`` (record_id, content_tag): whether the release has been charged for the context
+    before, so that drawing it again costs nothing.
+    """
+    charged = _find_charged(ledger, terms).select("record_id", "content_tag", F.lit(True).alias("known")).distinct()
+    marked = records.join(charged, ["record_id", "content_tag"], "left")
+    return marked.withColumn("is_charged", F.col("known").isNotNull()).drop("known")
+
+
+def _find_charged(ledger: DataFrame, terms: Terms) -> DataFrame:
+    """The entries that charge the release for a context of the epoch. An abandoned run names no content."""
+    is_spent = (F.col("release") == terms.release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0)
+    return ledger.where(is_spent & (F.col("epoch_key") == terms.epoch_key))
 
 
 def _make_marks(records: DataFrame, terms: Terms, kind: str) -> DataFrame:

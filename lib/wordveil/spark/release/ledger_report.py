@@ -109,6 +109,11 @@ def sum_costs(
     return sums.select(*named, left.alias("left"))
 
 
+def count_runs(entries: DataFrame) -> int:
+    """How many runs have charged something."""
+    return entries.where(F.col("spent_draws") > 0).select("release", "run_id").distinct().count()
+
+
 def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
     """One row for each context that is charged, or reserved by a run that has not ended, and one for each further
     author to whom a context is charged.

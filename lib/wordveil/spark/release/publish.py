@@ -22,6 +22,7 @@ from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
 from wordveil.records.schema import RELEASED
+from wordveil.release.budgets import STALE
 from wordveil.release.manifest import Manifest, gate_entries, open_document, sign
 from wordveil.release.rules import GateResult
 from wordveil.spark.platform.columns import column
@@ -88,7 +89,7 @@ def publish(
             written = before.public_version
         else:
             seed = key.for_release(name).layout_seed
-            written = _write_rows(tables.public, released, shown, output, config.source.id, seed)
+            written = _write_rows(tables.public, _mark_stale(released, journal), shown, output, config.source.id, seed)
         if output.public_table:
             location = Files(release.spark, tables.public.path).path
             release.spark.sql(
@@ -163,6 +164,14 @@ def _write_rows(
         rows = arrange_rows(rows, seed, rows.count(), name, partition_by=output.partition_by)
     public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
     return public.replace(rows, records_per_file=output.records_per_file)
+
+
+def _mark_stale(released: DataFrame, journal: Journal) -> DataFrame:
+    """Add to the ``released`` rows whether a budget has refused a later edit, where the release ever kept such rows."""
+    budgets = (intent.budget for intent in journal.intents())
+    if not any(budget is not None and budget.on_exceeded == "keep_last" for budget in budgets):
+        return released
+    return released.withColumn(STALE, F.col("reason").isNotNull())
 
 
 def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:

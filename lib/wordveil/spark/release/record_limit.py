@@ -32,7 +32,7 @@ def check_record_limit(candidates: DataFrame, ledger: DataFrame, terms: Terms, m
     Parameters
     ----------
     candidates
-        what the run asks for, with ``reason``: null where the record is admitted.
+        what the run asks for, with ``reason``, null where the record is admitted, and ``is_charged``.
     ledger
         the ledger's entries, of all its releases.
     terms
@@ -48,7 +48,7 @@ def check_record_limit(candidates: DataFrame, ledger: DataFrame, terms: Terms, m
     drawn = ledger.where(F.col("kind").isin(RESERVE, SETTLE, ABANDON) & F.col("metric").startswith(f"{CORPUS_METRIC}:"))
     counted = drawn.groupBy("metric").agg(F.sum(F.col("reserved_draws") + F.col("spent_draws")).alias("draws"))
     before = {row.metric: int(row.draws) for row in counted.collect() if row.draws}
-    asked = candidates.where(F.col("reason").isNull()).count()
+    asked = candidates.where(F.col("reason").isNull() & ~F.col("is_charged")).count()
     if others := sorted(before.keys() - {terms.metric}):
         raise RecordLimitError(
             f"mechanism.max_records = {max_records}: the ledger has draws from a generator of a private corpus at "

@@ -13,7 +13,7 @@ from pyspark.sql.window import Window
 
 from wordveil.input.columns import Columns
 from wordveil.privacy.events import ReleaseTerms
-from wordveil.records.schema import REASON_COLUMN, REQUESTED, TOKENS_COLUMN, WITHDRAWN
+from wordveil.records.schema import REASON_COLUMN, REQUESTED, TAG_COLUMN, TOKENS_COLUMN, WITHDRAWN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import InputTable
 from wordveil.spark.platform.columns import column
@@ -21,6 +21,7 @@ from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.changes import (
     CHANGED_COLUMN,
     CORRECTED_COLUMN,
+    STANDING_COLUMN,
     UNSOUND_COLUMN,
     WAS_COLUMN,
     Candidates,
@@ -28,14 +29,14 @@ from wordveil.spark.release.changes import (
 )
 from wordveil.spark.release.journal import Intent
 from wordveil.spark.release.latest import filter_by_ids
-from wordveil.spark.release.ledger import REFUSE, Reservation, Terms
+from wordveil.spark.release.ledger import READMIT, REFUSE, Reservation, Terms, mark_charged
 from wordveil.spark.release.record_limit import check_record_limit
 from wordveil.spark.release.tables import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN, SEQ_COLUMN, ReleaseTables
 from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.worker import Inspect, Sanitise
 
-_REFUSED = "__refused"
+_REFUSED, _OVER, _READMITTED = "__refused", "__over", "__readmitted"
 
 
 @dataclass(kw_only=True)
@@ -57,7 +58,7 @@ class RunSteps:
     progress: Callable[[str], None]
     is_fresh: bool
     _known: Candidates | None = field(default=None, init=False)
-    _copies: int = field(default=0, init=False)
+    _copies: dict[str, int] = field(default_factory=dict, init=False)
     _observed: dict[str, Any] | None = field(default=None, init=False)
 
     @cached_property
@@ -95,10 +96,14 @@ class RunSteps:
     def _admit(self, ledger: DataFrame) -> Reservation:
         """Which candidates the ledger has room for, under the budget of the run and the limit of records."""
         candidates, exceeding = self._price(self._candidates()), 0
+        if self._has_limit and self._candidates().compared is not None:
+            candidates = mark_charged(candidates, ledger, self._costs)
+        else:
+            candidates = candidates.withColumn("is_charged", F.lit(False))
         if (budget := self.intent.budget) is None:
             records = candidates.withColumn("reason", F.lit(None).cast("string"))
         else:
-            records = admit_candidates(candidates.drop(WAS_COLUMN), ledger, self._costs, budget)
+            records = admit_candidates(candidates, ledger, self._costs, budget)
             if budget.on_exceeded == "fail":
                 exceeding = records.where("reason is not null").count()
         if self.terms.max_records is not None and not exceeding:
@@ -130,7 +135,9 @@ class RunSteps:
         if self.table is None:
             return
         self.progress("settling")
-        drawn = self._run_draws().where(F.col(RESERVED_COLUMN).isNotNull())
+        # A context that was let in because it has been charged reserved nothing.
+        is_drawn = F.col(RESERVED_COLUMN).isNotNull() | F.col("privacy").isNotNull()
+        drawn = self._run_draws().where((F.col("run_id") == self.intent.run_id) & is_drawn)
         self.tables.ledger.settle(
             self._costs,
             drawn.select(
@@ -147,10 +154,17 @@ class RunSteps:
         """The counts of the run's draws: observed on their way to the table if this call wrote them, else read from
         it.
         """
+        refused = {}
+        if self.table is not None and self.intent.budget is not None:
+            entries = self.tables.ledger.entries(self._costs, REFUSE).groupBy("reason").count()
+            refused = {"refused": {row.reason: row["count"] for row in entries.sort("reason").collect()}}
         if self._observed is not None:
-            return {**report_counts(self._observed), "corrected": self._copies}
+            return {**report_counts(self._observed), **self._copies, **refused}
         drawn, is_own = self._run_draws(), F.col("run_id") == self.intent.run_id  # others are copies of earlier draws
-        return {**count_rows(drawn.where(is_own)), "corrected": drawn.where(~is_own).count()}
+        is_stale = F.col("reason").isNotNull()
+        counts = F.count_if(~is_stale).alias("corrected"), F.count_if(is_stale).alias("stale")
+        copies = drawn.where(~is_own).agg(*counts).collect()[0].asDict()
+        return {**count_rows(drawn.where(is_own)), **copies, **refused}
 
     def _has_drawn(self) -> bool:
         return not self.is_fresh and self.tables.has_drawn(self.intent)
@@ -186,67 +200,104 @@ class RunSteps:
     def _record_id(self) -> Column:
         return column(self.columns.id).cast("string")
 
-    def _price(self, candidates: Candidates) -> DataFrame:
-        """Who may be charged, and for how many tokens: record_id, author, tokens, ``__was``."""
-        sound, tokens, was = candidates.rows.where(F.col(UNSOUND_COLUMN).isNull()), *self._fixed_price()
-        if (changed := candidates.changed) is not None:
-            sound = changed.where(F.col(REASON_COLUMN).isNull())
-            tokens, was = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN)
-        names = {"record_id": self._record_id(), "author": F.col(AUTHOR_COLUMN), "tokens": tokens, WAS_COLUMN: was}
-        return sound.select(*(value.alias(name) for name, value in names.items()))
+    @property
+    def _has_limit(self) -> bool:
+        """Whether what a context costs can keep it out."""
+        return self.intent.budget is not None or self.terms.max_records is not None
 
-    def _fixed_price(self) -> tuple[Column, Column]:
-        """Tokens, and why a record is in quarantine now, where no contents are compared."""
-        return F.lit(self.terms.tokens).cast("bigint"), F.lit(None).cast("string")
+    def _price(self, candidates: Candidates) -> DataFrame:
+        """Who may be charged, and for how many tokens: record_id, author, tokens; and content_tag where contents are
+        compared.
+        """
+        named = {"record_id": self._record_id(), "author": F.col(AUTHOR_COLUMN), "tokens": self._fixed_price()}
+        if (changed := candidates.changed) is None:
+            sound = candidates.rows.where(F.col(UNSOUND_COLUMN).isNull())
+        else:
+            sound = changed.where(F.col(REASON_COLUMN).isNull())
+            named |= {"tokens": F.col(TOKENS_COLUMN), "content_tag": F.col(TAG_COLUMN)}
+        return sound.select(*(value.alias(name) for name, value in named.items()))
+
+    def _fixed_price(self) -> Column:
+        """Tokens where no contents are compared."""
+        return F.lit(self.terms.tokens).cast("bigint")
 
     def _make_draws(self) -> DataFrame:
         """The run's part of the draws table."""
         candidates = self._candidates()
-        rows, tokens, was = candidates.rows, *self._fixed_price()
+        rows, tokens = candidates.rows, self._fixed_price()
+        was, is_standing = F.lit(None).cast("string"), F.lit(False)
         if (changed := candidates.changed) is not None:
-            named = changed.select(column(self.columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN)
+            named = changed.select(column(self.columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN, STANDING_COLUMN)
             rows = (
                 filter_by_ids(rows, self.columns.id, named.dropDuplicates(["__id"]), "inner")
                 .drop("__id")
                 .unionByName(rows.where(column(self.columns.id).isNull()), allowMissingColumns=True)
             )
-            tokens, was = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN)
-        refused = F.col(UNSOUND_COLUMN)
-        if self.intent.budget is not None:
-            entries = self.tables.ledger.entries(self._costs, REFUSE)
-            over = entries.select(F.col("record_id").alias("__id"), F.col("reason").alias("__over"))
-            rows = filter_by_ids(rows.withColumn("__name", self._record_id()), "__name", over, "left")
+            tokens, was, is_standing = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN), F.col(STANDING_COLUMN)
+        refused, is_priced = F.col(UNSOUND_COLUMN), F.lit(True)
+        if self._has_limit:
+            rows = filter_by_ids(rows.withColumn("__name", self._record_id()), "__name", self._find_decided(), "left")
             rows = rows.drop("__id", "__name")
+            if self._keeps_last:  # their newest draws are copied, or say so already
+                rows = rows.where(F.col(_OVER).isNull() | ~is_standing)
             # Refused for the same reason as before: the record's newest draw says so already.
-            rows = rows.where(F.col("__over").isNull() | ~was.eqNullSafe(F.col("__over")))
-            refused = F.coalesce(refused, F.col("__over"))
-        rows = rows.withColumn(_REFUSED, refused).withColumn(RESERVED_COLUMN, F.when(F.col(_REFUSED).isNull(), tokens))
+            rows = rows.where(F.col(_OVER).isNull() | ~was.eqNullSafe(F.col(_OVER)) | is_standing)
+            refused = F.coalesce(refused, F.col(_OVER))
+            is_priced = F.col(_READMITTED).isNull()
+        rows = rows.withColumn(_REFUSED, refused)
+        rows = rows.withColumn(RESERVED_COLUMN, F.when(F.col(_REFUSED).isNull() & is_priced, tokens))
         screened = screen_input(rows, self.columns, internal=[AUTHOR_COLUMN, RESERVED_COLUMN], refused=_REFUSED)
         draws = sanitise_records(screened, self.job)
         if candidates.leaving is not None:
             draws = draws.unionByName(self._make_tombstones(candidates.leaving), allowMissingColumns=True)
         return self._as_table(draws)
 
+    @property
+    def _keeps_last(self) -> bool:
+        """Whether a record whose edit is refused keeps the version that stands."""
+        return self.intent.budget is not None and self.intent.budget.on_exceeded == "keep_last"
+
+    def _find_decided(self) -> DataFrame:
+        """The records (``__id``, as text) that reserved nothing: ``__over``, which budget refuses the record, or
+        ``__readmitted``.
+        """
+        entries = self.tables.ledger.entries(self._costs, REFUSE, READMIT)
+        is_readmitted = F.when(F.col("kind") == READMIT, F.lit(True)).alias(_READMITTED)
+        return entries.select(F.col("record_id").alias("__id"), F.col("reason").alias(_OVER), is_readmitted)
+
+    def _find_copied(self, compared: DataFrame) -> DataFrame:
+        """Whose newest draw is copied: ``__id``, ``__now`` (the author now), and ``__over`` (which budget refuses the
+        record's edit, null where only the author has changed).
+        """
+        named = column(self.columns.id).alias("__id"), F.col(AUTHOR_COLUMN).alias("__now")
+        same = compared.where(~F.col(CHANGED_COLUMN)).select(*named, F.lit(None).cast("string").alias(_OVER))
+        if not self._keeps_last:
+            return same
+        decided = self._find_decided().withColumnRenamed("__id", "__name").where(F.col(_OVER).isNotNull())
+        standing = compared.where(F.col(CHANGED_COLUMN) & F.col(STANDING_COLUMN))
+        refused = standing.join(decided, self._record_id() == F.col("__name"))
+        return same.unionByName(refused.where(~F.col(WAS_COLUMN).eqNullSafe(F.col(_OVER))).select(*named, _OVER))
+
     def _add_copies(self, rows: DataFrame) -> DataFrame:
-        """Add to ``rows`` copies of the newest draws of records of which only the author has changed, with the new
-        author.
+        """Add to ``rows`` copies of the newest draws of records of which only the author has changed, and of those
+        whose edit a budget refuses where the version that stands is kept.
 
         Nothing is drawn for these records. A later run compares its input with the new author.
         """
         compared = None if self._known is None else self._known.compared
-        if compared is None or self.columns.author is None or self.intent.changes == "all":
+        if compared is None or (self.columns.author is None and not self._keeps_last) or self.intent.changes == "all":
             return rows
-        same = compared.where(~F.col(CHANGED_COLUMN))
-        self._copies = same.count()
-        if not self._copies:
+        ids = self._find_copied(compared)
+        counts = F.count_if(F.col(_OVER).isNull()).alias("corrected"), F.count(_OVER).alias("stale")
+        self._copies = ids.agg(*counts).collect()[0].asDict()
+        if not (number := sum(self._copies.values())):
             return rows
-        ids = same.select(column(self.columns.id).alias("__id"), F.col(AUTHOR_COLUMN).alias("__now"))
         earlier = self.tables.draws.read().where(F.col(SEQ_COLUMN) < self.intent.seq)
-        draws = filter_by_ids(earlier, self.columns.id, ids, "inner", self._copies)
+        draws = filter_by_ids(earlier, self.columns.id, ids, "inner", number)
         newest = F.row_number().over(Window.partitionBy("__id").orderBy(F.col(SEQ_COLUMN).desc()))
         copies = draws.withColumn("__rank", newest).where("__rank = 1")
         filled = {AUTHOR_COLUMN: F.col("__now"), RESERVED_COLUMN: F.lit(None), SEQ_COLUMN: F.lit(self.intent.seq)}
-        return rows.unionByName(self._as_table(copies, filled))
+        return rows.unionByName(self._as_table(copies, {**filled, "reason": F.coalesce(_OVER, "reason")}))
 
     def _withdrawn_ids(self) -> DataFrame:
         """The ids of a withdrawal: ``__id``, of the draws' type, and ``named``."""

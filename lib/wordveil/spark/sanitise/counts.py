@@ -20,8 +20,9 @@ from wordveil.records.schema import (
 from wordveil.release.budgets import BUDGET_REASONS
 
 NOTHING: Mapping[str, Any] = {
-    **dict.fromkeys(("records", "released", "withdrawn", "corrected", "tokens", "words", "unknown"), 0),
+    **dict.fromkeys(("records", "released", "withdrawn", "corrected", "stale", "tokens", "words", "unknown"), 0),
     "quarantined": {},
+    "refused": {},
     "epsilon_bound": None,
     "epsilon_pure": None,
     "delta": None,

@@ -18,7 +18,9 @@ class RunReport:
     records or, of the latter, without a pure bound under the relation. ``delta``: the maximum of a released record.
     ``changes``: how a release's run found what to draw: ``all``, ``feed``, ``scan``, ``none`` if the input had not
     changed and nothing was read, or ``withdraw``. ``corrected``: records of which only the author had changed, so that
-    nothing was drawn. ``recovery``: what an attacker recovers of single words, as
+    nothing was drawn. ``refused``: records that a budget keeps out, by its name, those among them that the last run had
+    refused already. ``stale``: records whose edit a budget has refused in this run and whose last version stays
+    released. ``recovery``: what an attacker recovers of single words, as
     :class:`wordveil.privacy.recovery.Recovery` writes it; None where the bundle does not say.
     """
 
@@ -46,6 +48,8 @@ class RunReport:
     changes: str = "all"
     withdrawn: int = 0
     corrected: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+    stale: int = 0
     delta: float | None = None
     input_version: int | None = None
     recovery: dict[str, Any] | None = None
@@ -86,7 +90,7 @@ def make_report(
 ) -> RunReport:
     """The report of a run under ``settings``. ``notes`` follow those of the bundle.
 
-    ``counts``: as :func:`wordveil.spark.sanitise.counts.report_counts` names them, and ``corrected`` of a release.
+    ``counts``: as :func:`wordveil.spark.sanitise.counts.report_counts` names them, and what releases count besides.
     """
     terms = release_terms(settings, bundle)
     return RunReport(
