@@ -1,4 +1,4 @@
-"""Word vectors from public text, for languages without an embedding at hand: see docs/german.md.
+"""Word vectors from public text, for languages without an embedding at hand: see docs/text-policies.md#languages.
 
 The files have a sentence or a paragraph a line, in UTF-8. They must be public, and must not be the corpus that is to be
 sanitised. Words are found as the job finds them, so that the vectors are of the words that it looks up.
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=20_000, help="the most frequent words are kept")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument(
-        "--without-stop-words", metavar="de", help="leave out the list of a language; see docs/german.md"
+        "--without-stop-words", metavar="de", help="leave out a language's list; see docs/text-policies.md#languages"
     )
     parser.add_argument("--tokeniser", default="words", help="as text.tokeniser of the job")
     chosen = vars(parser.parse_args(arguments))

@@ -1,5 +1,5 @@
-"""The worked example of docs/german.md, small: vectors trained on made German sentences, a bundle, and records in and
-out. The sentences have four kinds of words in four places, so that words of a kind have similar vectors.
+"""The worked example of research/docs/languages.md, small: vectors trained on made German sentences, a bundle, and
+records in and out. The sentences have four kinds of words in four places, so that words of a kind have similar vectors.
 """
 
 from __future__ import annotations

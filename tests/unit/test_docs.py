@@ -23,6 +23,7 @@ from support.repository import ROOT, find_offenders
 from wordveil.config.load import Config
 
 WIDTH = 120
+LIST = ROOT / "llms.txt"
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -53,7 +54,18 @@ def broken_links(path: Path) -> list[str]:
 
 
 def test_links_resolve():
-    assert find_offenders(broken_links, DOCS) == {}
+    assert find_offenders(broken_links, [*DOCS, LIST]) == {}
+
+
+def test_the_list_for_language_models_follows_its_convention():
+    """A name, a summary as a quote, and sections whose lines are a link and what it leads to."""
+    lines = LIST.read_text("utf-8").split("\n")
+    assert lines[0] == "# wordveil"
+    assert lines[2].startswith("> ")
+    sections = lines[next(n for n, line in enumerate(lines) if line.startswith("## ")) :]
+    assert [line for line in sections if line and not re.match(r"## \w|- \[[^\]]+\]\([^)]+\): [\w`]", line)] == []
+    linked = {match[1] for match in LINK.finditer("\n".join(sections))}
+    assert {"README.md", "docs/index.md", "docs/settings.md", "docs/in-code.md", "conf/release.yaml"} <= linked
 
 
 @pytest.mark.parametrize("link", ["[a](b.md)", "[a](#b)", "![a](b.png)", "[a\nb](docs/none.md#b)"])

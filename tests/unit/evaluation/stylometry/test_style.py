@@ -14,7 +14,7 @@ from wordveil.evaluation.stylometry import measure
 from wordveil.evaluation.stylometry.features import FEATURES, FUNCTION_WORDS, NAMES, PUNCTUATION, SPECIAL, VERSION
 from wordveil.evaluation.stylometry.measure import find_distances, measure_style, measure_style_change
 
-PAGE = ROOT / "docs" / "style-features.md"
+PAGE = ROOT / "research" / "docs" / "style-features.md"
 TEXT = 'Dear Ann,\n\nThe cat saw the DOG; it\'s 10% "odd".\tWho knows?\n> quoted line\n   \nMail a.b@c.org now'
 
 
