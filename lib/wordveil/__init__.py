@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         register,
         run_job,
         sanitise,
+        start_session,
     )
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "register",
     "run_job",
     "sanitise",
+    "start_session",
 ]
 
 

@@ -46,6 +46,7 @@ __all__ = [
     "register",
     "run_job",
     "sanitise",
+    "start_session",
 ]
 ConfigSource = Config | Mapping[str, Any] | str | Path
 """A configuration, its settings as a mapping, or the path of its file."""
@@ -94,6 +95,39 @@ def load_config(source: ConfigSource, overrides: Sequence[str] = ()) -> Config:
         faults = [fault for override in overrides for fault in set_key(settings, override)]
         return load.parse_config(settings, "configuration", faults)
     return load.load_config(Path(source), overrides)
+
+
+def start_session(config: ConfigSource) -> SparkSession:
+    """Start the Spark session that the command line would start, or return the running one with its options set.
+
+    In local mode workers run the Python of this process, unless ``PYSPARK_PYTHON`` names another.
+
+    Parameters
+    ----------
+    config : str or pathlib.Path or mapping or Config
+        The configuration, or the path of its YAML file. Its section ``spark`` has the master and further options; a
+        release, and an input in Delta, bring Delta.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
+        The session.
+
+    Raises
+    ------
+    wordveil.errors.ConfigError
+        If the configuration is wrong; with every fault.
+    wordveil.errors.PlatformError
+        If Java or Delta is missing or does not fit, or the session lacks encryption outside local mode.
+
+    Examples
+    --------
+    >>> spark = wordveil.start_session("conf/job.yaml")
+    """
+    settings = load_config(config)
+    from wordveil.spark.platform.session import build_session
+
+    return build_session(settings.spark, delta=settings.needs_delta)
 
 
 def build_bundle(config: ConfigSource, *, session: SparkSession | None = None) -> Bundle:

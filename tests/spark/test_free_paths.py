@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from wordveil.errors import ConfigError, SparkJobError
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import describe_cause
+from wordveil.spark.platform.locks import require_exclusive_commits
 from wordveil.spark.sanitise.job import run_sanitise
 
 
@@ -104,6 +106,28 @@ def test_a_first_run_that_failed_leaves_nothing_in_the_way(released: States, mon
     monkeypatch.setattr(DeltaTable, "create", create)
     assert lake.run().released == 8
     assert {path.name for path in lake.home.glob("[!.]*")} == {"draws", "journal"}
+
+
+def test_a_store_whose_commits_are_not_exclusive_is_refused_by_name(released: States):
+    """Unless one process at a time writes, which the user states; or the session has a log store for it."""
+    lake = released.restore("written")
+    spark = lake.spark
+    spark.sparkContext._jsc.hadoopConfiguration().set("fs.pfile.impl", "org.apache.hadoop.fs.ProxyLocalFileSystem")
+    places: dict[str, Any] = {"output": {"path": f"pfile://{lake.home}"}, "ledger": {"path": f"pfile://{lake.ledger}"}}
+    with pytest.raises(ConfigError) as caught:
+        lake.run(lake.config(**places))
+    assert [fault.where for fault in caught.value.faults] == ["output.path", "ledger.path"]
+    assert "output.writers: one" in str(caught.value)
+    assert "spark.delta.logStore.pfile.impl" in str(caught.value)
+    assert not lake.home.exists()
+    require = functools.partial(require_exclusive_commits, spark, {"ledger.path": f"pfile://{lake.ledger}"})
+    require(is_only_writer=True)
+    spark.conf.set("spark.delta.logStore.pfile.impl", "ours")
+    try:
+        require(is_only_writer=False)
+    finally:
+        spark.conf.unset("spark.delta.logStore.pfile.impl")
+    require_exclusive_commits(spark, {"ledger.path": str(lake.ledger)}, is_only_writer=False)
 
 
 def test_an_error_that_spark_finds_before_it_reads_is_told(spark: Any):

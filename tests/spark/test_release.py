@@ -11,7 +11,7 @@ import pytest
 
 from support.releases import Lake, corpus_with_authors
 from support.workspaces import Workspace, corpus
-from wordveil.errors import ReleaseError
+from wordveil.errors import ReleaseError, WordveilError
 from wordveil.spark.release.publish import publish
 
 
@@ -158,6 +158,14 @@ def test_a_catalogue_knows_input_and_public_table_by_name(lake: Lake):
         assert "r00001" not in {row.id for row in spark.table("tickets_out").collect()}
         with pytest.raises(ReleaseError, match="another table with that name"):
             publish(lake.config(input=source, output={"public_table": "tickets_in"}), lambda: spark)
+        # A catalogue that refuses leaves nothing to be taken for a publication.
+        elsewhere = str(lake.root / "elsewhere")
+        with pytest.raises(WordveilError, match="what was published before is unchanged"):
+            publish(
+                lake.config(input=source, output={"public_table": "nowhere.tickets", "public": elsewhere}),
+                lambda: spark,
+            )
+        assert spark.read.format("delta").load(elsewhere).count() == 0
     finally:
         for name in ("tickets_in", "tickets_out"):
             spark.sql(f"DROP TABLE IF EXISTS {name}")

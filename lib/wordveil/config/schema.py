@@ -232,6 +232,11 @@ class OutputSection(Section):
     """The path of a release's public table; by default in the release's home."""
     public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
     """The name of the public table in the session's catalogue (``lake.public.tickets``)."""
+    writers: Literal["one"] | None = None
+    """``one`` states that one process at a time writes to the release and its ledger, of all releases that share the
+    ledger. Only a release on a file system whose Delta commits are not exclusive, such as ``s3a``, needs it: there two
+    writers overwrite each other's entries without an error.
+    """
     partition_by: list[Name] = []
     """Kept columns by which the output is partitioned into directories."""
     records_per_file: Annotated[int, Field(ge=1)] | None = None

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.config.load import Config
 from wordveil.crypto.keys import load_key
-from wordveil.errors import ReleaseError
+from wordveil.errors import ReleaseError, usage_error
 from wordveil.records.schema import WITHDRAWN
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
@@ -76,6 +76,14 @@ def compact(
     with open_release(config, session, progress, outcome="no row was changed") as release:
         tables, journal = release.tables, release.journal
         require_no_open_runs(journal, config.release)
+        if retain_hours < DEFAULT_RETAIN_HOURS and not release.is_exclusive and config.output.writers != "one":
+            raise usage_error(
+                "--retain-hours",
+                str(retain_hours),
+                f"deletes files that are younger than {DEFAULT_RETAIN_HOURS} hours, and nothing keeps other writers "
+                f"away from {tables.path}: a run that is writing could lose its files. If one process at a time "
+                "writes to the release and its ledger, say so with output.writers: one.",
+            )
         with _compaction_settings(release.spark, retain_hours):
             for table in (tables.draws, tables.public, tables.ledger.table):
                 if not table.exists():
@@ -174,8 +182,7 @@ def _compaction_settings(spark: SparkSession, retain_hours: int) -> Iterator[Non
     wanted = {
         "spark.databricks.delta.optimize.maxFileSize": str(FILE_BYTES),
         "spark.databricks.delta.optimize.minFileSize": str(FILE_BYTES),
-        # Nothing writes to a release while it is locked, so no file of an unfinished transaction is mistaken for an old
-        # one.
+        # Nobody else writes meanwhile, so no file of an unfinished transaction is mistaken for an old one.
         "spark.databricks.delta.retentionDurationCheck.enabled": str(retain_hours >= DEFAULT_RETAIN_HOURS).lower(),
         # Delta lists a table's files by this many tasks; by default ten thousand, whatever the table's size.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * spark.sparkContext.defaultParallelism),

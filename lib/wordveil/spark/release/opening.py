@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from wordveil.config.load import Config
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.free_paths import require_free_paths
+from wordveil.spark.platform.locks import require_exclusive_commits
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.release.journal import Journal
@@ -67,7 +68,8 @@ def open_release(
     PlatformError
         If the session cannot be used.
     ConfigError
-        If a table would be created inside another release or a Delta table.
+        If a table would be created inside another release or a Delta table, or is where several writers overwrite each
+        other's commits.
     SparkJobError
         In place of Spark's own errors in the block.
     """
@@ -76,6 +78,10 @@ def open_release(
     require_classic(spark)
     require_free_paths(spark, config.output, config.ledger)
     assert config.ledger is not None
+    if is_locked:
+        places = {"output.path": config.output.path, "ledger.path": config.ledger.path}
+        places |= {"output.public": config.output.public} if config.output.public else {}
+        require_exclusive_commits(spark, places, is_only_writer=config.output.writers == "one")
     tables = ReleaseTables(spark, config.release, config.output, config.ledger.path)
     lock = tables.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else None
     with lock or nullcontext(enter_result=False) as is_exclusive, job_errors(outcome):

@@ -90,11 +90,6 @@ def publish(
         else:
             seed = key.for_release(name).layout_seed
             written = _write_rows(tables.public, _mark_stale(released, journal), shown, output, config.source.id, seed)
-        if output.public_table:
-            location = Files(release.spark, tables.public.path).path
-            release.spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {_quoted(output.public_table)} USING delta LOCATION '{location}'"
-            )
         progress("signing")
         snapshot = before.snapshot if before else describe(tables.public, written)
         if snapshot.records < 0:
@@ -163,6 +158,9 @@ def _write_rows(
     if output.order == "hashed":
         rows = arrange_rows(rows, seed, rows.count(), name, partition_by=output.partition_by)
     public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
+    if output.public_table:  # a catalogue may refuse, so it is asked before there is a row
+        location = Files(public.spark, public.path).path
+        public.spark.sql(f"CREATE TABLE IF NOT EXISTS {_quoted(output.public_table)} USING delta LOCATION '{location}'")
     return public.replace(rows, records_per_file=output.records_per_file)
 
 
