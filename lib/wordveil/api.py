@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from wordveil.spark.plan.plan import Plan
+    from wordveil.spark.platform.session import start_session
     from wordveil.spark.sanitise.frames import register, sanitise
     from wordveil.spark.sanitise.report import RunReport
     from wordveil.spark.sanitise.run_log import Run
@@ -51,13 +52,18 @@ __all__ = [
 ConfigSource = Config | Mapping[str, Any] | str | Path
 """A configuration, its settings as a mapping, or the path of its file."""
 # Functions import Spark's room where they use it: a configuration or a bundle is opened without PySpark.
-_OF_SPARK = {"Run": "run_log", "register": "frames", "sanitise": "frames"}
+_OF_SPARK = {
+    "Run": "sanitise.run_log",
+    "register": "sanitise.frames",
+    "sanitise": "sanitise.frames",
+    "start_session": "platform.session",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _OF_SPARK:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"wordveil.spark.sanitise.{_OF_SPARK[name]}"), name)
+    return getattr(import_module(f"wordveil.spark.{_OF_SPARK[name]}"), name)
 
 
 def load_config(source: ConfigSource, overrides: Sequence[str] = ()) -> Config:
@@ -97,39 +103,6 @@ def load_config(source: ConfigSource, overrides: Sequence[str] = ()) -> Config:
     return load.load_config(Path(source), overrides)
 
 
-def start_session(config: ConfigSource) -> SparkSession:
-    """Start the Spark session that the command line would start, or return the running one with its options set.
-
-    In local mode workers run the Python of this process, unless ``PYSPARK_PYTHON`` names another.
-
-    Parameters
-    ----------
-    config : str or pathlib.Path or mapping or Config
-        The configuration, or the path of its YAML file. Its section ``spark`` has the master and further options; a
-        release, and an input in Delta, bring Delta.
-
-    Returns
-    -------
-    pyspark.sql.SparkSession
-        The session.
-
-    Raises
-    ------
-    wordveil.errors.ConfigError
-        If the configuration is wrong; with every fault.
-    wordveil.errors.PlatformError
-        If Java or Delta is missing or does not fit, or the session lacks encryption outside local mode.
-
-    Examples
-    --------
-    >>> spark = wordveil.start_session("conf/job.yaml")
-    """
-    settings = load_config(config)
-    from wordveil.spark.platform.session import build_session
-
-    return build_session(settings.spark, delta=settings.needs_delta)
-
-
 def build_bundle(config: ConfigSource, *, session: SparkSession | None = None) -> Bundle:
     """Build the configuration's bundle, or return the one that is in its bundle store already.
 
@@ -145,28 +118,22 @@ def build_bundle(config: ConfigSource, *, session: SparkSession | None = None) -
     Returns
     -------
     Bundle
-        The verified bundle: ``path``, ``fingerprint``, ``guarantee``, ``vocabulary`` and ``manifest`` are its
-        attributes.
+        The verified bundle, with ``path``, ``fingerprint``, ``guarantee``, ``vocabulary`` and ``manifest``.
 
     Raises
     ------
     wordveil.errors.ConfigError
         If the configuration is wrong; with every fault.
-    wordveil.errors.EmbeddingError
-        If the embedding cannot be read or must not be used.
-    wordveil.errors.PublicFileError
-        If another public file is missing, cannot be read or does not fit the embedding.
+    wordveil.errors.EmbeddingError, wordveil.errors.PublicFileError
+        If a public file is missing, cannot be read, must not be used or does not fit the embedding.
     wordveil.errors.BundleError
         If the bundle cannot be built.
-    wordveil.errors.PlatformError
-        If the session or its Python workers cannot be used.
-    wordveil.errors.SparkJobError
-        If a job of the session failed.
+    wordveil.errors.PlatformError, wordveil.errors.SparkJobError
+        If the session or its Python workers cannot be used, or a job failed.
 
     Examples
     --------
-    >>> bundle = wordveil.build_bundle("conf/job.yaml")
-    >>> bundle.fingerprint
+    >>> wordveil.build_bundle("conf/job.yaml").fingerprint
     """
     settings = load_config(config)
     if session is None:
@@ -191,8 +158,7 @@ def open_bundle(path: str | Path) -> Bundle:
     Parameters
     ----------
     path : str or pathlib.Path
-        The bundle's directory, as ``wordveil build`` prints it and as ``build_bundle(...).path`` holds it, or a store
-        with no other bundle.
+        The bundle's directory, as ``wordveil build`` prints it, or a store with no other bundle.
 
     Returns
     -------

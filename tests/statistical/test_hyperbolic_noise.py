@@ -1,7 +1,7 @@
 """Noise in hyperbolic space has the radial law that its privacy proof needs, and a uniform direction.
 
-The laws come from quadrature of the densities in docs/guarantees.md, by another route than the samplers take: in the
-distance ``r`` itself. Each check accepts the real noise and rejects noise of a slightly wrong parameter. Keys and
+The laws come from quadrature of the densities in docs/proofs/hyperbolic.md, by another route than the samplers take: in
+the distance ``r`` itself. Each check accepts the real noise and rejects noise of a slightly wrong parameter. Keys and
 contexts are fixed.
 """
 

@@ -14,7 +14,7 @@ better. Volume grows as ``sinh^{n-1} r``, so this is a distribution iff ``epsilo
 the paper calls epsilon costs ``n`` more for each unit of distance. It exists for every epsilon. The ball's radius
 ``rho`` has density ``~ rho^{n-1} ((1 - rho)/(1 + rho))^epsilon`` and is drawn exactly, by rejection.
 
-No mechanism of this kind has a constant below ``n - 1``: docs/guarantees.md.
+No mechanism of this kind has a constant below ``n - 1``: docs/proofs/hyperbolic.md.
 
 The noise is kept as the time-like vector ``q = (1 + t, (1 - t) U) / 2``, ``t = exp(-2r)``, which is the hyperboloid's
 point scaled by ``exp(-r)``. A boost is linear, and the nearest word does not depend on the query's scale. So no radius

@@ -15,6 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from wordveil.config.load import Config
 from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.delta import delta_options, require_delta
@@ -68,6 +69,34 @@ ENCRYPTION: dict[str, str] = {
     # Only processes that know the session's secret take part; the encryption above depends on it.
     "spark.authenticate": "true",
 }
+
+
+def start_session(config: Config) -> SparkSession:
+    """Start the Spark session that the command line would start, or return the running one with its options set.
+
+    In local mode workers run the Python of this process, unless ``PYSPARK_PYTHON`` names another.
+
+    Parameters
+    ----------
+    config : Config
+        What ``wordveil.load_config`` returned. Its section ``spark`` has the master and further options; a release, and
+        an input in Delta, bring Delta.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
+        The session.
+
+    Raises
+    ------
+    wordveil.errors.PlatformError
+        If Java or Delta is missing or does not fit, or the session lacks encryption outside local mode.
+
+    Examples
+    --------
+    >>> spark = wordveil.start_session(wordveil.load_config("conf/job.yaml"))
+    """
+    return build_session(config.spark, delta=config.needs_delta)
 
 
 def build_session(section: SparkSection, *, delta: bool = False, is_short: bool = False) -> SparkSession:

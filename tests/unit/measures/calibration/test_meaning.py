@@ -91,7 +91,7 @@ def test_of_noise_it_is_drawn_and_repeats_on_any_number_of_threads():
 
 
 def test_utility_is_bounded_by_the_law_of_all_words_noise():
-    """docs/guarantees.md: 1 - exp(-x) e_(nN-1)(x) for n = 2, N = 3, x = 6 is 0.554; one word's law says 0.983."""
+    """docs/proofs/bag-utility.md: 1 - exp(-x) e_(nN-1)(x) for n = 2, N = 3, x = 6 is 0.554; one word's law: 0.983."""
 
     def kept(x: float, shape: int) -> float:
         return 1 - exp(-x) * sum(x**power / factorial(power) for power in range(shape))

@@ -225,7 +225,7 @@ def test_delta_is_rounded_up_and_the_depth_is_the_least(uniforms: int) -> None:
 
 
 def test_depths_of_the_demo_embedding() -> None:
-    """The table of docs/guarantees.md."""
+    """The table of docs/proofs/finite-precision.md."""
     found = {epsilon: depth(1, epsilon, 0.0, 8.67989) for epsilon in (1.0, 5.0, 20.0, 47.7, 60.0)}
     assert {epsilon: deep.digits for epsilon, deep in found.items()} == {1.0: 2, 5.0: 2, 20.0: 6, 47.7: 13, 60.0: 16}
 
