@@ -32,13 +32,15 @@ from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import ONE_TEXT
-from wordveil.text.choices import Length, Output, Punctuation, Refused, StopWords
+from wordveil.text.choices import Length, Output, Punctuation, Refused, StopWordCapitals, StopWords
 from wordveil.text.encoded import Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.tokeniser import fold_words
 
 # A difference from the common law counts where it exceeds rounding.
 _ROUNDING = 1e-12
+# The share of stop-words that are in capitals: 112 of 25,609 in the news articles of the quickstart.
+_IN_CAPITALS = 0.004
 
 
 @dataclass(frozen=True)
@@ -145,12 +147,16 @@ class Redrawn:
         return SymbolLaws(_add_rows(laws, rows), is_exact)
 
     @property
-    def can_be_hidden(self) -> Bool:
-        """Which words the policy may hide: bool ``(size,)``, False for stop-words that it drops or copies."""
-        if self.policy.stop_words == StopWords.HIDE:
-            return np.ones(self.size, np.bool_)
-        listed = pa.array(self.policy.stop_word_list, pa.string())
-        return np.asarray(~pc.is_in(fold_words(self.words), listed).to_numpy(zero_copy_only=False), np.bool_)
+    def hidden_share(self) -> Float64:
+        """At which share of its places the policy hides each word, as is publicly known: float64 ``(size,)``. Of
+        stop-words that it drops or copies it is that of those in capitals, where these are replaced.
+        """
+        share = np.ones(self.size)
+        if self.policy.stop_words != StopWords.HIDE:
+            listed = pc.is_in(fold_words(self.words), pa.array(self.policy.stop_word_list, pa.string()))
+            replaces = self.policy.stop_word_capitals == StopWordCapitals.REPLACE
+            share[np.asarray(listed)] = _IN_CAPITALS if replaces else 0.0
+        return share
 
     @property
     def shows_order(self) -> bool:
