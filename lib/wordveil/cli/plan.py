@@ -189,7 +189,8 @@ def _print_preview(preview: Preview) -> None:
         print_table("Sample", facts, [*advice, tables.PRIVATE_NOTE, tables.SPEED_NOTE])
     if preview.words:
         print_rows(tables.word_table(preview.words))
-        print_note(tables.WORDS_NOTE)
+        for note in tables.words_notes(preview):
+            print_note(note)
     if preview.unknown:
         print_table("Unknown words", tables.unknown_facts(preview.unknown))
 

@@ -105,7 +105,8 @@ def test_a_draft_refuses_other_languages_where_it_can(installed, there):
     columns = [Column("id", "bigint"), Column("body", "string")]
     drafted = yaml.safe_load(draft_config("in", columns, guess_columns(columns)))["text"]
     asked = {"other_language": "quarantine"} if there else {}
-    assert drafted == {"profile": "strict", "n_max": 256, "language": "en", "max_unknown_share": 0.5, **asked}
+    readable = {"profile": "readable", "repeat": "same", "stop_word_capitals": "replace"}
+    assert drafted == {**readable, "language": "en", "max_unknown_share": 0.5, **asked}
     assert parse(drafted).policy.exposes == ("presence",)
 
 
