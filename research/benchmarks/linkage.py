@@ -21,7 +21,7 @@ from rich.table import Table
 from common import MECHANISM, draft_job, machine, save_results
 from wordveil.assembly.bundles import build_bundle
 from wordveil.evaluation.attacks.linkage_forecast import CANDIDATES, forecast_linkage
-from wordveil.evaluation.attacks.redrawn import find_hidden_words
+from wordveil.evaluation.attacks.redrawn import find_hidden_share
 from wordveil.measures.posterior import guess_outputs
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.inputs import rank_frequencies
@@ -50,7 +50,7 @@ def measure() -> list[dict[str, Any]]:
         config = draft_job(store, MECHANISM, {"profile": "readable"})
         bundle = build_bundle(config)
         frequencies = rank_frequencies(bundle.vocabulary.size)
-        hidden = frequencies * find_hidden_words(config.policy, bundle.vocabulary.array)
+        hidden = frequencies * find_hidden_share(config.policy, bundle.vocabulary.array)
         rows = []
         for epsilon in EPSILONS:
             laws = find_laws(bundle.mechanism, epsilon)

@@ -24,6 +24,9 @@ POLICIES = {
     "readable": with_profile(
         "readable", controls="keep", stop_word_list=STOP_WORDS, repeat="same", types={}, names="words"
     ),
+    "capitals replaced": with_profile(
+        "readable", stop_word_list=STOP_WORDS, stop_word_capitals="replace", repeat="same", types={}, names="words"
+    ),
     "padded": TextPolicy(repeat="same", length="pad", n_max=12),
     "bag": TextPolicy(repeat="same", output="bag"),
 }
@@ -34,6 +37,7 @@ TEXTS = [
     "a " * 20 + "b",
     "the same text",
     "the same same text",
+    "The IS in Cambridge is for IS and I",
 ]
 
 

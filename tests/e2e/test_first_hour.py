@@ -37,7 +37,7 @@ def test_a_table_becomes_a_configuration_that_plans(
     )
     assert code == 0, err
     plan = json.loads(out)
-    assert (plan["sample"]["records"], plan["sample"]["table_rows"], plan["tokens"]) == (20, 50, 256)
+    assert (plan["sample"]["records"], plan["sample"]["table_rows"], plan["tokens"]) == (20, 50, None)
     assert [word["epsilon"] for word in plan["words"]] == [2.0, 4.0, 8.0]
     assert [line["words"] for line in plan["output_words"]] == [0, 10, 100]
     code, out, err = run("plan", "--config", file, *filled, "--words", "zorblax", "--json")
@@ -67,13 +67,13 @@ def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
     code, out, err = run("init", "--from", table, "--release", "--output", "release.yaml", "--json")
     assert code == 0, err
     guessed = json.loads(out)
-    assert (guessed["release"], guessed["slice"], guessed["keep"]) == (True, "ds", ["ds"])
+    assert (guessed["release"], guessed["slice_candidates"], guessed["keep"]) == (True, ["ds"], ["ds"])
     unfilled = json.loads(run("plan", "--config", "release.yaml", "--json")[1])
     assert {fault["where"] for fault in unfilled["faults"]} == {*guessed["to_fill"]}
 
     values = ["mechanism.epsilon=4.0", "mechanism.public=true", "mechanism.embedding=embedding", "key.file=none.key"]
     values += ["mechanism.clusters=[8]", "mechanism.least=2", "mechanism.classes=null"]  # the embedding is small
-    values += ["budgets.record=2000.0"]
+    values += ["budgets.record=2000.0", "input.where=ds = :ds"]
     filled = [part for value in values for part in ("--set", value)]
     assert run("build", "--config", "release.yaml", *filled)[0] == 0
     day = corpus(20)["day"][0].as_py()

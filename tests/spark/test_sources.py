@@ -18,7 +18,7 @@ from wordveil.cli import app
 from wordveil.errors import ConfigError, InputError
 from wordveil.input.source import Source
 from wordveil.spark.input.inspect import read_columns
-from wordveil.spark.input.source import open_input, read_input
+from wordveil.spark.input.source import has_change_feed, open_input, read_input
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import check_preview, make_preview
 from wordveil.spark.sanitise.job import run_sanitise
@@ -188,8 +188,10 @@ def test_a_change_data_feed_that_was_off_is_named_with_its_fix(spark, tmp_path: 
     path = tmp_path / "corpus"
     write_delta(spark, rows(0, 3), path)
     write_delta(spark, rows(3, 5), path)
+    assert not has_change_feed(spark.read.format("delta").load(str(path)))
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")  # version 2
     write_delta(spark, rows(5, 6), path)
+    assert has_change_feed(spark.read.format("delta").load(str(path)))
     source = open_input(spark, section(path))
     assert ids(source.changes(3, 3)) == names(5, 6)
     for first in (0, 1):

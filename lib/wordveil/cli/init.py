@@ -40,7 +40,9 @@ def init(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a commented configuration from a table's schema, or the Airflow DAGs. Reads no rows."""
+    """Write a commented configuration from a table's schema, or the Airflow DAGs. Of JSON it reads the rows, to find
+    their columns and types; else it reads none.
+    """
     if (source is None) == (airflow is None):
         problem = (
             "name exactly one of --from TABLE, which writes a configuration, and --airflow DIR, which writes the DAGs."
@@ -63,7 +65,7 @@ def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) 
     from wordveil.config import template
     from wordveil.config.guess import guess_columns
     from wordveil.config.paths import make_absolute, relative_to_file
-    from wordveil.spark.input.inspect import read_columns
+    from wordveil.spark.input.inspect import read_columns, reads_changes
     from wordveil.spark.platform.formats import FileFormat, find_format
 
     template.refuse_existing(output)
@@ -73,11 +75,19 @@ def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) 
         is_delta = is_release or template.is_local_delta(table)
         start = prepare_plain_session(delta=is_delta, is_short=True)
         columns = read_columns(start, table, is_release=is_release)
+        has_feed = is_release and reads_changes(start, table)
     guess = guess_columns(columns, template.table_name(table))
     files = FileFormat("delta") if is_delta else find_format(table)
     named = relative_to_file(source, output)
     draft = template.draft_config(
-        named, columns, guess, files.kind, output.parent, is_release=is_release, options=files.options
+        named,
+        columns,
+        guess,
+        files.kind,
+        output.parent,
+        is_release=is_release,
+        has_feed=has_feed,
+        options=files.options,
     )
     template.write_draft(output, draft)
     facts = template.draft_facts(output, source, guess, is_release=is_release)

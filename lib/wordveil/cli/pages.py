@@ -123,7 +123,7 @@ def render_plan(
         recovered=_recovered(Recovery.from_dict(plan.recovery)) if plan.recovery else [],
         sentence=sentence,
         words=preview.words,
-        words_note=tables.WORDS_NOTE,
+        words_notes=tables.words_notes(preview),
         compared=tables.compared_lines(comparison) if comparison else [],
         **_sample(preview.sample, plan.tokens),
     )

@@ -20,6 +20,7 @@ from wordveil.privacy.recovery import Recovery
 if TYPE_CHECKING:
     from wordveil.assembly.bundles import FindBundle
     from wordveil.config.load import Config
+    from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast
     from wordveil.measures.sentence import SentencePreview
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview
@@ -123,6 +124,16 @@ def check_text(text: str | None, *, compare: bool) -> None:
         raise usage_error("--text", text[:80], "is empty. Give a public sentence.")
 
 
+def linkage_fact(linkage: LinkageForecast, composition: str) -> str:
+    """How surely a record is linked, in words."""
+    word = "different words" if composition == Composition.DISTINCT else "words"
+    shares = " and ".join(f"{share:.0%} of the records of {words} {word}" for words, share in linkage.linked.items())
+    half = f"from {linkage.half} {word} on" if linkage.half else "for no length up to 512"
+    return (
+        f"who holds {linkage.candidates:,} candidate originals finds the right one for {shares}; more than half {half}"
+    )
+
+
 _FITTING = {
     "record": "versions of a record",
     "author": "records or versions of an author, over all releases of the ledger",
@@ -158,7 +169,7 @@ def plan_facts(plan: Plan) -> dict[str, str]:
     for scope, count in plan.fitting.items():
         facts[f"budgets.{scope}"] = f"admits {count:,} {_FITTING[scope]}"
     if plan.linkage is not None:
-        facts["linked"] = tables.linkage_fact(plan.linkage, plan.composition)
+        facts["linked"] = linkage_fact(plan.linkage, plan.composition)
     if plan.bundle is not None:
         facts |= tables.recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
     if plan.has_records is not None:
@@ -200,7 +211,8 @@ def _print_preview(preview: Preview) -> None:
         print_table("Sample", facts, [*advice, tables.PRIVATE_NOTE, tables.SPEED_NOTE])
     if preview.words:
         print_rows(tables.word_table(preview.words))
-        print_note(tables.WORDS_NOTE)
+        for note in tables.words_notes(preview):
+            print_note(note)
     if preview.unknown:
         print_table("Unknown words", tables.unknown_facts(preview.unknown))
 

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.output import Table
 from wordveil.privacy.corpus import CORPUS_METRIC
-from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.report.values import show_recovered, show_share
 
 if TYPE_CHECKING:
-    from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast
     from wordveil.measures.comparison import Comparison, Line
     from wordveil.measures.corpus_sample import Quantiles, Sample
     from wordveil.measures.preview import UnknownWord, WordPreview
     from wordveil.measures.text_lengths import OutputLength
     from wordveil.release.rules import GateResult, RuleResult
     from wordveil.spark.plan.plan import Plan
+    from wordveil.spark.plan.sample import Preview
     from wordveil.spark.release.verify import Verified
     from wordveil.spark.sanitise.report import RunReport
     from wordveil.text.encoded import TokenReading
@@ -29,8 +28,8 @@ PRIVATE_NOTE = (
     "text or words of the vocabulary (`wordveil docs choosing`)."
 )
 SPEED_NOTE = (
-    "core-hours cover splitting texts into words and drawing, on one core of this machine. "
-    "Reading and writing the table are extra."
+    "speed and core-hours are of splitting texts into words and drawing, on one core of this machine. `wordveil "
+    "sanitise` reports the speed of its whole job on all cores, with reading, shuffling and writing."
 )
 COMPARISON_NOTE = (
     "drawn with a throwaway key. kept: the share of words that stay, over words evenly spread over the vocabulary. "
@@ -66,6 +65,9 @@ ALONE_NOTE = (
     "guarantees` says more."
 )
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see `wordveil docs choosing`."
+CLUSTERS_NOTE = (
+    "only the word that stands for a cluster can stay. The other words of its cluster become it, and never stay."
+)
 SENTENCE_NOTE = "drawn once with a throwaway key: another draw reads differently."
 
 _SHOWN_RUNS = 10
@@ -134,6 +136,11 @@ def _hours(hours: float | None) -> str:
     return "unknown" if hours is None else f"{hours:,.3g}"
 
 
+def words_notes(preview: Preview) -> list[str]:
+    """What a reader of :func:`word_table` must know."""
+    return [WORDS_NOTE, *([CLUSTERS_NOTE] if preview.by_cluster else [])]
+
+
 def word_table(previews: Sequence[WordPreview]) -> Table:
     """What each word becomes, with a line for each epsilon."""
     draws = previews[0].draws if previews else 0
@@ -171,16 +178,6 @@ def length_facts(lines: Sequence[OutputLength]) -> dict[str, str]:
     return {
         f"a text of {line.words} words": f"{_about(line)} (standard deviation {line.deviation:.2g})" for line in lines
     }
-
-
-def linkage_fact(linkage: LinkageForecast, composition: str) -> str:
-    """How surely a record is linked, in words."""
-    word = "different words" if composition == Composition.DISTINCT else "words"
-    shares = " and ".join(f"{share:.0%} of the records of {words} {word}" for words, share in linkage.linked.items())
-    half = f"from {linkage.half} {word} on" if linkage.half else "for no length up to 512"
-    return (
-        f"who holds {linkage.candidates:,} candidate originals finds the right one for {shares}; more than half {half}"
-    )
 
 
 def _about(line: OutputLength) -> str:
@@ -236,6 +233,7 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         "released": f"{report.released:,}",
         "quarantined": _reasons(report.quarantined),
         "tokens drawn": f"{report.tokens:,}",
+        **padding_facts(report.padding_as_words),
         "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
         "epsilon a token": price_epsilon(report.epsilon, report.metric),
         "epsilon a record": f"{_span(report.epsilon_bound)} between texts related by {report.relation}"
@@ -245,10 +243,15 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         **({"delta a record": f"{report.delta:.3g} at most"} if report.delta else {}),
         **recovery_facts(Recovery.from_dict(report.recovery) if report.recovery else None),
         "exposes": ", ".join(report.exposes) or "nothing",
-        "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s",
+        "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s: the whole job",
         "run": report.run_id,
         "output": report.output,
     }
+
+
+def padding_facts(share: float | None) -> dict[str, str]:
+    """The row that says how much of the padding comes out as words; none where nothing is padded, or nobody knows."""
+    return {} if share is None else {"padding": f"{share:.1%} of it comes out as words"}
 
 
 def price_epsilon(epsilon: float, metric: str) -> str:

@@ -46,8 +46,8 @@ class Guess:
     """What the columns seem to be; None where no name shows it, or several do.
 
     ``id_candidates`` and ``text_candidates`` are the columns that could be the id or the text by name where the guess
-    is None. ``not_kept`` are the columns that the configuration leaves out. ``day`` is the kept partition column of
-    days, by which a release reads a slice.
+    is None. ``not_kept`` are the other columns, which the configuration leaves out. ``day`` is the kept partition
+    column of days, by which a release may read a slice.
     """
 
     id: str | None
@@ -83,15 +83,21 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
         if column.type == "string" and _text_rank(column) is not None and column is not record_id
     ]
     text = _first(texts)
-    authors = [column for column in plain if _is_author(column) and column not in (record_id, text)]
+    authors = [
+        column
+        for column in plain
+        if _is_author(column) and column.type in _ID_TYPES and column not in (record_id, text)
+    ]
     author = min(authors, key=lambda column: (column.parts[-1] not in _IDS, columns.index(column)), default=None)
-    named = {column.name for column in (record_id, text, author) if column} | {*keep}
     others = [column for column in plain if column.usable and column.type in _ID_TYPES and column not in (text, author)]
     strings = [
         column
         for column in (*plain, *fields)
         if column.type in ("string", "binary") and column not in (record_id, author)
     ]
+    could_be_text = [] if text else texts or strings
+    # What may be the text is not offered for publication.
+    named = {column.name for column in (record_id, text, author, *could_be_text) if column} | {*keep}
     return Guess(
         id=record_id.name if record_id else None,
         text=text.name if text else None,
@@ -99,7 +105,7 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
         keep=keep,
         not_kept=tuple(column.name for column in columns if column.name not in named),
         id_candidates=() if record_id else tuple(column.name for column in ids or others),
-        text_candidates=() if text else tuple(column.name for column in texts or strings),
+        text_candidates=tuple(column.name for column in could_be_text),
         day=_one_day([column for column in columns if column.partition and column.name in keep]),
     )
 

@@ -33,6 +33,7 @@ from wordveil.config.schema import (
 from wordveil.config.yaml_file import read_yaml, set_key
 from wordveil.errors import ConfigError, Fault, did_you_mean, shown_value
 from wordveil.input.source import Source
+from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.relations import Relation, narrow_relation
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings
@@ -213,7 +214,7 @@ def _sound(model: type[Section], values: Any, directory: Path | None) -> Section
         return model.model_validate(values, context=directory)
     except ValidationError as error:
         faulty = {details["loc"][0] for details in error.errors() if details["loc"]}
-    if not isinstance(values, Mapping):
+    if not isinstance(values, Mapping) or "profile" in faulty:  # which decides what the others mean
         return None
     try:
         sound = {name: value for name, value in values.items() if name not in faulty}
@@ -223,10 +224,8 @@ def _sound(model: type[Section], values: Any, directory: Path | None) -> Section
 
 
 _MESSAGES: dict[tuple[str, str], str] = {
-    ("mechanism.epsilon", "missing"): (
-        "is required and has no default: it is the privacy of each word, per unit of distance. "
-        "`wordveil docs choosing` works through a choice."
-    ),
+    ("input.id", "empty"): "is empty. Name the column that holds the ids.",
+    ("input.text", "empty"): "is empty. Name the column that holds the text.",
     ("mechanism.public", "missing"): (
         "is required: set `public: true` if the embedding, its vocabulary and its index, and all frequencies, "
         "similarities, pairs, classes and n-grams that this section names, were made without the private corpus, and a "
@@ -287,8 +286,10 @@ def make_fault(
     ]
     kind = details["type"]
     model: type[BaseModel] | None = None
+    mechanism = ""
     if path[:1] == ["mechanism"] and len(path) > 1:
-        model = MECHANISM_SECTIONS.get(str(path.pop(1)))
+        mechanism = str(path.pop(1))
+        model = MECHANISM_SECTIONS.get(mechanism)
     where = ".".join(str(part) for part in path)
     if kind == "extra_forbidden" and where in _RENAMED:
         return Fault(where, "", f"is now called {_RENAMED[where]}.")
@@ -299,10 +300,27 @@ def make_fault(
         return Fault(where, "", f"unknown key.{near or f' Allowed here: {allowed}.'}")
     if (renamed := _RENAMED_VALUES.get((where, str(details["input"])))) is not None:
         return Fault(where, str(details["input"]), f"is now called {renamed}.")
+    if kind == "missing" or details["input"] in (None, ""):
+        kinds = ("empty", kind, "missing")
+        message = next((messages[where, kind] for kind in kinds if (where, kind) in messages), "")
+        if where == "mechanism.epsilon":
+            message = _explain_epsilon(mechanism)
+        return Fault(
+            where, "", message or ("is required." if kind == "missing" else "is empty: fill it in, or remove it.")
+        )
     message = messages.get((where, kind)) or _message(details)
     # The value may be a key or a password.
-    is_hidden = kind == "missing" or where.startswith(("key", "input.options", "spark.options"))
+    is_hidden = where.startswith(("key", "input.options", "spark.options"))
     return Fault(where, "" if is_hidden else shown_value(details["input"]), message)
+
+
+def _explain_epsilon(mechanism: str) -> str:
+    """Why the epsilon of a mechanism must be set, and what it is the price of."""
+    chosen = MECHANISMS.get(mechanism)
+    meaning = "the privacy of each word, per unit of distance"
+    if chosen and chosen.is_pure:
+        meaning = f"the most that {chosen.priced or 'any two words, near or far,'} can cost"
+    return f"is required and has no default: it is {meaning}. `wordveil docs choosing` works through a choice."
 
 
 def _name_fault(section: Any) -> Fault:
@@ -320,8 +338,6 @@ _LIMITS = {"greater_than": "gt", "greater_than_equal": "ge"}
 
 
 def _message(details: ErrorDetails) -> str:
-    if details["type"] == "missing":
-        return "is required."
     if details["type"] in ("literal_error", "enum"):
         allowed = str(details.get("ctx", {}).get("expected", ""))
         near = did_you_mean(str(details["input"]), allowed.replace("'", "").replace(" or ", ", ").split(", "))

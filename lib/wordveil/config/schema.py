@@ -142,6 +142,7 @@ class TextSection(Section):
     """The stop-words: ``english``, or a list; by default those of ``language``. It is used only where stop-words are
     dropped or kept.
     """
+    stop_word_capitals: Annotated[choices.StopWordCapitals, FromValue] | None = None
     length: Annotated[choices.Length, FromValue] | None = None
     n_max: one_or_several(Tokens, dict[Name, Tokens]) | None = None  # type: ignore[valid-type]
     """The public number of tokens under ``pad`` and ``sample``. Of several text columns each has this number, or its

@@ -10,12 +10,16 @@ from typing import Any
 import yaml
 
 from wordveil.config.guess import Column, Guess
+from wordveil.config.schema import TextSection
 from wordveil.errors import OutputExistsError, usage_error
 from wordveil.privacy.relations import column_exposure
 from wordveil.text.language import IDENTIFIER, find_version
+from wordveil.text.policy import TextPolicy
 
 SLICE = "ds"
 """The parameter of ``input.where`` by which the nightly DAG names a slice."""
+_TEXT = TextSection.model_validate({"profile": "readable", "repeat": "same", "stop_word_capitals": "replace"})
+"""The policy that is drafted."""
 
 _SUFFIX = re.compile(r"(?<=.)\.(parquet|orc|jsonl?|ndjson|csv|tsv|txt)(\.(gz|bz2|zst|xz|lz4|snappy))?$", re.IGNORECASE)
 
@@ -38,10 +42,12 @@ def draft_config(
     directory: Path | None = None,
     *,
     is_release: bool = False,
+    has_feed: bool = False,
     options: str = "",
 ) -> str:
     """Write the configuration of a table of format ``kind`` as commented YAML, for a file in ``directory``: of one job,
-    or of an incremental release (``is_release``), which needs a Delta table. ``options``: those of the format, as YAML.
+    or of an incremental release (``is_release``), which needs a Delta table. ``has_feed``: whether the table's change
+    data feed is on. ``options``: those of the format, as YAML.
 
     It loads once the settings of :meth:`Guess.to_fill` are filled in.
     """
@@ -51,11 +57,12 @@ def draft_config(
     left = [
         f"  #   {_scalar(column)} {types[column]}" for column in guess.not_kept if column not in (guess.id, guess.text)
     ]
-    parts = _release_parts(path, guess) if is_release else _job_parts(path, kind)
+    parts = _release_parts(path, guess, has_feed=has_feed) if is_release else _job_parts(path, kind)
     return _TEMPLATE.format(
         release=_scalar(release),
         path=_scalar(path),
         format=kind,
+        source=_READ if kind == "json" else _NOT_READ,
         options=(f"  options: {{{options}}}\n" if options else "") + _FORMAT_NOTES.get(kind, ""),
         key=_scalar(str((directory or Path()) / "wordveil.key")),
         id=_named(guess.id, guess.id_candidates, "unique; published unchanged, so it must hold nothing private"),
@@ -88,24 +95,26 @@ def _job_parts(path: str, kind: str) -> dict[str, str]:
     }
 
 
-def _release_parts(path: str, guess: Guess) -> dict[str, str]:
+def _release_parts(path: str, guess: Guess, *, has_feed: bool) -> dict[str, str]:
     """What a draft of a release has that a draft of one job has not."""
     output = (
         f"  path: {_beside(path, 'release')}   # draws, journal, manifests: internal, as secret as the ids\n"
         f"  format: delta\n  public: {_beside(path, 'public')}   # what readers may see, with its signed manifest\n"
     )
     above, slash, _ = path.rstrip("/").rpartition("/")
-    shown = ["presence", "edited", "withdrawn", *(column_exposure(name) for name in guess.keep)]
-    where = _NO_SLICE
+    policy = TextPolicy(**_TEXT.policy_settings())
+    shown = [*policy.exposes, "edited", "withdrawn", *(column_exposure(name) for name in guess.keep)]
+    where = ""
     if guess.day is not None:
         column = guess.day if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", guess.day) else f"`{guess.day}`"
         where = _SLICED.format(where=_scalar(f"{column} = :{SLICE}"))
     return {
-        "steps": _RELEASE_STEPS.format(param=f" --param {SLICE}=2026-11-20" if guess.day else ""),
-        "changes": _CHANGES + where,
+        "steps": _RELEASE_STEPS,
+        "changes": (_FEED if has_feed else _SCAN) + _WHOLE + where,
         "output": output,
         "rest": _RELEASE_REST.format(
             ledger=_scalar(f"{above}{slash}wordveil-ledger"),
+            relation=policy.relation,
             exposes=", ".join(map(_scalar, shown)),
             author="over all releases of the ledger" if guess.author else "over all releases; needs input.author",
         ),
@@ -153,7 +162,7 @@ def draft_facts(file: Path, path: str, guess: Guess, *, is_release: bool = False
     """What was guessed, as plain values."""
     names = ("id", "id_candidates", "text", "text_candidates", "author", "keep", "not_kept")
     guessed = {name: list(value) if isinstance(value := getattr(guess, name), tuple) else value for name in names}
-    sliced = {"slice": guess.day} if is_release else {}
+    sliced = {"slice_candidates": [guess.day] if guess.day else []} if is_release else {}
     return {
         "output": str(file),
         "input": path,
@@ -169,7 +178,7 @@ _FORMAT_NOTES = {
   # Fields as in RFC 4180: a quote inside quotes is written twice. Of files that Spark wrote: options: {escape: "\\\\"}
 """,
     "json": """\
-  # The files were read for these types. Set columns, such as id BIGINT, body STRING: else each run reads them again.
+  # Each run reads the files once more for these types, unless columns names them, such as: id BIGINT, body STRING
 """,
 }
 _OTHER_LANGUAGE = "other_language: quarantine   # refuses records of other languages; mask hides all their words"
@@ -182,35 +191,39 @@ _JOB_STEPS = """\
 _SUGGESTION = """\
   # A Delta table that grows can be sanitised night by night: `wordveil init --release` drafts an incremental release.
 """
+_NOT_READ = "the table's schema by `wordveil init`; no row was read"
+_READ = "the files by `wordveil init`, which read them for their columns and types alone"
 _RELEASE_STEPS = """\
 # An incremental release: each night draws what is new or has changed (`wordveil release --help`). First run
-# `wordveil build` and `wordveil plan{param}`; then every night, each with --config:
-#   wordveil sanitise{param}
+# `wordveil build` and `wordveil plan`; then every night, each with --config:
+#   wordveil sanitise
 #   wordveil release gate
 #   wordveil release publish
 # `wordveil init --airflow DIR` writes a DAG that does this.
 """
-_CHANGES = """\
+_FEED = """\
+  changes: feed     # reads only what has changed, and sees deletions. The table's change data feed is on
+"""
+_SCAN = """\
   changes: scan     # compares contents. feed reads only what has changed and sees deletions: it needs the table's
                     # property delta.enableChangeDataFeed
 """
-_SLICED = """\
-  # Each run reads one day; records of other days stay in the release. The DAG gives the same parameter. Leave this out
-  # to read the whole table, and set the DAG's slice_param to "".
-  where: {where}
+_WHOLE = """\
+  # Each run reads the whole table: set the DAG's slice_param to "".
 """
-_NO_SLICE = """\
-  # Each run reads the whole table, as no partition column of days was found: set the DAG's slice_param to "".
+_SLICED = """\
+  # Or one day, which the DAG names. Then no run sees that records of other days were edited or deleted:
+  # where: {where}
 """
 _RELEASE_REST = """\
 
 ledger: {{path: {ledger}}}   # one for all releases that share records or authors
 
-# What may be spent, in nats between any two texts. Set at least one limit. Each version of a record costs n_max x
-# epsilon at most, for example 256 x 8 = 2048.
+# What may be spent, in nats. Set at least one limit. Each version of a record costs its different words x epsilon, for
+# example 150 x 8 = 1200; under strict n_max x epsilon.
 budgets:
   unit: pure
-  relation: any_text
+  relation: {relation}   # between any two texts that agree in what is shown; under strict any_text
   on_exceeded: keep_last   # an edit over a limit leaves the last version, marked stale; quarantine removes the record
                            # from the release; fail: then nothing is drawn
   # record: (a number)   # FILL IN: all versions of one record together
@@ -227,8 +240,8 @@ gate:
   # unknown_rate: 0.10
 """
 _TEMPLATE = """\
-# Made from the table's schema by `wordveil init`; no row was read. You must still set every FILL IN. Relative paths
-# are taken from the directory of this file.
+# Made from {source}. You must still set every
+# FILL IN. Relative paths are taken from the directory of this file.
 {steps}format_version: 2
 
 # Long-lived: the name of what is published, not of one run. Another name draws other noise.
@@ -260,9 +273,19 @@ mechanism:
 bundle_store: bundles     # where `wordveil build` puts what the job draws with
 
 text:
-  profile: strict   # covers every string and hides the length. readable shows layout, case, kinds of
-                    # tokens (addresses, numbers, names) and stop-words
-  n_max: 256        # public; longer texts are cut, shorter ones padded. `plan --sample` says how many
+  # A profile, by what the output is for (`wordveil docs text-policies`):
+  #   readable         for people and classifiers who read the text. It shows punctuation, case, stop-words, which
+  #                    tokens are numbers or names, and the length
+  #   strict           for classifiers alone. It hides all of these, and leaves nothing to read
+  #   carrier_phrases  as readable, with phrases that are frequent in public text in place of stop-words; needs ngrams
+  profile: readable
+  repeat: same      # a word becomes the same word throughout a text, and is drawn and paid for once; this shows too
+  stop_word_capitals: replace   # US, IT and WHO are replaced; us, it and who stay
+  # In place of these three lines:
+  # profile: strict
+  # n_max: 128      # public: longer texts are cut, shorter ones filled with padding, of which some comes out as words.
+  #                 # By what anybody knows of such texts, and not by this table: queries and short messages 32,
+  #                 # support tickets 128, news articles 512
   language: en      # of the embedding's words
   {languages}
   max_unknown_share: 0.5   # refuses a record of which the embedding knows less than half: it would come out as noise

@@ -102,6 +102,14 @@ def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -
     return lengths
 
 
+def share_padding(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> float | None:
+    """The share of padding that comes out as words, of a vocabulary of ``size``. None where the policy does not pad, or
+    the mechanism's probabilities are not known.
+    """
+    law = mechanism.probabilities(size) if policy.pads and not mechanism.reads_context else None
+    return None if law is None else 1.0 - float(law[size])
+
+
 def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int) -> OutputLength:
     """The same by draws of whole texts, where what a word becomes depends on the others."""
     kept = min(words, width)

@@ -96,6 +96,15 @@ class StopWords(StrEnum):
     """They are copied unchanged."""
 
 
+class StopWordCapitals(StrEnum):
+    """Whether a listed word of two letters or more that is written in capitals is a stop-word."""
+
+    MATCH = "match"
+    """It is, as in any other case."""
+    REPLACE = "replace"
+    """It is a word like any other, as US, IT and WHO are in a text of lower case."""
+
+
 class Length(StrEnum):
     """Which number of tokens a text shows."""
 

@@ -16,8 +16,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
-from wordveil.text.cases import find_case
-from wordveil.text.choices import Case, Controls, Digits, Names, Punctuation, StopWords, TokeniserKind, UnknownWords
+from wordveil.text.cases import UPPER, find_case
+from wordveil.text.choices import (
+    Case,
+    Controls,
+    Digits,
+    Names,
+    Punctuation,
+    StopWordCapitals,
+    StopWords,
+    TokeniserKind,
+    UnknownWords,
+)
 from wordveil.text.controls import drop_controls, find_controls
 from wordveil.text.encoded import CutWords, Encoded, TokenReading
 from wordveil.text.foreign import ForeignTexts
@@ -80,9 +90,10 @@ class Codec:
         hides = all(_ACTIONS[kind] == _HIDE for kind in (policy.unknown, policy.digits, policy.stop_words))
         self._hides_all = hides and policy.unknown != UnknownWords.QUARANTINE
         plain = policy.tokeniser == TokeniserKind.WORDS and policy.names == Names.WORDS
-        # Stop-words are always matched in lower case.
-        both_lower = policy.case != Case.EXACT or policy.stop_words == StopWords.HIDE
-        self._compiled = compiled and plain and both_lower and not policy.copies and not policy.draws_once
+        # Stop-words are matched in lower case or by the written form. The scanner knows words in one case.
+        one_case = policy.case != Case.EXACT and policy.stop_word_capitals == StopWordCapitals.MATCH
+        one_case |= policy.stop_words == StopWords.HIDE
+        self._compiled = compiled and plain and one_case and not policy.copies and not policy.draws_once
         if self._compiled:
             outside = self._stop_words.filter(pc.invert(pc.is_in(self._stop_words, vocabulary.array)))
             placeholder = pa.array([PLACEHOLDER] if self._types else [], pa.string())
@@ -209,6 +220,8 @@ class Codec:
         stops = digits = np.zeros(len(ids), np.bool_)
         if self._policy.stop_words != StopWords.HIDE:
             stops = np.asarray(pc.is_in(fold_words(pieces.words), self._stop_words))
+            if self._policy.stop_word_capitals == StopWordCapitals.REPLACE:
+                stops = stops & (find_case(pieces.words) != UPPER)
         if self._policy.digits != Digits.HIDE:
             digits = np.asarray(pc.match_substring_regex(pieces.words, r"\p{N}"))
         action = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wordveil.privacy.relations import Relation
-from wordveil.text.choices import Digits, Length, Names, Output, Refused, Slots, StopWords
+from wordveil.text.choices import Digits, Length, Names, Output, Refused, Slots, StopWordCapitals, StopWords
 from wordveil.text.draft import CHOICES, DraftPolicy
 from wordveil.text.language import LANGUAGES, find_language_faults
 from wordveil.text.types.classes import (
@@ -89,6 +89,8 @@ def _length_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     """List faults of ``output``, ``refused`` and stop-words."""
+    if policy.stop_words == StopWords.HIDE and policy.stop_word_capitals != StopWordCapitals.MATCH:
+        yield "stop_word_capitals", "has no meaning with stop_words: hide. Remove it, or set stop_words: keep."
     if policy.copies and policy.output == Output.BAG:
         copied = f"the policy copies {', '.join(policy.copies)} in its place. Use sequence, or copy nothing."
         yield "output", f"bag destroys the order, but {copied}"

@@ -22,6 +22,7 @@ from wordveil.text.choices import (
     Refused,
     Repeat,
     Slots,
+    StopWordCapitals,
     StopWords,
     TokeniserKind,
     UnknownWords,
@@ -67,6 +68,9 @@ class DraftPolicy:
         what happens to the words of ``stop_word_list``.
     stop_word_list : tuple of str
         lower case, sorted. It is used only where stop-words are dropped or kept.
+    stop_word_capitals : StopWordCapitals
+        whether a word of that list is a stop-word where it is written in capitals. The word alone decides, so a text in
+        capitals has hardly any stop-words under ``replace``.
     length : Length
         whether the number of tokens is shown, and how it is hidden.
     n_max : int or None
@@ -113,6 +117,7 @@ class DraftPolicy:
     controls: Controls = Controls.KEEP
     stop_words: StopWords = StopWords.HIDE
     stop_word_list: tuple[str, ...] = ()
+    stop_word_capitals: StopWordCapitals = StopWordCapitals.MATCH
     length: Length = Length.AS_IS
     n_max: int | None = None
     output: Output = Output.SEQUENCE

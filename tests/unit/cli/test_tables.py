@@ -14,6 +14,7 @@ from wordveil.cli.ledger import count_runs_left, ledger_table, plain_row
 from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
 from wordveil.cli.tables import (
+    SPEED_NOTE,
     compact_table,
     gate_table,
     length_facts,
@@ -22,6 +23,7 @@ from wordveil.cli.tables import (
     report_facts,
     runs_table,
     unknown_facts,
+    words_notes,
 )
 from wordveil.errors import ConfigError
 from wordveil.measures.preview import UnknownWord
@@ -30,6 +32,7 @@ from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules, Measured, evaluate
+from wordveil.spark.plan.sample import Preview
 from wordveil.spark.sanitise.report import RunReport
 
 BUDGET = Budget("pure", Relation.ANY_TEXT)
@@ -246,6 +249,23 @@ def test_the_words_that_come_out_are_shown_with_their_spread():
         "a text of 0 words": "comes out with 64.31 words (standard deviation 6.9)",
         "a text of 10 words": "comes out with about 71.79 words (standard deviation 6.8)",
     }
+
+
+def test_a_run_says_how_much_padding_became_words():
+    assert report_facts(report(padding_as_words=0.1436))["padding"] == "14.4% of it comes out as words"
+    assert "padding" not in report_facts(report())
+    assert report(padding_as_words=0.1436).to_dict()["padding_as_words"] == 0.1436
+
+
+def test_two_speeds_say_what_they_measure():
+    assert report_facts(report())["speed"] == "24 tokens a second, 2.0 s: the whole job"
+    assert "`wordveil sanitise` reports the speed of its whole job" in SPEED_NOTE
+
+
+@pytest.mark.parametrize("by_cluster", [True, False])
+def test_where_a_word_stands_for_a_cluster_the_others_never_stay(by_cluster: bool):
+    notes = words_notes(Preview(None, [], by_cluster=by_cluster))
+    assert any("never stay" in note for note in notes) == by_cluster
 
 
 def test_an_unknown_word_is_shown_with_what_becomes_of_it():

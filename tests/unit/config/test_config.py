@@ -78,6 +78,13 @@ def test_the_base_is_sound():
         ("release", "a b", "release = a b: use 1 to 128 letters"),
         ("release", None, "release: is required"),
         ("mechanism.name", "laplce", "Did you mean laplace?"),
+        ("input.text", "", "input.text: is empty. Name the column that holds the text."),
+        ("output.path", "", "output.path: is empty: fill it in, or remove it."),
+        (
+            "mechanism",
+            {"name": "tree", "embedding": "demo", "public": True},
+            "mechanism.epsilon: is required and has no default: it is the most that any two words, near or far, can",
+        ),
         ("mechanism.epsilon", None, "has no default"),
         ("mechanism.epsilon", 0, "mechanism.epsilon = 0: should be greater than 0"),
         ("mechanism.epsilon", -1.5, "greater than 0"),
@@ -377,6 +384,28 @@ def test_all_faults_are_reported_at_once():
         "key",
         "output.partition_by",
     }
+
+
+def test_what_is_left_blank_is_said_to_be_empty():
+    blank = {**base(), "gate": None, "key": None}
+    blank["input"] = {**blank["input"], "id": None, "text": None}
+    blank["mechanism"] = {**blank["mechanism"], "epsilon": None}
+    required = "is required and has no default: it is the privacy of each word, per unit of distance."
+    required += " `wordveil docs choosing` works through a choice."
+    assert faults(blank) == [
+        "input.id: is empty. Name the column that holds the ids.",
+        "input.text: is empty. Name the column that holds the text.",
+        f"mechanism.epsilon: {required}",
+        "key: is required: set key.file or key.env. There is no default: no key, no run.",
+        "gate: is empty: fill it in, or remove it.",
+    ]
+
+
+def test_a_profile_that_does_not_exist_is_the_only_fault_of_the_policy():
+    """What the other settings mean depends on it."""
+    allowed = "allowed: 'strict', 'readable' or 'carrier_phrases'. Did you mean readable?"
+    written = changed("text", {"profile": "readble", "repeat": "same"})
+    assert faults(written) == [f"text.profile = readble: {allowed}"]
 
 
 def test_a_key_in_the_configuration_is_refused_and_not_shown():

@@ -105,8 +105,10 @@ def test_a_draft_refuses_other_languages_where_it_can(installed, there):
     columns = [Column("id", "bigint"), Column("body", "string")]
     drafted = yaml.safe_load(draft_config("in", columns, guess_columns(columns)))["text"]
     asked = {"other_language": "quarantine"} if there else {}
-    assert drafted == {"profile": "strict", "n_max": 256, "language": "en", "max_unknown_share": 0.5, **asked}
-    assert parse(drafted).policy.exposes == ("presence",)
+    readable = {"profile": "readable", "repeat": "same", "stop_word_capitals": "replace"}
+    assert drafted == {**readable, "language": "en", "max_unknown_share": 0.5, **asked}
+    alone = parse({**readable, "n_max": None})
+    assert parse({**drafted, "n_max": None}).policy.exposes == alone.policy.exposes
 
 
 def test_lists_that_a_language_lacks_are_named_with_what_needs_them():

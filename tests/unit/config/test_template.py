@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,21 @@ def test_texts_are_guessed_by_name_and_type(names, expected):
     assert guess_columns(columns("id:int", *names)).text == expected
 
 
+@pytest.mark.parametrize("kind", ["struct<id:bigint,name:string>", "array<string>", "double", "binary"])
+def test_an_author_is_a_plain_value(kind):
+    table = [*columns("id:int", "body:string"), Column("user", kind)]
+    assert guess_columns(table).author is None
+    assert guess_columns([*table, Column("sender", "string")]).author == "sender"
+
+
+def test_what_may_be_the_text_is_not_offered_for_publication():
+    table = columns("id:int", "first:string", "second:string", "size:int", "country:string*")
+    guess = guess_columns(table)
+    assert guess.text_candidates == ("first", "second")
+    assert (guess.keep, guess.not_kept) == (("country",), ("size",))
+    assert "#   first string" not in draft_config("t", table, guess)
+
+
 def test_a_column_is_never_two_things():
     guess = guess_columns(
         columns("text_id:string", "user_message:string", "user_name:string", "user_id:int", "ds:date*", "x:int")
@@ -174,27 +190,59 @@ def dag_parameters() -> list[str]:
 
 
 @pytest.mark.parametrize("day", ["ds:string*", "event_date:date*", "dt:string*"])
-def test_a_release_is_drafted_whole_and_reads_the_slice_that_the_dag_names(day):
+def test_a_release_is_drafted_whole_and_shows_the_slice_that_the_dag_names(day):
+    """It reads the whole table: a slice would hide that other days were edited, or deleted."""
     text, config = release_of("ticket_id:bigint", "body:string", "customer:string", day, "secret:string")
     name = day.partition(":")[0]
-    assert config.input.where == f"{name} = :ds"
-    check_params(config.input.where, parse_params(dag_parameters()))
+    assert config.input.where is None
+    where = re.search(r'# where: "(.*)"', text)[1]
+    assert where == f"{name} = :ds"
+    check_params(where, parse_params(dag_parameters()))
     assert (config.input.format, config.output.format, config.input.author) == ("delta", "delta", "customer")
     assert (config.output.path, config.output.public) == ("/lake/raw/tickets-release", "/lake/raw/tickets-public")
     assert config.ledger.path == "/lake/raw/wordveil-ledger"
-    assert (config.budgets.unit, config.budgets.relation) == ("pure", "any_text")
-    assert config.gate.exposes == ["presence", "edited", "withdrawn", f"column:{name}"]
+    assert (config.budgets.unit, config.budgets.relation) == ("pure", "same_skeleton")
+    assert config.gate.exposes == [*config.policy.exposes, "edited", "withdrawn", f"column:{name}"]
     assert text.count("FILL IN") == 7
-    assert "--param ds=2026-11-20" in text
+    assert "were edited or deleted" in text
 
 
-def test_a_release_without_days_says_how_the_dag_copes():
+def test_a_release_says_how_the_dag_copes():
     for names in (("country:string*",), ("ds:int*",), ("ds:string*", "day:date*"), ()):
         text, config = release_of("id:bigint", "body:string", *names)
         assert config.input.where is None
         check_params(config.input.where, parse_params([]))
         assert 'slice_param to ""' in text
-        assert "--param" not in text
+        assert "where" not in text.partition("mechanism:")[0]
+
+
+def test_a_release_reads_the_change_feed_where_it_is_on():
+    table = columns("id:int", "body:string")
+    guess = guess_columns(table)
+    for has_feed, changes in ((True, "feed"), (False, "scan")):
+        text = draft_config("t", table, guess, "delta", is_release=True, has_feed=has_feed)
+        assert yaml.safe_load(text)["input"]["changes"] == changes
+
+
+def test_a_draft_is_readable_and_shows_what_strict_needs():
+    table = columns("id:int", "body:string")
+    text = draft_config("t", table, guess_columns(table))
+    policy = parse_config(filled(text), "draft").policy
+    assert (policy.stop_words, policy.repeat, policy.stop_word_capitals) == ("keep", "same", "replace")
+    chosen = ("  profile: readable", "  repeat: same", "  stop_word_capitals: replace")
+    lines = [line for line in text.split("\n") if not line.startswith(chosen)]
+    chosen = ("  # profile:", "  # n_max:")
+    other = [line.replace("# ", "", 1) if line.startswith(chosen) else line for line in lines]
+    strict = parse_config(filled("\n".join(other)), "draft").policy
+    assert (strict.relation, strict.n_max) == ("any_text", 128)
+
+
+@pytest.mark.parametrize(("kind", "reads"), [("parquet", False), ("csv", False), ("json", True)])
+def test_a_draft_says_whether_rows_were_read(kind, reads):
+    table = columns("id:int", "body:string")
+    text = draft_config("t", table, guess_columns(table), kind)
+    assert ("no row was read" in text, "which read them" in text) == (not reads, reads)
+    assert "files were read" not in text
 
 
 def test_the_shipped_configurations_read_the_slice_that_the_dag_names():
@@ -250,7 +298,7 @@ def test_names_are_quoted_wherever_they_stand(hostile):
     ]
     guess = guess_columns(table)
     released = yaml.safe_load(draft_config("/x/" + hostile, table, guess, "delta", is_release=True))
-    assert released["gate"]["exposes"][3:] == ["column:" + hostile + "p"]
+    assert released["gate"]["exposes"][-1] == "column:" + hostile + "p"
     assert released["output"]["public"] == f"/x/{hostile}".rstrip("/") + "-public"
     raw = filled(draft_config("/x/" + hostile, table, guess))
     assert raw["input"]["keep"] == raw["output"]["partition_by"] == [hostile + "p"]
@@ -276,9 +324,9 @@ def test_facts_and_names():
     facts = draft_facts("job.yaml", "t", guess_columns(table))
     assert (facts["id"], facts["text"], facts["keep"]) == ("id", "body", [])
     assert facts["to_fill"] == ["mechanism.epsilon", "mechanism.public", "key"]
-    assert (facts["release"], "slice" in facts) == (False, False)
+    assert (facts["release"], "slice_candidates" in facts) == (False, False)
     facts = draft_facts("job.yaml", "t", guess_columns(table), is_release=True)
-    assert (facts["release"], facts["slice"]) == (True, None)
+    assert (facts["release"], facts["slice_candidates"]) == (True, [])
     assert facts["to_fill"] == ["mechanism.epsilon", "mechanism.public", "key", "budgets"]
     assert table_name("s3://a/b/tickets.parquet/") == "tickets"
 

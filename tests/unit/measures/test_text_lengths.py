@@ -7,7 +7,13 @@ import pytest
 
 from support import toys
 from wordveil.crypto.keys import make_throwaway_keys
-from wordveil.measures.text_lengths import Suggestion, forecast_lengths, round_length, suggest_length
+from wordveil.measures.text_lengths import (
+    Suggestion,
+    forecast_lengths,
+    round_length,
+    share_padding,
+    suggest_length,
+)
 from wordveil.measures.token_draws import draw_tokens
 from wordveil.text.policy import TextPolicy
 
@@ -44,6 +50,22 @@ def test_a_padded_text_comes_out_as_forecast(name: str):
         error = 4 * max(float(np.std(counts)), 0.1) / 300**0.5 + (0 if line.draws is None else 5.0)
         assert np.mean(counts) == pytest.approx(line.mean, abs=error)
         assert np.std(counts) == pytest.approx(line.deviation, rel=0.25, abs=0.3)
+
+
+@pytest.mark.parametrize("name", ["tree", "exponential"])
+def test_the_share_of_padding_that_comes_out_as_words_is_that_of_draws(name: str):
+    settings = {"epsilon": 2.0, **({"sizes": (3,)} if name == "tree" else {})}
+    mechanism = toys.build_mechanism(WORDS, settings, padding=True, mechanism=name)
+    share = share_padding(TextPolicy(length="pad", n_max=40), mechanism, SIZE)
+    drawn = draw_tokens(mechanism, np.full(20_000, SIZE, np.int32), b"padding", make_throwaway_keys())
+    assert float(np.mean(drawn != SIZE)) == pytest.approx(share, abs=0.02)
+    assert 0 < share < 1
+
+
+def test_where_nothing_is_padded_or_no_law_is_known_there_is_no_share():
+    mechanism = toys.build_mechanism(WORDS, {"epsilon": 5.0}, padding=True, mechanism="laplace")
+    assert share_padding(TextPolicy(length="pad", n_max=40), mechanism, SIZE) is None
+    assert share_padding(TextPolicy(), mechanism, SIZE) is None
 
 
 def text_of(words: int, seed: int) -> np.ndarray:

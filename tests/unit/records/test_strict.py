@@ -39,6 +39,7 @@ CHOICES = {
     "digits": ("hide", "drop"),
     "controls": ("keep", "drop", "quarantine"),
     "stop_words": ("hide", "drop"),
+    "stop_word_capitals": ("match", "replace"),
 }
 SHAPES = [*product(("pad", "sample"), ("sequence", "bag"))]
 SETTINGS = {"laplace": {"epsilon": 2.0}, "exponential": {"epsilon": 2.0, "gamma": 2.0}}
@@ -53,7 +54,8 @@ def policy_of(length: str, output: str, **settings: Any) -> TextPolicy:
 
 
 def all_settings() -> list[dict[str, str]]:
-    return [dict(zip(CHOICES, chosen, strict=True)) for chosen in product(*CHOICES.values())]
+    every = [dict(zip(CHOICES, chosen, strict=True)) for chosen in product(*CHOICES.values())]
+    return [chosen for chosen in every if (chosen["stop_words"], chosen["stop_word_capitals"]) != ("hide", "replace")]
 
 
 def chosen_settings() -> list[dict[str, str]]:

@@ -70,6 +70,12 @@ def read(evaluation: Evaluation) -> Elements:
     return Elements(render_evaluation(evaluation))
 
 
+def test_sentences_beside_marked_words_have_spaces_between():
+    page = render_evaluation(make_evaluation())
+    assert "95% intervals." in page
+    assert re.search(r'\s<span class="bad">Bold</span> figures', page)
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_whole_and_loads_nothing(name):
     page = render_evaluation(PAGES[name]())

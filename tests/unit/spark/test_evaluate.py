@@ -14,7 +14,7 @@ from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, InputError
 from wordveil.scores.score import Group, Score
 from wordveil.spark.evaluate.job import attack_authors, find_materials, measure_pairs, split_rows
-from wordveil.spark.evaluate.measures import Figures, find_attack_to_chance
+from wordveil.spark.evaluate.measures import Figures, find_attack_to_chance, measure_words
 from wordveil.spark.evaluate.pairs import Pairs
 
 LABELS = ["a", "b", "a", None, "c", "b", "a", "", "b", "a", "b", "c", "a", "b"]
@@ -44,6 +44,13 @@ def test_the_seed_decides_which():
 def test_one_label_cannot_be_told_apart():
     assert split_rows(LABELS, 0.5, 6, 0) is None
     assert split_rows(["a", "a", "", None], 0.5, 2, 0) is None
+
+
+def test_what_is_recovered_of_single_words_is_measured_on_all_words(workspace: Workspace):
+    bundle = build_bundle(workspace.config())
+    scores = measure_words(bundle)
+    assert scores
+    assert {score.count for score in scores} == {bundle.vocabulary.size}
 
 
 def score(**changes: object) -> Score:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from support.repository import ROOT
 from support.workspaces import WORDS, Command, Workspace, corpus
 from wordveil.artifacts import bundle as bundles
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.guess import Column
 from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError
-from wordveil.spark.input.inspect import read_columns
+from wordveil.spark.input.inspect import read_columns, reads_changes
 from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.plan.plan import make_plan
+from wordveil.spark.plan.sample import check_preview, make_preview
 
 
 class SparkStartedError(Exception):
@@ -57,6 +60,29 @@ def test_a_first_configuration_needs_no_spark(workspace: Workspace):
     assert read_columns(refuse, str(path))[0] == Column("id", "string")
     with pytest.raises(SparkStartedError):
         read_columns(refuse, str(path / "none"))
+
+
+def test_a_first_release_knows_the_change_feed_without_spark(workspace: Workspace):
+    """A table of tests/releases has it, and this one not."""
+    assert reads_changes(refuse, str(ROOT / "tests" / "releases" / "0.2.0" / "input"))
+    log = workspace.root / "plain" / "_delta_log"
+    log.mkdir(parents=True)
+    schema = '{"type": "struct", "fields": []}'
+    metadata = {"id": "t", "schemaString": schema, "partitionColumns": [], "configuration": {}}
+    actions = [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
+    (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+    assert not reads_changes(refuse, str(workspace.root / "plain"))
+    with pytest.raises(SparkStartedError):
+        reads_changes(refuse, str(workspace.root / "none"))
+
+
+@pytest.mark.parametrize(("output", "by_cluster"), [("representative", True), ("member", False)])
+def test_a_preview_says_whether_words_stand_for_clusters(workspace: Workspace, output: str, by_cluster: bool):
+    mechanism = {"name": "tree", "epsilon": 4.0, "clusters": [5], "least": 1, "output": output}
+    config = workspace.config(mechanism=mechanism)
+    build_bundle(config)
+    wanted = check_preview(config, None, WORDS[0])
+    assert make_preview(config, wanted, refuse).by_cluster == by_cluster
 
 
 @pytest.mark.parametrize("section", [{"master": "yarn"}, {"options": {"spark.sql.caseSensitive": "true"}}])

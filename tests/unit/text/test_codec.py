@@ -151,6 +151,19 @@ def test_punctuation_dropped_or_kept():
     assert there_and_back("The cat -- sat, (cat)!\n", ["a", "cat", "sat", "the"]) == "a cat sat the"
 
 
+@pytest.mark.parametrize("stop_words", ["drop", "keep"])
+def test_stop_words_in_capitals_are_words_where_the_policy_says_so(stop_words):
+    """By their own form alone: one letter is no abbreviation, and a text in capitals has no stop-words."""
+    listed = {"stop_words": stop_words, "stop_word_list": ("a", "don't", "the")}
+    texts = ["A the THE The tHE", "DON’T don’t DON'T", "THE CAT SAT"]
+    expected = {"match": [[], [], ["cat", "sat"]], "replace": [["the"], ["don't"] * 2, ["the", "cat", "sat"]]}
+    for capitals, symbols in expected.items():
+        policy = {**listed, "stop_word_capitals": capitals}
+        assert [hidden(text, **policy) for text in texts] == symbols
+    shown = {**policy, "case": "restore", "punctuation": "keep"}
+    assert there_and_back("the THE, The", ["cat"], **shown) == ("the CAT, The" if stop_words == "keep" else " CAT, ")
+
+
 # 42 is a digit word, a stop-word and in the vocabulary; "of" a stop-word and unknown; "x9" digits and unknown.
 @pytest.mark.parametrize(
     ("digits", "stop_words", "unknown"),
@@ -290,6 +303,7 @@ READABLE = {"punctuation": "keep", "case": "restore", "stop_words": "keep", "dig
         ({"stop_words": "keep"}, "the cat", "of cat"),
         ({"stop_words": "keep"}, "the cat", "The cat"),
         ({"stop_words": "keep"}, "the cat", "cat the"),
+        ({"stop_words": "keep", "stop_word_capitals": "replace"}, "the cat", "THE cat"),
         ({"digits": "keep"}, "cat 1", "cat 2"),
         ({"unknown": "keep"}, "cat zebra", "cat Zebra"),
         ({"unknown": "keep"}, "cat zebra", "cat lion"),
@@ -308,6 +322,7 @@ def test_copied_differs_where_a_copied_symbol_does(policy, first, second):
         ({"case": "restore"}, "(Cat) sat", "Dog; zebra!"),
         ({"case": "restore"}, "CAT A", "ZEBRA The"),
         ({"stop_words": "keep"}, "the cat", "the, zebra"),
+        ({"stop_words": "keep", "stop_word_capitals": "replace", "case": "restore"}, "the THE", "the, ZEBRA"),
         ({"digits": "keep"}, "cat 1", "sat! 1"),
         ({"unknown": "keep"}, "cat zebra", "sat, zebra"),
         ({"punctuation": "keep", "digits": "drop"}, "cat 1", "sat 23"),

@@ -147,7 +147,7 @@ def guess_words(
     if redrawn.laws is None:
         raise ValueError(f"Expected a mechanism that draws one output for each word, got {redrawn.mechanism.name}.")
     laws = redrawn.laws.of_words
-    prior = np.where(redrawn.can_be_hidden, language.frequencies, 0.0)
+    prior = redrawn.hidden_share * language.frequencies
     language = replace(language, frequencies=prior / prior.sum())
     best, joint = guess_outputs(laws, language.frequencies)
     most_frequent = int(np.argmax(prior))

@@ -32,13 +32,15 @@ from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import ONE_TEXT
-from wordveil.text.choices import Length, Output, Punctuation, Refused, StopWords
+from wordveil.text.choices import Length, Output, Punctuation, Refused, StopWordCapitals, StopWords
 from wordveil.text.encoded import Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.tokeniser import fold_words
 
 # A difference from the common law counts where it exceeds rounding.
 _ROUNDING = 1e-12
+# The share of stop-words that are in capitals: 112 of 25,609 in the news articles of the quickstart.
+_IN_CAPITALS = 0.004
 
 
 @dataclass(frozen=True)
@@ -145,9 +147,9 @@ class Redrawn:
         return SymbolLaws(_add_rows(laws, rows), is_exact)
 
     @property
-    def can_be_hidden(self) -> Bool:
-        """As :func:`find_hidden_words`."""
-        return find_hidden_words(self.policy, self.words)
+    def hidden_share(self) -> Float64:
+        """As :func:`find_hidden_share`."""
+        return find_hidden_share(self.policy, self.words)
 
     @property
     def shows_order(self) -> bool:
@@ -160,14 +162,17 @@ class Redrawn:
         return self.policy.length == Length.SAMPLE
 
 
-def find_hidden_words(policy: TextPolicy, words: pa.StringArray) -> Bool:
-    """Which words of a vocabulary the policy may hide: bool ``(words,)``, False for stop-words that it drops or
-    copies.
+def find_hidden_share(policy: TextPolicy, words: pa.StringArray) -> Float64:
+    """At which share of its places a policy hides each word of a vocabulary, by public data: float64 ``(words,)``.
+
+    Of stop-words that it drops or copies it is that of those in capitals, where these are replaced.
     """
-    if policy.stop_words == StopWords.HIDE:
-        return np.ones(len(words), np.bool_)
-    listed = pa.array(policy.stop_word_list, pa.string())
-    return np.asarray(~pc.is_in(fold_words(words), listed).to_numpy(zero_copy_only=False), np.bool_)
+    share = np.ones(len(words))
+    if policy.stop_words != StopWords.HIDE:
+        listed = pc.is_in(fold_words(words), pa.array(policy.stop_word_list, pa.string()))
+        replaces = policy.stop_word_capitals == StopWordCapitals.REPLACE
+        share[np.asarray(listed)] = _IN_CAPITALS if replaces else 0.0
+    return share
 
 
 def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = None) -> Redrawn:

@@ -80,10 +80,11 @@ def measure_words(bundle: Bundle) -> list[Score]:
     if bundle.recovery is None:
         return []
     priors = {"uniform": bundle.recovery.uniform, "frequency": bundle.recovery.frequency}
-    return [_word_score(name, prior, recovered) for name, prior in priors.items() for recovered in prior.after]
+    size = bundle.vocabulary.size
+    return [_word_score(name, prior, recovered, size) for name, prior in priors.items() for recovered in prior.after]
 
 
-def _word_score(name: str, prior: PriorRecovery, recovered: Recovered) -> Score:
+def _word_score(name: str, prior: PriorRecovery, recovered: Recovered, words: int) -> Score:
     draws = "one draw" if recovered.draws == 1 else f"{recovered.draws} draws of the same word"
     is_exact = recovered.at_most == recovered.at_least
     return Score(
@@ -97,7 +98,7 @@ def _word_score(name: str, prior: PriorRecovery, recovered: Recovered) -> Score:
         low=None if is_exact else recovered.at_least,
         high=None if is_exact else recovered.at_most,
         chance=prior.before,
-        count=recovered.draws,
+        count=words,
         definition=f"The share of words that the best guesser of single words recovers from {draws}, {_PRIORS[name]}.",
         higher_is_better=False,
         note="" if recovered.at_most is not None else "A lower bound: the mechanism does not know its probabilities.",

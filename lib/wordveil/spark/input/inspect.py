@@ -17,7 +17,7 @@ from wordveil.input.source import Source
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.input.reading import check_headers, find_columns, load_files, partition_columns, read_source
-from wordveil.spark.input.source import is_delta_path
+from wordveil.spark.input.source import has_change_feed, is_delta_path
 from wordveil.spark.platform.delta import EXTENSION
 from wordveil.spark.platform.errors import input_errors
 from wordveil.spark.platform.filesystem import Files
@@ -47,6 +47,16 @@ def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: 
             'with spark.read.parquet(...).write.format("delta").save(...), or leave out --release.'
         )
     return _list_columns(table.schema, partition_columns(table))
+
+
+def reads_changes(session: Callable[[], SparkSession], path: str) -> bool:
+    """Whether the change data feed of the Delta table at ``path`` is on. Starts Spark only where its log cannot tell.
+
+    Raises :class:`InputError`.
+    """
+    if is_local_delta(path) and (local := read_local_schema(path, SparkSection(), delta=True)):
+        return local.has_feed
+    return has_change_feed(open_path(session, path, "--from", "Draft an incremental release of it with --release."))
 
 
 def _read_files(session: Callable[[], SparkSession], path: str, files: FileFormat) -> list[Column]:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import DataType, DateType, IntegerType, StringType, StructField, StructType
 
 from wordveil.config.schema import SparkSection
+from wordveil.spark.platform.delta import CHANGE_FEED
 from wordveil.spark.platform.formats import walk_files
 from wordveil.spark.platform.local_delta import find_local, read_log
 
@@ -46,10 +47,13 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class LocalSchema:
-    """The columns of a table, and the names of those whose values are in directory names."""
+    """The columns of a table, the names of those whose values are in directory names, and whether the change data feed
+    of a Delta table is on.
+    """
 
     schema: StructType
     partitions: frozenset[str]
+    has_feed: bool = False
 
 
 def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSchema | None:
@@ -144,4 +148,7 @@ def _parse_schema(written: str | bytes) -> StructType | None:
 def _read_delta(root: Path) -> LocalSchema | None:
     log = read_log(root, files=False)
     schema = _parse_schema(log.metadata["schemaString"])
-    return None if schema is None else LocalSchema(schema, frozenset(log.metadata["partitionColumns"]))
+    if schema is None:
+        return None
+    has_feed = (log.metadata.get("configuration") or {}).get(CHANGE_FEED) == "true"
+    return LocalSchema(schema, frozenset(log.metadata["partitionColumns"]), has_feed)

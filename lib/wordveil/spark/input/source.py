@@ -25,7 +25,7 @@ from wordveil.spark.input.condition import check_condition
 from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source
 from wordveil.spark.input.scans import check_scans
 from wordveil.spark.platform.columns import check_columns
-from wordveil.spark.platform.delta import DELTA_LOG, read_delta_files, require_delta
+from wordveil.spark.platform.delta import CHANGE_FEED, DELTA_LOG, read_delta_files, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.formats import require_format
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 FILE_COLUMN = "__wordveil_file"
 """The column of :meth:`InputTable.read_with_files`."""
 _FORMAT_NAMES = {"delta": "Delta", "parquet": "Parquet", "csv": "CSV", "json": "JSON", "orc": "ORC"}
-_FEED = "delta.enableChangeDataFeed"
 # Delta's parser drops the parameters of a query that Spark binds while it parses. Bound by the analyser, they are kept.
 _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 
@@ -201,6 +200,13 @@ def is_delta_path(spark: SparkSession, path: str) -> bool:
         path = parent
 
 
+def has_change_feed(table: DataFrame) -> bool:
+    """Whether ``table`` reads a Delta table whose change data feed is on."""
+    snapshot = _find_snapshot(table)
+    properties = None if snapshot is None else snapshot.metadata().configuration()
+    return properties is not None and properties.contains(CHANGE_FEED) and properties.apply(CHANGE_FEED) == "true"
+
+
 def _check_path(spark: SparkSession, source: Source) -> None:
     path = source.path or ""
     if source.kind not in FILE_FORMATS:
@@ -273,9 +279,9 @@ def _feed_errors(source: Source, first: int, last: int) -> Iterator[None]:
             raise
         name = source.table or f"delta.`{source.path}`"
         raise InputError(
-            f"{source.setting} = {source.name}: its change data feed ({_FEED}) was off in some of the versions "
-            f"{first} to {last}. Switch it on with ALTER TABLE {name} SET TBLPROPERTIES ({_FEED} = true). It holds "
-            "changes from then on; earlier ones need the complete table."
+            f"{source.setting} = {source.name}: its change data feed ({CHANGE_FEED}) was off in some of the versions "
+            f"{first} to {last}. Switch it on with ALTER TABLE {name} SET TBLPROPERTIES ({CHANGE_FEED} = true). It "
+            "holds changes from then on; earlier ones need the complete table."
         ) from None
 
 

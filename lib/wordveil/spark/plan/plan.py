@@ -14,7 +14,7 @@ from wordveil.assembly.bundles import FindBundle, find_bundle
 from wordveil.config.load import Config
 from wordveil.errors import BundleError
 from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast, forecast_linkage
-from wordveil.evaluation.attacks.redrawn import find_hidden_words
+from wordveil.evaluation.attacks.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.mechanisms.inputs import rank_frequencies
@@ -151,7 +151,7 @@ def _forecast_linkage(bundle: Bundle, policy: TextPolicy) -> LinkageForecast | N
     if laws is None:
         return None
     vocabulary = bundle.vocabulary
-    return forecast_linkage(laws, rank_frequencies(vocabulary.size) * find_hidden_words(policy, vocabulary.array))
+    return forecast_linkage(laws, rank_frequencies(vocabulary.size) * find_hidden_share(policy, vocabulary.array))
 
 
 def _read_schema(config: Config) -> StructType | None:

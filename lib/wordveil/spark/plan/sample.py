@@ -76,11 +76,14 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a preview shows; empty where nothing was asked for."""
+    """What a preview shows; empty where nothing was asked for. ``by_cluster``: whether one word stands for each
+    cluster, so that the others never stay.
+    """
 
     sample: TableSample | None
     words: list[WordPreview]
     unknown: list[UnknownWord] = field(default_factory=list)
+    by_cluster: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The parts that were asked for, as plain values."""
@@ -147,7 +150,8 @@ def make_preview(
     if wanted.rows is not None:
         sample = sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params, seed=wanted.seed)
     previews = preview_words(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress)
-    return Preview(sample, previews, wanted.unknown)
+    by_cluster = getattr(config.mechanism.settings, "output", "") == "representative"
+    return Preview(sample, previews, wanted.unknown, by_cluster)
 
 
 def sample_table(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from wordveil.artifacts.bundle import Bundle
+from wordveil.measures.text_lengths import share_padding
 from wordveil.records.sanitiser import RecordSettings, release_terms
 
 
@@ -22,6 +23,8 @@ class RunReport:
     refused already. ``stale``: records whose edit a budget has refused in this run and whose last version stays
     released. ``recovery``: what an attacker recovers of single words, as
     :class:`wordveil.privacy.recovery.Recovery` writes it; None where the bundle does not say.
+    ``padding_as_words``: the share of padding that comes out as words, by the mechanism's law, so that it tells nothing
+    of the texts; None where none is drawn or the law is not known.
     """
 
     run_id: str
@@ -53,6 +56,7 @@ class RunReport:
     delta: float | None = None
     input_version: int | None = None
     recovery: dict[str, Any] | None = None
+    padding_as_words: float | None = None
 
     @property
     def unknown_rate(self) -> float | None:
@@ -110,5 +114,6 @@ def make_report(
         changes=changes,
         input_version=input_version,
         recovery=bundle.recovery.to_dict() if bundle.recovery else None,
+        padding_as_words=share_padding(settings.policy, bundle.mechanism, bundle.vocabulary.size),
         **counts,
     )

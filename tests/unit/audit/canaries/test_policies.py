@@ -36,6 +36,9 @@ POLICIES = {
     "strict, nothing refused": with_profile("strict", n_max=8, refused="empty"),
     "one token": with_profile("strict", n_max=1, refused="empty"),
     "readable": with_profile("readable", stop_word_list=STOP_WORDS),
+    "readable, capitals replaced": with_profile(
+        "readable", stop_word_list=STOP_WORDS, stop_word_capitals="replace", repeat="same"
+    ),
     "bag": TextPolicy(output="bag"),
     "padded bag": TextPolicy(output="bag", length="pad", n_max=8),
     "sampled": TextPolicy(length="sample", n_max=6, refused="empty"),

@@ -249,6 +249,11 @@ def test_words_that_are_never_hidden_are_no_guess(sanitiser):
     for name in ("maximum-posterior", *Decoding):
         assert guesses[name].min() >= 10
         assert guesses[name].shape == redrawn.hidden.ids.shape
+    capitals, _ = guess_words(
+        redraw(sanitiser(**policy, stop_word_capitals="replace"), [names[0].upper()] * 50, seed=2),
+        language_of(markov_texts(500, 3), redrawn.words),
+    )
+    assert any(guessed.min() < 10 for guessed in capitals.values())
     every, _ = guess_words(redraw(sanitiser(), markov_texts(60, 1), seed=2), language_of([], redrawn.words))
     assert all(guessed.min() < 10 for guessed in every.values())
 

@@ -1,0 +1,25 @@
+"""What a run reports beside its counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.workspaces import Workspace
+from wordveil.assembly.bundles import build_bundle
+from wordveil.config.load import parse_config
+from wordveil.spark.sanitise.counts import NOTHING
+from wordveil.spark.sanitise.report import RunReport, make_report
+
+
+@pytest.mark.parametrize(("text", "pads"), [({"n_max": 8}, True), ({"length": "as_is"}, False)])
+def test_a_run_under_strict_says_how_much_padding_becomes_words(workspace: Workspace, text: dict[str, Any], pads: bool):
+    settings = workspace.settings(mechanism={"name": "random"}, text=text)
+    del settings["mechanism"]["epsilon"]
+    config = parse_config(settings, "tests")
+    bundle = build_bundle(config)
+    report = make_report(config.record_settings("run"), bundle, "key", NOTHING, output="out", seconds=1.0)
+    # It draws every word alike, and never padding.
+    assert report.padding_as_words == (1.0 if pads else None)
+    assert RunReport.from_dict(report.to_dict()) == report
