@@ -44,7 +44,7 @@ INTRO = """\
 `wordveil docs conf/release.yaml` print complete examples.
 """
 SEE = {
-    "input": "[operations.md](operations.md#the-input) describes inputs.",
+    "input": "[inputs.md](inputs.md) describes inputs.",
     "mechanism": "[mechanisms.md](mechanisms.md) says which mechanism to take, and [choosing.md](choosing.md) which "
     "embedding and\nepsilon.",
     "text": "[text-policies.md](text-policies.md) describes the choices and what each exposes. The settings marked "

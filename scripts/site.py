@@ -20,6 +20,7 @@ ADDED = (
     *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "research" / "docs").glob("*.md"))),
 )
 CONF = "conf/index.md"
+LANGUAGES = {".yaml": "yaml", ".conf": "properties"}
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -80,7 +81,7 @@ def _configurations() -> str:
     parts = ["# Configurations to copy", "`wordveil docs conf/nightly.yaml > job.yaml` writes one of them to a file."]
     files = (path for path in (ROOT / "conf").rglob("*") if path.is_file())
     for path in sorted(files, key=lambda path: (len(path.parts), path)):
-        language = "yaml" if path.suffix == ".yaml" else "dockerfile"
+        language = LANGUAGES.get(path.suffix, "dockerfile")
         parts += [f"## {path.relative_to(ROOT).as_posix()}", f"```{language}\n{path.read_text('utf-8')}```"]
     return "\n\n".join(parts) + "\n"
 
