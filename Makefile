@@ -17,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# No target is a file, but for environments and the quickstart's key.
+# No target is a file, but for environments and the quickstart's job.
 .PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help:  ## show this list
@@ -67,7 +67,7 @@ $(AIRFLOW)/.installed: constraints-airflow.txt
 	@touch $@
 
 quickstart: java $(VENV)/.spark  ## sanitise 300 news articles with local Spark and show what came out
-	@$(BIN)/python examples/quickstart.py
+	@$(BIN)/wordveil quickstart
 
 er-ae-demo: java $(VENV)/.er-ae  ## train a small generator (ten minutes, once), let it write news sentences anew with local Spark and show what came out
 	@$(BIN)/python examples/er_ae_demo.py
@@ -131,23 +131,23 @@ format: $(VENV)/.tests  ## format the code
 
 airflow: $(AIRFLOW)/.installed  ## install Airflow for the DAGs, into .venv-airflow
 
-airflow-demo: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## run both DAGs in a real Airflow over the quickstart's articles; minutes
+airflow-demo: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## run both DAGs in a real Airflow over the quickstart's articles; 24 minutes on two cores
 	@$(BIN)/python scripts/airflow_demo.py
 
 chaos: $(VENV)/.tests $(VENV)/.delta  ## long: kill the job 200 times at random moments and compare what it left with an undisturbed run; half an hour
 	cd tests && ../$(BIN)/python -m support.kill_campaign --kills 200
 
-standalone: $(VENV)/.tests $(VENV)/.delta quickstart/wordveil.key  ## long: docs/deploy.md on a standalone cluster of two workers; ten minutes
+standalone: $(VENV)/.tests $(VENV)/.delta quickstart/job.yaml  ## long: docs/deploy.md on a standalone cluster of two workers; ten minutes
 	scripts/standalone.sh
 
-yarn: $(VENV)/.tests $(VENV)/.delta quickstart/wordveil.key  ## long: docs/deploy.md on YARN and HDFS; ten minutes, and a download once
+yarn: $(VENV)/.tests $(VENV)/.delta quickstart/job.yaml  ## long: docs/deploy.md on YARN and HDFS; ten minutes, and a download once
 	scripts/yarn.sh
 
 bench-billion: $(VENV)/.research $(VENV)/.delta  ## long: sanitise 1,000,000,000 tokens and write the figures down; ten minutes, 10 GB of disk
 	$(BIN)/python research/benchmarks/tables.py --billion
 
 # The articles and the key that standalone and yarn work with.
-quickstart/wordveil.key:
+quickstart/job.yaml:
 	@$(MAKE) --no-print-directory quickstart
 
 bench: $(VENV)/.research  ## measure Laplace in Spark against the bare matrix product; research/docs/benchmarks.md names the other benchmarks

@@ -19,7 +19,7 @@ stop() {
 }
 trap stop EXIT INT TERM
 
-[ -f quickstart/wordveil.key ] || { echo "run 'make quickstart' first: it makes the articles and a key" >&2; exit 2; }
+[ -f quickstart/job.yaml ] || { echo "run 'make quickstart' first: it makes the articles, a key and the job" >&2; exit 2; }
 [ -f build/wordveil-environment.tar.gz ] || PYTHON=$python scripts/pack.sh
 
 # --- the cluster ------------------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ expect() {
 # --- the one-shot job -------------------------------------------------------------------------------------------------------------
 step "one-shot job, Parquet"
 PYSPARK_PYTHON=./environment/bin/python submit --archives "$archive" \
-    jobs/sanitise.py --config conf/quickstart.yaml --set "output.path=$work/out" --set spark.master=null --json > "$work/job.json"
+    jobs/sanitise.py --config quickstart/job.yaml --set "output.path=$work/out" --set spark.master=null --json > "$work/job.json"
 expect job 'it["records"], it["released"]' "(300, 300)"
 ls -d "$work"/work-*/*/*/environment > /dev/null # executors had their packages from the archive
 

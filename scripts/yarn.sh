@@ -18,7 +18,7 @@ stop() {
 }
 trap stop EXIT INT TERM
 
-[ -f quickstart/wordveil.key ] || { echo "run 'make quickstart' first: it makes the articles and a key" >&2; exit 2; }
+[ -f quickstart/job.yaml ] || { echo "run 'make quickstart' first: it makes the articles, a key and the job" >&2; exit 2; }
 [ -f build/wordveil-environment.tar.gz ] || PYTHON=$python scripts/pack.sh
 step() { echo "== $*" >&2; }
 umask 077
@@ -104,7 +104,7 @@ expect() {
 # --- the one-shot job -------------------------------------------------------------------------------------------------------------
 step "one-shot job, client mode"
 PYSPARK_PYTHON=./environment/bin/python submit --deploy-mode client --archives "$archive" \
-    jobs/sanitise.py --config conf/quickstart.yaml --set input.path=hdfs:///lake/articles --set output.path=hdfs:///lake/sanitised/run-1 \
+    jobs/sanitise.py --config quickstart/job.yaml --set input.path=hdfs:///lake/articles --set output.path=hdfs:///lake/sanitised/run-1 \
     --set spark.master=null --json > "$work/client.json"
 expect client 'it["records"], it["released"]' "(300, 300)"
 

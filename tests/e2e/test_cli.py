@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -85,17 +87,30 @@ def test_a_killed_job_leaves_no_output_and_no_draft(workspace: Workspace, number
     assert not list(workspace.root.glob(".output*"))
 
 
-def test_the_quickstart_shows_what_it_promises(tmp_path: Path):
-    (tmp_path / "conf").symlink_to(ROOT / "conf")
+def run_python(directory: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A process of this Python that ends well. The ``python3`` that is first on its PATH cannot run a worker."""
+    trap = directory.with_name("trap")
+    trap.mkdir(exist_ok=True)
+    (trap / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (trap / "python3").chmod(0o755)
+    clean = clean_environment()
     done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "quickstart.py")],
-        cwd=tmp_path,
+        [sys.executable, *arguments],
+        cwd=directory,
         capture_output=True,
         text=True,
         check=False,
-        env={**clean_environment(), "COLUMNS": "120"},
+        env={**clean, "PATH": f"{trap}:{clean['PATH']}", **environment},
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_the_quickstart_shows_what_it_promises_and_the_readme_goes_on_from_there(tmp_path: Path):
+    """Both as a new user runs them: in an empty directory, with an environment that is not activated."""
+    place = tmp_path / "empty"
+    place.mkdir()
+    done = run_python(place, "-m", "wordveil", "quickstart", COLUMNS="120")
     for words in (
         "tokens a second",
         "before",
@@ -109,19 +124,34 @@ def test_the_quickstart_shows_what_it_promises(tmp_path: Path):
         "recovers 21% of",
         "(without looking: 8.3%)",
         "epsilon_bound =",
-        "Files of this quickstart",
-        "quickstart/sanitised",
+        "quickstart/sanitised  the result",
+        "quickstart/wordveil.key  a key for this quickstart alone",
+        "wordveil sanitise --config quickstart/job.yaml --overwrite",
     ):
         assert words in done.stdout
-    rows = read_output(tmp_path / "quickstart" / "sanitised", order_by="article")
+    lines = [line.split(",")[0] for line in done.stderr.splitlines() if line.startswith("wordveil: ")]
+    stages = ("writing the articles", "clustering words", "starting Spark", "counting records", "sanitising")
+    found = [lines.index(f"wordveil: {stage}") for stage in stages]
+    assert found == sorted(found), lines
+    assert "wordveil: " not in done.stdout
+    home = place / "quickstart"
+    assert [path.name for path in place.iterdir()] == ["quickstart"]
+    rows = read_output(home / "sanitised", order_by="article")
     assert len(rows) == 300
     assert all(row["status"] == "released" for row in rows)
-    key = tmp_path / "quickstart" / "wordveil.key"
+    key = home / "wordveil.key"
     assert key.stat().st_mode & 0o077 == 0
     assert key.read_text().strip() not in done.stdout + done.stderr
-    suggested = next(line.strip() for line in done.stdout.splitlines() if "profile: strict" in line)
-    assert "--set output.path=../quickstart/strict" in " ".join(done.stdout.split())
-    assert suggested
+
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    (place / "script.py").write_text(block)
+    for batch in (2, 3):  # a third of the articles is enough
+        shutil.rmtree(home / "corpus" / f"batch={batch}")
+    shown = run_python(place, "script.py").stdout
+    assert "price" in shown
+    assert shown.splitlines()[-1].startswith("100 ")
+    again = read_output(home / "sanitised", order_by="article")
+    assert [row["text"] for row in again] == [row["text"] for row in rows[:100]], "the same key draws the same"
 
 
 def test_the_readme_gives_the_two_commands():

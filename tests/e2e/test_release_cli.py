@@ -4,6 +4,7 @@ disk. Its authors, a column and a directory have names that act on terminals, an
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib.util
 import io
@@ -141,6 +142,9 @@ def refuse_what_cannot_be_done(lake: Lake, call: Commands, config: Path) -> None
     faults = call.read("plan", "-c", config, "--set", "releas=x", code=2)["faults"]
     assert [fault["where"] for fault in faults] == ["releas"]
     assert call.report()["error"]["faults"] == faults
+    (lake.root / "quickstart").mkdir()
+    with contextlib.chdir(lake.root):
+        assert call.read("quickstart", code=6)["error"] == "OutputExistsError"  # test_cli.py has a whole one
 
 
 def prepare(lake: Lake, call: Commands, config: Path) -> None:

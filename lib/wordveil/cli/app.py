@@ -31,6 +31,7 @@ from wordveil.cli.output import (
     print_usage_error,
 )
 from wordveil.cli.plan import plan
+from wordveil.cli.quickstart import quickstart
 from wordveil.cli.release import releases
 from wordveil.cli.sanitise import sanitise
 from wordveil.cli.train import train
@@ -49,6 +50,7 @@ app = Typer(
     ),
 )
 # To add a command, write its file and add a line here. `wordveil --help` lists commands in this order, then groups.
+app.command()(quickstart)
 app.command()(init)
 app.command()(build)
 app.command()(calibrate)

@@ -9,7 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +40,8 @@ results = Console(markup=False, emoji=False, highlight=False)
 
 # What a table of two columns has beside their text.
 _BORDERS = 7
+# Seconds after which a stage that lasts is named again where no terminal shows it.
+LINE_INTERVAL = 15.0
 
 
 def make_text(value: object, style: str = "") -> Text:
@@ -212,11 +217,65 @@ def is_watched() -> bool:
     return people.is_terminal
 
 
+class _StageLines:
+    """Progress for a log: a line when a stage begins, and another every 15 seconds while it lasts."""
+
+    def __init__(self) -> None:
+        self._stage = self._counts = ""
+        self._begun = 0.0
+        self._changed = threading.Event()
+        self._is_over = False
+
+    def begin(self, stage: str) -> None:
+        """Say that a stage begins."""
+        if (shown := show_value(stage)) == self._stage:
+            return
+        self._stage, self._counts, self._begun = shown, "", time.monotonic()
+        self._changed.set()
+        tell(f"wordveil: {shown}")
+
+    def count(self, done: int, known: int) -> None:
+        """Take the steps that are done and known, for the next line."""
+        self._counts = f", {done} of {known} done" if known else ""
+
+    def end(self) -> None:
+        """Say nothing more."""
+        self._is_over = True
+        self._changed.set()
+
+    def repeat(self) -> None:
+        """Print the lines between; a thread's work."""
+        while not self._is_over:
+            if self._changed.wait(LINE_INTERVAL):
+                self._changed.clear()
+            elif self._stage:
+                tell(f"wordveil: {self._stage}{self._counts}, {time.monotonic() - self._begun:.0f} s")
+
+
+@contextmanager
+def _show_lines() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
+    """Print a stage a line. Under spark-submit, which writes both streams to its standard output, print nothing: what
+    reads JSON there must find nothing else.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        yield lambda _: None, lambda _done, _known: None
+        return
+    lines = _StageLines()
+    thread = threading.Thread(target=lines.repeat, daemon=True)
+    thread.start()
+    try:
+        yield lines.begin, lines.count
+    finally:
+        lines.end()
+        thread.join()
+
+
 @contextmanager
 def show_status() -> Iterator[Callable[[str], None]]:
-    """Show on one line of a terminal what is being done; show nothing elsewhere."""
+    """Show on one line of a terminal what is being done; elsewhere, a line for each stage."""
     if not is_watched():
-        yield lambda _: None
+        with _show_lines() as (begin, _):
+            yield begin
         return
     with people.status(make_text("checking")) as line:
         yield lambda text: line.update(make_text(text))
@@ -224,7 +283,11 @@ def show_status() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
-    """Show a bar of Spark tasks or of a build's steps on a terminal; show nothing elsewhere."""
+    """Show a bar of Spark tasks or of a build's steps on a terminal; elsewhere, a line for each stage."""
+    if not is_watched():
+        with _show_lines() as functions:
+            yield functions
+        return
     with show_bar("checking") as update:
         yield update, lambda done, known: update(done=done, known=known)
 

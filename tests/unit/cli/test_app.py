@@ -16,7 +16,7 @@ from wordveil.errors import ReleaseError
 
 GROUP = wordveil_group()
 COMMANDS = [
-    *("init", "build", "calibrate", "plan", "sanitise", "ledger", "ngrams"),
+    *("quickstart", "init", "build", "calibrate", "plan", "sanitise", "ledger", "ngrams"),
     *("train", "analytics", "docs", "evaluate", "release", "key", "audit"),
 ]
 PATHS = [[name] for name in COMMANDS] + [

@@ -1,8 +1,9 @@
-"""What is to be copied is printed whole on a narrow terminal."""
+"""What is to be copied is printed whole on a narrow terminal, and progress is lines where there is none."""
 
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from rich.console import Console
@@ -51,3 +52,38 @@ def test_run_ids_are_whole(narrow: io.StringIO):
     assert run["run_id"] in narrow.getvalue()
     assert "abandoned" in narrow.getvalue()
     assert long_run_ids(runs) == ["scheduled-" * 6]
+
+
+def test_without_a_terminal_a_stage_is_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """And one that lasts is named again."""
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    with output.show_progress() as (begin, count):
+        begin("reading \x1b[1m")
+        begin("reading \x1b[1m")
+        begin("finding neighbours")
+        count(3, 8)
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()) == ("", ["wordveil: reading \\x1b[1m", "wordveil: finding neighbours"])
+    monkeypatch.setattr(output, "LINE_INTERVAL", 0.05)
+    with output.show_progress() as (begin, count):
+        count(1, 2)
+        begin("sanitising")
+        count(3, 8)
+        err, deadline = "", time.monotonic() + 20
+        while "done" not in err and time.monotonic() < deadline:
+            time.sleep(0.1)
+            err += capsys.readouterr().err
+    assert err.startswith("wordveil: sanitising\nwordveil: sanitising, 3 of 8 done, 0 s\n")
+    with output.show_status() as begin:
+        begin("signing")
+    assert "wordveil: signing\n" in capsys.readouterr().err
+
+
+def test_spark_submit_mixes_both_streams_and_gets_no_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    with output.show_progress() as (begin, count):
+        begin("sanitising")
+        count(3, 8)
+    assert capsys.readouterr() == ("", "")

@@ -126,6 +126,16 @@ def test_without_java_a_process_says_so(workspace: Workspace):
     assert KEY not in done.stdout + done.stderr
 
 
+def test_without_java_the_quickstart_says_so_and_writes_nothing(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("quickstart")
+    assert (code, out) == (7, "")
+    assert "Spark needs Java, and no java was found on the PATH" in err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_errors_can_be_json(workspace: Workspace, run: Command):
     wrong = ("--set", "mechanism.epsilon=-1", "--set", "text.n_max=0")
     code, out, _ = run("build", "--config", workspace.write_config(), *wrong, "--json")

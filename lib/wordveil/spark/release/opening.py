@@ -73,7 +73,8 @@ def open_release(
     SparkJobError
         In place of Spark's own errors in the block.
     """
-    progress("starting Spark")
+    if SparkSession.getActiveSession() is None:  # the later steps of a night find one
+        progress("starting Spark")
     spark = session()
     require_classic(spark)
     require_free_paths(spark, config.output, config.ledger)

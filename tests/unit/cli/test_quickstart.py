@@ -1,0 +1,94 @@
+"""The files of `wordveil quickstart`: whose are replaced, and what the suggested commands find."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from support.repository import ROOT
+from wordveil.cli import quickstart
+from wordveil.cli.quickstart import HOME, JOB, KEY, MARK, STRICT, name_command, prepare_home, suggest_commands
+from wordveil.config.load import load_config
+from wordveil.errors import ConfigError, OutputExistsError
+
+TEMPLATE = (ROOT / "conf" / "quickstart.yaml").read_text("utf-8")
+
+
+@pytest.fixture(autouse=True)
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["job and key", "file", "link"])
+def test_what_others_made_is_refused_and_stays(kind: str, tmp_path: Path):
+    """A user may have drafted a job and made a key there, under the same names."""
+    if kind == "file":
+        HOME.write_text("mine")
+    elif kind == "link":
+        HOME.symlink_to("nowhere")
+    else:
+        HOME.mkdir()
+        for name in (JOB, KEY):
+            (HOME / name).write_text("mine")
+    with pytest.raises(OutputExistsError, match="quickstart exists already, and `wordveil quickstart` did not make it"):
+        prepare_home()
+    assert [path.name for path in tmp_path.iterdir()] == ["quickstart"]
+    if kind == "job and key":
+        assert {path.name: path.read_text() for path in HOME.iterdir()} == {JOB: "mine", KEY: "mine"}
+
+
+def test_what_an_earlier_quickstart_made_is_replaced(capsys: pytest.CaptureFixture[str]):
+    """But for its bundle, an edited job, and what it did not make."""
+    prepare_home()
+    first = (HOME / KEY).read_text()
+    assert (HOME / KEY).stat().st_mode & 0o077 == 0
+    (HOME / JOB).write_text(f"{TEMPLATE}# edited")
+    (HOME / "mine").write_text("mine")
+    for name in ("bundles", "sanitised", STRICT):
+        (HOME / name).mkdir()
+        (HOME / name / "old").touch()
+    prepare_home()
+    assert {path.name for path in HOME.iterdir()} == {MARK, JOB, f"{JOB}.bak", KEY, "corpus", "bundles", "mine"}
+    assert (HOME / "bundles" / "old").exists()
+    assert (HOME / JOB).read_text() == TEMPLATE
+    assert (HOME / f"{JOB}.bak").read_text() == f"{TEMPLATE}# edited"
+    assert "quickstart/job.yaml was edited" in capsys.readouterr().err
+    assert (HOME / KEY).read_text() != first
+    prepare_home()
+    assert "was edited" not in capsys.readouterr().err
+
+
+def test_a_directory_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch):
+    Path("file").touch()
+    monkeypatch.setattr(quickstart, "HOME", Path("file/quickstart"))
+    with pytest.raises(ConfigError, match="file/quickstart: cannot be written"):
+        prepare_home()
+
+
+def test_the_suggested_commands_stay_in_the_directory(tmp_path: Path):
+    prepare_home()
+    plain, strict, _ = (shlex.split(line, comments=True) for line in suggest_commands())
+    assert "--overwrite" in plain
+    overrides = [word for option, word in pairwise(strict) if option == "--set"]
+    config = load_config(Path(strict[strict.index("--config") + 1]), overrides)
+    assert config.output.path == str(tmp_path / HOME / STRICT)
+    assert config.input.path == str(tmp_path / HOME / "corpus")
+    assert (config.text.profile, config.text.n_max) == ("strict", 64)
+
+
+def test_the_command_is_named_as_it_can_be_called_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    command = tmp_path / "my bin" / "wordveil"
+    command.parent.mkdir()
+    command.touch(0o755)
+    monkeypatch.setattr(sys, "argv", [str(command)])
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert name_command() == f"'{command}'"
+    monkeypatch.setenv("PATH", str(command.parent))
+    assert name_command() == "wordveil"
+    monkeypatch.setattr(sys, "argv", ["/lib/wordveil/__main__.py"])
+    assert name_command() == f"{sys.executable} -m wordveil"
