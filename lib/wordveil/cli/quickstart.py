@@ -146,7 +146,7 @@ def describe_costs(before: str, row: dict[str, Any], bundle: Bundle) -> Iterator
     """Explain the ``privacy`` column of one record."""
     privacy = row["privacy"]
     epsilon, words, bound = privacy["epsilon"], privacy["tokens"], privacy["epsilon_bound"]
-    yield "Whoever holds the original articles can tell which of them this is: what shows and what is drawn point to it."
+    yield "Whoever holds the original articles can tell which of them this is, by what shows and what is drawn."
     yield "`wordveil plan` says how surely, and `wordveil docs choosing` what keeps records apart."
     yield f"The mechanism `{privacy['mechanism']}` drew a word for each of the {words} different words of the text."
     yield "One draw serves all places where a word stands (repeat: same), so the price counts different words."
