@@ -125,15 +125,9 @@ def rank_candidates(scores: Scores, texts: Int32, drawn: Int32) -> Links:
 
     ``texts``: int32 ``(pool, length)``, words. ``drawn``: int32 ``(records, length)``, outputs of the first texts.
     """
-    columns = np.ascontiguousarray(texts.T)
-    base = scores.floors[columns].sum(axis=0)
     ranks = np.empty((2, len(drawn)), np.int64)
-    step = max(1, _SCORES // len(texts))
-    for start in range(0, len(drawn), step):
-        part = slice(start, min(start + step, len(drawn)))
-        sums = np.tile(base, (part.stop - start, 1))
-        _add_gains(scores.starts, scores.words, scores.gains, drawn[part], columns, len(scores.floors), sums)
-        ranks[:, part] = _rank(sums, np.arange(start, part.stop))
+    for part, sums in _score_by_position(scores, texts, drawn):
+        ranks[:, part] = _rank(sums, np.arange(part.start, part.start + len(sums)))
     return Links(ranks[0], ranks[1], len(texts))
 
 
@@ -240,21 +234,27 @@ class _OrderedScorer:
     """Scores of texts with as many tokens as a record, by position: multiples of 2^-32, so that ties are exact."""
 
     def __init__(self, laws: WordLaws, drawn: Ragged, texts: Ragged) -> None:
-        self._floors, self._starts, self._words, self._gains = WordScores(laws).by_output
+        self._scores = WordScores(laws).by_output
         self._drawn, self._texts = drawn, texts
 
     def score(self, group: Int64) -> Iterator[tuple[slice, Int64]]:
         """The scores of all texts of a group for some of its records at a time."""
         entries = self._texts.offsets[group][:, None] + np.arange(self._texts.lengths[group[0]])
-        words = np.ascontiguousarray(self._texts.ids[entries].T)
-        base = self._floors[words].sum(axis=0)
-        step = max(1, _SCORES // len(group))
-        for start in range(0, len(group), step):
-            part = slice(start, start + step)
-            scores = np.tile(base, (len(entries[part]), 1))
-            outputs = self._drawn.ids[entries[part]]
-            _add_gains(self._starts, self._words, self._gains, outputs, words, len(self._floors), scores)
-            yield part, scores
+        yield from _score_by_position(self._scores, self._texts.ids[entries], self._drawn.ids[entries])
+
+
+def _score_by_position(scores: Scores, texts: Int32, drawn: Int32) -> Iterator[tuple[slice, Int64]]:
+    """The scores of all ``texts``, int32 ``(pool, length)``, for some of the records ``drawn``, int32 ``(records,
+    length)``, at a time.
+    """
+    words = np.ascontiguousarray(texts.T)
+    base = scores.floors[words].sum(axis=0)
+    step = max(1, _SCORES // len(texts))
+    for start in range(0, len(drawn), step):
+        part = slice(start, start + step)
+        sums = np.tile(base, (len(drawn[part]), 1))
+        _add_gains(scores.starts, scores.words, scores.gains, drawn[part], words, len(scores.floors), sums)
+        yield part, sums
 
 
 @compiled

@@ -31,7 +31,7 @@ from wordveil.spark.release.ledger import ATTRIBUTE, Terms
 def admit_candidates(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget) -> DataFrame:
     """``candidates`` (record_id, author, tokens, is_charged) with ``reason``: null, or which budget refuses them."""
     is_charged = F.col("is_charged")
-    priced = candidates.withColumns({"owner": owner(), "units": F.when(is_charged, F.lit(0)).otherwise(F.lit(1))})
+    priced = candidates.withColumns({"owner": owner(), "units": (~is_charged).cast("bigint")})
     ours = ledger.where(F.col("release") == terms.release)
     reason, no_author = F.lit(None).cast("string"), F.lit(None).cast("string")
     scopes = (
@@ -109,7 +109,7 @@ def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
 def _with_total(candidates: DataFrame, spent: DataFrame, key: str, terms: Terms, measure: _Measure) -> DataFrame:
     """Add what ``key`` will have used once a candidate, and all before it in the order of ids, are drawn."""
     order = Window.partitionBy(key).orderBy("record_id").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    quantity = F.col("units") * F.col("tokens") if measure.unit == "tokens" else F.col("units").cast("bigint")
+    quantity = F.col("units") * F.col("tokens") if measure.unit == "tokens" else F.col("units")
     costs = ("price", "epsilon", "delta", "metric", "relation")
     priced = candidates.join(spent, key, "left").select(
         "*", F.sum(quantity).over(order).alias("running"), *(F.lit(getattr(terms, name)).alias(name) for name in costs)

@@ -238,10 +238,9 @@ class RunSteps:
         if self._has_limit:
             rows = filter_by_ids(rows.withColumn("__name", self._record_id()), "__name", self._find_decided(), "left")
             rows = rows.drop("__id", "__name")
-            if self._keeps_last:  # their newest draws are copied, or say so already
-                rows = rows.where(F.col(_OVER).isNull() | ~is_standing)
-            # Refused for the same reason as before: the record's newest draw says so already.
-            rows = rows.where(F.col(_OVER).isNull() | ~was.eqNullSafe(F.col(_OVER)) | is_standing)
+            # A version that stands is copied. Of one in quarantine the newest draw may give this reason already.
+            has_row = F.when(is_standing, F.lit(self._keeps_last)).otherwise(was.eqNullSafe(F.col(_OVER)))
+            rows = rows.where(F.col(_OVER).isNull() | ~has_row)
             refused = F.coalesce(refused, F.col(_OVER))
             is_priced = F.col(_READMITTED).isNull()
         rows = rows.withColumn(_REFUSED, refused)
