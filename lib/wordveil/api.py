@@ -124,12 +124,16 @@ def build_bundle(config: ConfigSource, *, session: SparkSession | None = None) -
     ------
     wordveil.errors.ConfigError
         If the configuration is wrong; with every fault.
-    wordveil.errors.EmbeddingError, wordveil.errors.PublicFileError
-        If a public file is missing, cannot be read, must not be used or does not fit the embedding.
+    wordveil.errors.EmbeddingError
+        If the embedding cannot be read or must not be used.
+    wordveil.errors.PublicFileError
+        If another public file is missing, cannot be read or does not fit the embedding.
     wordveil.errors.BundleError
         If the bundle cannot be built.
-    wordveil.errors.PlatformError, wordveil.errors.SparkJobError
-        If the session or its Python workers cannot be used, or a job failed.
+    wordveil.errors.PlatformError
+        If the session or its Python workers cannot be used.
+    wordveil.errors.SparkJobError
+        If a job of the session failed.
 
     Examples
     --------
@@ -253,8 +257,7 @@ def run_job(
     overwrite : bool, default False
         Whether to replace an output that exists; only for ``output.format: parquet``.
     full_snapshot : bool, default False
-        Whether the input is the whole corpus, so that records which are not in it leave the release; only for
-        ``output.format: delta``.
+        Whether the input is the whole corpus, so that records not in it leave the release; only for a release.
 
     Returns
     -------
@@ -269,8 +272,7 @@ def run_job(
 
     Examples
     --------
-    >>> report = wordveil.run_job("conf/job.yaml")
-    >>> report.released, report.epsilon_bound
+    >>> wordveil.run_job("conf/job.yaml").released
     """
     from wordveil.spark.platform.workers import require_workers
     from wordveil.spark.release.run import run_release
@@ -318,8 +320,7 @@ def read_ledger(
         A ledger's directory. Costs are then pure epsilons under the widest relation for which all are finite, and no
         limit applies.
     by : {"release", "record", "author", "context"}, default "release"
-        What a row sums: a release, a record or an author; or ``context``, one row for each context that is charged or
-        reserved.
+        What a row sums; under ``context`` there is one for each context that is charged or reserved.
     release : str, optional
         Read only the entries of this release.
     author : str, optional
@@ -327,8 +328,7 @@ def read_ledger(
     record : str, optional
         Read only the entries of this record id.
     session : pyspark.sql.SparkSession, optional
-        The session to use as it is, with Delta. Left out, the active session with wordveil's options set on it, or a
-        new one.
+        The session to use as it is, with Delta. Left out, the active one with wordveil's options set, or a new one.
 
     Returns
     -------

@@ -184,11 +184,11 @@ def check_that_another_price_is_refused(lake: Lake, config: Config) -> None:
     """Records that have been charged would not have paid for it."""
     priced = release_terms(config.record_settings(""), wordveil.build_bundle(config))
     terms = Terms.of(priced, tables="another", run_id="run", epoch=1, epoch_key="key")
-    asked = lake.spark.createDataFrame(pa.table({"record_id": ["r"], "reason": pa.nulls(1, pa.string())}))
+    asked = pa.table({"record_id": ["r"], "reason": pa.nulls(1, pa.string()), "is_charged": [False]})
     ledger = lake.spark.read.format("delta").load(str(lake.ledger))
     assert priced.max_records is not None
     with pytest.raises(ReleaseError, match="at another price"):
-        check_record_limit(asked, ledger, terms, priced.max_records)
+        check_record_limit(lake.spark.createDataFrame(asked), ledger, terms, priced.max_records)
 
 
 def check_what_is_refused_without_a_ledger(lake: Lake, section: dict[str, Any]) -> None:

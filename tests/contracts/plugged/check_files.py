@@ -77,7 +77,7 @@ def test_lists_are_tuples_of_the_settings_and_lists_of_the_recipe(tmp_path: Path
         ({"losses": [0, float("nan")]}, ["mechanism.losses.1 = nan: should be"]),
         ({"losses": [1, 2]}, ["mechanism.losses: the first must be 0."]),
         ({"losses": [1, -2]}, ["mechanism.losses: the first must be 0.", "mechanism.losses.1 = -2: should be"]),
-        ({"classes": ""}, ["mechanism.classes: String should have at least 1 character."]),
+        ({"classes": ""}, ["mechanism.classes: is empty: fill it in, or remove it."]),
         ({"pairs": 3}, ["mechanism.pairs = 3: should be a valid string"]),
         ({"frequencies": ["a"]}, ["mechanism.frequencies = ['a']: should be a valid string"]),
     ],
