@@ -38,7 +38,7 @@ $(VENV)/.spark: pyproject.toml $(CONSTRAINTS)
 $(VENV)/.tests: $(VENV)/.spark
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh compiler
 	@echo "wordveil: installing what the tests need into $(VENV) (a few minutes, once)"
-	@$(PIP) -e '.[spark,fast,languages,chinese,japanese,evaluation,er-ae,dev,docs]'
+	@$(PIP) -e '.[spark,verify,fast,languages,chinese,japanese,evaluation,er-ae,dev,docs]'
 	@$(PIP) annoy || echo "wordveil: Annoy could not be compiled (it takes g++ and Python.h); its tests are left out"
 	@touch $@
 
@@ -100,11 +100,13 @@ constraints-oldest:  ## write constraints-oldest.txt anew, after a change of dep
 coverage: $(VENV)/.tests  ## the share of the package's lines that the tests without Java run; compiled loops are not counted
 	@$(FAST) --cov
 
-check-import:  ## install the package without its extras into an empty environment, import it and run its command
+check-import:  ## install the package without Spark into an empty environment, and run what needs none
 	@rm -rf build/alone
 	@$(PYTHON) -m venv build/alone
 	@build/alone/bin/python $(INSTALL) -c $(CONSTRAINTS) .
 	@build/alone/bin/python scripts/check_import.py
+	@build/alone/bin/python $(INSTALL) -c $(CONSTRAINTS) '.[verify]'
+	@build/alone/bin/python scripts/check_import.py verify
 
 test: java $(VENV)/.delta $(AIRFLOW)/.installed lint  ## all of that, and the tests on Spark, Delta and Airflow; twelve minutes on two cores
 	@$(PYTEST)

@@ -19,10 +19,10 @@ from wordveil.config import load
 from wordveil.config.arguments import parse_run_id
 from wordveil.config.credential_checks import check_location
 from wordveil.config.load import Config
-from wordveil.config.paths import make_absolute
 from wordveil.config.schema import SparkSection
 from wordveil.config.yaml_file import set_key
 from wordveil.errors import ConfigError, Fault, WordveilError
+from wordveil.input.locations import make_absolute
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.release.budgets import PURE, Budget

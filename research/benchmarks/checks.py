@@ -3,7 +3,7 @@
 * input: `InputTable.read` of a Parquet directory, of a table of the catalogue, and of a view over 20 tables, with and
 without the walk over the plan that refuses what Spark parsed from text;
 * bundle: `open_bundle` of a tree over the demo's words, and the same fingerprint without guarantee and versions;
-* verify: `verify_table`, and reading and hashing the same files, which is all that version 0.1.0 compared.
+* verify: `verify_by_spark`, and reading and hashing the same files, which is all that version 0.1.0 compared.
 
 In one session, in turns.
 
@@ -111,6 +111,7 @@ def verify_tables(spark: Any, home: Path, rounds: int, rows: int) -> dict[str, d
     from wordveil.crypto.keys import MasterKey
     from wordveil.privacy.relations import Relation
     from wordveil.release.manifest import Manifest, sign
+    from wordveil.release.verify import MANIFEST
     from wordveil.spark.platform.delta_table import DeltaTable
     from wordveil.spark.release import verify
 
@@ -122,7 +123,7 @@ def verify_tables(spark: Any, home: Path, rounds: int, rows: int) -> dict[str, d
         path = home / f"public-{count}"
         table = spark.range(0, count, 1, files).select("id", (F.col("id") % 4).alias("day"), words.alias("text"))
         table.write.format("delta").partitionBy("day").save(str(path))
-        snapshot = verify.describe(DeltaTable(spark, str(path), "table"), 0)
+        snapshot = verify.SparkTable(DeltaTable(spark, str(path), "table")).describe(0)
         manifest = Manifest(
             **dict.fromkeys(("release", "mechanism", "policy", "key", "input", "rules"), "benchmark"),
             **dict.fromkeys(("publication", "draws_version", "public_version", "epoch", "input_version"), 0),
@@ -134,7 +135,7 @@ def verify_tables(spark: Any, home: Path, rounds: int, rows: int) -> dict[str, d
             snapshot=snapshot,
         )
         document = sign(manifest, MasterKey(os.urandom(32)).signing_key("benchmark"))
-        (path / verify.MANIFEST).write_text(json.dumps(document))
+        (path / MANIFEST).write_text(json.dumps(document))
         names = [f"{path}/{file.path}" for file in snapshot.files]
 
         def hash_files(names: list[str] = names) -> None:
@@ -144,7 +145,7 @@ def verify_tables(spark: Any, home: Path, rounds: int, rows: int) -> dict[str, d
         label = f"{count:,} rows, {len(names)} files, {sum(file.bytes for file in snapshot.files) / 1e6:.0f} MB"
         found[label] = take_turns(
             rounds,
-            checked=lambda path=path: verify.verify_table(spark, str(path), None, None),
+            checked=lambda path=path: verify.verify_by_spark(spark, str(path)),
             unchecked=hash_files,
         )
     return found

@@ -327,6 +327,10 @@ def verify(lake: Lake, call: Commands, published: dict[str, Any]) -> None:
     facts = call.read(*table)
     assert facts["manifest_sha256"] == published["manifest_sha256"]
     assert facts["public_version"] == published["manifest"]["public_version"]
+    assert (call.read("verify", *table[2:]), facts["reader"]) == (facts, "spark")
+    without_java = {"PATH": "/nowhere", "JAVA_HOME": "/nowhere"}
+    alone = json.loads(run_process("-m", "wordveil", *table[1:], "--json", **without_java))
+    assert alone == {**facts, "reader": "deltalake"}
     newer = published["manifest"]["publication"] + 1
     assert f"is older than {newer}, which you have seen" in call(*table, "--at-least", newer, code=9)[1]
     file = next(lake.public.glob("**/*.parquet"))

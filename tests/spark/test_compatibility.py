@@ -17,7 +17,7 @@ from wordveil.config.load import load_config
 from wordveil.crypto.keys import encode_public_key, load_key
 from wordveil.errors import BundleError, ConfigError, ReleaseError
 from wordveil.spark.release.night import run_night
-from wordveil.spark.release.verify import verify_table
+from wordveil.spark.release.verify import verify_by_spark
 
 
 @pytest.fixture(params=kept_artefacts.VERSIONS, ids=lambda version: version.name)
@@ -33,7 +33,7 @@ drawn = pytest.mark.parametrize("home", kept_artefacts.DRAWN, ids=lambda version
 def test_a_release_goes_on(home: Path, spark: Any):
     config = load_config(home / "release.yaml")
     public, key = home / "release" / "public", load_key(config.key.file, None).signing_key(config.release)
-    assert verify_table(spark, str(public), None, encode_public_key(key)).manifest.snapshot.records == 4
+    assert verify_by_spark(spark, str(public), None, encode_public_key(key)).manifest.snapshot.records == 4
     before = {row["id"]: row["text"] for row in read_delta(public)}
     spark.sql(f"UPDATE delta.`{home}/input` SET text = 'Mother sang.' WHERE id = 'r3'")
     spark.sql(f"INSERT INTO delta.`{home}/input` VALUES ('r6', 'The dog barked.', 'ann', 'd2')")
@@ -45,7 +45,7 @@ def test_a_release_goes_on(home: Path, spark: Any):
     after = {row["id"]: row["text"] for row in read_delta(public)}
     assert after.keys() == {"r1", "r2", "r3", "r4", "r6"}, "r5 was withdrawn"
     assert {name for name in before if before[name] != after[name]} == {"r3"}
-    assert verify_table(spark, str(public), None, encode_public_key(key)).manifest.snapshot.records == 5
+    assert verify_by_spark(spark, str(public), None, encode_public_key(key)).manifest.snapshot.records == 5
     spent: dict[str, int] = {}
     for row in read_delta(home / "ledger"):
         spent[row["record_id"]] = spent.get(row["record_id"], 0) + row["spent_tokens"]

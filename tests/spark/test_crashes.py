@@ -15,8 +15,9 @@ from support.releases import DiedError, Lake, States
 from support.workspaces import KEY, Workspace, corpus, draw_key
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError, WordveilError
+from wordveil.release.events import Intent
 from wordveil.spark.platform import delta_table
-from wordveil.spark.release.journal import Intent, Journal
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.run import run_release
 from wordveil.spark.release.runner import ReleaseRunner
 from wordveil.spark.sanitise.report import RunReport

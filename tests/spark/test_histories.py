@@ -26,7 +26,7 @@ from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release.run import abandon, withdraw
-from wordveil.spark.release.verify import verify_table
+from wordveil.spark.release.verify import verify_by_spark
 
 TOKENS = 6
 """What each text costs."""
@@ -198,7 +198,7 @@ class History:
         released = {name: row["text"] for name, row in newest.items() if row["status"] == "released"}
         assert {row["id"]: row["text"] for row in self.lake.rows(self.lake.public)} == released
         assert not self.withdrawn & set(released)
-        verify_table(self.lake.spark, str(self.lake.public), None, None)
+        verify_by_spark(self.lake.spark, str(self.lake.public), None, None)
 
     # What it must have cost.
 

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.workspaces import write_delta
+from wordveil.assembly import local_paths
 from wordveil.config.schema import SparkSection
 from wordveil.spark.input import local_schema
 from wordveil.spark.input.local_schema import LocalSchema, read_local_schema
-from wordveil.spark.platform import local_delta
 
 NOW = datetime(2026, 11, 20, 3, tzinfo=UTC)
 PLAIN = pa.table(
@@ -50,7 +50,7 @@ ODD = {
 @pytest.fixture(autouse=True)
 def no_session(monkeypatch: pytest.MonkeyPatch):
     """As if no session ran, and none were submitted."""
-    monkeypatch.setattr(local_delta, "is_plain", lambda _: True)
+    monkeypatch.setattr(local_paths, "is_plain", lambda _: True)
 
 
 def read(path: Path, *, delta: bool = False) -> LocalSchema | None:
@@ -152,12 +152,12 @@ def test_other_directories_are_left_to_spark(tmp_path: Path, make: Callable[[Pat
     "path", ["hdfs:/lake/a", "s3a://lake/a", "file://host/a", "//host/a", "/lake/*", "/lake/{a,b}", "/lake/ü"]
 )
 def test_paths_that_hadoop_reads_otherwise_are_left_to_spark(path: str):
-    assert not local_delta._PLAIN_PATH.fullmatch(path)
+    assert not local_paths._PLAIN_PATH.fullmatch(path)
 
 
 @pytest.mark.parametrize("path", ["a", "lake/a b", "/lake/ds=2026-11-20", "file:/lake/a", "file:///lake/a"])
 def test_paths_of_this_machine(path: str):
-    assert local_delta._PLAIN_PATH.fullmatch(path)
+    assert local_paths._PLAIN_PATH.fullmatch(path)
 
 
 def test_delta_at_its_latest_version(spark, tmp_path: Path):

@@ -11,10 +11,11 @@ import pytest
 
 from support.releases import Lake, States
 from support.workspaces import corpus, delta_jars
+from wordveil.assembly import local_paths, local_state
 from wordveil.errors import ReleaseError
-from wordveil.spark.platform import delta_table, local_delta
-from wordveil.spark.release import local_state, maintenance
-from wordveil.spark.release.maintenance import compact, purge, show
+from wordveil.spark.platform import delta_table
+from wordveil.spark.release import maintenance
+from wordveil.spark.release.maintenance import compact, purge
 from wordveil.spark.release.run import withdraw
 
 
@@ -25,23 +26,23 @@ class SparkStartedError(Exception):
 @pytest.fixture(autouse=True)
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if no session ran."""
-    monkeypatch.setattr(local_delta, "is_plain", lambda _: True)
+    monkeypatch.setattr(local_paths, "is_plain", lambda _: True)
 
 
 def refuse() -> Any:
     raise SparkStartedError
 
 
-def show_by_spark(lake: Lake, config: Any) -> dict[str, Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(maintenance, "read_local_state", lambda _: None)
-        return show(config, lambda: lake.spark)
+def show(config: Any, session: Any) -> dict[str, Any]:
+    """As the command does it."""
+    state = local_state.read_local_state(config)
+    return maintenance.show(config, session) if state is None else state
 
 
 def assert_as_spark(lake: Lake, config: Any) -> dict[str, Any]:
     """Java is not started for it, and it says the same, in JSON and in the order of its keys."""
     found = show(config, refuse)
-    assert json.dumps(found) == json.dumps(show_by_spark(lake, config))
+    assert json.dumps(found) == json.dumps(maintenance.show(config, lambda: lake.spark))
     return found
 
 

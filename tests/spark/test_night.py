@@ -9,8 +9,8 @@ import pytest
 
 from support.releases import DiedError, Lake, States
 from support.workspaces import corpus
+from wordveil.release.events import GATE, PUBLISHED
 from wordveil.spark.platform import delta_table
-from wordveil.spark.release.journal import GATE, PUBLISHED
 from wordveil.spark.release.night import Night, run_night
 
 

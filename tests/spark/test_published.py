@@ -1,5 +1,5 @@
-"""What readers of a published table see is what was signed: each way to change it in Delta's log is found, though no
-signed file changes. An independent reader of Delta finds the same rows.
+"""What readers of a published table see is what was signed: each way to change it in Delta's log is found by Spark and
+without it, though no signed file changes. An independent reader of Delta finds the same rows.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from support.workspaces import Workspace, corpus
 from wordveil.config.load import Config
 from wordveil.crypto.keys import encode_public_key, load_key
 from wordveil.errors import ReleaseError
+from wordveil.release.delta_log import UnusualTableError
+from wordveil.release.lake_table import LakeTable
+from wordveil.release.verify import Verified, verify_table
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.release import publish as publishing
 from wordveil.spark.release.maintenance import compact
 from wordveil.spark.release.publish import publish
 from wordveil.spark.release.run import withdraw
-from wordveil.spark.release.verify import Verified, verify_table
+from wordveil.spark.release.verify import SparkTable, verify_by_spark
 
 SIGNED = 1
 """The version of the public table after its first publication: version 0 has no rows."""
@@ -63,15 +66,34 @@ def pinned(lake: Lake) -> str:
     return encode_public_key(load_key(str(lake.root / "key"), None).signing_key("support"))
 
 
-def verify(lake: Lake, at_least: int = 0) -> Verified:
+def verify_by_deltalake(lake: Lake, at_least: int = 0) -> Verified:
+    return verify_table(LakeTable(str(lake.public)), None, pinned(lake), at_least)
+
+
+def verify_on_spark(lake: Lake, at_least: int = 0) -> Verified:
     lake.forget()
-    return verify_table(lake.spark, str(lake.public), None, pinned(lake), at_least)
+    return verify_by_spark(lake.spark, str(lake.public), None, pinned(lake), at_least)
+
+
+def verify(lake: Lake, at_least: int = 0) -> Verified:
+    """By both readers, which see the same."""
+    found = verify_by_deltalake(lake, at_least)
+    assert verify_on_spark(lake, at_least) == found
+    version = found.manifest.public_version
+    described = LakeTable(str(lake.public)).describe(version)
+    assert SparkTable(DeltaTable(lake.spark, str(lake.public), "table")).describe(version) == described
+    return found
 
 
 def refuse(lake: Lake, at_least: int = 0) -> str:
-    with pytest.raises(ReleaseError) as caught:
-        verify(lake, at_least)
-    return str(caught.value)
+    """By both readers, in the same words, but for the rows: Spark counts them by the log's statistics."""
+    said = []
+    for reader in (verify_by_deltalake, verify_on_spark):
+        with pytest.raises(ReleaseError) as caught:
+            reader(lake, at_least)
+        said.append(str(caught.value))
+    assert said[0].partition(" records:")[0] == said[1].partition(" records:")[0]
+    return said[0]
 
 
 Actions = list[dict[str, Any]]
@@ -188,6 +210,15 @@ def test_a_log_that_says_something_else_about_the_files_is_found(lake: Lake, cha
     assert words in refuse(lake)
 
 
+def test_a_file_with_another_byte_is_found(lake: Lake):
+    file = next(lake.public.glob("day=2026-11-20/*.parquet"))
+    sound = file.read_bytes()
+    file.write_bytes(sound[:-5] + bytes([sound[-5] ^ 1]) + sound[-4:])
+    assert f"Files changed: day=2026-11-20/{file.name}." in refuse(lake)
+    file.unlink()
+    assert f"Files missing: day=2026-11-20/{file.name}." in refuse(lake)
+
+
 def test_a_file_that_is_there_for_the_signed_version_alone_is_found(lake: Lake):
     added = poison(lake)
     edit(lake, lambda actions: actions.append(added))
@@ -271,6 +302,84 @@ def test_the_number_rises_where_the_journal_lost_it(lake: Lake, monkeypatch: pyt
     monkeypatch.setattr(publishing, "PUBLISHED", "told to nobody")
     publish(settings(lake), lambda: lake.spark)
     assert verify(lake).manifest.publication == 2
+
+
+def write_checkpoint(lake: Lake) -> Path:
+    """Let Spark sum up the log in a file."""
+    lake.forget()
+    log_of_table = DeltaTable(lake.spark, str(lake.public), "table")._log()[0]
+    log_of_table.checkpoint()
+    (made,) = lake.public.glob("_delta_log/*.checkpoint*.parquet")
+    return made
+
+
+def edit_checkpoint(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the actions ``add`` of a checkpoint."""
+    table = pq.read_table(file)
+    rows = table["add"].to_pylist()
+    for row in filter(None, rows):
+        change(row)
+    place = table.schema.get_field_index("add")
+    changed = table.set_column(place, table.schema.field(place), pa.array(rows, table.schema.field(place).type))
+    pq.write_table(changed, file)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum
+
+
+def test_a_checkpoint_keeps_the_text_of_the_statistics(states: States):
+    """The second publication is read from it alone."""
+    lake = states.restore("again")
+    before = verify(lake).manifest
+    made = write_checkpoint(lake)
+    version = before.public_version
+    assert made.name == f"{version:020d}.checkpoint.parquet"
+    for number in range(version):
+        log(lake, number).unlink()
+    assert verify(lake).manifest == before
+    assert all(file.statistics for file in before.snapshot.files)
+    edit_checkpoint(made, lambda add: add.update(stats=add["stats"].replace('"numRecords":', '"numRecords":1')))
+    assert "Files with other statistics: " in refuse(lake)
+
+
+def test_a_checkpoint_without_that_text_is_left_to_spark(lake: Lake):
+    """Spark writes it anew from the values that the checkpoint has."""
+    properties = "'delta.checkpoint.writeStatsAsJson' = false, 'delta.checkpoint.writeStatsAsStruct' = true"
+    lake.spark.sql(f"ALTER TABLE delta.`{lake.public}` SET TBLPROPERTIES ({properties})")
+    assert write_checkpoint(lake).name.startswith(f"{SIGNED + 1:020d}.")
+    lake.forget()
+    by_spark = SparkTable(DeltaTable(lake.spark, str(lake.public), "table")).read_log(SIGNED + 1)
+    assert all(file.statistics for file in by_spark.files)
+    with pytest.raises(UnusualTableError, match="a checkpoint without the text of the statistics"):
+        verify_by_deltalake(lake)
+
+
+def test_what_stands_for_commits_is_left_to_spark(lake: Lake):
+    """Spark reads a file of several commits instead of these. This one lacks the files of the last."""
+    for summary in log(lake, SIGNED).parent.glob("*.crc"):
+        summary.unlink()
+    name = f"{0:020d}.{SIGNED:020d}.compacted.json"
+    shutil.copy(log(lake, 0), log(lake, 0).with_name(name))
+    with pytest.raises(ReleaseError, match="Files missing: "):
+        verify_on_spark(lake)
+    with pytest.raises(UnusualTableError, match=name):
+        verify_by_deltalake(lake)
+
+
+@pytest.mark.parametrize("change", ["schema", "protocol", "damage"])
+def test_a_summary_that_contradicts_the_log_is_found(lake: Lake, change: str):
+    """Spark takes schema and protocol from it."""
+    summary = log(lake, SIGNED).with_suffix(".crc")
+    summary.with_name(f".{summary.name}.crc").unlink(missing_ok=True)
+    said = json.loads(summary.read_text())
+    if change == "schema":
+        said["metadata"]["schemaString"] = rename_column(lake)
+    else:
+        said["protocol"] = {"minReaderVersion": 2, "minWriterVersion": 5}
+    summary.write_text("{" if change == "damage" else json.dumps(said))
+    if change != "damage":
+        with pytest.raises(ReleaseError, match="the table is not the one that was signed"):
+            verify_on_spark(lake)
+    with pytest.raises(ReleaseError, match=r"\.crc contradicts the log, so that two readers would see two tables"):
+        verify_by_deltalake(lake)
 
 
 @pytest.mark.long

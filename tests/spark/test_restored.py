@@ -15,7 +15,7 @@ from support.releases import Lake, States
 from wordveil.errors import ReleaseError, SparkJobError
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import publish
-from wordveil.spark.release.verify import verify_table
+from wordveil.spark.release.verify import verify_by_spark
 
 
 @contextmanager
@@ -71,4 +71,4 @@ def test_tables_that_are_not_what_the_journal_knows_are_refused(released: States
         publish(lake.config(), lambda: lake.spark)
     with away(lake, lake.public):
         publish(lake.config(), lambda: lake.spark)
-        assert len(verify_table(lake.spark, str(lake.public), None, None).manifest.snapshot.files) == 1
+        assert len(verify_by_spark(lake.spark, str(lake.public), None, None).manifest.snapshot.files) == 1

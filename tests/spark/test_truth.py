@@ -19,7 +19,7 @@ from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.maintenance import reset
 from wordveil.spark.release.publish import publish
 from wordveil.spark.release.run import abandon, withdraw
-from wordveil.spark.release.verify import verify_table
+from wordveil.spark.release.verify import verify_by_spark
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +242,7 @@ def test_published_rows_say_what_is_true_of_the_publication(drawn: Lake):
     lake.release(private)
     with_gate = {("edited", "gate", "presence", "withdrawn", "column:day")}
     assert exposed(lake) == with_gate
-    assert verify_table(lake.spark, str(lake.public), None, None).manifest.exposes == (
+    assert verify_by_spark(lake.spark, str(lake.public), None, None).manifest.exposes == (
         "column:day",
         "edited",
         "gate",

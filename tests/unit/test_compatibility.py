@@ -21,6 +21,8 @@ from support import kept_artefacts
 from support.releases import read_delta
 from wordveil.artifacts import ngram_model
 from wordveil.assembly.bundles import build_bundle, find_bundle
+from wordveil.assembly.local_paths import open_directory
+from wordveil.assembly.local_state import read_local_state
 from wordveil.audit.store import BUNDLE, load_audit
 from wordveil.config.generators import load_generator_config
 from wordveil.config.load import Config, load_config
@@ -30,9 +32,8 @@ from wordveil.errors import BundleError, ReleaseError, WordveilError
 from wordveil.generators.npz_file import read_npz, write_npz
 from wordveil.generators.weights import load_weights
 from wordveil.mechanisms.tree.mechanism import Tree
+from wordveil.release.delta_log import read_log
 from wordveil.release.manifest import open_document
-from wordveil.spark.platform.local_delta import read_log
-from wordveil.spark.release.local_state import read_local_state
 from wordveil.spark.sanitise.report import RunReport
 
 JOBS = [
@@ -134,7 +135,7 @@ def test_a_release_is_what_it_was(home: Path):
         ("withdrawal", "withdraw", 2, "finished"),
         ("night-2", "sanitise", 2, "finished"),
     ]
-    assert state["published"]["public_version"] == read_log(home / "release" / "public").version
+    assert state["published"]["public_version"] == read_log(open_directory(home / "release" / "public")).version
     assert state["withdrawn"] == {
         "records": 1,
         "in_draws": 1,
@@ -170,7 +171,7 @@ def test_manifests_verify(home: Path):
     table = home / "release" / "public"
     public_key = encode_public_key(load_key(config.key.file, None).signing_key(config.release))
     manifest = open_document(json.loads((table / "_manifest.json").read_text("utf-8")), public_key)
-    files = {name: (table / name).read_bytes() for name in read_log(table).list_files()}
+    files = {name: (table / name).read_bytes() for name in read_log(open_directory(table)).list_files()}
     assert {name: (len(data), hashlib.sha256(data).hexdigest()) for name, data in files.items()} == {
         file.path: (file.bytes, file.sha256) for file in manifest.snapshot.files
     }

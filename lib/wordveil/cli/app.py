@@ -35,6 +35,7 @@ from wordveil.cli.quickstart import quickstart
 from wordveil.cli.release import releases
 from wordveil.cli.sanitise import sanitise
 from wordveil.cli.train import train
+from wordveil.cli.verify import verify
 from wordveil.errors import ConfigError, GateError, RefutedError, WordveilError
 from wordveil.version import __version__
 
@@ -56,6 +57,7 @@ app.command()(build)
 app.command()(calibrate)
 app.command()(plan)
 app.command()(sanitise)
+app.command()(verify)
 app.command()(ledger)
 app.command()(ngrams)
 app.command()(train)

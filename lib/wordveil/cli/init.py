@@ -64,7 +64,7 @@ def init(
 def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) -> None:
     from wordveil.config import template
     from wordveil.config.guess import guess_columns
-    from wordveil.config.paths import make_absolute, relative_to_file
+    from wordveil.input.locations import make_absolute, relative_to_file
     from wordveil.spark.input.inspect import read_columns, reads_changes
     from wordveil.spark.platform.formats import FileFormat, find_format
 

@@ -48,7 +48,7 @@ JarsOption = Annotated[
 
 def absolute_path(path: str | None) -> str | None:
     """The callback of options whose path Spark reads: a relative one is taken from the working directory."""
-    from wordveil.config.paths import make_absolute
+    from wordveil.input.locations import make_absolute
 
     return None if path is None else make_absolute(path)
 

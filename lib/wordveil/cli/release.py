@@ -13,14 +13,11 @@ from typer import Argument, Option, Typer
 from wordveil.cli.decisions import print_decision, print_publication, require_passed
 from wordveil.cli.options import (
     ConfigOption,
-    JarsOption,
     JsonOption,
     ParamOption,
     RunOption,
     SetOption,
     SnapshotOption,
-    absolute_path,
-    prepare_plain_session,
     prepare_session,
     print_report,
     read_release_config,
@@ -37,7 +34,8 @@ from wordveil.cli.output import (
 )
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_gate, save_page
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.cli.tables import compact_table, long_run_ids, recovery_facts, release_facts, runs_table, verified_facts
+from wordveil.cli.tables import compact_table, long_run_ids, release_facts, runs_table
+from wordveil.cli.verify import verify
 from wordveil.errors import usage_error
 from wordveil.input.parameters import parse_params
 
@@ -50,11 +48,6 @@ releases = Typer(
     help="Gate, publish, verify and maintain an incremental release (output.format: delta).", no_args_is_help=True
 )
 RETAIN_HOURS = 168
-_UNPINNED = (
-    "no public key was pinned, so this check finds damage but not forgery: the manifest was checked with the key "
-    "that it contains. Pin the release's key with --public-key; its owner prints it with `wordveil key fingerprint "
-    "--release NAME`."
-)
 _AFTER_WITHDRAWAL = (
     "the text still exists. `wordveil release purge` deletes it from the newest draws, `gate` and `publish` from the "
     "public table, and `compact` from the disk. `show` reports when it is gone."
@@ -158,55 +151,7 @@ def publish(
         print_publication(made, settings.release)
 
 
-@releases.command()
-def verify(
-    table: Annotated[str, Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
-    manifest: Annotated[
-        str | None,
-        Option(
-            "--manifest",
-            metavar="FILE",
-            callback=absolute_path,
-            help="The table's manifest; by default the one inside the table.",
-        ),
-    ] = None,
-    public_key: Annotated[
-        str | None,
-        Option("--public-key", metavar="HEX", help="The release's public key, from a source other than the table."),
-    ] = None,
-    at_least: Annotated[
-        int,
-        Option(
-            "--at-least",
-            min=0,
-            metavar="N",
-            help="The smallest number of the publication: the last one that you have seen. Without it, an older "
-            "publication that somebody has put back passes.",
-        ),
-    ] = 0,
-    jars: JarsOption = None,
-    *,
-    as_json: JsonOption = False,
-    report: ReportOption = None,
-) -> None:
-    """Check that readers of a published table see what its owner signed. Needs neither a key nor a configuration."""
-    from wordveil.spark.release.verify import verify_table
-
-    with write_report("release verify", report) as tell, show_status() as progress:
-        progress("starting Spark")
-        spark = prepare_plain_session(jars)()
-        progress("hashing files")
-        verified = verify_table(spark, table, manifest, public_key, at_least)
-        facts = verified_facts(verified, pinned=public_key is not None)
-        document = {"verified": True, "table": table, **facts}
-        tell(document)
-    if as_json:
-        print_json(document)
-    else:
-        hidden = ("pinned", "recovery")
-        shown = {name.replace("_", " "): value for name, value in facts.items() if name not in hidden}
-        shown |= recovery_facts(verified.manifest.recovery) if verified.manifest.recovery else {}
-        print_table("Verified", {"table": table, **shown}, [] if public_key else [_UNPINNED])
+releases.command()(verify)
 
 
 @releases.command()
@@ -328,9 +273,13 @@ def reset(
 @releases.command()
 def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
     """Show the state of a release: runs, gate, publication, records, and withdrawn text that still exists. Internal."""
-    from wordveil.spark.release.maintenance import show as show_release
+    from wordveil.assembly.local_state import read_local_state
 
-    facts = _work(show_release, read_release_config(config, overrides), is_short=True)
+    settings = read_release_config(config, overrides)
+    if (facts := read_local_state(settings)) is None:
+        from wordveil.spark.release.maintenance import show as show_release
+
+        facts = _work(show_release, settings, is_short=True)
     if as_json:
         print_json(facts)
         return

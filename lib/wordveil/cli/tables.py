@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from wordveil.measures.preview import UnknownWord, WordPreview
     from wordveil.measures.text_lengths import OutputLength
     from wordveil.release.rules import GateResult, RuleResult
+    from wordveil.release.verify import Verified
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview
-    from wordveil.spark.release.verify import Verified
     from wordveil.spark.sanitise.report import RunReport
     from wordveil.text.encoded import TokenReading
 

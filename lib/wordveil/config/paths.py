@@ -6,11 +6,8 @@ sees absolute paths. Settings that code gives as a mapping have no file: there t
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import GetCoreSchemaHandler, StringConstraints, ValidationInfo
@@ -18,27 +15,10 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from wordveil.artifacts.ngram_model import DEMO
 from wordveil.embeddings.embedding import SHIPPED
+from wordveil.input.locations import SCHEME, make_absolute
 
 WORDFREQ, STOP_WORDS = "wordfreq:", "stop-words:"
 """They begin the names of lists of packages, which are no paths."""
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-
-
-def make_absolute(path: str, directory: Path | None = None) -> str:
-    """Resolve a relative path from ``directory``, by default the working directory, as text alone: no link is followed.
-
-    An absolute path and one with a scheme (``s3a://``, ``file:/``) stay as they are.
-    """
-    if path.startswith("/") or _SCHEME.match(path):
-        return path
-    return os.path.normpath(Path(directory or "").absolute() / path)
-
-
-def relative_to_file(path: str, file: Path) -> str:
-    """Write ``path``, which begins at the working directory, as a configuration at ``file`` names it."""
-    whole = make_absolute(path)
-    relative = os.path.relpath(whole, file.absolute().parent)
-    return whole if whole == path or relative.endswith(".") else relative
 
 
 @dataclass(frozen=True)
@@ -66,7 +46,7 @@ class PathSetting:
                 "begins with ~, which only a shell reads as a home directory. Write the whole path; ./~ begins a name "
                 "that has a ~",
             )
-        if self.is_local and _SCHEME.match(value):
+        if self.is_local and SCHEME.match(value):
             raise PydanticCustomError(
                 "local_path", "is a path on the driver's own file system. Write it without a scheme"
             )

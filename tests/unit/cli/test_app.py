@@ -16,8 +16,8 @@ from wordveil.errors import ReleaseError
 
 GROUP = wordveil_group()
 COMMANDS = [
-    *("quickstart", "init", "build", "calibrate", "plan", "sanitise", "ledger", "ngrams"),
-    *("train", "analytics", "docs", "evaluate", "release", "key", "audit"),
+    *("quickstart", "init", "build", "calibrate", "plan", "sanitise", "verify", "ledger"),
+    *("ngrams", "train", "analytics", "docs", "evaluate", "release", "key", "audit"),
 ]
 PATHS = [[name] for name in COMMANDS] + [
     [name, inner] for name in ("evaluate", "release", "key", "audit") for inner in GROUP.commands[name].commands
@@ -45,7 +45,7 @@ def test_each_command_explains_itself(path: list[str]):
     ("arguments", "reader"),
     [
         (["ledger", "--ledger", "some"], "wordveil.spark.release.ledger_report.read_ledger"),
-        (["release", "verify", "--table", "some"], "wordveil.spark.release.verify.verify_table"),
+        (["verify", "--on-spark", "--table", "some"], "wordveil.spark.release.verify.verify_by_spark"),
         (["ngrams", "--input", "some", "--text", "t", "-o", "m", "--public"], "wordveil.spark.input.inspect.open_path"),
         (["analytics", "--table", "some", "--output", "tables"], "wordveil.spark.analytics.analyse"),
     ],

@@ -11,10 +11,11 @@ import yaml
 
 from wordveil.config.load import Config, load_config, parse_config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS
-from wordveil.config.paths import PathSetting, make_absolute, relative_to_file
+from wordveil.config.paths import PathSetting
 from wordveil.config.schema import Section
 from wordveil.crypto.keys import load_key
 from wordveil.errors import ConfigError, KeyMaterialError
+from wordveil.input.locations import make_absolute, relative_to_file
 
 # Free text that is no path. A new setting is added here or gets a type of wordveil.config.paths.
 NO_PATHS = {

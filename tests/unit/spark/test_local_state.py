@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from wordveil.spark.release.local_state import count_latest
+from wordveil.assembly.local_state import count_latest
 
 STATUSES = ("released", "quarantined", "withdrawn")
 

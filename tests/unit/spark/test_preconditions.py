@@ -10,7 +10,8 @@ import pytest
 
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ReleaseError
-from wordveil.spark.release.journal import ABANDONED, FINISHED, FROZEN, INTENT, Event, Intent, Journal, RunTerms
+from wordveil.release.events import ABANDONED, FINISHED, FROZEN, INTENT, Event, Intent, RunTerms
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.preconditions import (
     check_key,
     require_feed,

@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import DataType, DateType, IntegerType, StringType, StructField, StructType
 
+from wordveil.assembly.local_paths import find_local, open_directory
 from wordveil.config.schema import SparkSection
+from wordveil.release.delta_log import read_log
 from wordveil.spark.platform.delta import CHANGE_FEED
 from wordveil.spark.platform.formats import walk_files
-from wordveil.spark.platform.local_delta import find_local, read_log
 
 _SPARK_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 # With one of these Spark does not read a table by its data files.
@@ -146,7 +147,8 @@ def _parse_schema(written: str | bytes) -> StructType | None:
 
 
 def _read_delta(root: Path) -> LocalSchema | None:
-    log = read_log(root, files=False)
+    log = read_log(open_directory(root), columns=())
+    log.require_plain()
     schema = _parse_schema(log.metadata["schemaString"])
     if schema is None:
         return None

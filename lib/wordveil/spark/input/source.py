@@ -21,11 +21,12 @@ from wordveil.input.formats import FILE_FORMATS, has_header
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
 from wordveil.records.schema import MALFORMED_COLUMN
+from wordveil.release.delta_log import DELTA_LOG
 from wordveil.spark.input.condition import check_condition
 from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source
 from wordveil.spark.input.scans import check_scans
 from wordveil.spark.platform.columns import check_columns
-from wordveil.spark.platform.delta import CHANGE_FEED, DELTA_LOG, read_delta_files, require_delta
+from wordveil.spark.platform.delta import CHANGE_FEED, read_delta_files, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.formats import require_format

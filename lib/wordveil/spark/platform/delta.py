@@ -24,8 +24,6 @@ OPTIONS: dict[str, str] = {
     "spark.databricks.delta.snapshotPartitions": "4",
 }
 INSTALL = "Install it with: pip install 'wordveil[spark]'"
-DELTA_LOG = "_delta_log"
-"""The directory inside a Delta table that has its log."""
 CHANGE_FEED = "delta.enableChangeDataFeed"
 """The property of a Delta table that keeps what its versions change."""
 _JARS = ("delta-spark", "delta-storage")

@@ -15,16 +15,16 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from wordveil.errors import ReleaseError
-from wordveil.spark.platform.delta import DELTA_LOG
+from wordveil.release.delta_log import DELTA_LOG
+from wordveil.release.layout import TABLE_VERSION, VERSION_PROPERTY
+from wordveil.release.verify import lost_version
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.progress import ignore
 
-TABLE_VERSION = 3
 FILE_ROWS = 1_000_000
 """The maximum number of rows of a file that is appended, unless an output says otherwise."""
-VERSION_PROPERTY = "wordveil.formatVersion"
 _SWAP = "wordveil swap"
 # After a conflict the table is read again. A table that changes during this many attempts is not used as intended.
 _ATTEMPTS = 50
@@ -81,9 +81,7 @@ class DeltaTable:
         try:
             return log.getSnapshotAt(version, none, none, False)
         except Py4JJavaError:
-            raise ReleaseError(
-                f"{self.kind} {self.path}: its log no longer has version {version}, or is damaged. Publish again."
-            ) from None
+            raise lost_version(f"{self.kind} {self.path}", version) from None
 
     def exists(self) -> bool:
         """Whether there is a table."""

@@ -26,12 +26,12 @@ from wordveil.records.schema import (
     WITHDRAWN,
 )
 from wordveil.release.budgets import BUDGET_REASONS
+from wordveil.release.events import Intent
+from wordveil.release.layout import AUTHOR_COLUMN
 from wordveil.spark.input.screening import flag_invalid_ids, screen_input
 from wordveil.spark.input.source import InputTable
 from wordveil.spark.platform.columns import column
-from wordveil.spark.release.journal import Intent
 from wordveil.spark.release.latest import filter_by_ids, latest_state
-from wordveil.spark.release.tables import AUTHOR_COLUMN
 from wordveil.spark.sanitise.worker import Inspect
 
 WAS_COLUMN, UNSOUND_COLUMN, STANDING_COLUMN = "__was", "__unsound", "__standing"

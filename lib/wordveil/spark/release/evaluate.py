@@ -10,13 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.input.parameters import NO_PARAMS
+from wordveil.release.events import PUBLISHED
 from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.evaluate.job import OUTCOME, Materials, attack_authors, check_pairs, find_materials, measure_pairs
 from wordveil.spark.evaluate.measures import find_attack_to_chance, find_linked
 from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.journal import PUBLISHED, Journal
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import OpenRelease, open_release
 

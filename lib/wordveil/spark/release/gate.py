@@ -14,14 +14,15 @@ from wordveil.config.load import Config
 from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
+from wordveil.release.events import GATE, PUBLISHED
+from wordveil.release.layout import DRAWS_VERSION, LEDGER_VERSION
 from wordveil.release.rules import GateResult, Measured, evaluate
 from wordveil.spark.platform.columns import field_column
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.journal import GATE, PUBLISHED, Journal
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.preconditions import require_live, require_no_open_runs
-from wordveil.spark.release.tables import DRAWS_VERSION, LEDGER_VERSION
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""The journal of a release: an append-only table of events, which shows every retry what it is part of."""
+"""The journal of a release: an append-only table of events."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,195 +12,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from wordveil.errors import ReleaseError
-from wordveil.records.schema import NULL_ID
-from wordveil.release.budgets import Budget
+from wordveil.release.events import Event, Events, parse_events
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
 
-INTENT, FINISHED, ABANDONED, REFUSED = "intent", "finished", "abandoned", "refused"
-GATE, PUBLISHED, PURGED, VACUUMED, FROZEN = "gate", "published", "purged", "vacuumed", "frozen"
-# What the last of these events makes of a run.
-_RUN_STATES = {INTENT: "open", FINISHED: FINISHED, ABANDONED: ABANDONED, REFUSED: REFUSED}
 _SCHEMA = "seq bigint, event string, run_id string, at string, body string"
-
-
-@dataclass(frozen=True)
-class RunTerms:
-    """What a run draws under: fingerprints of mechanism, policy and root key, and the columns, which are ``fixed`` for
-    all runs of a release, and the settings behind them (none in runs of versions that did not record them); the key's
-    noise ``epoch``, and the fingerprints of all; what the release has ``shown`` in addition to policy and columns.
-    """
-
-    fixed: Mapping[str, str]
-    epoch: int
-    epochs: tuple[str, ...]
-    shown: tuple[str, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Intent:
-    """What a run is going to do, written before it draws. A retry does exactly this.
-
-    Attributes
-    ----------
-    seq
-        the run's number in the release, which its draws carry: of two draws of a record the greater one is newer.
-    kind
-        ``sanitise``, or ``withdraw`` (of the records listed in ``ids``).
-    source, source_id
-        the input as the configuration names it, and Delta's identifier of that table.
-    version, since
-        the input's version; with ``changes: feed`` the version up to which the slice has been read before.
-    where, params
-        the slice of the input.
-    changes
-        ``feed``, ``scan``, or ``all`` for a slice of which nothing is known yet.
-    full_snapshot
-        whether records that are not in the input leave the release.
-    budgets, max_bytes
-        what decides, besides the policy, which records are refused. A retry uses these values, even if the
-        configuration has changed.
-    retried
-        whether budgets or max_bytes differ from the last run over the slice.
-    anew
-        whether the release had other tables before, which were given up: the ledger then knows draws that are not in
-        its table of draws.
-    null_id_count
-        how many records without an id the earlier runs over the slice have reported.
-    """
-
-    run_id: str
-    seq: int
-    kind: str
-    terms: RunTerms
-    source: str = ""
-    source_id: str = ""
-    version: int = -1
-    since: int = -1
-    where: str = ""
-    params: dict[str, str] = field(default_factory=dict)
-    changes: str = "all"
-    full_snapshot: bool = False
-    budgets: dict[str, Any] | None = None
-    max_bytes: int = 0
-    retried: bool = False
-    anew: bool = False
-    null_id_count: int = 0
-    ids: tuple[str, ...] = ()
-
-    @property
-    def slice(self) -> str:
-        """Which part of which input the run reads: the same text for the same part."""
-        return json.dumps([self.source, self.where, self.params], sort_keys=True)
-
-    @property
-    def budget(self) -> Budget | None:
-        """The limits of the run; None: there are none."""
-        return None if self.budgets is None else Budget.from_dict(self.budgets)
-
-    def refuses_as(self, other: Intent) -> bool:
-        """Whether both refuse the same records, as far as settings that may change between runs decide it."""
-        return (self.budgets, self.max_bytes) == (other.budgets, other.max_bytes)
-
-    def reads_as(self, other: Intent) -> bool:
-        """Whether both read the same version of the same table, and refuse the same records."""
-        return (self.version, self.source_id) == (other.version, other.source_id) and self.refuses_as(other)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Intent:
-        """The inverse of :meth:`to_dict`, from JSON."""
-        plain: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-        }
-        terms = {item.name: plain.pop(item.name) for item in fields(RunTerms) if item.name in plain}
-        return cls(**{**plain, "terms": RunTerms(fixed=plain["terms"], **terms)})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON, with those of ``terms`` beside the others."""
-        plain = asdict(self)
-        terms = plain.pop("terms")
-        return {**plain, "terms": terms.pop("fixed"), **terms}
-
-
-@dataclass(frozen=True)
-class Event:
-    """One line of the journal; ``body`` holds plain values."""
-
-    seq: int
-    event: str
-    run_id: str
-    at: str
-    body: dict[str, Any]
-
-
-class Events:
-    """Events of one release, oldest first, and the state that follows from them."""
-
-    def __init__(self, events: list[Event]) -> None:
-        self.events = events
-
-    def open_intents(self) -> list[Intent]:
-        """Runs that have begun and not ended, oldest first. A run that was refused has ended, and may begin again."""
-        begun: dict[str, Intent] = {}
-        for event in self.events:
-            if event.event == INTENT:
-                begun[event.run_id] = Intent.from_dict(event.body)
-            elif event.event in (FINISHED, ABANDONED, REFUSED):
-                begun.pop(event.run_id, None)
-        return list(begun.values())
-
-    def intents(self) -> list[Intent]:
-        """All runs, oldest first."""
-        return [Intent.from_dict(event.body) for event in self.events if event.event == INTENT]
-
-    def list_runs(self) -> list[dict[str, Any]]:
-        """All runs, oldest first, as plain values; ``state``: finished, abandoned, refused or open."""
-        states = {event.run_id: event.event for event in self.events if event.event in _RUN_STATES}
-        return [
-            {
-                "run_id": intent.run_id,
-                "seq": intent.seq,
-                "kind": intent.kind,
-                "input_version": intent.version,
-                "epoch": intent.terms.epoch,
-                "state": _RUN_STATES[states[intent.run_id]],
-            }
-            for intent in self.intents()
-        ]
-
-    def finished(self, run_id: str) -> dict[str, Any] | None:
-        """What a finished run reported; None for another run. Raises :class:`ReleaseError` for an abandoned one."""
-        for event in self.events:
-            if event.run_id == run_id and event.event == ABANDONED:
-                raise ReleaseError(
-                    f"run {run_id} was abandoned at {event.at} and is charged in full. Use another --run-id."
-                )
-            if event.run_id == run_id and event.event == FINISHED:
-                return event.body
-        return None
-
-    def last_of(self, part: str) -> Intent | None:
-        """The last finished run over this slice."""
-        done = {event.run_id for event in self.events if event.event == FINISHED}
-        return next((run for run in reversed(self._runs_over(part)) if run.run_id in done), None)
-
-    def null_id_count(self, part: str) -> int:
-        """How many records without an id the finished runs over this slice have reported."""
-        runs = {run.run_id for run in self._runs_over(part)}
-        done = [event.body for event in self.events if event.event == FINISHED and event.run_id in runs]
-        return sum(report["quarantined"].get(NULL_ID, 0) for report in done)
-
-    def _runs_over(self, part: str) -> list[Intent]:
-        return [intent for intent in self.intents() if intent.kind == "sanitise" and intent.slice == part]
-
-    def newest_version(self, name: str) -> int:
-        """The newest version of a table that an event recorded under ``name``; -1 where none did."""
-        return max((int(event.body.get(name, -1)) for event in self.events), default=-1)
-
-    def latest(self, event: str) -> Event | None:
-        """The last event of a kind."""
-        return next((item for item in reversed(self.events) if item.event == event), None)
 
 
 class Journal(Events):
@@ -253,9 +68,3 @@ class Journal(Events):
         if added is not None:
             self.events.append(added)
         return added
-
-
-def parse_events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """The events of a journal's rows, oldest first."""
-    events = [Event(**{**row, "body": json.loads(row["body"])}) for row in rows]
-    return sorted(events, key=lambda event: event.seq)

@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.records.schema import RELEASED
+from wordveil.release.layout import AUTHOR_COLUMN, SEQ_COLUMN
 from wordveil.spark.platform.columns import column
-from wordveil.spark.release.tables import AUTHOR_COLUMN, SEQ_COLUMN
 
 # Up to this many ids are sent to every executor, instead of a shuffle of the texts.
 _FEW = 1_000_000

@@ -14,16 +14,15 @@ from wordveil.config.load import Config
 from wordveil.crypto.keys import load_key
 from wordveil.errors import ReleaseError, usage_error
 from wordveil.records.schema import WITHDRAWN
+from wordveil.release.events import FROZEN, PURGED, VACUUMED
+from wordveil.release.state import describe_records, describe_release
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.journal import FROZEN, PURGED, VACUUMED
 from wordveil.spark.release.latest import count_statuses, latest_state
-from wordveil.spark.release.local_state import read_local_state
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.preconditions import check_key, require_no_open_runs
-from wordveil.spark.release.state import describe_records, describe_release
 from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.sanitise.run_log import new_run_id
 
@@ -147,11 +146,9 @@ def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Cal
 def show(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> dict[str, Any]:
-    """The state of a release: its runs, its records, what was published, and withdrawn text that still exists. Spark
-    starts only where it has to read the tables.
+    """The state of a release: its runs, its records, what was published, and withdrawn text that still exists. Of most
+    releases :func:`wordveil.assembly.local_state.read_local_state` says the same without Spark.
     """
-    if (state := read_local_state(config)) is not None:
-        return state
     with open_release(config, session, progress, outcome="nothing was changed", is_locked=False) as release:
         tables = release.tables
         facts = describe_release(config.release, tables.path, release.journal)

@@ -10,7 +10,8 @@ from wordveil.crypto.keys import MasterKey, find_key_fault
 from wordveil.errors import ReleaseError
 from wordveil.records.fixed_settings import explain_change
 from wordveil.records.schema import REQUESTED, WITHDRAWN
-from wordveil.spark.release.journal import FROZEN, Intent, Journal, RunTerms
+from wordveil.release.events import FROZEN, Intent, RunTerms
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import latest_state
 from wordveil.spark.release.tables import ReleaseTables
 

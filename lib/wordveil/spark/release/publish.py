@@ -23,19 +23,21 @@ from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
 from wordveil.records.schema import RELEASED
 from wordveil.release.budgets import STALE
+from wordveil.release.events import GATE, PUBLISHED, Event
 from wordveil.release.manifest import Manifest, gate_entries, open_document, sign
 from wordveil.release.rules import GateResult
+from wordveil.release.verify import MANIFEST, compare_with, hash_text
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
-from wordveil.spark.release.journal import GATE, PUBLISHED, Event, Journal
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.preconditions import check_key, require_live, require_no_open_runs
 from wordveil.spark.release.tables import ReleaseTables, is_internal
-from wordveil.spark.release.verify import MANIFEST, compare_with, describe, hash_text
+from wordveil.spark.release.verify import SparkTable
 from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.text.policy import TextPolicy
 
@@ -91,7 +93,7 @@ def publish(
             seed = key.for_release(name).layout_seed
             written = _write_rows(tables.public, _mark_stale(released, journal), shown, output, config.source.id, seed)
         progress("signing")
-        snapshot = before.snapshot if before else describe(tables.public, written)
+        snapshot = before.snapshot if before else SparkTable(tables.public).describe(written)
         if snapshot.records < 0:
             raise ReleaseError(
                 f"public table {tables.public.path}: files of version {written} are gone already. Publish again."
@@ -207,7 +209,7 @@ def _find_published(
         return None
     try:
         signed = open_document(json.loads(kept.read()), public_key)
-        compare_with(tables.public, signed)
+        compare_with(SparkTable(tables.public), signed)
     except ReleaseError as error:
         raise ReleaseError(
             f"public table {tables.public.path}: {error} A changed table is not signed again. Move its directory "

@@ -12,8 +12,8 @@ from wordveil.errors import ConfigError, ReleaseError
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.records.sanitiser import release_terms
 from wordveil.release.budgets import ReleaseFacts, find_budget_faults
+from wordveil.release.events import ABANDONED
 from wordveil.spark.platform.progress import TaskProgress, ignore
-from wordveil.spark.release.journal import ABANDONED
 from wordveil.spark.release.ledger import Terms
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.runner import ReleaseRunner

@@ -15,10 +15,11 @@ from wordveil.input.source import Source
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.release.budgets import Budget
+from wordveil.release.events import FINISHED, INTENT, REFUSED, Event, Intent, RunTerms
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, watch_tasks
-from wordveil.spark.release.journal import FINISHED, INTENT, REFUSED, Event, Intent, Journal, RunTerms
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.opening import OpenRelease
 from wordveil.spark.release.preconditions import (
     check_key,

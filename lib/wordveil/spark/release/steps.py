@@ -14,6 +14,8 @@ from pyspark.sql.window import Window
 from wordveil.input.columns import Columns
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.records.schema import REASON_COLUMN, REQUESTED, TAG_COLUMN, TOKENS_COLUMN, WITHDRAWN
+from wordveil.release.events import Intent
+from wordveil.release.layout import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN, SEQ_COLUMN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import InputTable
 from wordveil.spark.platform.columns import column
@@ -27,11 +29,10 @@ from wordveil.spark.release.changes import (
     Candidates,
     find_candidates,
 )
-from wordveil.spark.release.journal import Intent
 from wordveil.spark.release.latest import filter_by_ids
 from wordveil.spark.release.ledger import READMIT, REFUSE, Reservation, Terms, mark_charged
 from wordveil.spark.release.record_limit import check_record_limit
-from wordveil.spark.release.tables import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN, SEQ_COLUMN, ReleaseTables
+from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.worker import Inspect, Sanitise

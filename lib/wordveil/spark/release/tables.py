@@ -15,20 +15,24 @@ from wordveil.config.schema import OutputSection
 from wordveil.errors import ReleaseError
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import STATISTIC_FIELDS
+from wordveil.release.events import Intent
+from wordveil.release.layout import (
+    AUTHOR_COLUMN,
+    DRAWS,
+    DRAWS_VERSION,
+    EPOCH_COLUMN,
+    JOURNAL,
+    LEDGER_VERSION,
+    PUBLIC,
+    RESERVED_COLUMN,
+    SEQ_COLUMN,
+)
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.free_paths import DRAWS, JOURNAL
 from wordveil.spark.platform.locks import hold_lock
-from wordveil.spark.release.journal import Intent, Journal
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.ledger import Ledger
-
-SEQ_COLUMN, AUTHOR_COLUMN = "__seq", "__author"
-RESERVED_COLUMN, EPOCH_COLUMN = "__reserved", "__epoch"
-PUBLIC = "public"
-"""The directory of the public table, where the configuration names no other."""
-# In bodies of events: the versions of the tables then.
-DRAWS_VERSION, LEDGER_VERSION = "draws_version", "ledger_version"
 
 
 class ReleaseTables:

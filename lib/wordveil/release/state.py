@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wordveil.records.schema import WITHDRAWN
-from wordveil.spark.release.journal import FROZEN, GATE, PUBLISHED, Events
+from wordveil.release.events import FROZEN, GATE, PUBLISHED, Events
 
 
 def describe_release(release: str, path: str, events: Events) -> dict[str, Any]:

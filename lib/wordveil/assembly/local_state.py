@@ -6,6 +6,7 @@ Unusual tables are left to Spark, and so are faults: Spark's reader says what is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from wordveil.assembly.free_paths import require_free_paths
+from wordveil.assembly.local_paths import find_local, open_directory
 from wordveil.config.load import Config
 from wordveil.records.schema import RELEASED, WITHDRAWN
-from wordveil.spark.platform.delta import DELTA_LOG
-from wordveil.spark.platform.delta_table import TABLE_VERSION, VERSION_PROPERTY
-from wordveil.spark.platform.free_paths import DRAWS, JOURNAL, require_free_paths
-from wordveil.spark.platform.local_delta import DeltaLog, UnusualTableError, find_local, read_log
-from wordveil.spark.release.journal import Events, parse_events
-from wordveil.spark.release.state import describe_records, describe_release
-from wordveil.spark.release.tables import DRAWS_VERSION, LEDGER_VERSION, PUBLIC, SEQ_COLUMN
+from wordveil.release.delta_log import DELTA_LOG, DeltaLog, UnusualTableError, read_log
+from wordveil.release.events import Events, parse_events
+from wordveil.release.layout import (
+    DRAWS,
+    DRAWS_VERSION,
+    JOURNAL,
+    LEDGER_VERSION,
+    PUBLIC,
+    SEQ_COLUMN,
+    TABLE_VERSION,
+    VERSION_PROPERTY,
+)
+from wordveil.release.state import describe_records, describe_release
 
 MAX_ROWS = 5_000_000
 """More draws are left to Spark, which needs no memory for all ids at once."""
@@ -40,7 +49,7 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
     )
     if home is None or public_path is None or ledger_path is None:
         return None
-    require_free_paths(None, config.output, config.ledger)
+    require_free_paths(config.output, config.ledger)
     if not any((path / DELTA_LOG).exists() for path in (home / JOURNAL, home / DRAWS, ledger_path)):
         return describe_release(config.release, config.output.path.rstrip("/"), Events([]))  # nothing has run yet
     try:
@@ -58,28 +67,37 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
         return None
 
 
-def _open_table(root: Path, version: int = 0) -> DeltaLog:
-    """The log of a table of this format, at ``version`` or newer. Raises :class:`UnusualTableError` for others."""
-    log = read_log(root)
+@dataclass(frozen=True)
+class LocalTable:
+    """A table in the directory ``root``, whose newest version is ``log``."""
+
+    root: Path
+    log: DeltaLog
+
+
+def _open_table(root: Path, version: int = 0) -> LocalTable:
+    """A table of this format, at ``version`` or newer. Raises :class:`UnusualTableError` for others."""
+    log = read_log(open_directory(root))
+    log.require_plain()
     if log.metadata["configuration"].get(VERSION_PROPERTY) != str(TABLE_VERSION) or log.version < version:
         raise UnusualTableError(root)
-    return log
+    return LocalTable(root, log)
 
 
-def _read_rows(log: DeltaLog, columns: Sequence[str]) -> pa.Table:
+def _read_rows(table: LocalTable, columns: Sequence[str]) -> pa.Table:
     """Columns of the table's newest version. Raises :class:`UnusualTableError` for values that are in directory names,
     and for more than :data:`MAX_ROWS` rows.
     """
-    if set(columns) & set(log.metadata["partitionColumns"]):
+    if set(columns) & set(table.log.metadata["partitionColumns"]):
         raise UnusualTableError(columns)
-    opened = [pq.ParquetFile(log.root / name) for name in log.list_files()]
+    opened = [pq.ParquetFile(table.root / name) for name in table.log.list_files()]
     if sum(file.metadata.num_rows for file in opened) > MAX_ROWS:
         raise UnusualTableError("rows")
     parts = [file.read(columns=list(columns)).select(list(columns)) for file in opened]
     return pa.concat_tables(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in columns})
 
 
-def _count_records(draws: DeltaLog, public: DeltaLog | None, name: str) -> dict[str, Any]:
+def _count_records(draws: LocalTable, public: LocalTable | None, name: str) -> dict[str, Any]:
     """As :func:`describe_records`, of the tables' files. ``name``: the id column."""
     rows = _read_rows(draws, [name, "status", SEQ_COLUMN])
     rows = rows.filter(pc.is_valid(rows[name]))
@@ -88,8 +106,8 @@ def _count_records(draws: DeltaLog, public: DeltaLog | None, name: str) -> dict[
     if len(withdrawn) and public is not None:
         in_public = pc.sum(pc.is_in(_read_rows(public, [name])[name], withdrawn)).as_py() or 0
     tables = {"draws": draws, **({"public table": public} if public is not None else {})}
-    old = {kind: len(set(_walk_data(log.root)) - set(log.list_files())) for kind, log in tables.items()}
-    return describe_records(draws.version, counts, in_public, old)
+    old = {kind: len(set(_walk_data(one.root)) - set(one.log.list_files())) for kind, one in tables.items()}
+    return describe_records(draws.log.version, counts, in_public, old)
 
 
 def count_latest(

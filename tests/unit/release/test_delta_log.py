@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wordveil.spark.platform.local_delta import UnusualTableError, read_log
+from wordveil.assembly.local_paths import open_directory
+from wordveil.release import delta_log
+from wordveil.release.delta_log import DeltaLog, UnusualTableError, newest_version
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 METADATA = {
@@ -75,6 +77,12 @@ def checkpoint(table: Path, version: int, paths: Iterable[str], vector: str | No
     )
 
 
+def read_log(table: Path, *, files: bool = True) -> DeltaLog:
+    log = delta_log.read_log(open_directory(table), columns=delta_log.PATHS if files else ())
+    log.require_plain()
+    return log
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     """Version 2: a file was added twice over, one was removed."""
@@ -118,6 +126,31 @@ def test_a_lost_commit_is_left_to_delta(table: Path):
     (table / "empty" / "_delta_log").mkdir(parents=True)
     with pytest.raises(ValueError, match="empty"):
         read_log(table / "empty")
+
+
+def test_a_version_is_read_as_it_was(table: Path):
+    store = open_directory(table)
+    assert (newest_version(store), newest_version(open_directory(table / "none"))) == (2, -1)
+    assert delta_log.read_log(store, 1).list_files() == ["a.parquet", "day=x y/b.parquet"]
+    checkpoint(table, 2, ["d.parquet"])
+    assert delta_log.read_log(store, 1).list_files() == ["a.parquet", "day=x y/b.parquet"]
+    assert delta_log.read_log(store, 2).list_files() == ["d.parquet"]
+    with pytest.raises(KeyError):
+        delta_log.read_log(store, 3)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{1:020d}.{2:020d}.compacted.json",
+        f"{2:020d}.checkpoint.0000000001.0000000002.parquet",
+        f"{2:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.parquet",
+    ],
+)
+def test_what_stands_for_commits_is_left_to_delta(table: Path, name: str):
+    (table / "_delta_log" / name).touch()
+    with pytest.raises(UnusualTableError, match=name):
+        read_log(table)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""Which paths are surely on this machine's disk, whatever Spark is configured with."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
+
+if TYPE_CHECKING:
+    from wordveil.config.schema import SparkSection
+
+# Variables by which users configure another file system, or options of Spark.
+_SPARK_VARIABLES = ("HADOOP_CONF_DIR", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
+# Hadoop takes what follows two slashes for a host, expands wildcards, and splits lists.
+_PLAIN_PATH = re.compile(r"(file:(//)?(?=/[^/]))?(?!//)[\w./ +=@-]+", re.ASCII)
+# Options that change neither where nor how a table is read.
+_HARMLESS = re.compile(
+    r"spark\.(driver|executor)\.(memory|memoryOverhead|cores|maxResultSize)|spark\.(memory|task|ui|shuffle)\..+"
+    r"|spark\.local\.dir|spark\.sql\.shuffle\.partitions"
+)
+
+
+def find_local(path: str, spark: SparkSection) -> Path | None:
+    """``path`` on this machine's disk if Spark, started as ``spark`` says, would surely read that one; else None."""
+    if not _PLAIN_PATH.fullmatch(path) or not is_plain(spark):
+        return None
+    return Path(path.removeprefix("file:"))
+
+
+def is_plain(spark: SparkSection) -> bool:
+    """Whether a path without a scheme is on this machine, and nothing changes how Spark reads a table."""
+    is_changed = any(not _HARMLESS.fullmatch(name) for name in spark.options)
+    return not is_changed and (spark.master or "local").startswith("local") and not is_spark_configured()
+
+
+def is_spark_configured() -> bool:
+    """Whether a session runs in this process, or the environment configures how Spark reads paths."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    is_running = getattr(context, "_active_spark_context", None) is not None
+    return is_running or any(name in os.environ for name in _SPARK_VARIABLES)
+
+
+def open_directory(root: Path) -> FileSystem:
+    """The directory as a file system of its own."""
+    return SubTreeFileSystem(str(root), LocalFileSystem())

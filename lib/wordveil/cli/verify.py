@@ -1,0 +1,118 @@
+"""The command ``wordveil verify``, which is ``wordveil release verify``, too: the only one for readers of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Context, Option
+
+from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session
+from wordveil.cli.output import print_json, print_table, show_status
+from wordveil.cli.report_file import ReportOption, write_report
+from wordveil.cli.tables import recovery_facts, verified_facts
+from wordveil.errors import PlatformError
+
+if TYPE_CHECKING:
+    from wordveil.release.verify import Verified
+
+_UNPINNED = (
+    "no public key was pinned, so this check finds damage but not forgery: the manifest was checked with the key "
+    "that it contains. Pin the release's key with --public-key; its owner prints it with `wordveil key fingerprint "
+    "--release NAME`."
+)
+_SPARK = "pip install 'wordveil[spark]'"
+
+
+def verify(
+    context: Context,
+    table: Annotated[str, Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
+    manifest: Annotated[
+        str | None,
+        Option(
+            "--manifest",
+            metavar="FILE",
+            callback=absolute_path,
+            help="The table's manifest; by default the one inside the table.",
+        ),
+    ] = None,
+    public_key: Annotated[
+        str | None,
+        Option("--public-key", metavar="HEX", help="The release's public key, from a source other than the table."),
+    ] = None,
+    at_least: Annotated[
+        int,
+        Option(
+            "--at-least",
+            min=0,
+            metavar="N",
+            help="The smallest number of the publication: the last one that you have seen. Without it, an older "
+            "publication that somebody has put back passes.",
+        ),
+    ] = 0,
+    jars: JarsOption = None,
+    *,
+    on_spark: Annotated[
+        bool, Option("--on-spark", help="Read the table with Spark. Otherwise deltalake reads it where it can.")
+    ] = False,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """Check that readers of a published table see what its owner signed. Needs neither a key nor a configuration."""
+    name = "verify" if context.parent is context.find_root() else "release verify"
+    with write_report(name, report) as tell, show_status() as progress:
+        verified, reader = _verify(
+            table, manifest, public_key, at_least, jars=jars, on_spark=on_spark, progress=progress
+        )
+        facts = verified_facts(verified, pinned=public_key is not None)
+        document = {"verified": True, "table": table, **facts, "reader": reader}
+        tell(document)
+    if as_json:
+        print_json(document)
+    else:
+        hidden = ("pinned", "recovery")
+        shown = {name.replace("_", " "): value for name, value in facts.items() if name not in hidden}
+        shown |= recovery_facts(verified.manifest.recovery) if verified.manifest.recovery else {}
+        print_table("Verified", {"table": table, **shown, "reader": reader}, [] if public_key else [_UNPINNED])
+
+
+def _verify(
+    table: str,
+    manifest: str | None,
+    public_key: str | None,
+    at_least: int,
+    *,
+    jars: str | None,
+    on_spark: bool,
+    progress: Callable[[str], None],
+) -> tuple[Verified, str]:
+    """What was verified, and the name of the reader.
+
+    deltalake reads it, unless something says that this is Spark's table: an option, the settings of a cluster, the
+    scheme of its path, or what it is. Raises :class:`PlatformError` where the package of the reader is not installed.
+    """
+    from wordveil.assembly.local_paths import is_spark_configured
+    from wordveil.release.delta_log import UnusualTableError
+    from wordveil.release.lake_table import INSTALL, LakeTable, find_obstacle, is_installed
+    from wordveil.release.verify import verify_table
+
+    has_spark = find_spec("pyspark") is not None
+    if on_spark or jars or (has_spark and is_spark_configured()):
+        reason = "you asked for Spark."
+    elif not is_installed():
+        reason = f"deltalake is not installed. Install it with: {INSTALL}. Spark reads the table, too."
+    elif not (reason := find_obstacle(table) or find_obstacle(manifest or "")):
+        progress("hashing files")
+        try:
+            return verify_table(LakeTable(table), manifest, public_key, at_least), "deltalake"
+        except UnusualTableError as error:
+            reason = f"deltalake does not show all that readers of this table see ({error})."
+    if not has_spark:
+        raise PlatformError(f"table {table}: {reason} Install Spark with: {_SPARK}")
+    from wordveil.spark.release.verify import verify_by_spark
+
+    progress("starting Spark")
+    spark = prepare_plain_session(jars)()
+    progress("hashing files")
+    return verify_by_spark(spark, table, manifest, public_key, at_least), "spark"

@@ -1,0 +1,27 @@
+"""Paths and URIs as text."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+"""How a URI begins."""
+
+
+def make_absolute(path: str, directory: Path | None = None) -> str:
+    """Resolve a relative path from ``directory``, by default the working directory, as text alone: no link is followed.
+
+    An absolute path and one with a scheme (``s3a://``, ``file:/``) stay as they are.
+    """
+    if path.startswith("/") or SCHEME.match(path):
+        return path
+    return os.path.normpath(Path(directory or "").absolute() / path)
+
+
+def relative_to_file(path: str, file: Path) -> str:
+    """Write ``path``, which begins at the working directory, as a configuration at ``file`` names it."""
+    whole = make_absolute(path)
+    relative = os.path.relpath(whole, file.absolute().parent)
+    return whole if whole == path or relative.endswith(".") else relative

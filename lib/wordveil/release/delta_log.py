@@ -1,0 +1,137 @@
+"""Logs of Delta tables, read without Java: as Delta would read them, or not at all.
+
+Java and Spark take many times longer to start than a log takes to read. Unusual tables are left to Delta: with another
+kind of checkpoint, with features that change names or rows, with deletion vectors. Delta's protocol (PROTOCOL.md in its
+repository) says what a log holds and how its actions add up.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem
+
+DELTA_LOG = "_delta_log"
+"""The directory inside a Delta table that has its log."""
+PATHS = ("path", "deletionVector.storageType")
+"""What an action ``add`` says about a file: where it is, and whether some of its rows are deleted."""
+DETAILS = (*PATHS, "size", "partitionValues", "stats", "stats_parsed.numRecords")
+"""The same, and all that readers take from the log instead of the file."""
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+# Checkpoints in several files, or with other names, and commits that are written together once more.
+_UNREAD = re.compile(r"\d{20}\.(?!json$|crc$|checkpoint\.parquet$)")
+# Features of a Delta table that change how rows are read, but neither names nor types.
+_READER_FEATURES = {"deletionVectors", "vacuumProtocolCheck"}
+
+
+class UnusualTableError(ValueError):
+    """A table that Delta may read differently from this module."""
+
+
+@dataclass(frozen=True)
+class DeltaLog:
+    """One version of a Delta table.
+
+    ``metadata``: the action ``metaData`` with ``id``, ``schemaString``, ``partitionColumns`` and ``configuration``.
+    ``protocol``: what a reader has to know. ``added``: the actions ``add`` of its data files by their paths; empty
+    where only the metadata was read.
+    """
+
+    version: int
+    metadata: Mapping[str, Any]
+    protocol: Mapping[str, Any]
+    added: Mapping[str, Mapping[str, Any]]
+
+    def list_files(self) -> list[str]:
+        """The data files relative to the table, in order. Raises :class:`UnusualTableError` where files hold deleted
+        rows or are elsewhere.
+        """
+        for path, action in self.added.items():
+            if action.get("deletionVector"):
+                raise UnusualTableError("deletion vectors")
+            if path.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
+                raise UnusualTableError("files elsewhere")
+        return sorted(map(unquote, self.added))
+
+    def require_plain(self) -> None:
+        """Raise :class:`UnusualTableError` for features that are left to Delta."""
+        features = set(self.protocol.get("readerFeatures") or ())
+        if self.protocol["minReaderVersion"] not in (1, 3) or not features <= _READER_FEATURES:
+            raise UnusualTableError("features")
+
+
+def newest_version(store: FileSystem) -> int:
+    """The newest version of the table at the root of ``store``; -1 where there is none."""
+    try:
+        found = [_COMMIT.fullmatch(info.base_name) for info in store.get_file_info(FileSelector(DELTA_LOG))]
+    except FileNotFoundError:
+        return -1
+    return max((int(match[1]) for match in found if match), default=-1)
+
+
+def read_log(store: FileSystem, version: int | None = None, *, columns: Sequence[str] = PATHS) -> DeltaLog:
+    """Read the log of the Delta table at the root of ``store``, at ``version`` or the newest one.
+
+    ``columns``: what a checkpoint is asked about the files; nothing for the metadata alone. Raises
+    :class:`UnusualTableError` for a log of another kind. Raises :class:`OSError`, :class:`ValueError`,
+    :class:`KeyError`, :class:`TypeError` or ``pyarrow.ArrowException`` where there is no table or its log is damaged:
+    Delta says how.
+    """
+    names = [info.base_name for info in store.get_file_info(FileSelector(DELTA_LOG))]
+    if unread := [name for name in names if _UNREAD.match(name)]:
+        raise UnusualTableError(f"{DELTA_LOG}/{min(unread)}")
+    commits, checkpoints = (
+        {int(match[1]) for name in names if (match := kind.fullmatch(name))} for kind in (_COMMIT, _CHECKPOINT)
+    )
+    last = max(commits | checkpoints) if version is None else version
+    first = max((number for number in checkpoints if number <= last), default=-1)
+    if missing := {last, *range(first + 1, last)} - commits:
+        raise KeyError(min(missing))
+    state: dict[str, Any] = {}
+    added: dict[str, Mapping[str, Any]] = {}
+    if first >= 0:
+        state, added = _read_checkpoint(store, first, columns)
+    for number in range(first + 1, last + 1):
+        actions = [json.loads(line) for line in read_file(store, f"{DELTA_LOG}/{number:020d}.json").splitlines()]
+        state |= {name: value for action in actions for name, value in action.items()}
+        # A file whose rows change in place is removed and added by one commit, in any order.
+        for action in actions:
+            if "remove" in action:
+                added.pop(action["remove"]["path"], None)
+        added |= {action["add"]["path"]: action["add"] for action in actions if "add" in action}
+    return DeltaLog(last, state["metaData"], state["protocol"], added if columns else {})
+
+
+def read_file(store: FileSystem, path: str) -> bytes:
+    """The content of a small file. Raises :class:`OSError`."""
+    with store.open_input_stream(path) as stream:
+        content: bytes = stream.read()
+    return content
+
+
+def _read_checkpoint(
+    store: FileSystem, version: int, columns: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Mapping[str, Any]]]:
+    """The table's metadata and protocol, each in one row of a checkpoint, and its files."""
+    # Most of a checkpoint are statistics of the files, which are read if asked for. Columns that are not there are left
+    # out.
+    with store.open_input_file(f"{DELTA_LOG}/{version:020d}.checkpoint.parquet") as file:
+        table = pq.ParquetFile(file).read(columns=["metaData", "protocol", *(f"add.{name}" for name in columns)])
+    state = {name: table[name].drop_null()[0].as_py() for name in ("metaData", "protocol")}
+    # Maps, which Arrow returns as pairs.
+    state["metaData"]["configuration"] = dict(state["metaData"].get("configuration") or ())
+    adds = [action for action in table["add"].to_pylist() if action and action["path"] is not None] if columns else []
+    for action in adds:
+        action["partitionValues"] = dict(action.get("partitionValues") or ())
+        if (action.get("deletionVector") or {}).get("storageType") is None:
+            action["deletionVector"] = None
+        if action.get("stats") is None and (action.get("stats_parsed") or {}).get("numRecords") is not None:
+            raise UnusualTableError("a checkpoint without the text of the statistics")
+    return state, {action["path"]: action for action in adds}

@@ -1,0 +1,13 @@
+"""Where the tables of a release are, and the names in them that are the same for all releases."""
+
+DRAWS, JOURNAL = "draws", "journal"
+"""The directories of a release's tables, which identify the release's directory."""
+PUBLIC = "public"
+"""The directory of the public table, where the configuration names no other."""
+TABLE_VERSION = 3
+VERSION_PROPERTY = "wordveil.formatVersion"
+"""The property of each table that has :data:`TABLE_VERSION`."""
+SEQ_COLUMN, AUTHOR_COLUMN = "__seq", "__author"
+RESERVED_COLUMN, EPOCH_COLUMN = "__reserved", "__epoch"
+# In bodies of events: the versions of the tables then.
+DRAWS_VERSION, LEDGER_VERSION = "draws_version", "ledger_version"

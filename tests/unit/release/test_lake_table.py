@@ -1,0 +1,118 @@
+"""The public table of version 0.2.0 verifies without Spark, and each kind of damage to it is named. On a table that
+Spark has just written, both readers are compared: tests/spark/test_published.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from support import kept_artefacts
+from wordveil.crypto.keys import encode_public_key, load_key
+from wordveil.errors import ReleaseError
+from wordveil.release.delta_log import UnusualTableError
+from wordveil.release.lake_table import LakeTable, find_obstacle
+from wordveil.release.verify import Verified, verify_table
+
+VERSION = 2
+
+
+@pytest.fixture(params=["public", "a b+#1?ü"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The table at a plain path, and at one with characters that URIs escape."""
+    return Path(shutil.copytree(kept_artefacts.VERSIONS[-1] / "release" / "public", tmp_path / request.param))
+
+
+@pytest.fixture(scope="module")
+def public_key(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("key") / "release.key"
+    shutil.copy(kept_artefacts.VERSIONS[-1] / "release.key", file)
+    file.chmod(0o600)
+    return encode_public_key(load_key(str(file), None).signing_key("kept-release"))
+
+
+def verify(
+    table: Path | str, manifest: Path | None = None, public_key: str | None = None, at_least: int = 0
+) -> Verified:
+    return verify_table(LakeTable(str(table)), manifest and str(manifest), public_key, at_least)
+
+
+def refuse(table: Path | str, manifest: Path | None = None, public_key: str | None = None, at_least: int = 0) -> str:
+    with pytest.raises(ReleaseError) as caught:
+        verify(table, manifest, public_key, at_least)
+    return str(caught.value)
+
+
+def log(table: Path, name: str = f"{VERSION:020d}.json") -> Path:
+    return table / "_delta_log" / name
+
+
+def test_a_table_verifies(table: Path, public_key: str):
+    found = verify(table, public_key=public_key, at_least=2)
+    assert (found.manifest.snapshot.records, found.manifest.public_version) == (4, VERSION)
+    assert verify(f"{table}/") == found
+    assert verify(f"file://{table}") == verify(f"file:{table}") == found
+    elsewhere = Path(shutil.move(table / "_manifest.json", table.parent / "signed.json"))
+    assert verify(table, elsewhere) == found
+
+
+def test_a_manifest_that_is_not_there_or_of_another_is_named(table: Path, public_key: str):
+    assert "publication = 2: is older than 3, which you have seen" in refuse(table, at_least=3)
+    assert "Another key signed this manifest" in refuse(table, public_key=public_key[::-1])
+    assert refuse(table, table / "none.json").startswith(f"manifest {table}/none.json: no such file. Name it with")
+    assert "no such file" in refuse(table, table / "none" / "none.json")
+    manifest = table / "_manifest.json"
+    signed = json.loads(manifest.read_text("utf-8"))
+    manifest.write_text("{", "utf-8")
+    assert refuse(table) == f"manifest {manifest}: is not JSON. Use the one that was published."
+    signed["manifest"]["release"] = "another"
+    manifest.write_text(json.dumps(signed), "utf-8")
+    assert "signature: does not match the manifest" in refuse(table)
+    shutil.rmtree(table / "_delta_log")
+    assert refuse(table) == f"table {table}: is not a Delta table. Name the directory of a published table."
+
+
+def test_a_file_that_changed_is_named(table: Path):
+    (file,) = (table / name for name in (one.path for one in verify(table).manifest.snapshot.files))
+    sound = file.read_bytes()
+    file.write_bytes(sound[:-5] + bytes([sound[-5] ^ 1]) + sound[-4:])
+    assert f"Files changed: {file.name}." in refuse(table)
+    file.write_bytes(b"no Parquet")
+    assert f"Files changed: {file.name}. records: 4 was signed, and the table has -1." in refuse(table)
+    file.unlink()
+    assert f"Files missing: {file.name}." in refuse(table)
+
+
+def test_a_log_that_lacks_the_version_is_named(table: Path):
+    old = log(table).read_text("utf-8")
+    for place in table.glob(f"_delta_log/{VERSION:020d}.*"):
+        place.unlink()
+    assert f"is at version 1, and version {VERSION} was signed. It was restored" in refuse(table)
+    log(table).write_text(old, "utf-8")
+    assert verify(table)
+    log(table, f"{0:020d}.json").unlink()
+    assert "its log no longer has version 2, or is damaged" in refuse(table) or "cannot be read" in refuse(table)
+
+
+def test_statistics_that_changed_are_named(table: Path):
+    log(table).write_text(log(table).read_text("utf-8").replace(r"numRecords\":4", r"numRecords\":3"), "utf-8")
+    assert "Files with other statistics: " in refuse(table)
+
+
+def test_a_log_of_another_kind_is_left_to_spark(table: Path):
+    shutil.copy(log(table), log(table, f"{VERSION:020d}.checkpoint.0000000001.0000000001.parquet"))
+    with pytest.raises(UnusualTableError, match="checkpoint"):
+        LakeTable(str(table)).read_log(VERSION)
+
+
+@pytest.mark.parametrize("path", ["/lake/a:/b", "file:/lake", "s3a://bucket/table"])
+def test_disks_and_object_stores_are_read(path: str):
+    assert find_obstacle(path) == ""
+
+
+@pytest.mark.parametrize("path", ["hdfs://host/table", "viewfs:/table", "/lake/a%20b"])
+def test_file_systems_of_clusters_are_left_to_spark(path: str):
+    assert find_obstacle(path).startswith("deltalake ")
