@@ -6,13 +6,11 @@ import contextlib
 import fcntl
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 import yaml
 
@@ -30,6 +27,8 @@ from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config, parse_config
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+from wordveil.spark.platform import jvm
+from wordveil.spark.platform.session import SHORT_JAVA, SHORT_OPTIONS
 from wordveil.spark.sanitise import layout
 
 EMBEDDING = toys.random_embedding(300, 8, seed=5)
@@ -37,15 +36,7 @@ WORDS = EMBEDDING.words.to_pylist()
 KEY = bytes(range(7, 39)).hex()
 Command = Callable[..., tuple[int, str, str]]
 """Runs a command: exit code, standard output, standard error."""
-SMALL = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-"""Options of Spark for a few rows, over which queries spend more time on compilation and planning than on running.
-"""
+SMALL = SHORT_OPTIONS
 # Spark packs files of a few kilobytes by bytes, the largest first, some to a task.
 _PACKED = {
     "spark.sql.adaptive.enabled": "true",
@@ -189,10 +180,7 @@ def draw_key() -> str:
     return secrets.token_hex(32)
 
 
-# Java's second compiler takes half of the processor time that a Spark process of some minutes needs. The first alone
-# reserves so little room for code that a long process fills it, and interprets the rest.
-_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-_ARCHIVES = ROOT / "build"
+_CACHE = ROOT / "build"
 # Makes Java load what sessions, scans, Python workers and writes need.
 _TRAINING = """
 import sys
@@ -209,8 +197,8 @@ spark.stop()
 @contextlib.contextmanager
 def _hold(name: str) -> Iterator[None]:
     """One process at a time."""
-    _ARCHIVES.mkdir(exist_ok=True)
-    with (_ARCHIVES / name).open("w") as lock:
+    _CACHE.mkdir(exist_ok=True)
+    with (_CACHE / name).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -229,24 +217,19 @@ def compile_loops() -> None:
 
 @cache
 def java_options() -> str:
-    """Options of Java for all Spark processes of tests.
-
-    Half of the time that such a process takes to start goes into reading Spark's classes: an archive of them, made once
-    for this Spark and this Java, spares it. Java goes without one that does not fit.
+    """Options of Java for all Spark processes of tests: as sessions over few rows have them, with an archive of Spark's
+    classes that is made once.
     """
-    java = Path(shutil.which("java") or "java").resolve()
-    made_for = f"{pyspark.__file__} {pyspark.__version__} {java} {java.stat().st_mtime_ns if java.exists() else 0}"
-    archive = _ARCHIVES / f"spark-{sha256(made_for.encode()).hexdigest()[:16]}.jsa"
-    with _hold(".archive-lock"):
-        if not archive.exists():
-            draft = archive.with_suffix(".draft")
-            with tempfile.TemporaryDirectory() as scratch:
-                environment = _environment(f"{_JAVA} -XX:ArchiveClassesAtExit={draft}")
-                environment["PYSPARK_PYTHON"] = sys.executable
-                command = [sys.executable, "-c", _TRAINING, f"{scratch}/table"]
-                subprocess.run(command, env=environment, cwd=scratch, capture_output=True, check=True, timeout=300)
-            draft.rename(archive)
-    return f"{_JAVA} -XX:SharedArchiveFile={archive} -Xlog:disable"
+    os.environ["XDG_CACHE_HOME"] = str(_CACHE)
+    with _hold(".archive-lock"), tempfile.TemporaryDirectory() as scratch:
+        archive = jvm.find_archive()
+        if archive is not None and not archive.exists():
+            archive.parent.mkdir(parents=True, exist_ok=True)
+            environment = _environment(f"{SHORT_JAVA} -XX:ArchiveClassesAtExit={archive}")
+            environment["PYSPARK_PYTHON"] = sys.executable
+            command = [sys.executable, "-c", _TRAINING, f"{scratch}/table"]
+            subprocess.run(command, env=environment, cwd=scratch, capture_output=True, check=True, timeout=300)
+    return f"{SHORT_JAVA} {jvm.read_archive()}"
 
 
 def _environment(options: str) -> dict[str, str]:

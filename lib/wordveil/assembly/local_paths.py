@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import re
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 if TYPE_CHECKING:
+    from wordveil.config.load import Config
     from wordveil.config.schema import SparkSection
+
+SMALL_BYTES, SMALL_FILES = 16 * 2**20, 1_000
+"""The most that small tables have."""
 
 # Variables by which users configure another file system, or options of Spark.
 _SPARK_VARIABLES = ("HADOOP_CONF_DIR", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
@@ -47,3 +52,16 @@ def is_spark_configured() -> bool:
 def open_directory(root: Path) -> FileSystem:
     """The directory as a file system of its own."""
     return SubTreeFileSystem(str(root), LocalFileSystem())
+
+
+def is_small(config: Config) -> bool:
+    """Whether all that a run reads is surely on this machine's disk, and small: the input, and a release's tables."""
+    paths = [config.input.path]
+    if config.output.format == "delta":
+        paths += [config.output.path, config.output.public, config.ledger.path if config.ledger else None]
+    roots = [find_local(path, config.spark) for path in paths if path]
+    if config.input.path is None or None in roots:
+        return False
+    files = (file for root in roots if root for file in (root, *root.rglob("*")) if file.is_file())
+    sizes = [file.stat().st_size for file in islice(files, SMALL_FILES + 1)]
+    return len(sizes) <= SMALL_FILES and sum(sizes) <= SMALL_BYTES

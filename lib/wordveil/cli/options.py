@@ -89,8 +89,12 @@ def read_release_config(source: Path, overrides: Sequence[str] | None) -> Config
 
 
 def prepare_session(config: Config, *, is_short: bool = False) -> Callable[[], SparkSession]:
-    """A function that starts the session of a configuration. ``is_short``: the command has few rows to work on."""
-    return _prepare(config.spark, delta=config.needs_delta, is_short=is_short)
+    """A function that starts the session of a configuration. ``is_short``: the command has few rows to work on, however
+    large the tables are.
+    """
+    from wordveil.assembly.local_paths import is_small
+
+    return _prepare(config.spark, delta=config.needs_delta, is_short=is_short or is_small(config))
 
 
 def prepare_plain_session(

@@ -30,10 +30,12 @@ SHOWN = ("001", "002", "009")
 
 def quickstart(*, as_json: JsonOption = False) -> None:
     """Sanitise 300 news articles with local Spark, and explain the result. All its files are in ./quickstart."""
+    from wordveil.spark.platform.jvm import make_archive
     from wordveil.spark.platform.session import check_java
     from wordveil.spark.sanitise.job import run_sanitise
 
     check_java()
+    make_archive()
     with show_progress() as (progress, tasks):
         progress("writing the articles, a key and the job")
         prepare_home()

@@ -19,7 +19,7 @@ from wordveil.config.load import Config
 from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.delta import delta_options, require_delta
-from wordveil.spark.platform.jvm import java_log, redirect_console, start_java
+from wordveil.spark.platform.jvm import java_log, read_archive, redirect_console, start_java
 
 JAVA_VERSION = 17
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -53,11 +53,15 @@ LOCAL_OPTIONS: dict[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-# Also set in local mode for commands that read logs, schemas and few columns. They end before Java's second compiler
-# and its parallel garbage collector pay off, and shuffle little.
-SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Also set in local mode for commands over few rows. They end before Java's second compiler and its parallel garbage
+# collector pay off. The first compiler alone reserves so little room for code that a large plan fills it.
+SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 SHORT_OPTIONS: dict[str, str] = {
-    "spark.sql.shuffle.partitions": "8",
+    # Plans that are compiled, or made anew between two stages, take longer than their few rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
 # Set on every session. Outside local mode a session without them is refused, unless the configuration allows it.
@@ -121,7 +125,7 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
     options = {**OPTIONS, **_encryption(master, section, submitted)}
     if master.startswith("local"):
         # Java logs errors alone and, for a short session, starts soon.
-        java = f"{_LOG_OPTION} {SHORT_JAVA}" if is_short else _LOG_OPTION
+        java = " ".join((_LOG_OPTION, read_archive(), SHORT_JAVA if is_short else ""))
         options |= {**LOCAL_OPTIONS, **(SHORT_OPTIONS if is_short else {}), _JAVA_OPTIONS: java}
         # Workers run the same Python as this process; PySpark would take the first python3 on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

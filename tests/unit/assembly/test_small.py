@@ -1,0 +1,61 @@
+"""Which jobs are small: those of which everything is on this machine's disk and small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.workspaces import Workspace, corpus
+from wordveil.assembly import local_paths
+from wordveil.assembly.local_paths import is_small
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch):
+    # A session of another test may run in this process.
+    monkeypatch.setattr(local_paths, "is_spark_configured", lambda: False)
+
+
+def test_a_job_is_small_up_to_a_number_of_bytes_and_files(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
+    config = workspace.config()
+    workspace.write_corpus(corpus(3))
+    files = [file for file in Path(config.input.path or "").rglob("*") if file.is_file()]
+    size = sum(file.stat().st_size for file in files)
+    monkeypatch.setattr(local_paths, "SMALL_BYTES", size)
+    monkeypatch.setattr(local_paths, "SMALL_FILES", len(files))
+    assert is_small(config)
+    monkeypatch.setattr(local_paths, "SMALL_BYTES", size - 1)
+    assert not is_small(config)
+    monkeypatch.setattr(local_paths, "SMALL_BYTES", size)
+    monkeypatch.setattr(local_paths, "SMALL_FILES", len(files) - 1)
+    assert not is_small(config)
+
+
+def test_the_tables_of_a_release_count(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
+    ledger = {"path": str(workspace.root / "ledger")}
+    config = workspace.config(input={"format": "delta"}, output={"format": "delta"}, ledger=ledger)
+    workspace.write_corpus(corpus(1))
+    assert is_small(config)
+    monkeypatch.setattr(local_paths, "SMALL_BYTES", 10_000)
+    for place in (config.output.path, config.ledger.path if config.ledger else ""):
+        file = Path(place) / "draws" / "part.parquet"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(bytes(10_000))
+        assert not is_small(config)
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"input": {"path": "s3a://bucket/table"}},
+        {"input": {"path": None, "table": "lake.tickets"}},
+        {"spark": {"master": "yarn"}},
+        {"spark": {"options": {"spark.hadoop.fs.defaultFS": "hdfs://name"}}},
+    ],
+)
+def test_what_may_be_elsewhere_is_not_small(workspace: Workspace, sections: dict[str, Any]):
+    workspace.write_corpus(corpus(1))
+    assert not is_small(workspace.config(**sections))
