@@ -230,7 +230,7 @@ def default_of(model: type[BaseModel], name: str, field: FieldInfo) -> str:
     if model is TextSection and value is None:
         if any(name in profile for profile in PROFILES.values()):
             return "*by profile*"
-        value = THRESHOLDS.get(name, getattr(DraftPolicy, name))
+        value = THRESHOLDS.get(name, getattr(DraftPolicy, name, None))
     if value is None or value == () or isinstance(value, BaseModel):
         return ""
     return code(list(value) if isinstance(value, tuple) else value)

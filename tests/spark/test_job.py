@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from support.workspaces import Workspace, corpus, random_texts, read_output
+from support.workspaces import WORDS, Workspace, corpus, random_texts, read_output
 from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.spark.platform.session import OPTIONS
@@ -48,6 +48,20 @@ def test_all_records_come_out_with_their_columns_and_their_accounting(spark, wor
     run(spark, workspace.config(input={"author": "who"}, output={"path": str(small), "records_per_file": 9}))
     assert sorted(pq.read_metadata(path).num_rows for path in small.glob("*.parquet")) == [3, 9, 9, 9]
     assert read_output(small) == rows
+
+
+def test_a_list_confines_what_is_written(spark, workspace: Workspace):
+    """`text.keep_only` is in the bundle, which is all that executors have of it."""
+    listed = WORDS[:40]
+    (workspace.root / "listed.txt").write_text("\n".join(listed))
+    workspace.write_corpus(corpus(20))
+    text = {"n_max": 24, "unknown": "drop", "keep_only": str(workspace.root / "listed.txt")}
+    report = run(spark, workspace.config(text=text))
+    rows = read_output(workspace.root / "output")
+    assert {word for row in rows for word in row["text"].split()} <= set(listed)
+    assert {row["privacy"]["tokens"] for row in rows} == {24}
+    assert report.unknown > report.words / 2, "all other words are unknown"
+    assert "text.keep_only: outputs are confined to 40 words of listed.txt." in report.notes
 
 
 def test_every_file_of_an_output_is_parquet(spark, workspace: Workspace):

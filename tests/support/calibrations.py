@@ -15,7 +15,7 @@ from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.scores.histogram import count_bins
 
 EPSILONS = (1.0, 2.0, 5.0, 10.0, 20.0)
-FACTS = {"embedding": "demo", "words": "10,000 of 20,000", "runs": "1,000", "threshold of K_w": "0.001"}
+FACTS = {"embedding": "demo", "words": "10,000 of 20,000", "runs": "1,000", "threshold of K_w and inputs": "0.001"}
 
 
 def make_figure(
@@ -50,7 +50,8 @@ def make_meaning(epsilon: float) -> EpsilonMeaning:
         words=(
             make_figure("N_w", stays, largest=True, scale=1000),
             make_figure("S_w", others),
-            make_figure("K_w", np.maximum(1, others // 3), "of"),
+            make_figure("K_w", others // 9, "of"),
+            make_figure("inputs", np.maximum(1, others // 3), "of"),
             make_figure("H_inf", np.log2(1000 / np.maximum(stays, 1)), "house"),
             make_figure("moved", 1.2 - kept * rng.uniform(0.9, 1.1, 2000)),
         ),

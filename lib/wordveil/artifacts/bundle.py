@@ -50,6 +50,8 @@ KIND = content_store.Kind(
     "bundle", BundleError, "fingerprint", FORMAT_VERSION, "Build one with `wordveil build`.", _describe
 )
 _WORDS, _LISTS = "words.txt", "lists.bin"
+KEEP_ONLY = "keep_only"
+"""The public file of a recipe that the section ``text`` names: the list to which the vocabulary is confined."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ class Recipe:
         pairs += [(f"mechanism.{key}", self.settings.get(key), other["settings"].get(key)) for key in settings]
         mine, theirs = _public_files(vars(self)), _public_files(other)
         pairs.append(("text.types, public lists", self.lists or "none", other["lists"] or "none"))
-        pairs += [_compare_files(name, mine.get(name), theirs.get(name)) for name in sorted({*mine, *theirs})]
+        names = sorted({*mine, *theirs})
+        pairs += [_compare_files(name_setting(name), mine.get(name), theirs.get(name)) for name in names]
         return [
             f"{name} is {theirs} in the bundle, {mine} in the configuration"
             for name, mine, theirs in pairs
@@ -104,8 +107,13 @@ def _compare_files(
 ) -> tuple[str, str | None, str | None]:
     """A row of :meth:`Recipe.differences`: the contents of two files if both are known, else their sources."""
     if mine and theirs and mine["digest"] and theirs["digest"]:
-        return f"content of mechanism.{setting}", mine["digest"], theirs["digest"]
-    return f"mechanism.{setting}", mine["name"] if mine else None, theirs["name"] if theirs else None
+        return f"content of {setting}", mine["digest"], theirs["digest"]
+    return setting, mine["name"] if mine else None, theirs["name"] if theirs else None
+
+
+def name_setting(file: str) -> str:
+    """The setting that names a public file of a recipe."""
+    return f"text.{file}" if file == KEEP_ONLY else f"mechanism.{file}"
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
 from wordveil.artifacts.ngram_model import find_model, open_model
-from wordveil.assembly.inputs import digest_files, read_files
+from wordveil.assembly.inputs import confine_embedding, digest_files, digest_list, read_files
 from wordveil.config.load import Config
-from wordveil.config.mechanisms import HYPERNYMS, MechanismSection
+from wordveil.config.mechanisms import HYPERNYMS
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training.hypernyms import read_pairs
@@ -24,6 +24,8 @@ from wordveil.errors import BundleError, WordveilError
 from wordveil.measures.comparison import Comparison, compare
 from wordveil.measures.recovery import load_built, measure_recovery
 from wordveil.measures.suitability import measure_suitability
+from wordveil.measures.symbols import stores_points
+from wordveil.measures.text_distance import TextDistance, measure_distance
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.recovery import Recovery
@@ -56,7 +58,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     work = work or BuildContext()
     section, store_path = config.mechanism, Path(config.bundle_store)
     store = bundles.find_store(store_path)
-    recipe = config.recipe(embeddings.digest_source(section.embedding), digest_files(section.public_files))
+    recipe = config.recipe(embeddings.digest_source(section.embedding), _digest_inputs(config))
     try:
         path = bundles.find(store_path, recipe)
     except BundleError:
@@ -66,7 +68,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     if path is None:
         # Files first: their faults are reported before training an embedding, which may start Spark.
         files = read_files(section.public_files, work.progress)
-        embedding = _load_embedding(section, store, work, read)
+        embedding = _load_embedding(config, store, work, read)
         fitted = files.fit(embedding.words)
         work = replace(work, kept=work.kept or store / _PARTS)
         built = section.mechanism.build(
@@ -91,11 +93,25 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     return bundles.open_bundle(path)
 
 
-def _load_embedding(section: MechanismSection, store: Path, work: BuildContext, read: ReadPairs) -> Embedding:
-    """Read the embedding, or train it."""
+def _digest_inputs(config: Config, *, missing_allowed: bool = False) -> dict[str, str]:
+    """The digests of all public files beside the embedding that are there."""
+    digests, listed = (
+        digest_files(config.mechanism.public_files, missing_allowed=missing_allowed),
+        config.text.keep_only,
+    )
+    if listed and not (missing_allowed and not Path(listed).exists()):
+        digests[bundles.KEEP_ONLY] = digest_list(listed)
+    return digests
+
+
+def _load_embedding(config: Config, store: Path, work: BuildContext, read: ReadPairs) -> Embedding:
+    """Read the embedding, or train it. It has the words of ``text.keep_only`` alone, where that is set."""
+    section = config.mechanism
     if section.embedding_format == HYPERNYMS:
-        return train_or_load(Path(section.embedding), section.training.settings, store / _TRAINED, work, read)
-    return embeddings.load(section.embedding, section.embedding_format, work.progress)
+        loaded = train_or_load(Path(section.embedding), section.training.settings, store / _TRAINED, work, read)
+    else:
+        loaded = embeddings.load(section.embedding, section.embedding_format, work.progress)
+    return confine_embedding(loaded, config.text.keep_only) if config.text.keep_only else loaded
 
 
 def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: None) -> Embedding | None:
@@ -107,7 +123,8 @@ def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: N
     section = config.mechanism
     if section.embedding_format == HYPERNYMS or not embeddings.embedding_exists(section.embedding):
         return None
-    return embeddings.load(section.embedding, section.embedding_format, progress)
+    loaded = embeddings.load(section.embedding, section.embedding_format, progress)
+    return confine_embedding(loaded, config.text.keep_only) if config.text.keep_only else loaded
 
 
 @dataclass(frozen=True)
@@ -134,7 +151,7 @@ def open_parts(config: Config, work: BuildContext | None = None, read: ReadPairs
     section, store = config.mechanism, bundles.find_store(Path(config.bundle_store))
     work = work or BuildContext()
     files = read_files(section.public_files, work.progress)
-    embedding = _load_embedding(section, store, work, read)
+    embedding = _load_embedding(config, store, work, read)
     fitted = files.fit(embedding.words)
     with suppress(OSError):
         (store / _COMPARED).mkdir(parents=True, exist_ok=True)
@@ -155,6 +172,22 @@ def compare_mechanisms(config: Config, text: str, work: BuildContext | None = No
         )
 
 
+def measure_texts(config: Config, find: FindBundle, texts: tuple[str, str]) -> TextDistance:
+    """Measure how far apart two public texts are under the configuration. Raises :class:`BundleError` where it has no
+    bundle, else as :func:`wordveil.measures.text_distance.measure_distance`.
+    """
+    bundle = find()
+    if bundle is None:
+        raise BundleError(
+            f"bundle_store = {config.bundle_store}: holds no bundle, and it says how far apart words are. Run "
+            "`wordveil build` with this configuration."
+        )
+    embedding, section = None, config.mechanism
+    if not stores_points(bundle) and embeddings.embedding_exists(section.embedding):
+        embedding = _load_embedding(config, bundles.find_store(Path(config.bundle_store)), BuildContext(), read_pairs)
+    return measure_distance(bundle, config.sentence_policy, texts, embedding, find_ngrams(config))
+
+
 def find_bundle(config: Config) -> Bundle | None:
     """Open the configuration's bundle. None where its store is empty.
 
@@ -163,8 +196,7 @@ def find_bundle(config: Config) -> Bundle | None:
     """
     source = config.mechanism.embedding
     digest = embeddings.digest_source(source) if embeddings.embedding_exists(source) else ""
-    digests = digest_files(config.mechanism.public_files, missing_allowed=True)
-    path = bundles.find(Path(config.bundle_store), config.recipe(digest, digests))
+    path = bundles.find(Path(config.bundle_store), config.recipe(digest, _digest_inputs(config, missing_allowed=True)))
     return bundles.open_bundle(path) if path else None
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from wordveil.assembly.bundles import open_parts
 from wordveil.assembly.calibration_arguments import Request
 from wordveil.config.load import Config, load_config
+from wordveil.config.mechanisms import HYPERNYMS
 from wordveil.embeddings.training.hypernyms import read_pairs
 from wordveil.embeddings.training.poincare import ReadPairs
 from wordveil.errors import usage_error
 from wordveil.measures.calibration.drawing import DrawCounter
 from wordveil.measures.calibration.figures import Calibration, FoundEpsilon
+from wordveil.measures.calibration.hierarchy import WordHierarchy
 from wordveil.measures.calibration.meaning import WordPlan, measure_meaning
 from wordveil.measures.calibration.subjects import BuiltSubject, Subject
-from wordveil.measures.calibration.summaries import K_NOTE
+from wordveil.measures.calibration.summaries import K_NOTE, NO_K_NOTE
 from wordveil.measures.calibration.targets import UnreachableError, find_target, match
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.version import __version__
@@ -49,21 +52,34 @@ def run_calibration(
             equal, is_same = _match(subject, other, request, work)
             answers.append(equal)
             notes.extend([] if is_same else [VOCABULARY_NOTE])
+        hierarchy = _read_hierarchy(config, subject, read) if request.epsilons or answers else None
         epsilons = sorted({*request.epsilons, *(answer.epsilon for answer in answers)})
         meanings = []
         for number, epsilon in enumerate(epsilons):
             work.progress(f"measuring epsilon {epsilon:g}")
             work.steps(number, len(epsilons))
             built = subject.build(epsilon)
-            meanings.append(measure_meaning(built, request.plan, count(built) if count else None))
+            meanings.append(measure_meaning(built, request.plan, count(built) if count else None, hierarchy))
     is_exact = all(figure.is_exact for meaning in meanings for figure in meaning.words)
     return Calibration(
         mechanism=subject.mechanism,
         facts=_list_facts(config, subject, request.plan, is_exact=is_exact),
         meanings=tuple(meanings),
         found=tuple(answers),
-        notes=(*notes, _EXACT_NOTE if is_exact else _DRAWN_NOTE, K_NOTE),
+        notes=(*notes, _EXACT_NOTE if is_exact else _DRAWN_NOTE, K_NOTE if hierarchy else NO_K_NOTE),
     )
+
+
+def _read_hierarchy(config: Config, subject: Subject, read: ReadPairs) -> WordHierarchy | None:
+    """The pairs that the embedding was trained from, else those of the package. None where they have no two of its
+    words.
+    """
+    section, words = config.mechanism, subject.embedding.words
+    if section.embedding_format == HYPERNYMS:
+        found = WordHierarchy.of(words, read(Path(section.embedding), section.training.settings))
+    else:
+        found = WordHierarchy.shipped(words)
+    return found if found.known.any() else None
 
 
 def _find_targets(subject: Subject, request: Request, work: BuildContext) -> Iterator[FoundEpsilon]:
@@ -122,6 +138,6 @@ def _list_facts(config: Config, subject: Subject, plan: WordPlan, *, is_exact: b
         "dimension": f"{subject.embedding.dimension:,}",
         "words measured": measured,
         "draws of a word": f"{plan.runs:,}",
-        "threshold of K_w": f"{plan.threshold:g}",
+        "threshold of K_w and inputs": f"{plan.threshold:g}",
         "wordveil": __version__,
     }

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.artifacts import ngram_model
+from wordveil.artifacts.bundle import KEEP_ONLY, name_setting
 from wordveil.assembly.word_frequencies import digest_wordfreq, has_wordfreq, is_wordfreq, read_wordfreq
 from wordveil.assembly.word_tables import WordTable, read_word_table, require_file
 from wordveil.config.mechanisms import FREQUENCIES
@@ -91,6 +92,28 @@ def digest_files(sources: Mapping[str, str], *, missing_allowed: bool = False) -
         for name, source in sources.items()
         if not missing_allowed or _KINDS[name].exists(source)
     }
+
+
+def digest_list(source: str) -> str:
+    """Identify the list of ``text.keep_only`` by its content: a SHA-256, hexadecimal."""
+    return _digest_table(source, name_setting(KEEP_ONLY))
+
+
+def confine_embedding(embedding: Embedding, source: str) -> Embedding:
+    """The words of an embedding that the list of ``text.keep_only`` has, in the embedding's order, with a note.
+
+    Raises :class:`PublicFileError` where the list has a fault, or fewer than two of the words.
+    """
+    table = read_word_table(source, name_setting(KEEP_ONLY), ("word",))
+    table.require_distinct(1)
+    listed = WordIndex(embedding.words).numbers(table.columns[0])
+    known = np.unique(listed[listed >= 0])
+    if len(known) < 2:
+        problem = f"it has {len(known)} of the embedding's {embedding.size:,} words, and at least 2 are needed."
+        raise table.error(problem, f"Name another list, or another embedding. {_CASE}")
+    name, missing = Path(source).name, len(listed) - len(known)
+    note = f"{name_setting(KEEP_ONLY)}: outputs are confined to {len(known):,} words of {name}"
+    return embedding.select(known, f"{note}; {missing:,} others are not in the embedding." if missing else f"{note}.")
 
 
 @dataclass(frozen=True)

@@ -103,8 +103,13 @@ def read_word_table(source: str, setting: str, names: Sequence[str]) -> WordTabl
     path = require_file(source, setting)
 
     def fault(problem: str) -> PublicFileError:
-        columns = f"{', '.join(names[:-1])} and {names[-1]}, with a tab between"
-        return _error(setting, source, problem, f"Each line has {len(names)} columns: {columns}. Repair the file.")
+        columns = f"{len(names)} columns: {', '.join(names[:-1])} and {names[-1]}, with a tab between"
+        return _error(
+            setting,
+            source,
+            problem,
+            f"Each line has {columns if len(names) > 1 else f'one {names[0]}'}. Repair the file.",
+        )
 
     try:
         with pa.input_stream(str(path), compression="detect") as stream:

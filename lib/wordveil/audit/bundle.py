@@ -27,13 +27,14 @@ from wordveil.audit.plumbing import audit_epsilon, measure_epsilon
 from wordveil.audit.repetition import CLAIM, audit_repetition
 from wordveil.audit.samplers import LENGTH, MechanismSampler, PairCounts, TextSampler
 from wordveil.audit.store import BUNDLE, DRAWS_FACT, TESTS_FACT, TESTS_VERSION
-from wordveil.audit.symbols import SymbolSpace, choose_symbol_pairs, find_space
+from wordveil.audit.symbols import choose_symbol_pairs
 from wordveil.audit.tables import exceeds, find_deviation, find_excess
 from wordveil.audit.two_phase import ROUNDS, Naming, Pair, audit_pairs
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.exact_loss import Loss, find_supremum
 from wordveil.measures.recovery import draw_publicly, make_public_keys
+from wordveil.measures.symbols import SymbolSpace, find_space
 from wordveil.measures.token_draws import as_records, spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import ExactLoss

@@ -22,10 +22,10 @@ from scipy.stats import binom
 from wordveil.artifacts.bundle import Bundle
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.audit.noise import NoiseSample
-from wordveil.audit.symbols import SymbolSpace
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.exact_loss import Loss
 from wordveil.measures.search import find_epsilon
+from wordveil.measures.symbols import SymbolSpace
 from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import Evidence, ShownEpsilon

@@ -70,7 +70,7 @@ app.add_typer(audits, name="audit")
 
 
 # These take settings, which are checked as such, or text.
-_NO_PLACES = frozenset({"--set", "--param", "--text", "--words", "--id", "--author", "--record"})
+_NO_PLACES = frozenset({"--set", "--param", "--text", "--against", "--words", "--id", "--author", "--record"})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

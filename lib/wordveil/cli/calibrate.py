@@ -54,7 +54,10 @@ def calibrate(
     ] = "vocabulary",
     runs: Annotated[int, Option("--runs", min=1, metavar="N", help="How often to draw each word.")] = _RUNS,
     threshold: Annotated[
-        float, Option("--threshold", min=0, max=1, metavar="P", help="From which probability on K_w counts a word.")
+        float,
+        Option(
+            "--threshold", min=0, max=1, metavar="P", help="From which probability on K_w and inputs count an output."
+        ),
     ] = _THRESHOLD,
     *,
     on_spark: Annotated[

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from wordveil.cli import tables
+from wordveil.cli.distances import DISTANCE_NOTE, distance_facts, move_table
 from wordveil.cli.options import ConfigOption, JsonOption, ParamOption, SetOption, prepare_session, read_config
 from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_progress, show_status
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_plan, save_page
@@ -51,6 +52,14 @@ def plan(
             "--text", metavar="TEXT", help="Show what this public sentence becomes, and what each token is taken for."
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        Option(
+            "--against",
+            metavar="TEXT",
+            help="Show how far --text is from this public text, which word goes to which, and what that bounds.",
+        ),
+    ] = None,
     compare: Annotated[
         bool,
         Option("--compare", help="Show --text under each mechanism, at equal keep-rate and at equal pure epsilon."),
@@ -68,7 +77,7 @@ def plan(
     """Check everything against the input's schema and price a record of the public maximum length. Reads rows only with
     --sample or --has-records.
     """
-    from wordveil.assembly.bundles import compare_mechanisms, find_once
+    from wordveil.assembly.bundles import compare_mechanisms, find_once, measure_texts
     from wordveil.neighbours.blocks import BuildContext
     from wordveil.spark.plan.plan import make_plan
     from wordveil.spark.plan.sample import check_preview, make_preview
@@ -77,7 +86,7 @@ def plan(
         page = check_page(html) if html else None
         settings = read_config(config, overrides)
         values = parse_params(params or ())
-        check_text(text, compare=compare)
+        check_text(text, compare=compare, against=against)
         find = find_once(settings)
         with show_status() as progress:
             wanted = check_preview(settings, sample, words, find, seed=seed)
@@ -87,6 +96,7 @@ def plan(
                 f"bundle_store = {settings.bundle_store}: the store has no bundle that fits, and --text is drawn with "
                 "one. Run `wordveil build` first."
             )
+        apart = measure_texts(settings, find, (text, against)) if text and against is not None else None
         comparison = None
         if text and compare:
             with show_progress() as (progress, steps):
@@ -98,10 +108,12 @@ def plan(
             preview = make_preview(settings, wanted, session, progress, params=values)
         compared = {"comparison": comparison.to_dict()} if comparison else {}
         shown = {"sentence": sentence.to_dict()} if sentence and text else {}
-        document = {**result.to_dict(), **preview.to_dict(), **shown, **compared}
+        measured = {"text_distance": apart.to_dict()} if apart else {}
+        document = {**result.to_dict(), **preview.to_dict(), **shown, **measured, **compared}
         tell(document)
         if page:
-            save_page(page, render_plan(result, plan_facts(result), _plan_notes(result), preview, sentence, comparison))
+            facts = plan_facts(result) | (distance_facts(apart) if apart else {})
+            save_page(page, render_plan(result, facts, _plan_notes(result), preview, sentence, comparison))
             print_note(f"{page}: {PAGE_NOTE}")
     if as_json:
         print_json(document)
@@ -110,14 +122,20 @@ def plan(
         _print_preview(preview)
         if sentence:
             _print_sentence(sentence)
+        if apart:
+            print_table("Distance", distance_facts(apart), [DISTANCE_NOTE])
+            if apart.moves:
+                print_rows(move_table(apart))
         if comparison:
             for table in tables.comparison_tables(comparison):
                 print_rows(table)
             print_note(tables.COMPARISON_NOTE)
 
 
-def check_text(text: str | None, *, compare: bool) -> None:
+def check_text(text: str | None, *, compare: bool, against: str | None = None) -> None:
     """Raise :class:`ConfigError` where a sentence is missing or empty."""
+    if against is not None and text is None:
+        raise usage_error("--against", against[:80], 'needs a public text to be compared with: add --text "...".')
     if compare and not (text or "").strip():
         raise usage_error("--compare", "", 'needs a public sentence: add --text "...".')
     if text is not None and not text.strip():

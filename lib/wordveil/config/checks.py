@@ -112,6 +112,9 @@ def _mechanism_faults(
         yield Fault(f"mechanism.{name}", "", problem)
     if not mechanism.supports_padding and text and text.chosen_settings().get("length") == Length.PAD:
         yield Fault("text.length", "pad", f"pads texts, and {mechanism.padding_advice}")
+    if text and text.keep_only and "model" in mechanism.settings_type.input_files:
+        problem = "confines the vocabulary, and a generator writes with the words that it was trained with. Remove it."
+        yield Fault("text.keep_only", shown_value(text.keep_only), problem)
     if text and mechanism.reads_context:
         # Such a mechanism reads the words around a position, which these settings would hide from it.
         chosen = text.chosen_settings()

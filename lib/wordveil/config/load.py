@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from wordveil.artifacts.bundle import Recipe
+from wordveil.artifacts.bundle import KEEP_ONLY, Recipe
 from wordveil.config.checks import Sections, find_contradictions
 from wordveil.config.credential_checks import find_credential_faults
 from wordveil.config.evaluation import EvaluationSection, find_author
@@ -150,6 +150,8 @@ class Config(Section):
         (:func:`wordveil.assembly.inputs.digest_files`).
         """
         names = self.mechanism.names
+        if self.text.keep_only:
+            names[KEEP_ONLY] = Path(self.text.keep_only).name
         return Recipe(
             mechanism=self.mechanism.name,
             settings=self.mechanism.recipe,
@@ -158,7 +160,7 @@ class Config(Section):
             embedding_digest=embedding_digest,
             inputs={
                 name: {"name": names[name], "digest": file_digests.get(name, "")}
-                for name in sorted(self.mechanism.public_files)
+                for name in sorted({*names} - {"embedding"})
             },
             lists=self.policy.language if self.policy.draws_types else "",
         )

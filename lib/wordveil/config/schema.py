@@ -164,6 +164,10 @@ class TextSection(Section):
     language: Name | None = None
     other_language: Annotated[choices.OtherLanguage, FromValue] | None = None
     max_unknown_share: Annotated[float, Field(ge=0, lt=1)] | None = None
+    keep_only: LocalPath | None = None
+    """A public list of words, one a line, to which the output is confined: the bundle's vocabulary has these alone, and
+    all others are words outside it.
+    """
 
     def widths(self, names: Sequence[str]) -> tuple[int, ...]:
         """The public numbers of tokens of the text columns ``names``; empty where none is set."""
@@ -190,7 +194,7 @@ class TextSection(Section):
         """The same with the n-gram model's path as configured. Reads no file."""
         chosen = {
             name: value
-            for name, value in self.model_dump(exclude={"profile", "stop_word_list"}).items()
+            for name, value in self.model_dump(exclude={"profile", "stop_word_list", "keep_only"}).items()
             if value is not None
         }
         profile = PROFILES[self.profile]

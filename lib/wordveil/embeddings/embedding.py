@@ -80,6 +80,11 @@ class Embedding:
             digest.update(np.ascontiguousarray(self.vectors[start : start + _CHUNK], "<f4").tobytes())
         return digest.hexdigest()
 
+    def select(self, rows: NDArray[np.integer], note: str) -> Embedding:
+        """Some of the words, int ``(count,)``, in this order. ``note``: what a user should know of the choice."""
+        chosen = self.words.take(pa.array(rows))
+        return Embedding(chosen, np.ascontiguousarray(self.vectors[rows]), self.source, (*self.warnings, note))
+
     def save(self, directory: Path) -> None:
         """Write the embedding as a new directory."""
         directory.mkdir(parents=True)

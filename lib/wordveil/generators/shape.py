@@ -14,7 +14,8 @@ and ``h`` its state::
 
 States are 0 at the beginning in the encoder, and ``tanh(latent @ start + start_bias)`` in the generator. The latent
 vector is ``tanh(concat(last states of the last layer, forward and backward) @ latent + latent_bias)``: the paper has no
-``tanh`` there. It keeps every activation in [-1, 1], which inference in whole numbers needs.
+``tanh`` there. It keeps every activation in [-1, 1], which inference in whole numbers needs. The paper's symbols have
+the 768 dimensions of BERT's vectors; here :attr:`GeneratorShape.dimension` is that of the mechanism's embedding.
 """
 
 from __future__ import annotations

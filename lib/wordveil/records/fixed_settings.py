@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from wordveil.artifacts.bundle import Bundle
+from wordveil.artifacts.bundle import KEEP_ONLY, Bundle, name_setting
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.text.policy import TextPolicy
 
@@ -35,7 +35,11 @@ def list_settings(policy: TextPolicy, bundle: Bundle, columns: TextColumns = ONE
     if bundle.lists is not None:
         settings["mechanism (SHA-256 of the public lists)"] = bundle.lists.digest
     files = recipe["inputs"]
-    return settings | {f"mechanism.{name} (SHA-256 of its content)": files[name]["digest"] for name in sorted(files)}
+    for name in sorted(files):
+        # The list is a setting of the text, and decides the fingerprint of the mechanism.
+        shown = f"mechanism ({name_setting(name)}, " if name == KEEP_ONLY else f"mechanism.{name} ("
+        settings[f"{shown}SHA-256 of its content)"] = files[name]["digest"]
+    return settings
 
 
 def _plain(value: Any) -> str:

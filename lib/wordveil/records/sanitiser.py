@@ -307,14 +307,7 @@ def _column_content(encoded: Encoded) -> list[Payload]:
     comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed. Unknown
     words share an id, so versions of which only one repeats an unknown word have the same ids.
     """
-    content = [id_payload(encoded.ids, encoded.offsets)]
-    if encoded.skeleton is not None:
-        content.append(encoded.skeleton.serialise())
-    if encoded.pattern is not None:
-        content.append(encoded.pattern.payload)
-    if encoded.shown is not None and encoded.shown.pattern is not None:
-        content.append(encoded.shown.pattern.payload)
-    return content
+    return [id_payload(encoded.ids, encoded.offsets), *encoded.shown_content]
 
 
 def find_refusals(ids: pa.Array, texts: Sequence[pa.Array], max_bytes: int) -> pa.StringArray:

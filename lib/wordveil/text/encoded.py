@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.crypto.streams import Payload
 from wordveil.text.repetition import Pattern
 from wordveil.text.skeleton import Skeleton
 from wordveil.text.tokeniser import Pieces
@@ -54,6 +55,15 @@ class Encoded:
     def shown(self) -> ShownTokens | None:
         """The typed tokens whose class shows; None where the policy shows no class."""
         return self.skeleton.shown if self.skeleton else None
+
+    @property
+    def shown_content(self) -> list[Payload]:
+        """All that the output depends on beside the hidden words' ids: what the policy copies with the classes that it
+        shows, and which positions hold the same word or token.
+        """
+        content = [] if self.skeleton is None else [self.skeleton.serialise()]
+        patterns = (self.pattern, self.shown.pattern if self.shown else None)
+        return content + [pattern.payload for pattern in patterns if pattern is not None]
 
 
 @dataclass(frozen=True)

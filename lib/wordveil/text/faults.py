@@ -6,12 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wordveil.errors import Fault, did_you_mean, shown_value
-from wordveil.text.choices import Profile, Repeat
+from wordveil.privacy.relations import Exposure
+from wordveil.text.choices import Profile, Repeat, UnknownWords
 from wordveil.text.contradictions import find_faults
-from wordveil.text.draft import DraftPolicy
+from wordveil.text.draft import WORD_COPIES, DraftPolicy
 from wordveil.text.language import find_missing_packages
 from wordveil.text.stop_words import find_list_problem
 
+_CONFINED = {
+    Exposure.DIGITS: "digits: hide or drop",
+    Exposure.STOP_WORDS: "stop_words: hide or drop",
+    Exposure.UNKNOWN_WORDS: "unknown: mask or drop",
+    Exposure.CARRIER_PHRASES: "slots: all",
+    Exposure.TYPES: "types: none and names: words",
+}
+"""What to set in place of what copies words."""
 _NO_LENGTH = (
     "profile: strict (the default) hides the length and needs n_max: the public number of words to which every text is "
     "cut or filled, 1 to 16777215, e.g. n_max: 64. Set it, or set length: as_is, which shows the length."
@@ -33,6 +42,13 @@ def find_policy_faults(draft: DraftPolicy, written: Mapping[str, Any], names: Se
         else:
             list_problem = find_list_problem(draft.language) if name == "stop_word_list" else None
             yield Fault(f"text.{name}", shown_value(written.get(name)), list_problem or problem)
+    if written.get("keep_only") and (copied := [name for name in draft.copies if name in WORD_COPIES]):
+        fixes = ", ".join(_CONFINED[name] for name in copied)
+        problem = f"confines the output to listed words, but the policy writes others. Set {fixes}, or remove it."
+        yield Fault("text.keep_only", shown_value(written["keep_only"]), problem)
+    if written.get("keep_only") and draft.unknown == UnknownWords.QUARANTINE:
+        problem = "refuses each record with a word that text.keep_only does not list. Set unknown: drop, or mask."
+        yield Fault("text.unknown", draft.unknown, problem)
     for name, problem in find_missing_packages(draft):
         yield Fault(f"text.{name}", shown_value(written[name]), problem)
     if is_strict and written["repeat"] == Repeat.SAME:

@@ -33,9 +33,12 @@ def laplace():
 
 
 def test_counts_are_those_of_a_known_law():
-    counts = count_outputs(Random(5), np.repeat(np.arange(5, dtype=np.int32), 20), KEYS)
+    words = np.repeat(np.arange(5, dtype=np.int32), 20)
+    counts = count_outputs(Random(5), words, KEYS)
     assert abs(counts.stays.mean() - DRAWS / 5) < 6  # its standard deviation is 1.3; of 6 words it would be 33 less
     assert (counts.outputs == 5).all()
+    assert (counts.came.sum(axis=1) == DRAWS).all()
+    assert (counts.came[np.arange(len(words)), words] == counts.stays).all()
 
 
 def test_a_word_that_never_moves_has_one_output(laplace):
@@ -68,6 +71,8 @@ def test_an_equal_loss_to_the_nearest_word_is_met_or_the_least_is_taken(tmp_path
     assert find_score(scores, "laplace", figure="nearest-loss").value == pytest.approx(10)
     assert find_score(scores, "hyperbolic-fdd, 10-D", figure="nearest-loss").value > 60  # n alone costs as much
     assert find_score(scores, "hyperbolic-fdd, 10-D", figure="mean N_w").value > 900
+    mean, least = (find_score(scores, "laplace", figure=figure).value for figure in ("mean K_w", "least K_w"))
+    assert 0 <= least < mean < find_score(scores, "laplace", figure="mean S_w").value
     assert all(score.definition for score in scores)
     assert set(CONTENDERS) >= {score.subject for score in scores}
 

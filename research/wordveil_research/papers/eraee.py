@@ -227,22 +227,24 @@ _DIFFERENCES = (
     ),
     SYNTF_LOSS,
     (
-        "As in the paper, the generators learn from the kind of text that they write: here from the part of a corpus "
-        "that is to learn from, which counts as public. Texts of the other part are judged, and pay for their own "
-        "tokens alone. In the paper the released texts train the generator, so that each of them depends on all draws: "
-        "a text then pays for the tokens of the whole corpus, which bounds nothing."
+        "As in the paper, which holds a fifth of each corpus out, generators are judged on texts that did not train "
+        "them. Here the part of a corpus that trains counts as public, so that a judged text pays for its own tokens "
+        "alone. If it were private, each text would pay for all that is ever drawn."
     ),
     (
         "The generators are smaller than the paper's (20,000 words, 512 cells, two layers, 50 words), so that two "
-        "processor cores train them, and read back what the mechanism wrote. The authors' code reads the original "
+        "processor cores train them. The paper's symbols have the 768 dimensions of BERT's vectors, here the 100 of "
+        "the demo embedding's, and its latent vector is linear, here it has a tanh. The generators read back what the "
+        "mechanism wrote. The authors' code reads the original "
         "words back, which makes its text better than a release can be. Texts keep their number of words, in all rows: "
         "the end of a text is not chosen."
     ),
     (
-        "The paper's corpora are Yelp and IMDb reviews by author and its own similarity is that of a trained sentence "
-        "encoder. Yelp's reviews are not at hand, and those of imdb have no authors here: authors are those of C50's "
-        "newswire. Similarity is the cosine of weighted bags of the demo embedding's vectors, from which SynTF also "
-        "takes its ratings, so that it favours SynTF."
+        "The paper's corpora are Yelp reviews and peer reviews of NeurIPS and ICLR, and its similarity is that of a "
+        "trained sentence encoder. Neither corpus is at hand: authors are those of C50's newswire, and the reviews are "
+        "IMDb's, whose authors are not known. Similarity is the cosine of weighted bags of the demo embedding's "
+        "vectors, from which SynTF also takes its ratings, so that it favours SynTF. Change of style is the paper's L2 "
+        "norm, but of features in standard deviations of the originals, and of other features."
     ),
     (
         "The paper's attacker, continuous n-grams, learns from original texts (static). One who knows the mechanism "

@@ -1,7 +1,7 @@
 """Generators that experiments train, each once: the weights are kept, and an interrupted training goes on.
 
-The paper trains a generator on the corpus that it then releases. Here it learns from the part of a corpus that is to
-learn from, which counts as public, and other texts are judged.
+As in the paper, which holds a fifth of a corpus out, generators are judged on texts that did not train them. The part
+of a corpus that trains counts as public.
 """
 
 from __future__ import annotations

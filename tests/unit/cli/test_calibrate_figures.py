@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from support.pages import read_text
+from support.toys import toy_embedding
 from support.workspaces import Command, Workspace
 from wordveil.config.load import load_config
 
@@ -37,14 +39,35 @@ def test_figures_of_several_epsilons_and_a_page(config: Path, run: Command, tmp_
     assert [one["pure_epsilon"] for one in found["meanings"]] == pytest.approx([2, 4, 6], rel=1e-6)
     kept = [one["share_kept"] for one in found["meanings"]]
     assert 1 / 300 < kept[0] < kept[1] < kept[2] < 1 / 10
-    assert [figure["name"] for figure in found["meanings"][0]["words"]][:3] == ["N_w", "S_w", "K_w"]
+    assert [figure["name"] for figure in found["meanings"][0]["words"]][:3] == ["N_w", "S_w", "inputs"]
     assert all(figure["is_exact"] for one in found["meanings"] for figure in one["words"])
     assert found["facts"]["words measured"] == "300 of 300"
     assert "At epsilon 6 a word comes back" in read_text(page.read_text())
     assert read(run, "-c", config, "--epsilon", "6,2,4")["meanings"] == found["meanings"], "figures repeat"
+    assert any(note.startswith("K_w needs a hierarchy") for note in found["notes"])
     code, out, _ = run("calibrate", "-c", config, "--epsilon", "4")
     assert code == 0
     assert "What becomes of words" in out
+
+
+def test_words_of_a_hierarchy_have_k_w(config: Path, run: Command, tmp_path: Path):
+    """By the package's pairs, or by those that the embedding is trained from."""
+    words = ["country", "england", "dog", "animal", "blue", "cat"]
+    toy_embedding(words, np.random.default_rng(3).standard_normal((6, 2))).save(tmp_path / "few")
+    few = ("--set", f"mechanism.embedding={tmp_path / 'few'}", "--set", "mechanism.sizes=[2]")
+    found = read(run, "-c", config, *few, "--epsilon", "1", "--threshold", "0.05")
+    (figure,) = [figure for figure in found["meanings"][0]["words"] if figure["name"] == "K_w"]
+    assert 0 <= figure["worst"] <= figure["average"] <= 5
+    assert "with a probability above 0.05" in figure["definition"]
+    assert any(note.startswith("K_w is that of Feyisetan") for note in found["notes"])
+    names = [f"w{number}" for number in range(40)]
+    pairs = [(low, high) for place, low in enumerate(names) for high in names[:place:7]]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{low}\t{high}\n" for low, high in pairs))
+    own = ("--set", f"mechanism.embedding={tmp_path / 'pairs.tsv'}", "--set", "mechanism.embedding_format=hypernyms")
+    training = "{dimension: 2, epochs: 1, burn_in: 1, negative: 2, min_links: 1}"
+    own += ("--set", "mechanism.sizes=[4]", "--set", f"mechanism.training={training}")
+    found = read(run, "-c", config, *own, "--epsilon", "1")
+    assert "K_w" in [figure["name"] for figure in found["meanings"][0]["words"]]
 
 
 def test_a_target_is_written_into_a_configuration(config: Path, run: Command):

@@ -78,6 +78,32 @@ def test_a_sentence_is_compared_without_key_or_bundle(workspace: Workspace, run:
     assert "wordveil build" in json.loads(out)["message"]
 
 
+def test_two_texts_are_measured_against_each_other(workspace: Workspace, run: Command):
+    workspace.write_corpus(corpus(5))
+    config = workspace.write_config()
+    first, second = (" ".join(EMBEDDING.words[part].to_pylist()) for part in (slice(0, 3), slice(2, 5)))
+    asked = ("plan", "--config", config, "--text", first, "--against", second)
+    code, out, _ = run(*asked, "--json")
+    assert code == 4
+    assert "Run `wordveil build` first" in json.loads(out)["message"]
+    assert run("build", "--config", config)[0] == 0
+    code, out, err = run(*asked, "--json")
+    assert code == 0, err
+    found = json.loads(out)["text_distance"]
+    assert (found["texts"], found["tokens"]) == ([first, second], [24, 24])
+    assert 0 < found["bag_bound"] <= found["epsilon_bound"] <= json.loads(out)["epsilon_bound"]
+    assert found["bag_bound"] == pytest.approx(4.0 * 24 * found["distance"])
+    assert sum(move["tokens"] for move in found["moves"]) == 24
+    page = workspace.root / "plan.html"
+    code, out, err = run(*asked, "--html", page)
+    assert code == 0, err
+    assert "Which word goes to which" in out
+    assert "times as likely for one of the texts as for the other" in page.read_text()
+    code, out, _ = run("plan", "--config", config, "--against", second, "--json")
+    assert code == 2
+    assert json.loads(out)["faults"][0]["where"] == "--against"
+
+
 def test_keys_are_made_and_identified(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "release.key"
     made = json.loads(run("key", "new", file, "--json")[1])

@@ -102,7 +102,7 @@ def test_the_page_is_one_file_with_all_of_it():
         "Earth Mover&#39;s distance to the noisy points, with 50%: at most 230",
         "K_w what K_w is, in words.",
         "K_w is defined by this package.",
-        "threshold of K_w 0.001",
+        "threshold of K_w and inputs 0.001",
     ):
         assert words.replace("train ferry", "ferry") in text, words
     assert page.count("<polyline") == 5

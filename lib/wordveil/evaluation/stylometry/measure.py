@@ -72,7 +72,8 @@ def measure_style_change(
 ) -> list[Score]:
     """Measure how far sanitising moves the style of texts: the mean of :func:`find_distances`.
 
-    The measure of Bo, Ding, Fung, Iqbal 2021 (ER-AE), with the features of this package.
+    Bo, Ding, Fung, Iqbal 2021 (ER-AE) also take an L2 norm. Features and their unit, standard deviations of the
+    originals, are this package's.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 
 from wordveil.scores.histogram import Bin
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class WordFigure:
     Attributes
     ----------
     name
-        such as ``N_w``, ``S_w``, ``K_w``, ``H0``, ``H_inf``, ``moved`` or ``cosine``.
+        such as ``N_w``, ``S_w``, ``K_w``, ``inputs``, ``H0``, ``H_inf``, ``moved`` or ``cosine``.
     definition
         what it is, with its unit, in a sentence.
     average
@@ -26,7 +26,8 @@ class WordFigure:
     worst
         that of the least protected word: the largest ``N_w``, the least ``S_w``.
     worst_word
-        which word that is; public, as all words of a vocabulary are. Of ``K_w`` it is an output that some word reaches.
+        which word that is; public, as all words of a vocabulary are. Of ``inputs`` it is an output that some word
+        reaches.
     quantiles
         5%, 25%, 50%, 75% and 95% over the words.
     is_exact
@@ -134,7 +135,8 @@ class Calibration:
     mechanism
         its name.
     facts
-        what was measured on, in the order to show: embedding, words, draws, threshold of ``K_w``, versions.
+        what was measured on, in the order to show: embedding, words, draws, threshold of ``K_w`` and ``inputs``,
+        versions.
     meanings
         one for each epsilon, rising.
     found

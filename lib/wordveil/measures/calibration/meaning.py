@@ -19,6 +19,7 @@ from wordveil.arrays import Float64, Int32
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.calibration.drawing import DrawCounter, ThreadedCounter, WordCounts
 from wordveil.measures.calibration.figures import EpsilonMeaning, LikelyOutputs
+from wordveil.measures.calibration.hierarchy import WordHierarchy
 from wordveil.measures.calibration.moves import WORDS as MOVED_WORDS
 from wordveil.measures.calibration.moves import Moves, choose_metric, measure_moves, split_rows, spread_counts
 from wordveil.measures.calibration.subjects import BuiltSubject
@@ -32,7 +33,7 @@ from wordveil.mechanisms.base import Mechanism
 
 WORDS = 10_000
 THRESHOLD = 0.001
-"""Of ``K_w``: what one of 1,000 draws gives on average."""
+"""Of ``K_w`` and ``inputs``: what one of 1,000 draws gives on average."""
 TEXT_WORDS = 100
 """Of the text that the bound of utility is about."""
 PADDING = "(padding)"
@@ -53,7 +54,7 @@ class WordPlan:
     runs
         draws of each word; also those of ``S_w`` where it is computed.
     threshold
-        of ``K_w``, from 0 to less than 1.
+        of ``K_w`` and ``inputs``, from 0 to less than 1.
     threads
         how many; None for as many as there are cores. It changes no figure.
 
@@ -79,18 +80,22 @@ class WordPlan:
 
 
 def measure_meaning(
-    built: BuiltSubject, plan: WordPlan | None = None, count: DrawCounter | None = None
+    built: BuiltSubject,
+    plan: WordPlan | None = None,
+    count: DrawCounter | None = None,
+    hierarchy: WordHierarchy | None = None,
 ) -> EpsilonMeaning:
     """Measure what the epsilon of a mechanism means that was built: exactly where it knows its probabilities, else by
     counts of draws.
 
     ``plan``: how words are measured; the defaults of :class:`WordPlan` if left out. ``count``: what draws words; this
-    machine's threads if left out. Raises :class:`OtherLengthError` where the mechanism does not draw one output for
+    machine's threads if left out. ``hierarchy``: of ``K_w``, which is left out without one. Raises
+    :class:`OtherLengthError` where the mechanism does not draw one output for
     each word.
     """
     plan = plan or WordPlan()
     counter = count or ThreadedCounter(built.load, plan.threads)
-    values, moves = measure_words(built, plan, counter)
+    values, moves = measure_words(built, plan, counter, hierarchy)
     recovery = measure_recovery(built.mechanism, built.subject.frequencies)
     guarantee = built.guarantee
     pairs = find_neighbours(built.subject.embedding, choose_metric(guarantee.metric.name))
@@ -110,17 +115,20 @@ def measure_meaning(
     )
 
 
-def measure_words(built: BuiltSubject, plan: WordPlan, count: DrawCounter) -> tuple[WordValues, Moves]:
+def measure_words(
+    built: BuiltSubject, plan: WordPlan, count: DrawCounter, hierarchy: WordHierarchy | None = None
+) -> tuple[WordValues, Moves]:
     """Measure words and how far they move; parameters as :func:`measure_meaning` has them."""
     mechanism, embedding = built.mechanism, built.subject.embedding
     size, metric = embedding.size, choose_metric(built.guarantee.metric.name)
     if (laws := mechanism.word_laws()) is not None:
-        values = measure_laws(laws, plan.runs, plan.threshold, plan.threads)
+        values = measure_laws(laws, plan.runs, plan.threshold, plan.threads, hierarchy)
     elif mechanism.probabilities(0) is not None:
         words = spread_words(size, size if size * size <= DENSE else min(plan.words, size))
-        values = measure_rows(partial(require_law, mechanism), words, size, plan.runs, plan.threshold, plan.threads)
+        law_of = partial(require_law, mechanism)
+        values = measure_rows(law_of, words, size, plan.runs, plan.threshold, plan.threads, hierarchy)
     else:
-        return _draw_words(embedding, metric, plan, count)
+        return _draw_words(embedding, metric, plan, count, hierarchy)
     moved = spread_words(size, min(plan.words, MOVED_WORDS))
     return values, measure_moves(embedding, metric, _rows_of(mechanism, moved))
 
@@ -130,7 +138,9 @@ def _rows_of(mechanism: Mechanism[Any], words: Int32) -> Iterator[tuple[Int32, F
         yield part, np.stack([require_law(mechanism, word) for word in part.tolist()])
 
 
-def _draw_words(embedding: Embedding, metric: str, plan: WordPlan, count: DrawCounter) -> tuple[WordValues, Moves]:
+def _draw_words(
+    embedding: Embedding, metric: str, plan: WordPlan, count: DrawCounter, hierarchy: WordHierarchy | None
+) -> tuple[WordValues, Moves]:
     words = spread_words(embedding.size, plan.words)
     chosen = words[spread_words(len(words), MOVED_WORDS)]
     kept: list[WordCounts] = []
@@ -140,7 +150,8 @@ def _draw_words(embedding: Embedding, metric: str, plan: WordPlan, count: DrawCo
             kept.append(block.take(np.flatnonzero(np.isin(block.words, chosen)).astype(np.int32)))
             yield block
 
-    values = measure_counts(keep(count(words, plan.runs)), words, embedding.size, plan.runs, plan.threshold)
+    blocks = keep(count(words, plan.runs))
+    values = measure_counts(blocks, words, embedding.size, plan.runs, plan.threshold, hierarchy)
     return values, measure_moves(embedding, metric, spread_counts([WordCounts.join(kept)], embedding.size))
 
 

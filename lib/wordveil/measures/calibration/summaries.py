@@ -16,17 +16,19 @@ from wordveil.scores.histogram import Bin, count_bins
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 K_NOTE = (
-    "K_w is a definition of wordveil: how many different words have the word w as their output with a probability "
-    "above the threshold. Feyisetan, Diethe and Drake 2019 speak of such a number without a definition that could be "
-    "read."
+    "K_w is that of Feyisetan, Diethe and Drake 2019, section VI-B, but for a mean: how many outputs of a word lie "
+    "below the one that comes out, in the hierarchy of hypernyms. The paper's minimum over outputs is 0 for every "
+    "word, since the lowest output has none below it. inputs is a definition of wordveil."
 )
 """What a reader should know of ``K_w``."""
+NO_K_NOTE = "K_w needs a hierarchy, and the pairs of hypernyms have no two words of this vocabulary: it is left out."
 
 
 def summarise_values(values: WordValues, names: pa.StringArray, runs: int, threshold: float) -> Iterator[WordFigure]:
-    """The figures ``N_w``, ``S_w``, ``K_w``, ``H0`` and ``H_inf``, in that order, each in six digits.
+    """The figures ``N_w``, ``S_w``, ``K_w`` where there is a hierarchy, ``inputs``, ``H0`` and ``H_inf``, in that
+    order, each in six digits.
 
-    ``names``: the words of the vocabulary. ``runs``: draws of each word. ``threshold``: of ``K_w``.
+    ``names``: the words of the vocabulary. ``runs``: draws of each word. ``threshold``: of ``K_w`` and ``inputs``.
     """
     make = _Maker(names, is_exact=values.is_exact)
     of, exact = f"{runs:,} draws of the word", values.is_exact
@@ -48,9 +50,19 @@ def summarise_values(values: WordValues, names: pa.StringArray, runs: int, thres
         np.argmin,
         count_bins(np.rint(values.distinct).astype(np.int64)),
     )
+    if values.below is not None and (placed := ~np.isnan(values.below)).any():
+        drawn = "" if exact else f" as counted in {of}"
+        subset = "" if len(values.words) == len(names) else f", of {len(values.words):,} words drawn of {len(names):,}"
+        yield make(
+            "K_w",
+            f"Of a word's outputs with a probability above {threshold:g}{drawn}, how many lie below the one that comes "
+            f"out, on average; over the {int(placed.sum()):,} words with an output of the hierarchy{subset}.",
+            (values.words[placed], values.below[placed]),
+            np.argmin,
+        )
     among = "words of the vocabulary" if len(values.words) == len(names) else f"{len(values.words):,} words measured"
     yield make(
-        "K_w",
+        "inputs",
         f"How many of the {among} have the word as their output with a probability above {threshold:g}"
         f"{'' if exact else f', as counted in {runs:,} draws of each'}; the worst is the least that is not 0. A "
         "definition of wordveil.",

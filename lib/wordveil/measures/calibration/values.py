@@ -9,8 +9,9 @@ of order 0 and of order infinity, in bits.
 A law that is a common part and few entries (:class:`wordveil.mechanisms.laws.WordLaws`) is never written out. What the
 common part gives is the same for all words of an equal share, and each entry then adds what it changes.
 
-``K_w`` is a definition of this package: how many different words have the output ``w`` with a probability above a
-threshold. Feyisetan, Diethe and Drake speak of such a number and do not define it.
+``K_w`` is that of the same paper (:mod:`wordveil.measures.calibration.hierarchy`), over the outputs with a probability
+above a threshold. ``inputs`` is a definition of this package: how many different words have the output ``w`` with a
+probability above it.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.measures.calibration.drawing import WordCounts
+from wordveil.measures.calibration.hierarchy import WordHierarchy, find_outputs
 from wordveil.mechanisms.laws import WordLaws
 
 RUNS = 1_000
@@ -55,11 +58,13 @@ class WordValues:
     likeliest
         float64 ``(words,)``: the probability of the likeliest output.
     outputs
-        int32 ``(outputs,)``: words whose ``K_w`` was measured.
+        int32 ``(outputs,)``: words whose ``inputs`` were counted.
     reaching
-        int64 ``(outputs,)``: ``K_w``, how many of ``words`` have that output with a probability above the threshold.
+        int64 ``(outputs,)``: ``inputs``, how many of ``words`` have that output with a probability above the threshold.
     is_exact
         whether probabilities were known; else these are counts.
+    below
+        float64 ``(words,)``: ``K_w``, NaN where no output is in the hierarchy. None where there is no hierarchy.
     """
 
     words: Int32
@@ -70,6 +75,7 @@ class WordValues:
     outputs: Int32
     reaching: Int64
     is_exact: bool
+    below: Float64 | None = None
 
 
 def count_distinct(probabilities: Float64, runs: int) -> Float64:
@@ -80,11 +86,13 @@ def count_distinct(probabilities: Float64, runs: int) -> Float64:
         return np.asarray(-np.expm1(runs * np.log1p(-np.minimum(probabilities, 1.0))))
 
 
-def measure_laws(laws: WordLaws, runs: int, threshold: float, threads: int | None = None) -> WordValues:
+def measure_laws(
+    laws: WordLaws, runs: int, threshold: float, threads: int | None = None, hierarchy: WordHierarchy | None = None
+) -> WordValues:
     """Measure all words from their laws, exact but for rounding, in time proportional to entries.
 
-    ``runs``: draws of each word, for ``S_w``. ``threshold``: of ``K_w``. ``threads``: how many; None for as many as
-    there are cores. It changes no figure.
+    ``runs``: draws of each word, for ``S_w``. ``threshold``: of ``K_w`` and ``inputs``. ``threads``: how many; None for
+    as many as there are cores. It changes no figure. ``hierarchy``: of ``K_w``, if there is one.
     """
     size = len(laws.shares)
     base = _expect_common(laws, runs)
@@ -98,8 +106,11 @@ def measure_laws(laws: WordLaws, runs: int, threshold: float, threads: int | Non
     rising = np.sort(laws.shares)
     reaching = size - np.searchsorted(rising, bound, side="right") + sum(part[4] for part in parts)
     everything = np.arange(size, dtype=np.int32)
+    below = None
+    if hierarchy is not None:
+        below = np.concatenate(list(_map_threads(hierarchy.count_below, find_outputs(laws, threshold), threads)))
     return WordValues(
-        everything, stays, base + distinct, possible, likeliest, everything, reaching[:size], is_exact=True
+        everything, stays, base + distinct, possible, likeliest, everything, reaching[:size], is_exact=True, below=below
     )
 
 
@@ -135,7 +146,7 @@ def _measure_span(
     laws: WordLaws, span: tuple[int, int], runs: int, threshold: float, bound: Float64
 ) -> tuple[Float64, Float64, Float64, Float64, Int64]:
     """For the words of a span: ``N_w``, what entries add to ``S_w``, possible outputs, the likeliest
-    one's probability, each float64 ``(span,)``; and what their entries add to ``K_w``, int64 ``(outputs,)``.
+    one's probability, each float64 ``(span,)``; and what their entries add to ``inputs``, int64 ``(outputs,)``.
     """
     first, last = span
     count, outputs = last - first, len(laws.common)
@@ -162,7 +173,13 @@ def _measure_span(
 
 
 def measure_rows(
-    law_of: Callable[[int], Float64], words: Int32, size: int, runs: int, threshold: float, threads: int | None = None
+    law_of: Callable[[int], Float64],
+    words: Int32,
+    size: int,
+    runs: int,
+    threshold: float,
+    threads: int | None = None,
+    hierarchy: WordHierarchy | None = None,
 ) -> WordValues:
     """Measure words, int32 ``(words,)``, from the law of one at a time, exact but for rounding.
 
@@ -170,19 +187,23 @@ def measure_rows(
     side by side. ``size``: words of the vocabulary. The others: as of :func:`measure_laws`.
     """
 
-    def measure(part: Int32) -> tuple[Float64, Int64]:
-        values, reached = np.empty((len(part), 4)), np.zeros(size, np.int64)
+    def measure(part: Int32) -> tuple[Float64, Int64, Float64]:
+        values, reached, likely = np.empty((len(part), 4)), np.zeros(size, np.int64), []
         for row, word in enumerate(part.tolist()):
             law = law_of(word)
             values[row] = (law[word], *_summarise_row(law, runs))
-            reached += law[:size] > threshold
-        return values, reached
+            is_likely = law[:size] > threshold
+            reached += is_likely
+            likely.append(np.where(is_likely, law[:size], 0.0))
+        below = hierarchy.count_below(csr_array(np.stack(likely))) if hierarchy else np.empty(0)
+        return values, reached, below
 
     parts = list(_map_threads(measure, np.array_split(words, max(1, len(words) // 64)), threads))
-    stays, distinct, possible, likeliest = np.concatenate([values for values, _ in parts]).T
-    reaching = np.sum([reached for _, reached in parts], axis=0)
+    stays, distinct, possible, likeliest = np.concatenate([part[0] for part in parts]).T
+    reaching = np.sum([part[1] for part in parts], axis=0)
     outputs = np.arange(size, dtype=np.int32)
-    return WordValues(words, stays, distinct, possible, likeliest, outputs, reaching, is_exact=True)
+    below = None if hierarchy is None else np.concatenate([part[2] for part in parts])
+    return WordValues(words, stays, distinct, possible, likeliest, outputs, reaching, is_exact=True, below=below)
 
 
 @compiled
@@ -199,15 +220,24 @@ def _summarise_row(law: Float64, runs: int) -> tuple[float, float, float]:
     return distinct, possible, likeliest
 
 
-def measure_counts(blocks: Iterable[WordCounts], words: Int32, size: int, runs: int, threshold: float) -> WordValues:
+def measure_counts(
+    blocks: Iterable[WordCounts],
+    words: Int32,
+    size: int,
+    runs: int,
+    threshold: float,
+    hierarchy: WordHierarchy | None = None,
+) -> WordValues:
     """Measure words from counts of their draws.
 
-    ``K_w`` is that of ``words`` alone, among ``words`` alone: how many of them gave the output in more than the share
-    ``threshold`` of their draws. ``blocks``: the counts of all ``words``, in any order. ``words``: int32 ``(words,)``,
-    rising. ``size``: words of the vocabulary. ``runs``: draws of each word.
+    ``inputs`` is that of ``words`` alone, among ``words`` alone: how many of them gave the output in more than the
+    share ``threshold`` of their draws. ``K_w`` is over all outputs that came so often. ``blocks``: the counts of all
+    ``words``, in any order. ``words``: int32 ``(words,)``, rising. ``size``: words of the vocabulary. ``runs``: draws
+    of each word. ``hierarchy``: of ``K_w``, if there is one.
     """
     stays, distinct, likeliest = np.zeros(len(words)), np.zeros(len(words)), np.zeros(len(words))
     reaching = np.zeros(size + 1, np.int64)  # padding may come too
+    below = None if hierarchy is None else np.empty(len(words))
     for block in blocks:
         row = np.searchsorted(words, block.words)
         lengths = np.diff(block.offsets)
@@ -216,8 +246,14 @@ def measure_counts(blocks: Iterable[WordCounts], words: Int32, size: int, runs: 
         stays[own[itself]] = block.counts[itself] / runs
         distinct[row] = lengths
         likeliest[row] = np.maximum.reduceat(block.counts, block.offsets[:-1]) / runs
-        reaching += np.bincount(block.ids[block.counts > threshold * runs], minlength=size + 1)
-    return WordValues(words, stays, distinct, distinct, likeliest, words, reaching[words], is_exact=False)
+        likely = block.counts > threshold * runs
+        reaching += np.bincount(block.ids[likely], minlength=size + 1)
+        if below is not None and hierarchy is not None:
+            likely &= block.ids < size
+            ends = np.concatenate([[0], np.cumsum(likely)])[block.offsets]
+            came = (block.counts[likely], block.ids[likely], ends)
+            below[row] = hierarchy.count_below(csr_array(came, shape=(len(row), size)))
+    return WordValues(words, stays, distinct, distinct, likeliest, words, reaching[words], is_exact=False, below=below)
 
 
 def _map_threads(measure: Callable[[_Item], _Result], items: Iterable[_Item], threads: int | None) -> Iterator[_Result]:

@@ -27,7 +27,7 @@ SIZE = 80
 EMBEDDING = random_embedding(SIZE, 3, seed=4)
 NAMES = EMBEDDING.words.to_pylist()
 PLAN = WordPlan(words=50, runs=60, threshold=0.02)
-FIGURES = ["N_w", "S_w", "K_w", "H0", "H_inf", "moved", "cosine"]
+FIGURES = ["N_w", "S_w", "inputs", "H0", "H_inf", "moved", "cosine"]
 
 
 def built_of(name: str, epsilon: float = 3.0, *, padding: bool = True, **settings: Any) -> BuiltSubject:
@@ -51,7 +51,7 @@ def test_of_a_table_it_is_exact():
     assert kept.worst_word == NAMES[int(np.argmax(np.diag(laws)))]
     assert sum(one.count for one in kept.histogram) == SIZE
     assert kept.quantiles[2] == pytest.approx(np.median(np.diag(laws)), rel=1e-5)
-    reached = figure(found, "K_w")
+    reached = figure(found, "inputs")
     assert reached.worst == (laws[:, :SIZE] > PLAN.threshold).sum(axis=0).min()
     assert figure(found, "S_w").worst == pytest.approx((1 - (1 - laws) ** PLAN.runs).sum(axis=1).min(), rel=1e-5)
     assert found.recovery == measure_recovery(built.mechanism, built.subject.frequencies).to_dict()  # type: ignore[union-attr]
