@@ -1,6 +1,8 @@
-"""A session in a process that spark-submit started."""
+"""A session beside what runs already: spark-submit, or a session of Spark Connect."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,3 +21,9 @@ def test_two_masters_are_refused(monkeypatch: pytest.MonkeyPatch):
     ) as refused:
         session.build_session(SparkSection(master="local[2]"))
     assert refused.value.exit_code == 7
+
+
+def test_a_running_session_of_connect_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: SimpleNamespace(conf=None))
+    with pytest.raises(PlatformError, match=r"Spark Connect sessions are not supported.* Use a classic session\.$"):
+        session.build_session(SparkSection())

@@ -108,10 +108,11 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
     have Delta. ``is_short``: whether, in local mode, it should start soon and will have few rows to work on.
 
     Options given to spark-submit override :data:`OPTIONS` except :data:`SAFETY`; ``section.options`` override all.
-    Raises :class:`PlatformError` if Java or Delta is missing or does not fit, and outside local mode for a session
-    without :data:`ENCRYPTION`, unless ``section.allow_unencrypted`` is set.
+    Raises :class:`PlatformError` if Java or Delta is missing or does not fit, for a running session of Spark Connect,
+    and outside local mode for a session without :data:`ENCRYPTION`, unless ``section.allow_unencrypted`` is set.
     """
     if (running := SparkSession.getActiveSession()) is not None:
+        require_classic(running)
         for name, value in {**OPTIONS, **section.options}.items():
             if running.conf.isModifiable(name):
                 running.conf.set(name, value)
