@@ -23,6 +23,13 @@ def compiled(function: _Function) -> _Function:
     return _njit(function, fastmath=False)
 
 
+def inlined(function: _Function) -> _Function:
+    """The same, as a part of each compiled function that calls it. A function of some size would count references to
+    its arrays at every call, which takes longer than reading a word.
+    """
+    return _njit(function, fastmath=False, inline="always")
+
+
 def compiled_bounds(function: _Function) -> _Function:
     """Compile with additions in any order and fused multiply-add: for sums that serve as bounds with room to spare."""
     return _njit(function, fastmath={"reassoc", "contract"})

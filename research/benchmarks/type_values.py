@@ -69,7 +69,7 @@ def measure_names(lists: PublicLists, repeats: int) -> dict[str, Any]:
     with lzma.open(DATA / "aclImdb.jsonl.xz", "rt", encoding="utf-8") as file:
         texts = [json.loads(next(file))["text"] for _ in range(REVIEWS)]
     tokeniser = Tokeniser()
-    pieces = tokeniser.cut_pieces(tokeniser.normalise(pa.array(texts)))
+    pieces = tokeniser.cut_words(tokeniser.normalise(pa.array(texts)))
     count = len(pieces.words)
     kinds = find_names(pieces, lists)
     return {

@@ -2,8 +2,8 @@
 
 One core, one process.
 
-- Speed: the pass, the replacement of its spans and a bare pass that adds up a table's entry for each byte take turns
-  over the same texts; medians of the rounds, in nanoseconds a token (a run between blanks). Beside them what one call
+- Speed: the pass and a bare pass that adds up a table's entry for each byte take turns over the same texts; medians of
+  the rounds, in nanoseconds a token (a run between blanks). Beside them what one call
   of phonenumbers, dateutil, emoji and Python's own regular expressions costs.
 - The whole way from newswire to token ids, by policies with types and without.
 - Made texts: Faker's sentences with addresses, numbers, dates and so on at known places, and with what looks like them.
@@ -52,14 +52,14 @@ from wordveil.embeddings import embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text.codec import Codec
 from wordveil.text.policy import with_profile
+from wordveil.text.scanner import cut_strings
 from wordveil.text.stop_words import load_stop_words
 from wordveil.text.types.classes import TYPES
 from wordveil.text.types.finders.characters import load_tables
 from wordveil.text.types.lists import PublicLists
-from wordveil.text.types.recogniser import Recogniser, cut_spans, replace_spans
+from wordveil.text.types.recogniser import Recogniser
 
 FOUND = TYPES[:14]
-MARK = b" \x02 "
 CORPORA = ("aclImdb", "c50_reuters", "enron_jstylo50")
 # Simple forms, for a second opinion.
 MAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@(?:[\w-]+\.)+[A-Za-z]{2,}")
@@ -110,8 +110,7 @@ def speed(texts: list[str], rounds: int) -> dict[str, Any]:
     spans = recogniser.find(array)
     work: dict[str, Callable[[], Any]] = {
         "find": lambda: recogniser.find(array),
-        "replace": lambda: replace_spans(array, spans, MARK),
-        "cut": lambda: cut_spans(array, spans),
+        "cut": lambda: cut_strings(array, spans.starts, spans.ends),
         "bare_pass": lambda: add_up(data, roles),
     }
     taken: dict[str, list[float]] = {name: [] for name in work}
@@ -302,7 +301,7 @@ def mails(texts: list[str]) -> dict[str, Any]:
         }
         for kind, total in totals.items():
             total.update(overlap(ours[kind], theirs[kind]))
-    cut = cut_spans(array, spans).to_pylist()
+    cut = cut_strings(array, spans.starts, spans.ends).to_pylist()
     dates = [token for token, kind in zip(cut, spans.kinds.tolist(), strict=True) if TYPES[kind].value == "date"]
     return {
         "mails": len(texts),
@@ -313,9 +312,9 @@ def mails(texts: list[str]) -> dict[str, Any]:
 
 def show(content: dict[str, Any]) -> None:
     console = Console(width=140)
-    table = Table("texts", "tokens", "spans", "find", "replace", "cut", "bare pass", title="Nanoseconds a token")
+    table = Table("texts", "tokens", "spans", "find", "cut", "bare pass", title="Nanoseconds a token")
     for name, row in content["speed"].items():
-        cells = [f"{row['nanoseconds_a_token'][step]:.1f}" for step in ("find", "replace", "cut", "bare_pass")]
+        cells = [f"{row['nanoseconds_a_token'][step]:.1f}" for step in ("find", "cut", "bare_pass")]
         table.add_row(name, f"{row['tokens']:,}", f"{sum(row['found'].values()):,}", *cells)
     console.print(table)
     console.print(content["microseconds"])

@@ -22,7 +22,7 @@ from wordveil.text.encoded import Encoded
 from wordveil.text.language import UNKNOWN_SHARE_REFUSED
 from wordveil.text.order import sample
 from wordveil.text.policy import TextPolicy
-from wordveil.text.repetition import Pattern
+from wordveil.text.repetition import Forms, Pattern
 from wordveil.text.slots import NgramModel
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.typed import ShownTokens
@@ -148,18 +148,13 @@ class ShownTexts:
         return [values.take(pa.array(rows)) for rows in self.layout.rows]
 
 
-def _join_patterns(columns: Sequence[pa.DictionaryArray | None], layout: TokenLayout) -> Pattern | None:
+def _join_patterns(columns: Sequence[Forms | None], layout: TokenLayout) -> Pattern | None:
     """Which tokens of a record are the same, by the forms of all columns. Padding equals nothing else."""
     forms = [column for column in columns if column is not None]
     if not forms:
         return None
-    indices = pa.chunked_array(forms).unify_dictionaries().combine_chunks().indices
-    codes = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    joined = layout.join(np.split(codes, np.cumsum([len(form) for form in forms[:-1]], dtype=np.intp)))
-    padding = joined < 0
-    count = int(joined.max(initial=-1)) + 1
-    joined[padding] = count + np.arange(int(padding.sum()))
-    return Pattern.of(joined, layout.offsets, count + int(padding.sum()))
+    codes = layout.join([column.codes for column in Forms.unify(forms)])
+    return Forms(codes, forms[0].strings).find_pattern(layout.offsets)
 
 
 class ColumnsCodec:

@@ -12,20 +12,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-_CONTROL = r"[^\P{Cc}\t\n\r]"
-_FORMAT = r"\p{Cf}"
+from wordveil.arrays import UInt32
+from wordveil.text.characters import CONTROL, FORMAT
 
 
-def find_controls(texts: pa.StringArray) -> NDArray[np.bool_]:
-    """Which texts have an invisible character: bool ``(records,)``."""
-    return np.asarray(pc.match_substring_regex(texts, f"{_CONTROL}|{_FORMAT}"))
+def find_controls(bits: UInt32) -> NDArray[np.bool_]:
+    """Which texts have an invisible character, bool ``(records,)``, by their bits
+    (:func:`wordveil.text.characters.read_bits`).
+    """
+    return np.asarray(bits & np.uint32(CONTROL | FORMAT), np.bool_)
 
 
-def drop_controls(texts: pa.StringArray) -> pa.StringArray:
+def drop_controls(texts: pa.StringArray, bits: UInt32) -> pa.StringArray:
     """``texts`` with a space for each control character, and without format characters.
 
     A control character ends a word. A format character has no width, so a word continues after it.
     """
-    if not find_controls(texts).any():
+    if not find_controls(bits).any():
         return texts
-    return pc.replace_substring_regex(pc.replace_substring_regex(texts, _CONTROL, " "), f"{_FORMAT}+", "")
+    return pc.replace_substring_regex(pc.replace_substring_regex(texts, r"[^\P{Cc}\t\n\r]", " "), r"\p{Cf}+", "")

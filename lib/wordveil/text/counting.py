@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.embeddings.vocabulary import WordIndex
+from wordveil.text.scanner import Scanned
 from wordveil.text.slots import Grams, NgramSettings, remove_digit_words
-from wordveil.text.tokeniser import Pieces, Tokeniser, fold_words
+from wordveil.text.tokeniser import Tokeniser, fold_words
 
 WORD_FIELDS = (pa.field("word", pa.string()), pa.field("number", pa.int64()))
 GRAM_FIELDS = (pa.field("gram", pa.binary()), pa.field("number", pa.int64()))
@@ -92,9 +93,11 @@ def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(PACKED_FIELDS))
 
 
-def _cut(settings: NgramSettings, batch: pa.RecordBatch) -> tuple[Pieces, int]:
+def _cut(settings: NgramSettings, batch: pa.RecordBatch) -> tuple[Scanned, int]:
     """The words of the texts that the tokeniser does not refuse, and how many texts these are."""
     tokeniser = Tokeniser(settings.tokeniser, settings.hyphens)
     texts = tokeniser.normalise(batch.column(0))
-    texts = texts.filter(pc.invert(pa.array(tokeniser.find_refused(texts))))
-    return tokeniser.cut_words(texts), len(texts)
+    cut = tokeniser.cut_words(texts)
+    if cut.refused.any():
+        cut = tokeniser.cut_words(texts.filter(pc.invert(pa.array(cut.refused))))
+    return cut, len(cut.refused)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int8, Int32
 from wordveil.crypto.streams import Payload
-from wordveil.text.repetition import Pattern
+from wordveil.text.repetition import Forms, Pattern
+from wordveil.text.scanner import A_WORD, Scanned
 from wordveil.text.skeleton import Skeleton
-from wordveil.text.tokeniser import Pieces
-from wordveil.text.types.typed import ShownTokens, TypedWords
+from wordveil.text.types.typed import ShownTokens
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ class Encoded:
         which tokens are the same word, or None where each is drawn on its own. A token of padding is the same as no
         other.
     forms
-        the form in which each token is looked up, null for padding: a dictionary array ``(tokens,)``. None where
-        ``pattern`` is.
+        the form in which each token is looked up. None where ``pattern`` is.
     """
 
     ids: NDArray[np.int32]
@@ -49,7 +48,7 @@ class Encoded:
     refused: NDArray[np.object_]
     skeleton: Skeleton | None
     pattern: Pattern | None = None
-    forms: pa.DictionaryArray | None = None
+    forms: Forms | None = None
 
     @property
     def shown(self) -> ShownTokens | None:
@@ -68,26 +67,23 @@ class Encoded:
 
 @dataclass(frozen=True)
 class CutWords:
-    """All words of texts: their ids, what happens to each, and why a text is refused; ``pieces`` where Arrow cut them.
+    """All words of texts: their ids, int32 ``(tokens,)``, what happens to each, and why a text is refused.
 
-    ``action`` is None where every word is hidden. ``forms``, the form in which each word is looked up, is None where it
-    does not matter which words are the same.
-    ``is_typed``: bool ``(tokens,)``, None where no class is distinguished; ``typed`` where Arrow cut the texts.
+    ``action``: int8 ``(tokens,)``, None where every word is hidden. ``kinds``: int8 ``(tokens,)``, the classes of typed
+    tokens, -1 for words. ``barred``: bool ``(records,)``, texts that are refused for an invisible character.
     """
 
-    ids: NDArray[np.int32]
-    action: NDArray[np.int8] | None
-    offsets: NDArray[np.int64]
+    tokens: Scanned
+    ids: Int32
+    action: Int8 | None
+    kinds: Int8
     refused: NDArray[np.object_]
-    pieces: Pieces | None = None
-    forms: pa.DictionaryArray | None = None
-    is_typed: NDArray[np.bool_] | None = None
-    typed: TypedWords | None = None
+    barred: NDArray[np.bool_]
 
     @property
-    def unlisted(self) -> NDArray[np.int32]:
+    def unlisted(self) -> Int32:
         """The ids, with -1 for typed tokens: these are not words that the vocabulary lacks."""
-        return self.ids if self.is_typed is None else np.where(self.is_typed, np.int32(-1), self.ids)
+        return np.where(self.kinds == A_WORD, self.ids, np.int32(-1))
 
 
 class TokenReading(NamedTuple):

@@ -6,16 +6,68 @@ although the mechanism sees one symbol for both.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
 from wordveil.crypto.streams import Payload, id_payload
 from wordveil.text.offsets import fit_records
+
+
+@dataclass(frozen=True)
+class Forms:
+    """Which tokens of a batch are looked up in the same form.
+
+    Attributes
+    ----------
+    codes
+        int64 ``(tokens,)``, equal for equal forms: an index in ``strings``, or their number and more for forms that a
+        vocabulary numbers. -1 for padding, which equals nothing.
+    strings
+        string array, other forms.
+    """
+
+    codes: NDArray[np.int64]
+    strings: pa.StringArray
+
+    @classmethod
+    def of(cls, strings: pa.StringArray, numbers: NDArray[np.int32] | None = None) -> Self:
+        """``strings``: the forms, or those for which ``numbers``, int32 ``(tokens,)``, is below 0."""
+        encoded = strings.dictionary_encode()
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        if numbers is not None:
+            others, codes = codes, numbers + np.int64(len(encoded.dictionary))
+            codes[numbers < 0] = others
+        return cls(codes, encoded.dictionary)
+
+    def find_pattern(self, offsets: NDArray[np.int64]) -> Pattern:
+        """Which tokens of each record are the same; ``offsets``: int64 ``(records + 1,)``."""
+        codes, padding = self.codes, self.codes < 0
+        count = int(codes.max(initial=-1)) + 1
+        if added := int(padding.sum()):
+            codes = codes.copy()
+            codes[padding] = count + np.arange(added)
+        return Pattern.of(codes, offsets, count + added)
+
+    @classmethod
+    def unify(cls, columns: Sequence[Self]) -> list[Self]:
+        """The same forms, with equal codes in all columns."""
+        strings = pa.concat_arrays([column.strings for column in columns]).dictionary_encode()
+        sizes = [len(column.strings) for column in columns]
+        tables = np.split(strings.indices.to_numpy().astype(np.int64), np.cumsum(sizes[:-1], dtype=np.intp))
+        unified = []
+        for column, table in zip(columns, tables, strict=True):
+            codes, others = column.codes.copy(), (column.codes >= 0) & (column.codes < len(table))
+            codes[codes >= len(table)] += len(strings.dictionary) - len(table)
+            codes[others] = table[column.codes[others]]
+            unified.append(cls(codes, strings.dictionary))
+        return unified
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,147 +1,131 @@
-"""Texts to token ids in one compiled pass over their bytes, for policies that copy nothing.
+"""Texts to words in one compiled pass over their bytes: where each word is, its number in an index, and how it is
+written.
 
-The pass knows the characters below U+0590 (Latin, Greek, Cyrillic, Armenian) and from U+2000 to U+2BFF (punctuation and
-symbols) but for combining marks: they are in normalisation form C, or separate words either way. Arrow and the
-tokeniser's own patterns say what class and lower case they have, when a scanner is made. A text with any other
-character is *hard*: it is left to Arrow. So both give the same ids.
+The pass reads a table of characters (:mod:`wordveil.text.characters`). So texts must be in normalisation form C, as
+:meth:`wordveil.text.tokeniser.Tokeniser.normalise` returns them. Tokens that are found already (*spans*) are tokens
+here too, and end the word before them.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int32, Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.arrays import Int8, Int32, Int64, UInt8, UInt32
+from wordveil.compiled import compiled, inlined
 from wordveil.embeddings.vocabulary import SEED, WordIndex, find, mix_byte, view_strings
-from wordveil.text.tokeniser import Tokeniser
+from wordveil.text.cases import CAPITAL, LOWER, UPPER
+from wordveil.text.characters import (
+    CASED,
+    CLASS_MASK,
+    CLASS_SHIFT,
+    DIGIT,
+    INNER,
+    MARK,
+    OTHER,
+    POINT_MASK,
+    REFUSED,
+    RUN,
+    SINGLE,
+    WORD,
+    row_of,
+)
+from wordveil.text.characters import UPPER as UPPER_BIT
+from wordveil.text.types.classes import TypeSpans
 from wordveil.text.types.finders.characters import Whole, decode
 
-_LOW, _PUNCTUATION, _PUNCTUATION_END = 0x590, 0x2000, 0x2C00
-_KNOWN = _LOW + _PUNCTUATION_END - _PUNCTUATION
-# Classes of characters.
-_OTHER, _WORD, _INNER, _HARD = 0, 1, 2, 3
-_LONGEST = 2**31 - 1
+A_WORD = -1
+"""The kind of a token that is a word. As the kind of a span it makes all its characters one word."""
+# Classes of characters, as they are in an entry.
+_OTHER, _WORD, _MARK, _SINGLE = (kind << CLASS_SHIFT for kind in (OTHER, WORD, MARK, SINGLE))
+_RUN, _INNER = (kind << CLASS_SHIFT for kind in (RUN, INNER))
+# How a word is written: its case, and bits.
+_CASES, _HAS_DIGIT, _IS_RUN, _IS_REFUSED = 3, 4, 8, 16
 
 
-class Characters(NamedTuple):
-    """What the scanner knows of characters, by their rows in its tables.
-
-    Attributes
-    ----------
-    kinds
-        uint8 ``(characters,)``, their classes.
-    digit
-        bool ``(characters,)``, whether they are digits.
-    lower
-        int32 ``(characters,)``, the code point as which they are looked up.
-    plain
-        uint8 ``(128,)``, the same of single bytes.
-    """
-
-    kinds: UInt8
-    digit: NDArray[np.bool_]
-    lower: Int32
-    plain: UInt8
-
-
-class Scanned(NamedTuple):
-    """Texts as ids of all their words.
+@dataclass(frozen=True)
+class Scanned:
+    """The tokens of texts.
 
     Attributes
     ----------
-    ids
-        int32 ``(tokens,)``, numbers of the scanner's words; -1 for others.
-    digits
-        bool ``(tokens,)``, whether the word has a digit.
+    texts
+        the texts that the tokens are cut from.
+    starts, ends
+        int32 ``(tokens,)``, byte offsets into the buffer of ``texts``.
     offsets
-        int64 ``(records + 1,)``.
-    hard
-        bool ``(records,)``, texts that were left out: they have no tokens here.
+        int64 ``(records + 1,)``, the tokens of each record.
+    numbers
+        int32 ``(tokens,)``, numbers in the index; -1 for other words and for spans.
+    kinds
+        int8 ``(tokens,)``, the kinds of spans; :data:`A_WORD` for words.
+    forms
+        uint8 ``(tokens,)``, how words are written.
+    refused
+        bool ``(records,)``, texts with letters outside spans of a script that the tokeniser does not segment.
     """
 
-    ids: Int32
-    digits: NDArray[np.bool_]
+    texts: pa.StringArray
+    starts: Int32
+    ends: Int32
     offsets: Int64
-    hard: NDArray[np.bool_]
+    numbers: Int32
+    kinds: Int8
+    forms: UInt8
+    refused: NDArray[np.bool_]
+
+    @property
+    def cases(self) -> UInt8:
+        """How each word is written, as :func:`wordveil.text.cases.find_case` says it."""
+        return self.forms & np.uint8(_CASES)
+
+    @property
+    def has_digit(self) -> NDArray[np.bool_]:
+        """Which words have a digit."""
+        return np.asarray(self.forms & np.uint8(_HAS_DIGIT), np.bool_)
+
+    @property
+    def is_run(self) -> NDArray[np.bool_]:
+        """Which tokens are runs that a dictionary cuts."""
+        return np.asarray(self.forms & np.uint8(_IS_RUN), np.bool_)
+
+    @property
+    def words(self) -> pa.StringArray:
+        """All tokens, as the texts have them."""
+        return self.cut(slice(None))
+
+    def cut(self, chosen: NDArray[np.bool_] | slice) -> pa.StringArray:
+        """The ``chosen`` tokens, as the texts have them."""
+        return cut_strings(self.texts, self.starts[chosen], self.ends[chosen])
 
 
-class Scanner:
-    """Finds the words of ``index`` in texts. ``tokeniser`` is of the kind ``words``; ``lower``: whether words are
-    looked up in lower case.
-    """
-
-    def __init__(self, tokeniser: Tokeniser, index: WordIndex, *, lower: bool) -> None:
-        self._characters = _find_characters(tokeniser, lower=lower)
-        self._index = (index.data, index.offsets, index.slots)
-
-    def scan(self, texts: pa.StringArray) -> Scanned:
-        """``texts``: string array without nulls, valid UTF-8, not normalised."""
-        data, offsets = view_strings(texts)
-        # Each word takes a byte, and each but the last of a text another byte that ends it.
-        largest = (int(offsets[-1]) - int(offsets[0]) + len(texts)) // 2 + 1
-        scanned = Scanned(
-            np.empty(largest, np.int32),
-            np.empty(largest, np.bool_),
-            np.zeros(len(texts) + 1, np.int64),
-            np.zeros(len(texts), np.bool_),
-        )
-        room = np.empty(2 * int(np.diff(offsets).max(initial=0)) + 8, np.uint8)
-        scan_texts(data, offsets, self._characters, *self._index, room, scanned)
-        count = scanned.offsets[-1]
-        return scanned._replace(ids=scanned.ids[:count], digits=scanned.digits[:count])
+def cut_strings(texts: pa.StringArray, starts: Int32 | Int64, ends: Int32 | Int64) -> pa.StringArray:
+    """The strings of ``texts`` from ``starts`` to ``ends``, rising byte offsets into its buffer."""
+    edges = np.stack([starts, ends], axis=1).astype(np.int32)  # the strings, and what is between them, in turn
+    pieces = pa.StringArray.from_buffers(max(edges.size - 1, 0), pa.py_buffer(edges), texts.buffers()[2])
+    return pieces.take(pa.array(np.arange(0, len(pieces), 2)))
 
 
-def join_words(index: WordIndex, ids: Int32, offsets: Int64) -> pa.StringArray | None:
-    """Texts of the words ``ids`` of an index with spaces between, ``(records,)``; ids of no word leave no trace. None
-    where they pass 2 GiB.
-
-    ``ids``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``.
-    """
-    bounds = np.zeros(len(offsets), np.int64)
-    measure_texts(index.offsets, ids, offsets, bounds)
-    if bounds[-1] > _LONGEST:
-        return None
-    out = np.empty(max(int(bounds[-1]), 1), np.uint8)
-    write_texts(index.data, index.offsets, ids, offsets, bounds, out)
-    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(out))
-
-
-def _find_characters(tokeniser: Tokeniser, *, lower: bool) -> Characters:
-    """Ask the tokeniser and Arrow for the class, digit and lower case of each known character."""
-    points = [*range(_LOW), *range(_PUNCTUATION, _PUNCTUATION_END)]
-    characters = pa.array([chr(point) for point in points])
-    kinds = np.full(_KNOWN, _OTHER, np.uint8)
-    kinds[tokeniser.is_word(characters)] = _WORD
-    kinds[[character in tokeniser.inner for character in characters.to_pylist()]] = _INNER
-    lowered = pc.utf8_lower(characters).to_pylist() if lower else characters.to_pylist()
-    mapped = np.array([ord(form) if len(form) == 1 and ord(form) < 0x10000 else -1 for form in lowered], np.int32)
-    kinds[(mapped < 0) & (kinds == _WORD)] = _HARD
-    kinds[np.asarray(pc.match_substring_regex(characters, r"\p{M}"))] = _HARD
-    normal = pc.utf8_normalize(characters, form="NFC")
-    changes = ~np.asarray(pc.equal(normal, characters))
-    # A separator that becomes another separator still separates.
-    kinds[changes & ((kinds != _OTHER) | tokeniser.is_word(normal))] = _HARD
-    digit = np.asarray(pc.match_substring_regex(characters, r"\p{N}"))
-    return Characters(kinds, digit, mapped, mapped[:0x80].astype(np.uint8))
-
-
-@compiled
-def _read(data: UInt8, offset: Whole, kinds: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
-    """The character at an offset: the offset of the next, its code point, its row in the tables of characters, its
-    class.
-    """
-    point, width = decode(data, offset)
-    if point < _LOW:
-        return offset + width, point, point, np.int64(kinds[point])
-    if _PUNCTUATION <= point < _PUNCTUATION_END:
-        known = _LOW + point - _PUNCTUATION
-        return offset + width, point, known, np.int64(kinds[known])
-    return offset + width, point, 0, _HARD
+def scan(texts: pa.StringArray, table: UInt32, index: WordIndex, spans: TypeSpans | None = None) -> Scanned:
+    """The tokens of ``texts``, a string array without nulls, valid UTF-8, in normalisation form C."""
+    if spans is None:
+        none = np.empty(0, np.int64)
+        spans = TypeSpans(none, none, none.astype(np.int8), np.zeros(len(texts) + 1, np.int64))
+    data, offsets = view_strings(texts)
+    # A word takes a byte, and another that ends it, or two and more. A span parts what is before and after it.
+    most = (int(offsets[-1]) - int(offsets[0]) + len(texts) + len(spans.starts)) // 2 + len(spans.starts) + 1
+    starts, ends, numbers = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
+    kinds, forms = np.empty(most, np.int8), np.empty(most, np.uint8)
+    bounds, refused = np.zeros(len(texts) + 1, np.int64), np.zeros(len(texts), np.bool_)
+    # The longest word in the form in which it is looked up: lower case may take more bytes.
+    room = np.empty(2 * int(np.diff(offsets).max(initial=0)) + 8, np.uint8)
+    known = (index.data, index.offsets, index.slots)
+    scan_texts(data, offsets, *spans, table, room, *known, starts, ends, bounds, numbers, kinds, forms, refused)
+    some = slice(bounds[-1])
+    return Scanned(texts, starts[some], ends[some], bounds, numbers[some], kinds[some], forms[some], refused)
 
 
 @compiled
@@ -150,125 +134,163 @@ def _append(room: UInt8, length: int, code: np.uint64, point: Whole) -> tuple[in
     if point < 0x80:
         room[length] = point
         return length + 1, mix_byte(code, room[length])
+    before = length
     if point < 0x800:
         room[length] = 0xC0 | (point >> 6)
-        room[length + 1] = 0x80 | (point & 0x3F)
-        return length + 2, mix_byte(mix_byte(code, room[length]), room[length + 1])
-    room[length] = 0xE0 | (point >> 12)
-    room[length + 1] = 0x80 | ((point >> 6) & 0x3F)
-    room[length + 2] = 0x80 | (point & 0x3F)
-    return length + 3, mix_byte(mix_byte(mix_byte(code, room[length]), room[length + 1]), room[length + 2])
+        length += 1
+    else:
+        if point < 0x10000:
+            room[length] = 0xE0 | (point >> 12)
+            length += 1
+        else:
+            room[length] = 0xF0 | (point >> 18)
+            room[length + 1] = 0x80 | ((point >> 12) & 0x3F)
+            length += 2
+        room[length] = 0x80 | ((point >> 6) & 0x3F)
+        length += 1
+    room[length] = 0x80 | (point & 0x3F)
+    length += 1
+    for byte in range(before, length):
+        code = mix_byte(code, room[byte])
+    return length, code
 
 
 @compiled
-def _plain_run(
-    data: UInt8, offset: Whole, end: Whole, characters: Characters, room: UInt8, length: int, code: np.uint64
-) -> tuple[Whole, int, np.uint64, Whole]:
-    """Single-byte letters and digits from an offset on, by far the most there is, added to the word; and whether there
-    was a digit.
+def _read(data: UInt8, offset: Whole, table: UInt32) -> tuple[Whole, Whole]:
+    """The entry of the character at an offset, and the offset of the next."""
+    if data[offset] < 0x80:
+        return table[data[offset]], offset + 1
+    point, width = decode(data, offset)
+    return table[row_of(point)], offset + width
+
+
+@inlined
+def _find_word(data: UInt8, offset: Whole, limit: Whole, table: UInt32) -> tuple[Whole, Whole]:
+    """Where the first word from an offset on begins, else ``limit``; and the bits of all characters before it."""
+    every: Whole = np.uint32(0)
+    while offset < limit:
+        entry, after = _read(data, offset, table)
+        if entry & CLASS_MASK not in (_OTHER, _INNER):
+            break
+        every |= entry
+        offset = after
+    return offset, every
+
+
+@compiled
+def _find_form(first: Whole, every: Whole, several: bool, is_run: bool) -> Whole:  # noqa: FBT001
+    """How a word is written, by the entries of its first and of all its characters."""
+    form: Whole = LOWER
+    if several and every & UPPER_BIT and not every & CASED:
+        form = UPPER
+    elif first & UPPER_BIT:
+        form = CAPITAL
+    if every & DIGIT:
+        form |= _HAS_DIGIT
+    if every & REFUSED:
+        form |= _IS_REFUSED
+    return form | _IS_RUN if is_run else form
+
+
+@inlined
+def _read_word(
+    data: UInt8,
+    offset: Whole,
+    limit: Whole,
+    table: UInt32,
+    whole: bool,  # noqa: FBT001
+    room: UInt8,
+) -> tuple[Whole, Whole, int, np.uint64, Whole]:
+    """The word that begins at an offset, put into ``room`` as it is looked up. ``whole``: it goes on to ``limit``.
+
+    Returns where it ends, and where to read on; its length in ``room``; its hash; and how it is written.
     """
-    kinds, digit, _, plain = characters
-    numeric: Whole = False
-    while offset < end and data[offset] < 0x80 and kinds[data[offset]] == _WORD:
-        room[length] = plain[data[offset]]
-        code = mix_byte(code, room[length])
-        numeric |= digit[data[offset]]
-        length += 1
-        offset += 1
-    return offset, length, code, numeric
+    first, first_end = _read(data, offset, table)
+    every: Whole = np.uint32(0)
+    mode: Whole = first & CLASS_MASK
+    if whole or mode == _MARK:
+        mode = np.int64(_WORD)
+    start, length, code = offset, 0, SEED
+    # Up to the last letter, so that a sign at the end is left out.
+    end, kept, kept_code = offset, length, code
+    after_inner = False
+    while offset < limit:
+        before = offset
+        if mode == _WORD:
+            # Single-byte letters and digits, by far the most there is.
+            while offset < limit and data[offset] < 0x80 and table[data[offset]] & CLASS_MASK == _WORD:
+                entry: Whole = table[data[offset]]
+                room[length] = entry & 0x7F
+                code = mix_byte(code, room[length])
+                every |= entry
+                length += 1
+                offset += 1
+        if offset == before:
+            entry, after = _read(data, offset, table)
+            kind = entry & CLASS_MASK
+            is_inner = kind == _INNER and mode == _WORD and not after_inner
+            # A mark continues whatever it follows.
+            continues = whole or is_inner or kind == _MARK or (kind == mode and mode != _SINGLE)
+            if not continues and offset > start:
+                break
+            length, code = _append(room, length, code, np.int64(entry & POINT_MASK))
+            offset = after
+            if is_inner and not whole:
+                after_inner = True
+                continue
+            every |= entry
+        end, kept, kept_code, after_inner = offset, length, code, False
+    return end, offset, kept, kept_code, _find_form(first, every, end > first_end, mode == _RUN)
 
 
 @compiled
 def scan_texts(
     data: UInt8,
     offsets: Int64,
-    characters: Characters,
+    span_starts: Int64,
+    span_ends: Int64,
+    span_kinds: Int8,
+    span_offsets: Int64,
+    table: UInt32,
+    room: UInt8,
     words: UInt8,
     word_offsets: Int64,
     slots: Int32,
-    room: UInt8,
-    scanned: Scanned,
+    starts: Int32,
+    ends: Int32,
+    bounds: Int64,
+    numbers: Int32,
+    kinds: Int8,
+    forms: UInt8,
+    refused: NDArray[np.bool_],
 ) -> None:
-    """See :class:`Scanner`. ``room`` takes the longest word in the form in which it is looked up; ``scanned`` has room
-    for as many words as there can be.
-    """
-    kinds, digit, lower, _ = characters
-    ids, digits, bounds, hard = scanned
+    """See :func:`scan`. The arrays from ``starts`` on have room for as many tokens as there can be."""
     token = 0
     for record in range(len(offsets) - 1):
-        first = token
         offset: Whole = offsets[record]
-        end = offsets[record + 1]
-        length, kept = 0, 0  # of the word so far; and up to its last letter, so that a mark at its end is left out
-        code, kept_code = SEED, SEED
-        numeric: Whole = False
-        after_inner = False
-        while True:
-            kind: Whole = _OTHER
-            point: Whole = 0
-            known: Whole = 0
-            ended = offset >= end
-            if not ended:
-                before = offset
-                offset, length, code, has_digit = _plain_run(data, offset, end, characters, room, length, code)
-                if offset > before:
-                    kept, kept_code = length, code
-                    numeric |= has_digit
-                    after_inner = False
-                    continue
-                offset, point, known, kind = _read(data, offset, kinds)
-            if kind == _WORD:
-                length, code = _append(room, length, code, lower[known])
-                kept, kept_code = length, code
-                numeric |= digit[known]
-                after_inner = False
-            elif kind == _INNER and kept > 0 and not after_inner:
-                # Both apostrophes are looked up as the same.
-                length, code = _append(room, length, code, 0x27 if point == 0x2019 else point)
-                after_inner = True
-            elif kind == _HARD:
-                hard[record] = True
-                token = first
-                break
-            else:
-                if kept > 0:
-                    ids[token] = find(kept_code, room, kept, words, word_offsets, slots)
-                    digits[token] = numeric
+        for span in range(span_offsets[record], span_offsets[record + 1] + 1):
+            is_last = span == span_offsets[record + 1]
+            limit = offsets[record + 1] if is_last else span_starts[span]
+            whole = False
+            while True:
+                if not whole:
+                    offset, gap = _find_word(data, offset, limit, table)
+                    refused[record] |= gap & REFUSED != 0
+                if offset < limit:
+                    end, after, length, code, form = _read_word(data, offset, limit, table, whole, room)
+                    refused[record] |= form & _IS_REFUSED != 0
+                    starts[token], ends[token], kinds[token], forms[token] = offset, end, A_WORD, form
+                    numbers[token] = find(code, room, length, words, word_offsets, slots)
                     token += 1
-                    length, kept, code = 0, 0, SEED
-                    numeric, after_inner = False, False
-                if ended:
+                    offset = after
+                elif whole or is_last or span_kinds[span] != A_WORD:
                     break
+                else:  # the span is a word
+                    whole = True
+                    limit = span_ends[span]
+            if not is_last and not whole:
+                starts[token], ends[token], kinds[token] = limit, span_ends[span], span_kinds[span]
+                numbers[token], forms[token] = -1, LOWER
+                token += 1
+                offset = span_ends[span]
         bounds[record + 1] = token
-
-
-@compiled
-def measure_texts(starts: Int64, ids: Int32, offsets: Int64, bounds: Int64) -> None:
-    """``bounds``: where each text ends."""
-    words = len(starts) - 1
-    total = 0
-    for record in range(len(offsets) - 1):
-        some = 0
-        for token in range(offsets[record], offsets[record + 1]):
-            word = ids[token]
-            if word < words:
-                total += starts[word + 1] - starts[word] + some
-                some = 1
-        bounds[record + 1] = total
-
-
-@compiled
-def write_texts(data: UInt8, starts: Int64, ids: Int32, offsets: Int64, bounds: Int64, out: UInt8) -> None:
-    """The bytes of the texts."""
-    words = len(starts) - 1
-    for record in range(len(offsets) - 1):
-        offset = bounds[record]
-        for token in range(offsets[record], offsets[record + 1]):
-            word = ids[token]
-            if word < words:
-                if offset > bounds[record]:
-                    out[offset] = 0x20
-                    offset += 1
-                for byte in range(starts[word], starts[word + 1]):
-                    out[offset] = data[byte]
-                    offset += 1

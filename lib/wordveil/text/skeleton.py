@@ -9,61 +9,157 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int8, Int32, Int64, UInt8
+from wordveil.compiled import compiled, inlined
 from wordveil.embeddings.vocabulary import view_strings
-from wordveil.text.cases import apply_case
+from wordveil.text.scanner import Scanned
 from wordveil.text.types.classes import TYPES
 from wordveil.text.types.typed import ShownTokens
+
+HIDE, DROP, KEEP, SHOW = 0, 1, 2, 3
+"""What happens to a token: a drawn word or a value of its class stands for it, or it is left out or copied."""
+_LONGEST = 2**31 - 1
+_NO_WORDS = (np.zeros(1, np.uint8), np.zeros(1, np.int64))
+for _array in _NO_WORDS:
+    _array.flags.writeable = False  # as those of texts
+Words = tuple[UInt8, Int64]
+"""Strings as :func:`wordveil.embeddings.vocabulary.view_strings` gives them."""
 
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What a policy copies: the pieces of each text, the positions of hidden words among them, and what joins them.
+    """What a policy copies.
 
-    ``case``: how the hidden words are written; None as they are drawn. ``shown``: the tokens whose class shows, in the
-    positions ``shown_slots``.
+    Attributes
+    ----------
+    tokens
+        the texts and their tokens.
+    action
+        int8 ``(tokens,)``, what happens to each.
+    gaps
+        whether what is between tokens is copied. Otherwise single spaces stand between those that are left.
+    case
+        how hidden words are written, int8 ``(hidden,)``; None as they are drawn.
+    shown
+        the tokens whose class shows.
     """
 
-    pieces: pa.StringArray
-    offsets: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    case: NDArray[np.int8] | None
-    separator: str
+    tokens: Scanned
+    action: Int8
+    gaps: bool
+    case: UInt8 | None
     shown: ShownTokens | None = None
-    shown_slots: NDArray[np.int64] | None = None
 
     def serialise(self) -> tuple[memoryview, NDArray[np.int64]]:
         """Write what is copied as bytes, with a mark for each hidden word, and another with class and shape for each
         token whose class shows; and the records' byte offsets.
         """
-        marks = pa.array(["\x010", "\x011", "\x012"])  # no text holds U+0001
-        case = np.zeros(len(self.slots), np.int8) if self.case is None else self.case
+        marks = view_strings(pa.array(["\x010", "\x011", "\x012"], pa.string()))  # no text holds U+0001
+        case = np.zeros(int((self.action == HIDE).sum()), np.int32) if self.case is None else self.case
         shown = None
         if self.shown is not None:
-            letters = pa.array([f"\x01{chr(ord('A') + kind)}" for kind in range(len(TYPES))])
+            letters = pa.array([f"\x01{chr(ord('A') + kind)}" for kind in range(len(TYPES))], pa.string())
             shown = pc.binary_join_element_wise(letters.take(pa.array(self.shown.kinds)), self.shown.shapes, "\x01", "")
-        texts = join_texts(self._with(marks.take(pa.array(case)), shown), self.offsets, self.separator)
-        return memoryview(texts.buffers()[2] or b""), view_strings(texts)[1]
+        out, bounds = _write(self, self.action, case.astype(np.int32), self.tokens.offsets, marks, shown)
+        return out.data, bounds
 
-    def fill(self, words: pa.StringArray, values: pa.StringArray | None = None) -> pa.StringArray:
-        """Fill in ``words`` for the hidden ones, and ``values`` for the tokens whose class shows. Raises
-        :class:`ValueError` where these are missing: the tokens themselves would stand there.
+    def fill(self, ids: Int32, words: Words, values: pa.StringArray | None = None) -> pa.StringArray:
+        """Write ``words[ids]`` for the hidden tokens, and ``values`` for those whose class shows. ``words``: the
+        vocabulary, and under :attr:`case` all of it in each case (:func:`wordveil.text.cases.write_cases`). Raises
+        :class:`ValueError` where values are missing: the tokens themselves would stand there.
         """
         if values is None and self.shown is not None:
             raise ValueError("tokens whose class shows need values.")
         if self.case is not None:
-            words = apply_case(words, self.case)
-        return join_texts(self._with(words, values), self.offsets, self.separator)
-
-    def _with(self, words: pa.StringArray, values: pa.StringArray | None) -> pa.StringArray:
-        order = np.arange(len(self.pieces))
-        order[self.slots] = len(self.pieces) + np.arange(len(self.slots))
-        if values is None:
-            return pa.concat_arrays([self.pieces, words]).take(pa.array(order))
-        order[self.shown_slots] = len(self.pieces) + len(self.slots) + np.arange(len(values))
-        return pa.concat_arrays([self.pieces, words, values]).take(pa.array(order))
+            ids = ids + self.case.astype(np.int32) * np.int32((len(words[1]) - 1) // 3)
+        return _make_texts(*_write(self, self.action, ids, self.tokens.offsets, words, values))
 
 
-def join_texts(values: pa.StringArray, offsets: NDArray[np.int64], separator: str) -> pa.StringArray:
-    """Texts of consecutive ``values``; ``offsets``: int64 ``(records + 1,)``."""
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
-    return pc.binary_join(lists, separator)
+def join_words(words: Words, ids: Int32, offsets: Int64) -> pa.StringArray:
+    """Texts of the words ``ids`` with spaces between, ``(records,)``; ids of no word leave no trace.
+
+    ``ids``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``.
+    """
+    is_word = ids < len(words[1]) - 1
+    action = np.where(is_word, np.int8(HIDE), np.int8(DROP))
+    return _make_texts(*_write(None, action, ids[is_word], offsets, words, None))
+
+
+def _write(
+    skeleton: Skeleton | None, action: Int8, ids: Int32, offsets: Int64, words: Words, values: pa.StringArray | None
+) -> tuple[UInt8, Int64]:
+    """The texts' bytes, and where each ends: int64 ``(records + 1,)``."""
+    texts, starts, ends, gaps = _NO_WORDS, *(np.empty(0, np.int32),) * 2, False
+    if skeleton is not None:
+        texts, gaps = view_strings(skeleton.tokens.texts), skeleton.gaps
+        starts, ends = skeleton.tokens.starts, skeleton.tokens.ends
+    shown = _NO_WORDS if values is None else view_strings(values)
+    most = int(texts[1][-1] - texts[1][0] + shown[1][-1] - shown[1][0]) + len(action)
+    most += int((words[1][1:][ids] - words[1][ids]).sum())
+    out, bounds = np.empty(most, np.uint8), np.zeros(len(offsets), np.int64)
+    write_texts(*texts, starts, ends, offsets, action, gaps, ids, *words, *shown, out, bounds)
+    return out[: bounds[-1]], bounds
+
+
+def _make_texts(out: UInt8, bounds: Int64) -> pa.StringArray:
+    if bounds[-1] > _LONGEST:
+        raise OverflowError(
+            f"The texts would take {bounds[-1]} bytes, and a string array holds 2 GiB. Pass fewer texts."
+        )
+    return pa.StringArray.from_buffers(len(bounds) - 1, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(out))
+
+
+@inlined
+def _copy(data: UInt8, start: int, end: int, out: UInt8, offset: int) -> int:
+    """Copy some bytes to an offset; where they end there."""
+    for byte in range(start, end):
+        out[offset] = data[byte]
+        offset += 1
+    return offset
+
+
+@compiled
+def write_texts(
+    data: UInt8,
+    text_offsets: Int64,
+    starts: Int32,
+    ends: Int32,
+    offsets: Int64,
+    action: Int8,
+    gaps: bool,  # noqa: FBT001
+    ids: Int32,
+    words: UInt8,
+    word_offsets: Int64,
+    values: UInt8,
+    value_offsets: Int64,
+    out: UInt8,
+    bounds: Int64,
+) -> None:
+    """The bytes of texts with words and values put in."""
+    offset, hidden, shown = 0, 0, 0
+    for record in range(len(offsets) - 1):
+        copied = text_offsets[record] if gaps else 0  # up to here
+        is_first = True
+        for token in range(offsets[record], offsets[record + 1]):
+            what = action[token]
+            if gaps and what == KEEP:
+                continue
+            if gaps:
+                offset = _copy(data, copied, starts[token], out, offset)
+                copied = ends[token]
+            elif what != DROP:
+                out[offset] = 0x20
+                offset += 0 if is_first else 1
+                is_first = False
+            if what == HIDE:
+                word = ids[hidden]
+                offset = _copy(words, word_offsets[word], word_offsets[word + 1], out, offset)
+                hidden += 1
+            elif what == SHOW:
+                offset = _copy(values, value_offsets[shown], value_offsets[shown + 1], out, offset)
+                shown += 1
+            elif what == KEEP:
+                offset = _copy(data, starts[token], ends[token], out, offset)
+        if gaps:
+            offset = _copy(data, copied, text_offsets[record + 1], out, offset)
+        bounds[record + 1] = offset

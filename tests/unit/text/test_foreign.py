@@ -1,5 +1,5 @@
 """Records that the vocabulary does not fit: of another language, or with too many unknown words. They are masked or
-refused, alike on the compiled path and on Arrow's, and a bound for any two texts covers them.
+refused, and a bound for any two texts covers them.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ POLICIES = {
 }
 
 
-def encode(texts: pa.StringArray = TEXTS, *, compiled: bool = True, **policy: object) -> Encoded:
-    return Codec(TextPolicy(**policy), VOCABULARY, compiled=compiled).encode(texts)
+def encode(texts: pa.StringArray = TEXTS, **policy: object) -> Encoded:
+    return Codec(TextPolicy(**policy), VOCABULARY).encode(texts)
 
 
 def ids_of(encoded: Encoded) -> list[list[int]]:
@@ -56,10 +56,9 @@ def ids_of(encoded: Encoded) -> list[list[int]]:
 
 
 @NEEDS_IDENTIFIER
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_records_of_another_language_are_refused(policy, compiled):
-    plain, treated = (encode(compiled=compiled, other_language=rule, **policy) for rule in ("release", "quarantine"))
+def test_records_of_another_language_are_refused(policy):
+    plain, treated = (encode(other_language=rule, **policy) for rule in ("release", "quarantine"))
     assert treated.refused.tolist() == ["other_language" if other else None for other in IS_OTHER]
     before, after = ids_of(plain), ids_of(treated)
     empty = [VOCABULARY.pad] * 6 if "n_max" in policy else []
@@ -68,10 +67,9 @@ def test_records_of_another_language_are_refused(policy, compiled):
 
 
 @NEEDS_IDENTIFIER
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_records_of_another_language_are_masked(policy, compiled):
-    plain, treated = (encode(compiled=compiled, other_language=rule, **policy) for rule in ("release", "mask"))
+def test_records_of_another_language_are_masked(policy):
+    plain, treated = (encode(other_language=rule, **policy) for rule in ("release", "mask"))
     assert treated.refused.tolist() == [None] * len(ROWS)
     assert treated.words.tolist() == plain.words.tolist()
     assert treated.unknown[IS_OTHER].tolist() == plain.words[IS_OTHER].tolist()
@@ -82,17 +80,6 @@ def test_records_of_another_language_are_masked(policy, compiled):
             assert after == [UNKNOWN] * min(words, 6) + [VOCABULARY.pad] * max(0, 6 - words)
         else:
             assert after == [UNKNOWN] * words
-
-
-@NEEDS_IDENTIFIER
-@pytest.mark.parametrize("rule", ["mask", "quarantine"])
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_the_compiled_scanner_agrees_with_arrow(policy, rule):
-    scanned, cut = (
-        encode(compiled=compiled, other_language=rule, max_unknown_share=0.4, **policy) for compiled in (True, False)
-    )
-    for name in ("ids", "offsets", "words", "unknown", "refused"):
-        assert getattr(scanned, name).tolist() == getattr(cut, name).tolist(), name
 
 
 @NEEDS_IDENTIFIER
@@ -121,7 +108,6 @@ def test_carrier_phrases_of_a_masked_record_are_hidden(tmp_path):
     assert copied["mask"].tolist() == [0, 8]
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(
     ("share", "text", "refused"),
     [
@@ -136,8 +122,8 @@ def test_carrier_phrases_of_a_masked_record_are_hidden(tmp_path):
         (None, "zorblax qwint", False),
     ],
 )
-def test_a_record_with_too_many_unknown_words_is_refused(share, text, refused, compiled):
-    encoded = encode(pa.array([text, "the train"]), compiled=compiled, max_unknown_share=share)
+def test_a_record_with_too_many_unknown_words_is_refused(share, text, refused):
+    encoded = encode(pa.array([text, "the train"]), max_unknown_share=share)
     assert encoded.refused.tolist() == ["too_many_unknown_words" if refused else None, None]
     assert len(ids_of(encoded)[0]) == (0 if refused else encoded.words[0])
     assert ids_of(encoded)[1] == [0, 1]

@@ -1,115 +1,133 @@
-"""The compiled scanner gives the ids that Arrow's regular expressions give, whatever the text."""
+"""The compiled scanner finds the words that the regular expressions define, whatever the text."""
 
 from __future__ import annotations
 
 import itertools
+import unicodedata
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
-from wordveil.text.codec import Codec
-from wordveil.text.encoded import Encoded
-from wordveil.text.policy import TextPolicy
-from wordveil.text.scanner import Scanner, join_words
-from wordveil.text.tokeniser import Tokeniser
+from support.reference_words import PLACEHOLDER, are_refused, cut_pieces, find_case
+from support.repository import needs
+from support.toys import unravel
+from wordveil.embeddings.vocabulary import Vocabulary, view_strings
+from wordveil.text.characters import _STABLE, LOOSE, _load_characters, read_bits
+from wordveil.text.choices import TokeniserKind
+from wordveil.text.language import SEGMENTERS
+from wordveil.text.scanner import A_WORD
+from wordveil.text.skeleton import join_words
+from wordveil.text.tokeniser import Tokeniser, fold_words, straighten_apostrophes
+from wordveil.text.types.classes import TypeSpans
 
 WORDS = (  # noqa: SIM905 - easier to read than a list of strings
     "the don't well-known caf\u00e9 na\u00efve a b a'b a\u2010b don t x2 \u00b2 known well The CAF\u00c9 \u00df \u0133 "
-    "\u0430 \u03c3 \u0131 i 9 \u00aa \u6f22 straße e\u0301 é"
+    "\u0430 \u03c3 \u0131 i 9 \u00aa \u6f22 straße é \u7684 \U0001e922"
 ).split(" ")
 VOCABULARY = Vocabulary(pa.array(list(dict.fromkeys(WORDS)), pa.string()))
-STOP_WORDS = ("don't", "the", "zzz")
-SETTINGS = {
-    "plain": {},
-    "inner hyphens": {"hyphens": "inner"},
-    "exact": {"case": "exact"},
-    "drop": {"unknown": "drop", "digits": "drop", "stop_words": "drop", "stop_word_list": STOP_WORDS},
-    "quarantine": {"unknown": "quarantine", "digits": "drop"},
-    "unseen dropped": {"controls": "drop"},
-    "unseen refused": {"controls": "quarantine", "unknown": "drop"},
-    "padded": {"length": "pad", "n_max": 5},
-}
-EVERY = pytest.mark.parametrize("name", list(SETTINGS))
 # Letters and signs of every kind that decides: marks inside words, cases that grow, combining and compatibility
-# characters.
+# characters, scripts without word spaces and their signs, characters of four bytes.
 ALPHABET = [
     *"aBt9' -\n.", "\u2019", "\u2010", "\u2018", "\u00e9", "\u00c9", "\u0130", "\u0131", "\u023a", "\u0301",
     "\u00b2", "\u2003", "\u200b",
     "\u212a", "\u1e9e", "\u03a3", "\u0430", "\u6f22", "\u0e01", "\U0001f600", "\x01", "\x00", "\u00ad", "\u2060",
-    "\u01c5",
+    "\u01c5", "\u30fc", "\u3007", "\u3005", "\u3042", "\u3099", "\u0e35", "\ud55c", "\u1100", "\u1161", "\U0001e900",
+    "\U00020000", "\U000e0100", "\uffff", "\U0010ffff", "\u0f0b",
 ]  # fmt: skip
+KINDS = [
+    pytest.param(kind, hyphens, marks=needs(*SEGMENTERS[kind].names) if kind in SEGMENTERS else ())
+    for kind in TokeniserKind
+    for hyphens in ("split", "inner")
+]
+EVERY = pytest.mark.parametrize(("kind", "hyphens"), KINDS)
 
 
-def encoded(name: str, texts: list[str], *, compiled: bool) -> Encoded:
-    return Codec(TextPolicy(**SETTINGS[name]), VOCABULARY, compiled=compiled).encode(pa.array(texts, pa.string()))
-
-
-def check(name: str, texts: list[str]) -> None:
-    here, there = encoded(name, texts, compiled=True), encoded(name, texts, compiled=False)
-    for field in ("ids", "offsets", "words", "unknown", "refused"):
-        assert getattr(here, field).tolist() == getattr(there, field).tolist(), field
+def check(kind: str, hyphens: str, texts: list[str], *, is_folded: bool = True) -> None:
+    """Compare all that the scanner says of some texts. U+0002 stands for a token that is found already."""
+    tokeniser = Tokeniser(kind, hyphens)
+    array = tokeniser.normalise(pa.array(["x", *texts], pa.string()).slice(1))
+    normal = [unicodedata.normalize("NFC", text).replace("\x01", " ") for text in texts]
+    assert array.to_pylist() == normal
+    data, offsets = view_strings(array)
+    starts = np.flatnonzero(data[offsets[0] : offsets[-1]] == ord(PLACEHOLDER)) + offsets[0]
+    spans = TypeSpans(starts, starts + 1, np.full(len(starts), 3, np.int8), np.searchsorted(starts, offsets))
+    scanned = tokeniser.cut_words(array, VOCABULARY.index, spans, lower=is_folded)
+    pieces = cut_pieces(normal, kind, hyphens)
+    words = scanned.words
+    assert unravel(words, scanned.offsets) == [some[1::2] for some in pieces]
+    gaps = []
+    for record, (first, last) in enumerate(itertools.pairwise(scanned.offsets)):
+        edges = [offsets[record], *np.stack([scanned.starts, scanned.ends], 1)[first:last].ravel(), offsets[record + 1]]
+        gaps.append([bytes(data[a:b]).decode() for a, b in zip(edges[::2], edges[1::2], strict=True)])
+    assert gaps == [some[::2] for some in pieces]
+    assert scanned.refused.tolist() == are_refused(normal, kind)
+    is_word = scanned.kinds == A_WORD
+    assert (scanned.kinds[~is_word] == 3).all()
+    assert is_word.tolist() == [word != PLACEHOLDER for word in words.to_pylist()]
+    looked_up = (fold_words if is_folded else straighten_apostrophes)(words)
+    assert scanned.numbers.tolist() == VOCABULARY.index.numbers(looked_up).tolist()
+    assert scanned.cases.tolist() == find_case(words).tolist()
+    assert scanned.has_digit.tolist() == np.asarray(pc.match_substring_regex(words, r"\p{N}")).tolist()
 
 
 @EVERY
-def test_every_text_of_three_characters(name: str) -> None:
-    check(name, ["".join(parts) for count in range(4) for parts in itertools.product(ALPHABET, repeat=count)])
+def test_every_text_of_two_characters(kind: str, hyphens: str) -> None:
+    check(kind, hyphens, ["".join(parts) for count in range(3) for parts in itertools.product(ALPHABET, repeat=count)])
 
 
 @EVERY
-def test_random_texts(name: str) -> None:
+def test_random_texts(kind: str, hyphens: str) -> None:
     rng = np.random.default_rng(0)
-    pieces = [*ALPHABET, *WORDS, " ", " ", " "]
-    check(name, ["".join(rng.choice(pieces, rng.integers(0, 40))) for _ in range(4500)])
+    pieces = [*ALPHABET, *WORDS, PLACEHOLDER, PLACEHOLDER, " ", " ", " "]
+    texts = ["".join(rng.choice(pieces, rng.integers(0, 40))) for _ in range(700)]
+    check(kind, hyphens, texts)
+    check(kind, hyphens, texts[:100], is_folded=False)
 
 
-@EVERY
-def test_every_character_that_the_scanner_knows_alone_and_in_a_word(name: str) -> None:
-    points = [*range(0x600), *range(0x1FF0, 0x2C10)]
-    check(
-        name,
-        [
-            form
-            for point in points
-            for form in (chr(point), f"a{chr(point)}b", f"{chr(point)}a", f"B{chr(point)}{chr(point)}b")
-        ],
+@pytest.mark.parametrize("kind", ["words", "whitespace", "characters"])
+def test_every_character_in_a_word(kind: str) -> None:
+    points = [point for point in [*range(3, 0x3100), *range(0x3100, 0x110000, 977)] if not 0xD800 <= point < 0xE000]
+    text = " ".join(f"a{chr(point)}b {chr(point)} B{chr(point)}{chr(point)}c" for point in points)
+    check(kind, "split", [text])
+
+
+def test_characters_beyond_the_table_are_in_no_word() -> None:
+    beyond = "".join(map(chr, [*range(0x40000, 0xE0000), *range(0xE1000, 0x110000)]))
+    assert (
+        pc.replace_substring_regex(pa.array([beyond]), r"[^\p{L}\p{M}\p{N}\p{Cc}\p{Cf}\p{Z}\s]+", "")[0].as_py() == ""
     )
+    assert unicodedata.is_normalized("NFC", beyond)
 
 
-def test_texts_of_a_slice_are_those_of_the_slice() -> None:
-    codec = Codec(TextPolicy(), VOCABULARY)
-    texts = pa.array(["a the", "b \u6f22", "don't a", "", "\u0430 a"], pa.string())
-    part = codec.encode(texts.slice(1, 3))
-    assert [part.ids[a:b].tolist() for a, b in itertools.pairwise(part.offsets)] == [
-        encoded("plain", [text], compiled=False).ids.tolist() for text in texts.slice(1, 3).to_pylist()
-    ]
+def test_texts_that_the_form_changes_are_known_by_their_characters() -> None:
+    """No two characters that are stable on their own become another one together."""
+    seconds = {
+        unicodedata.normalize("NFD", chr(point))[1:] for point in range(0x110000) if not 0xD800 <= point < 0xE000
+    }
+    texts = pa.array(sorted({character for some in seconds for character in some}), pa.string())
+    assert (read_bits(texts) & LOOSE != 0).all()
+    stable = [chr(point) for first, end in _STABLE for point in range(first, end)]
+    bits = _load_characters().bits[[ord(character) for character in stable]]
+    assert unicodedata.is_normalized("NFC", "".join(itertools.compress(stable, bits & LOOSE == 0)))
 
 
-def test_only_texts_with_characters_it_does_not_know_are_left_out() -> None:
-    scanner = Scanner(Tokeniser(), VOCABULARY.index, lower=True)
-    easy = ["plain \u201cquoted\u201d caf\u00e9\u2026", "\u0430\u0416", "\u2605 \u20ac", "\u023a", ""]
-    hard = ["e\u0301", "\u6f22", "\U0001f600", "\u05d0", "a \u212a", "\u20d0"]
-    assert scanner.scan(pa.array(easy + hard)).hard.tolist() == [False] * len(easy) + [True] * len(hard)
-
-
-def test_no_texts_and_no_words() -> None:
-    assert encoded("plain", [], compiled=True).ids.tolist() == []
-    assert encoded("plain", ["", " ", "?!"], compiled=True).offsets.tolist() == [0, 0, 0, 0]
+def test_no_texts() -> None:
+    scanned = Tokeniser().cut_words(pa.array([], pa.string()))
+    assert scanned.offsets.tolist() == [0]
+    assert scanned.words.to_pylist() == []
 
 
 def test_words_are_joined_and_padding_leaves_no_trace() -> None:
-    words = pa.array(["ant", "bee\u00e9", "c"]).slice(0, 3)
+    words = pa.array(["x", "ant", "bee\u00e9", "c"]).slice(1, 3)
     ids = np.array([0, 1, 3, 2, 3, 3, 3, 0], np.int32)
-    joined = join_words(WordIndex(words), ids, np.array([0, 4, 4, 6, 8]))
-    assert joined is not None
+    joined = join_words(view_strings(words), ids, np.array([0, 4, 4, 6, 8]))
     assert joined.to_pylist() == ["ant bee\u00e9 c", "", "", "ant"]
     joined.validate(full=True)
-    part = join_words(WordIndex(words.slice(1, 2)), np.array([0, 1], np.int32), np.array([0, 2]))
-    assert part is not None
-    assert part.to_pylist() == ["bee\u00e9 c"]
 
 
-def test_texts_beyond_what_an_array_holds_are_not_joined_here() -> None:
-    words = pa.array(["w" * 2**20])
-    assert join_words(WordIndex(words), np.zeros(2**11, np.int32), np.array([0, 2**11])) is None
+def test_texts_beyond_what_an_array_holds_are_refused() -> None:
+    words = view_strings(pa.array(["w" * 2**20]))
+    with pytest.raises(OverflowError, match="2 GiB"):
+        join_words(words, np.zeros(2**11, np.int32), np.array([0, 2**11]))

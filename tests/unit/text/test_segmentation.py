@@ -87,8 +87,7 @@ def test_what_a_dictionary_does_not_give_back_is_cut_into_characters(monkeypatch
 def test_a_record_is_cut_like_any_other_and_others_do_not_matter(kind):
     tokeniser = Tokeniser(kind)
     texts = ["我们在北京大学学习。abc", "", "東京都に住んでいる", "我们在北京大学学习。abc"]
-    cut = tokeniser.cut_pieces(tokeniser.normalise(pa.array(texts)))
-    assert ["".join(part) for part in unravel(cut.all, cut.all_offsets)] == texts
+    cut = tokeniser.cut_words(tokeniser.normalise(pa.array(texts)))
     lists = unravel(cut.words, cut.offsets)
     assert lists[0] == lists[3] == words(kind, texts[0])
     assert lists[2] == words(kind, texts[2])
@@ -97,7 +96,7 @@ def test_a_record_is_cut_like_any_other_and_others_do_not_matter(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_scripts_without_word_spaces_are_refused(kind):
     texts = pa.array(["我们", "ひらがな", "カタカナ", "ㄅㄆ", "plain", "한국어", "ไทย", "ខ្មែរ"])
-    assert Tokeniser(kind).find_refused(texts).tolist() == [False] * 6 + [True] * 2
+    assert Tokeniser(kind).cut_words(texts).refused.tolist() == [False] * 6 + [True] * 2
 
 
 @needs("rjieba")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.repository import needs
 from support.toys import unravel
-from wordveil.text.choices import Hyphens, TokeniserKind
+from wordveil.text.choices import TokeniserKind
 from wordveil.text.language import SEGMENTERS
 from wordveil.text.tokeniser import Tokeniser
 
@@ -96,16 +95,16 @@ SPACELESS = ["漢字", "ひらがな", "カタカナ", "ㄅㄆ", "ไทย", "�
 @pytest.mark.parametrize("text", SPACELESS)
 def test_scripts_without_word_spaces_are_refused_by_words_alone(text):
     texts = pa.array(["plain", f"some {text} inside", text])
-    assert Tokeniser("words").find_refused(texts).tolist() == [False, True, True]
-    assert Tokeniser("characters").find_refused(texts).tolist() == [False, False, False]
-    assert Tokeniser("whitespace").find_refused(texts).tolist() == [False, False, False]
+    assert Tokeniser("words").cut_words(texts).refused.tolist() == [False, True, True]
+    assert Tokeniser("characters").cut_words(texts).refused.tolist() == [False, False, False]
+    assert Tokeniser("whitespace").cut_words(texts).refused.tolist() == [False, False, False]
 
 
 @pytest.mark.parametrize(
     "text", ["plain", "한국어", "tiếng Việt", "Привет", "नमस्ते", "مرحبا", "", "123", "😀", "。、", "ー"[:0]]
 )
 def test_other_texts_are_not_refused(text):
-    assert not Tokeniser("words").find_refused(pa.array([text])).any()
+    assert not Tokeniser("words").cut_words(pa.array([text])).refused.any()
 
 
 @pytest.mark.parametrize(
@@ -165,36 +164,16 @@ def test_a_sliced_array_is_cut_like_a_fresh_one():
     texts = ["zero zero", "one, two", "", "three"]
     tokeniser = Tokeniser()
     whole = pa.array(texts)
-    for cut in (tokeniser.cut_words(whole.slice(1, 2)), tokeniser.cut_pieces(whole.slice(1, 2))):
-        assert unravel(cut.words, cut.offsets) == [["one", "two"], []]
+    cut = tokeniser.cut_words(whole.slice(1, 2))
+    assert unravel(cut.words, cut.offsets) == [["one", "two"], []]
 
 
 def test_no_texts():
     none = pa.array([], pa.string())
     for tokeniser in map(Tokeniser, TokeniserKind):  # a dictionary is loaded with the first run alone
-        assert tokeniser.cut_words(tokeniser.normalise(none)).offsets.tolist() == [0]
-        assert tokeniser.cut_pieces(none).all_offsets.tolist() == [0]
-        assert len(tokeniser.find_refused(none)) == 0
-
-
-@pytest.mark.parametrize("hyphens", Hyphens)
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=15, deadline=None)
-@given(texts=st.lists(TEXTS, min_size=1, max_size=12))
-@example(texts=[":\u0f01", "\u0f01:"])
-@example(texts=["", "a", "", "\x01", "''", "'a'"])
-@example(texts=["漢\u0301'字-a1ก", "\u0301a", "’a’’b’", "-‐-a‐b"])
-def test_pieces_give_the_text_back_and_agree_with_words(kind, hyphens, texts):
-    tokeniser = Tokeniser(kind, hyphens)
-    normal = tokeniser.normalise(pa.array(texts, pa.string()))
-    assert normal.to_pylist() == [unicodedata.normalize("NFC", text).replace("\x01", " ") for text in texts]
-    pieces, alone = tokeniser.cut_pieces(normal), tokeniser.cut_words(normal)
-    assert ["".join(part) for part in unravel(pieces.all, pieces.all_offsets)] == normal.to_pylist()
-    assert unravel(pieces.words, pieces.offsets) == unravel(alone.words, alone.offsets)
-    assert pieces.all.take(pa.array(pieces.slots)).equals(pieces.words)
-    assert "" not in alone.words.to_pylist()
-    gaps = np.setdiff1d(np.arange(len(pieces.all)), pieces.slots)
-    assert len(gaps) == len(pieces.slots) + len(texts)
+        cut = tokeniser.cut_words(tokeniser.normalise(none))
+        assert cut.offsets.tolist() == [0]
+        assert len(cut.refused) == 0
 
 
 @settings(max_examples=20, deadline=None)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from support.reference_words import PLACEHOLDER, are_refused, cut_pieces
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.text.codec import Codec
+from wordveil.text.codec import SCRIPT_REFUSED, UNKNOWN_WORD, WORD, Codec
 from wordveil.text.policy import TextPolicy, with_profile
 from wordveil.text.types.classes import ALLOWED, CHARACTER_TYPES, NAME_TYPES, TokenType, TypeAction
 from wordveil.text.types.lists import PublicLists
+from wordveil.text.types.recogniser import Recogniser
 
 WORDS = ["the", "cat", "sat", "mail", "to", "will", "go", "smith", "3", "500", "john", "corp", "com"]
 VOCABULARY = Vocabulary(pa.array(WORDS))
@@ -22,8 +25,8 @@ READABLE = with_profile("readable", stop_words="hide")
 MAIL = "Mail john.smith@corp.com, or 3,500 to the cat."
 
 
-def encode(text, policy, **options):
-    codec = Codec(policy, VOCABULARY, None, LISTS, **options)
+def encode(text, policy):
+    codec = Codec(policy, VOCABULARY, None, LISTS)
     return codec, codec.encode(pa.array([text] if isinstance(text, str) else text, pa.string()))
 
 
@@ -161,29 +164,6 @@ def test_a_refused_record_shows_no_token():
     assert encoded.shown.offsets.tolist() == [0, 0, 1]
 
 
-HARD = "the e\u0301t\u00e9 42 \U0001f600 cat a@b.com"
-TEXTS = [
-    MAIL,
-    HARD,
-    "",
-    "12:30 23.11.2026 <b>the</b> #cat @sat",
-    "the\u037ecat 42\u037e",
-    "will\u2019s 7\u20138",
-    "\x02 1 \x02",
-]
-
-
-@pytest.mark.parametrize("unknown", ["mask", "drop", "quarantine"])
-@pytest.mark.parametrize("case", ["lower", "exact"])
-def test_the_compiled_pass_and_arrow_give_the_same_ids(unknown, case):
-    policy = with_profile("strict", n_max=9, unknown=unknown, case=case)
-    fast, slow = (encode(TEXTS, policy, compiled=compiled)[1] for compiled in (True, False))
-    assert fast.ids.tolist() == slow.ids.tolist()
-    assert fast.unknown.tolist() == slow.unknown.tolist()
-    assert fast.words.tolist() == slow.words.tolist()
-    assert fast.refused.tolist() == slow.refused.tolist()
-
-
 def test_policies_that_tell_nothing_apart_need_no_lists():
     Codec(TextPolicy(types={"email": "mask"}), VOCABULARY)
     with pytest.raises(ValueError, match="public lists"):
@@ -238,12 +218,19 @@ def test_a_sentence_is_explained():
         "the 1\ufe0f\u20e3 cat",
     ],
 )
-def test_both_ways_of_cutting_take_an_odd_token_for_the_same(text):
+def test_an_odd_token_is_a_placeholder_to_the_patterns_of_words(text):
     policy = TextPolicy(types=dict.fromkeys(CHARACTER_TYPES, "mask"))
-    (_, scanned), (_, cut) = (encode(["the cat", text, "42"], policy, compiled=way) for way in (True, False))
-    assert scanned.ids.tolist() == cut.ids.tolist()
-    assert scanned.offsets.tolist() == cut.offsets.tolist()
-    assert scanned.refused.tolist() == cut.refused.tolist()
+    normal = unicodedata.normalize("NFC", text).replace("\x01", " ").replace("\x02", " ")
+    spans = Recogniser(CHARACTER_TYPES).find(pa.array([normal]))
+    marked = normal.encode()
+    for start, end in zip(spans.starts[::-1], spans.ends[::-1], strict=True):
+        marked = marked[:start] + PLACEHOLDER.encode() + marked[end:]
+    codec, encoded = encode(["the cat", text, "42"], policy)
+    refused = are_refused([marked.decode()], "words")[0]
+    assert encoded.refused.tolist() == [None, SCRIPT_REFUSED if refused else None, None]
+    expected = [] if refused else cut_pieces([marked.decode()], "words", "split")[0][1::2]
+    read = codec.explain(text)
+    assert [token.token if token.taken_for in (WORD, UNKNOWN_WORD) else PLACEHOLDER for token in read] == expected
 
 
 def test_a_script_inside_a_typed_token_refuses_no_record():

@@ -32,9 +32,11 @@ from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import ONE_TEXT
-from wordveil.text.choices import Length, Output, Punctuation, Refused, StopWordCapitals, StopWords
+from wordveil.text.choices import Length, Output, Refused, StopWordCapitals, StopWords
 from wordveil.text.encoded import Encoded
+from wordveil.text.offsets import keep_offsets
 from wordveil.text.policy import TextPolicy
+from wordveil.text.skeleton import DROP, HIDE, SHOW
 from wordveil.text.tokeniser import fold_words
 
 # A difference from the common law counts where it exceeds rounding.
@@ -212,7 +214,7 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
         is_first = pattern.firsts == np.arange(len(ids)) - np.repeat(layout.offsets[:-1], np.diff(layout.offsets))
     if len(drawn) != len(ids):
         raise ValueError(f"Expected a mechanism that draws one output for each word, got {mechanism.name}.")
-    sequence, is_hidden = _lay_out(text, policy, bundle.vocabulary, Ragged(drawn, layout.offsets))
+    sequence, is_hidden = _lay_out(text, bundle.vocabulary, Ragged(drawn, layout.offsets))
     return Redrawn(
         mechanism=mechanism,
         policy=policy,
@@ -263,25 +265,16 @@ def _number_shown(text: Encoded, offsets: Int64) -> Int64:
     )
 
 
-def _lay_out(text: Encoded, policy: TextPolicy, vocabulary: Vocabulary, drawn: Ragged) -> tuple[Ragged, Bool]:
+def _lay_out(text: Encoded, vocabulary: Vocabulary, drawn: Ragged) -> tuple[Ragged, Bool]:
     """All words of the texts in their order, and which were drawn."""
     skeleton = text.skeleton
     if skeleton is None:
         return drawn, np.ones(len(drawn.ids), np.bool_)
-    is_word = np.ones(len(skeleton.pieces), np.bool_)
-    if policy.punctuation == Punctuation.KEEP:  # a text reads gap, word, gap, ..., word, gap
-        inside = np.arange(len(is_word)) - np.repeat(skeleton.offsets[:-1], np.diff(skeleton.offsets))
-        is_word = inside % 2 == 1
-    is_hidden = np.zeros(len(is_word), np.bool_)
-    is_hidden[skeleton.slots] = True
-    # Dropped words are empty pieces.
-    is_word &= is_hidden | (np.asarray(pc.binary_length(skeleton.pieces)) > 0)
-    ids = vocabulary.lookup(fold_words(skeleton.pieces))
-    ids[skeleton.slots] = drawn.ids
-    if skeleton.shown_slots is not None:
-        ids[skeleton.shown_slots] = vocabulary.unknown
-    offsets = np.concatenate([[0], np.cumsum(is_word)])[skeleton.offsets]
-    return Ragged(ids[is_word], offsets), is_hidden[is_word]
+    is_word, is_hidden = skeleton.action != DROP, skeleton.action == HIDE
+    ids = vocabulary.lookup(fold_words(skeleton.tokens.words))
+    ids[is_hidden] = drawn.ids
+    ids[skeleton.action == SHOW] = vocabulary.unknown
+    return Ragged(ids[is_word], keep_offsets(is_word, skeleton.tokens.offsets)), is_hidden[is_word]
 
 
 def _add_rows(laws: WordLaws, rows: Sequence[Float64 | None]) -> WordLaws:

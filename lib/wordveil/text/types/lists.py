@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled, inlined
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.types.classes import LISTED_LANGUAGES as LANGUAGES
 
@@ -195,7 +195,7 @@ class PublicLists:
         return _plain(self.surnames)
 
 
-@compiled
+@inlined
 def key_of(text: NDArray[np.uint8], start: int, stop: int) -> Any:
     """A number below 131072 of a word's length, first four bytes and last byte, without the case of ASCII letters; -1
     for a word that folding may change otherwise: with another character there, or with an apostrophe near its end.

@@ -30,10 +30,11 @@ from __future__ import annotations
 import numpy as np
 
 from wordveil.arrays import Bool, Int8, Int32, Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled, inlined
 from wordveil.embeddings.vocabulary import find, hash_bytes, view_strings
-from wordveil.text.tokeniser import Pieces
+from wordveil.text.scanner import A_WORD, Scanned
 from wordveil.text.types.classes import TYPES, TokenType
+from wordveil.text.types.finders.characters import Whole
 from wordveil.text.types.lists import FIRST, LOCATIVE, NATION, PLACE, SUR, TITLE, PublicLists, key_of
 
 _FIRST_KIND = TYPES.index(TokenType.FIRST_NAME)
@@ -49,25 +50,20 @@ _SHORT = 3
 _NONE, _SPACE, _POINT, _END, _OTHER = 0, 1, 2, 3, 4
 
 
-def find_names(pieces: Pieces, lists: PublicLists) -> Int8:
-    """The class of each word of ``pieces`` that is a name: int8 ``(words,)``.
-
-    It is the index of a class of NAME_TYPES in :data:`wordveil.text.types.classes.TYPES`, or -1. The work is linear in
-    the bytes. ``pieces`` come from :meth:`wordveil.text.tokeniser.Tokeniser.cut_pieces`; raises
-    :class:`ValueError` for pieces without gaps.
+def find_names(scanned: Scanned, lists: PublicLists) -> Int8:
+    """The class of each token: int8 ``(tokens,)``. Where it is a word that is a name, it is the index of a class of
+    NAME_TYPES in :data:`wordveil.text.types.classes.TYPES`; otherwise what ``scanned`` says. The work is linear in the
+    bytes.
     """
-    if pieces.all is None or pieces.slots is None:
-        raise ValueError("Names are found among words and gaps: take the pieces of cut_pieces.")
-    kinds = np.full(len(pieces.slots), -1, np.int8)
-    if len(kinds):
-        table = lists.names
-        index = (table.index.data, table.index.offsets, table.index.slots)
-        words = (*view_strings(pieces.all), pieces.slots, pieces.offsets.astype(np.int64))
-        _find(*words, *index, table.roles, table.levels, table.nation_levels, table.keys, kinds)
+    kinds = scanned.kinds.copy()
+    table = lists.names
+    index = (table.index.data, table.index.offsets, table.index.slots)
+    tokens = (view_strings(scanned.texts)[0], scanned.starts, scanned.ends, scanned.offsets)
+    _find(*tokens, *index, table.roles, table.levels, table.nation_levels, table.keys, kinds)
     return kinds
 
 
-@compiled
+@inlined
 def _kind_of_gap(text: UInt8, start: int, stop: int) -> int:
     """What stands between two words: one space, one point and a space, the end of a sentence, or something else."""
     length = stop - start
@@ -156,8 +152,8 @@ def _is_certain(level: np.uint8, short: bool, capital: bool, titled: bool, insid
 @compiled
 def _find(
     text: UInt8,
-    bounds: Int64,
-    slots: Int64,
+    starts: Int32,
+    ends: Int32,
     offsets: Int64,
     data: UInt8,
     name_offsets: Int64,
@@ -178,12 +174,12 @@ def _find(
         is_open = False  # whether the word before is a first name, or an initial after one
         initial = False  # whether the word before is a single capital
         for word in range(offsets[record], offsets[record + 1]):
-            slot = slots[word]
-            start, stop = bounds[slot], bounds[slot + 1]
+            start, stop = starts[word], ends[word]
             roles, level, nation_level = np.uint8(0), np.uint8(0), np.uint8(0)
             capital, lower, length = False, False, 0
             key = key_of(text, start, stop)
-            if stop - start <= _ROOM and (key < 0 or keys[key] or stop - start == 1):
+            kind: Whole = np.int64(kinds[word])  # a token that was found already says nothing about its neighbours
+            if kind == A_WORD and stop - start <= _ROOM and (key < 0 or keys[key] or stop - start == 1):
                 length, capital, lower = _fold(text, start, stop, room)
                 length = _stem(room, length)
                 listing = find(hash_bytes(room, 0, length), room, length, data, name_offsets, name_slots)
@@ -191,9 +187,8 @@ def _find(
                     roles, level, nation_level = all_roles[listing], all_levels[listing], nation_levels[listing]
             gap = _NONE
             if word > offsets[record] and (is_open or roles & (_NAMES | NATION)):
-                gap = _kind_of_gap(text, bounds[slot - 1], start)
+                gap = _kind_of_gap(text, ends[word - 1], start)
             after_first = is_open and (gap == _SPACE or (initial and gap == _POINT))
-            kind = -1
             if roles & (_NAMES | NATION):
                 after_title = before_roles & TITLE and gap in (_SPACE, _POINT)
                 inside = gap in (_SPACE, _OTHER)
@@ -208,7 +203,7 @@ def _find(
                     fit = (roles & _NAMES if named else 0) | (NATION if national else 0)
                     kind = _choose(np.uint8(fit), before_roles if located else np.uint8(0))
                 first_before = before_roles & FIRST and not before_roles & TITLE and before_capital and gap == _SPACE
-                if certain and capital and roles & SUR and first_before and kinds[word - 1] == -1:
+                if certain and capital and roles & SUR and first_before and kinds[word - 1] == A_WORD:
                     kinds[word - 1] = _FIRST_KIND
                     kind = _SUR_KIND
             kinds[word] = kind

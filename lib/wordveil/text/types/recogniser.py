@@ -35,15 +35,11 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
-from wordveil.arrays import Int64, UInt8
-from wordveil.compiled import compiled
 from wordveil.embeddings.vocabulary import view_strings
 from wordveil.text.types.classes import NAME_TYPES, TYPES, TokenType, TypeSpans
 from wordveil.text.types.finders.characters import load_tables
 from wordveil.text.types.finders.numerals import GROUPS
 from wordveil.text.types.finders.scan import scan_types
-
-_LONGEST = 2**31 - 1
 
 
 class Recogniser:
@@ -67,47 +63,3 @@ class Recogniser:
         scan_types(data, offsets, *load_tables(), self._wanted, groups, starts, ends, kinds, bounds)
         count = bounds[-1]
         return TypeSpans(starts[:count].copy(), ends[:count].copy(), kinds[:count].copy(), bounds)
-
-
-def replace_spans(texts: pa.StringArray, spans: TypeSpans, mark: bytes) -> pa.StringArray:
-    """The texts with ``mark`` instead of each of their spans; ``texts`` itself where there are none.
-
-    Raises :class:`OverflowError` where the result passes the 2 GiB of a string array: take fewer texts at a time.
-    """
-    if len(spans.starts) == 0:
-        return texts
-    shifts = np.concatenate([[0], np.cumsum(len(mark) - (spans.ends - spans.starts))])
-    data, offsets = view_strings(texts)
-    bounds = offsets - offsets[0] + shifts[spans.offsets]
-    if bounds[-1] > _LONGEST:
-        raise OverflowError(
-            f"The texts would take {bounds[-1]} bytes, and a string array holds 2 GiB. Pass fewer texts."
-        )
-    out = np.empty(int(bounds[-1]), np.uint8)
-    write_replaced(data, offsets[0], offsets[-1], spans.starts, spans.ends, np.frombuffer(mark, np.uint8), out)
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(out))
-
-
-def cut_spans(texts: pa.StringArray, spans: TypeSpans) -> pa.StringArray:
-    """The strings of the spans, in their order: string array ``(spans,)``."""
-    # Spans and what is between them, in turn.
-    edges = np.stack([spans.starts, spans.ends], axis=1).astype(np.int32)
-    pieces = pa.StringArray.from_buffers(max(edges.size - 1, 0), pa.py_buffer(edges), texts.buffers()[2])
-    return pieces.take(pa.array(np.arange(0, len(pieces), 2)))
-
-
-@compiled
-def write_replaced(
-    data: UInt8, source: int, end: int, starts: Int64, ends: Int64, replacement: UInt8, out: UInt8
-) -> None:
-    """The bytes from ``source`` to ``end`` with their spans replaced."""
-    offset = np.int64(0)
-    for span in range(len(starts)):
-        kept = starts[span] - source
-        out[offset : offset + kept] = data[source : source + kept]
-        offset += kept
-        for i in range(len(replacement)):
-            out[offset + i] = replacement[i]
-        offset += len(replacement)
-        source = ends[span]
-    out[offset:] = data[source:end]

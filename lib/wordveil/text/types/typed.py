@@ -1,8 +1,4 @@
-"""Texts with their typed tokens identified: each is a word of its own, and what is known of it is kept beside.
-
-A token that a text's characters identify is replaced by a character that no text has, the *placeholder*, before the
-text is cut into words. The tokeniser does the rest, and the n-th placeholder of a text is its n-th such token.
-"""
+"""Which tokens of texts are typed, and what is shown of them."""
 
 from __future__ import annotations
 
@@ -14,47 +10,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int8
 from wordveil.text.choices import Case
 from wordveil.text.offsets import keep_offsets
 from wordveil.text.policy import TextPolicy
-from wordveil.text.repetition import Pattern
-from wordveil.text.tokeniser import MARK, PLACEHOLDER, Pieces, fold_words, straighten_apostrophes
+from wordveil.text.repetition import Forms, Pattern
+from wordveil.text.scanner import A_WORD, Scanned
+from wordveil.text.tokeniser import fold_words, straighten_apostrophes
 from wordveil.text.types.classes import NAME_TYPES, SHOWN_ACTIONS, TYPES, TokenType, TypeAction, TypeSpans
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.names import find_names
-from wordveil.text.types.recogniser import Recogniser, cut_spans
+from wordveil.text.types.recogniser import Recogniser
 from wordveil.text.types.shapes import find_shapes
 
-_NONE = -1
-
-
-@dataclass(frozen=True)
-class TypedWords:
-    """Which of all words of texts are typed tokens.
-
-    Attributes
-    ----------
-    kinds
-        int8 ``(tokens,)``, indices in :data:`TYPES`; -1 for words.
-    originals
-        string array ``(typed,)``, the typed tokens as the texts have them. They stay in this process's memory.
-    """
-
-    kinds: NDArray[np.int8]
-    originals: pa.StringArray
-
-    @property
-    def is_typed(self) -> NDArray[np.bool_]:
-        """Bool ``(tokens,)``."""
-        is_typed: NDArray[np.bool_] = self.kinds != _NONE
-        return is_typed
-
-    def restore(self, words: pa.StringArray, prefix: str = PLACEHOLDER) -> pa.StringArray:
-        """``words``, string array ``(tokens,)``, with each typed token as a text has it instead of what stands
-        for it, behind ``prefix``: with a placeholder it equals no word.
-        """
-        marked = pc.binary_join_element_wise(prefix, self.originals, "")
-        return pc.replace_with_mask(words, pa.array(self.is_typed), marked)
+PLACEHOLDER = "\x02"
+"""What marks a typed token where words are compared: no word has it, and texts have a space instead.
+"""
 
 
 @dataclass(frozen=True)
@@ -75,11 +46,11 @@ class ShownTokens:
         what makes them the same, in the order of the tokens; None where there is no pattern.
     """
 
-    kinds: NDArray[np.int8]
+    kinds: Int8
     shapes: pa.StringArray
     offsets: NDArray[np.int64]
     pattern: Pattern | None = None
-    forms: pa.DictionaryArray | None = None
+    forms: Forms | None = None
 
 
 @dataclass(frozen=True)
@@ -120,40 +91,35 @@ class TypeFinder:
         """
         return self._recogniser.find(texts)
 
-    def tell_apart(self, texts: pa.StringArray, spans: TypeSpans, pieces: Pieces) -> TypedWords:
-        """Which words of ``texts`` are typed tokens.
-
-        ``spans``: what :meth:`find` returns for the texts; ``pieces``: the texts with placeholders for them, cut.
+    def tell_apart(self, scanned: Scanned) -> Int8:
+        """The class of each token, int8 ``(tokens,)``: an index in :data:`TYPES`, or -1 for words. ``scanned``: texts
+        cut with the spans that :meth:`find` returns for them.
         """
-        kinds = np.full(len(pieces.words), _NONE, np.int8)
-        stands = np.asarray(pc.equal(pieces.words, PLACEHOLDER))
-        kinds[stands] = spans.kinds
-        written = pc.replace_with_mask(pieces.words, pa.array(stands), cut_spans(texts, spans))
-        if self.lists is not None and not set(NAME_TYPES).isdisjoint(self.policy.type_actions):
-            names = find_names(pieces, self.lists)
-            names[~np.isin(names, self._numbers(*NAME_TYPES))] = _NONE
-            kinds = np.where(stands, kinds, names).astype(np.int8)
-        return TypedWords(kinds, written.filter(pa.array(kinds != _NONE)))
+        if self.lists is None or set(NAME_TYPES).isdisjoint(self.policy.type_actions):
+            return scanned.kinds
+        kinds = find_names(scanned, self.lists)
+        unwanted = sorted({TYPES.index(kind) for kind in NAME_TYPES}.difference(self._numbers(*NAME_TYPES)))
+        if unwanted:
+            kinds[np.isin(kinds, unwanted)] = A_WORD
+        return kinds
 
-    def is_shown(self, kinds: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Of which tokens the class shows: bool ``(tokens,)``. ``kinds``: as in :class:`TypedWords`."""
+    def is_shown(self, kinds: Int8) -> NDArray[np.bool_]:
+        """Of which tokens the class shows: bool ``(tokens,)``. ``kinds``: what :meth:`tell_apart` returns."""
         shown = [kind for kind, action in self.policy.type_actions.items() if action in SHOWN_ACTIONS]
         return np.isin(kinds, self._numbers(*shown))
 
-    def show(self, typed: TypedWords, shown: NDArray[np.bool_], offsets: NDArray[np.int64]) -> ShownTokens:
-        """The tokens of ``typed`` that are ``shown``, bool ``(tokens,)``, all with a class that shows. ``offsets``:
-        int64 ``(records + 1,)``, the words of each record.
+    def show(self, scanned: Scanned, kinds: Int8, shown: NDArray[np.bool_]) -> ShownTokens:
+        """The tokens that are ``shown``, bool ``(tokens,)``, all with a class that shows. ``kinds``: what
+        :meth:`tell_apart` returns.
         """
-        kinds = typed.kinds[shown]
-        originals = typed.originals.filter(pa.array(shown[typed.is_typed]))
-        bounds = keep_offsets(shown, offsets)
+        kinds, originals, bounds = kinds[shown], scanned.cut(shown), keep_offsets(shown, scanned.offsets)
         if self.policy.case == Case.LOWER:
             originals = pc.if_else(_are_names(kinds), pc.utf8_lower(originals), originals)  # their case does not show
         shapes = find_shapes(kinds, self.policy.type_actions, originals)
         pattern = forms = None
         if self.policy.draws_once:
-            forms = _identify(kinds, shapes, originals).dictionary_encode()
-            pattern = Pattern.of(forms.indices.to_numpy(), bounds, len(forms.dictionary))
+            forms = Forms.of(_identify(kinds, shapes, originals))
+            pattern = forms.find_pattern(bounds)
         return ShownTokens(kinds, shapes, bounds, pattern, forms)
 
     def _numbers(self, *kinds: TokenType) -> list[int]:
@@ -171,15 +137,12 @@ def compile_finder(policy: TextPolicy) -> None:
 
 
 def remove_placeholders(texts: pa.StringArray) -> pa.StringArray:
-    """``texts`` with a space instead of each placeholder and tokeniser's mark that they hold themselves."""
+    """``texts`` with a space instead of each placeholder that they hold themselves."""
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
-    for sign in (MARK, PLACEHOLDER):
-        if (data == ord(sign)).any():
-            texts = pc.replace_substring(texts, sign, " ")
-    return texts
+    return pc.replace_substring(texts, PLACEHOLDER, " ") if (data == ord(PLACEHOLDER)).any() else texts
 
 
-def _identify(kinds: NDArray[np.int8], shapes: pa.StringArray, originals: pa.StringArray) -> pa.StringArray:
+def _identify(kinds: Int8, shapes: pa.StringArray, originals: pa.StringArray) -> pa.StringArray:
     """A string for each token, equal for those that are the same: ``ALICE's`` is the name ``Alice``."""
     stems = pc.replace_substring_regex(straighten_apostrophes(originals), r"'[sS]$", "")
     ways = pc.if_else(_are_names(kinds), "", shapes)
@@ -187,5 +150,5 @@ def _identify(kinds: NDArray[np.int8], shapes: pa.StringArray, originals: pa.Str
     return fold_words(pc.binary_join_element_wise(pa.array(kinds).cast(pa.string()), ways, forms, PLACEHOLDER))
 
 
-def _are_names(kinds: NDArray[np.int8]) -> pa.BooleanArray:
+def _are_names(kinds: Int8) -> pa.BooleanArray:
     return pa.array(np.isin(kinds, [TYPES.index(kind) for kind in NAME_TYPES]))

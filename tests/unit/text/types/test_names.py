@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wordveil.text.tokeniser import Pieces, Tokeniser, fold_words
+from wordveil.text.tokeniser import Tokeniser, fold_words
 from wordveil.text.types.classes import TYPES
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.names import find_names
@@ -20,7 +20,7 @@ SHORT = {"first_name": "F", "surname": "S", "place": "P", "nationality": "N"}
 
 
 def kinds_of(texts, language="en"):
-    pieces = TOKENISER.cut_pieces(TOKENISER.normalise(pa.array(texts, pa.string())))
+    pieces = TOKENISER.cut_words(TOKENISER.normalise(pa.array(texts, pa.string())))
     return pieces, find_names(pieces, LISTS[language])
 
 
@@ -99,15 +99,10 @@ def test_a_name_begins_anew_in_every_text():
 def test_a_sliced_array_has_the_same_names():
     texts = pa.array(["x Alice x", "met Will Smith in Paris", "no"])
     normal = TOKENISER.normalise(texts)
-    whole = find_names(TOKENISER.cut_pieces(normal), LISTS["en"])
-    part = find_names(TOKENISER.cut_pieces(normal.slice(1, 1)), LISTS["en"])
+    whole = find_names(TOKENISER.cut_words(normal), LISTS["en"])
+    part = find_names(TOKENISER.cut_words(normal.slice(1, 1)), LISTS["en"])
     assert part.tolist() == whole[3:8].tolist()
     assert (part >= 0).sum() == 3
-
-
-def test_pieces_without_gaps_are_refused():
-    with pytest.raises(ValueError, match="cut_pieces"):
-        find_names(TOKENISER.cut_words(pa.array(["Alice"])), LISTS["en"])
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
@@ -129,7 +124,7 @@ def test_lists_without_nationalities_find_none():
     """Those of an earlier version, and of other languages than English: everything else is found as before."""
     kept = [line for line in LISTS["en"].serialise().decode().splitlines(keepends=True) if "nationality" not in line]
     text = "French and Austrian ships. Maria Turk met a Turk from Jordan"
-    pieces = TOKENISER.cut_pieces(TOKENISER.normalise(pa.array([text])))
+    pieces = TOKENISER.cut_words(TOKENISER.normalise(pa.array([text])))
     kinds = find_names(pieces, PublicLists.from_bytes("".join(kept).encode()))
     found = [SHORT[TYPES[kind]] for kind in kinds if kind >= 0]
     assert found == ["F", "S", "S", "P"]
@@ -146,7 +141,7 @@ def test_any_text_passes(texts):
 
 @pytest.mark.parametrize("text", ["Alice " * 200_000, "A. " * 300_000, "a" * 2_000_000, "." * 2_000_000 + "Alice"])
 def test_long_runs_take_linear_time(text):
-    pieces = TOKENISER.cut_pieces(pa.array([text]))
+    pieces = TOKENISER.cut_words(pa.array([text]))
     find_names(pieces, LISTS["en"])
     start = time.process_time()
     find_names(pieces, LISTS["en"])
@@ -154,7 +149,4 @@ def test_long_runs_take_linear_time(text):
 
 
 def test_no_words_have_no_names():
-    empty = pa.array([], pa.string())
-    none = np.zeros(0, np.int64)
-    pieces = Pieces(empty, np.zeros(1, np.int64), empty, none, np.zeros(1, np.int64))
-    assert find_names(pieces, LISTS["en"]).tolist() == []
+    assert find_names(TOKENISER.cut_words(pa.array([], pa.string())), LISTS["en"]).tolist() == []

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from support.repository import ROOT
+from wordveil.text.scanner import cut_strings
 from wordveil.text.types.classes import DEFAULTS, NAME_TYPES, TYPES, TokenType, TypeAction
 from wordveil.text.types.lists import LANGUAGES, PublicLists
-from wordveil.text.types.recogniser import Recogniser, cut_spans
+from wordveil.text.types.recogniser import Recogniser
 from wordveil.text.types.shapes import find_shapes
 from wordveil.text.types.surrogates import set_size
 
@@ -120,7 +121,7 @@ def find_shown(kind: str, texts: list[str]) -> set[str]:
         tokens = array
     else:
         spans = Recogniser([TokenType(kind)]).find(array)
-        tokens = cut_spans(array, spans)
+        tokens = cut_strings(array, spans.starts, spans.ends)
     kinds = np.full(len(tokens), TYPES.index(TokenType(kind)), np.int8)
     return set(find_shapes(kinds, {TokenType(kind): TypeAction.RESAMPLE}, tokens).to_pylist())
 

@@ -12,19 +12,25 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from wordveil.text.scanner import cut_strings
 from wordveil.text.types.classes import CHARACTER_TYPES, TYPES, TokenType, TypeSpans
-from wordveil.text.types.recogniser import Recogniser, cut_spans, replace_spans
+from wordveil.text.types.recogniser import Recogniser
 
 FOUND = CHARACTER_TYPES
 EVERY = Recogniser(FOUND)
-MARK = b" \x02 "
 
 
 def tokens(text: str, recogniser: Recogniser = EVERY) -> list[tuple[str, str]]:
     """The spans of one text: class and string."""
     texts = pa.array([text])
     spans = recogniser.find(texts)
-    return list(zip([TYPES[kind].value for kind in spans.kinds], cut_spans(texts, spans).to_pylist(), strict=True))
+    return list(
+        zip(
+            [TYPES[kind].value for kind in spans.kinds],
+            cut_strings(texts, spans.starts, spans.ends).to_pylist(),
+            strict=True,
+        )
+    )
 
 
 # Each text has just the tokens of its list, all of the class; in the lists of NOT no token of the class.
@@ -224,26 +230,21 @@ def check_spans(texts: pa.StringArray, spans: TypeSpans) -> None:
     data = np.append(data, np.uint8(0))
     assert (data[spans.starts] & 0xC0 != 0x80).all()
     assert (data[spans.ends] & 0xC0 != 0x80).all()
-    cut = cut_spans(texts, spans)
+    cut = cut_strings(texts, spans.starts, spans.ends)
     cut.validate(full=True)
-    replaced = replace_spans(texts, spans, MARK)
-    replaced.validate(full=True)
-    assert [r.count(MARK.decode()) for r in replaced.to_pylist()] >= np.diff(spans.offsets).tolist()
     # Put back: rebuild each text from what is between its spans.
     bounds = np.sort(np.concatenate([spans.starts, spans.ends]))
     assert (np.diff(bounds) >= 0).all()
     pieces = cut.to_pylist()
     whole = data.tobytes()
     for i, text in enumerate(texts.to_pylist()):
-        offset, old, new = int(offsets[i]), [], []
+        offset, old = int(offsets[i]), []
         for j in range(spans.offsets[i], spans.offsets[i + 1]):
             between = whole[offset : spans.starts[j]].decode()
             old += [between, pieces[j]]
-            new += [between, MARK.decode()]
             offset = int(spans.ends[j])
         rest = whole[offset : offsets[i + 1]].decode()
         assert "".join([*old, rest]) == text
-        assert "".join([*new, rest]) == replaced[i].as_py()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -301,8 +302,10 @@ def test_the_normal_form_of_a_low_text_has_the_same_tokens(seed: int) -> None:
     here, there = EVERY.find(raw), EVERY.find(formed)
     assert here.kinds.tolist() == there.kinds.tolist()
     assert here.offsets.tolist() == there.offsets.tolist()
-    assert normal(cut_spans(raw, here).to_pylist()) == cut_spans(formed, there).to_pylist()
-    assert normal(replace_spans(raw, here, MARK).to_pylist()) == replace_spans(formed, there, MARK).to_pylist()
+    assert (
+        normal(cut_strings(raw, here.starts, here.ends).to_pylist())
+        == cut_strings(formed, there.starts, there.ends).to_pylist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -336,33 +339,22 @@ def test_texts_of_a_slice_are_those_of_the_slice() -> None:
     part = texts.slice(1, 3)
     spans = EVERY.find(part)
     check_spans(part, spans)
-    assert cut_spans(part, spans).to_pylist() == ["2004", "#t", "5%"]
+    assert cut_strings(part, spans.starts, spans.ends).to_pylist() == ["2004", "#t", "5%"]
     assert spans.offsets.tolist() == [0, 1, 1, 3]
-    assert replace_spans(part, spans, MARK).to_pylist() == ["x  \x02 ", "", " \x02  \u6f22  \x02 "]
-    assert replace_spans(part, spans, b"\x02").to_pylist() == ["x \x02", "", "\x02 \u6f22 \x02"]
 
 
 def test_nothing_reaches_over_the_end_of_a_record() -> None:
     texts = pa.array(["a@b", ".com 5", "% 20", "04 May", " 5 http:", "//x.com <b", "> 1", "2"])
     spans = EVERY.find(texts)
     check_spans(texts, spans)
-    assert cut_spans(texts, spans).to_pylist() == ["5", "20", "04 May", "5", "x.com", "1", "2"]
+    assert cut_strings(texts, spans.starts, spans.ends).to_pylist() == ["5", "20", "04 May", "5", "x.com", "1", "2"]
 
 
-def test_where_nothing_is_found_the_texts_come_back_themselves() -> None:
+def test_nothing_is_found_among_plain_words() -> None:
     for texts in (pa.array(["plain words", "", "\u201cmore\u201d"]), pa.array([], pa.string())):
         spans = EVERY.find(texts)
         assert len(spans.starts) == 0
-        assert len(cut_spans(texts, spans)) == 0
-        assert replace_spans(texts, spans, MARK) is texts
-
-
-def test_texts_beyond_what_an_array_holds_are_refused() -> None:
-    """The figures are checked before anything is copied: the spans here are those of a larger array."""
-    texts = pa.array(["1"])
-    spans = EVERY.find(texts)
-    with pytest.raises(OverflowError, match="2 GiB"):
-        replace_spans(texts, spans, bytes(2**31))
+        assert len(cut_strings(texts, spans.starts, spans.ends)) == 0
 
 
 HOSTILE = [

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from wordveil.text.scanner import cut_strings
 from wordveil.text.types.classes import CHARACTER_TYPES, TYPES
-from wordveil.text.types.recogniser import Recogniser, cut_spans
+from wordveil.text.types.recogniser import Recogniser
 
 EVERY = Recogniser(CHARACTER_TYPES)
 
@@ -22,7 +23,13 @@ def package(name: str):
 def tokens_of(texts: list[str]) -> list[list[tuple[str, str]]]:
     array = pa.array(texts)
     spans = EVERY.find(array)
-    cut = list(zip([TYPES[kind].value for kind in spans.kinds], cut_spans(array, spans).to_pylist(), strict=True))
+    cut = list(
+        zip(
+            [TYPES[kind].value for kind in spans.kinds],
+            cut_strings(array, spans.starts, spans.ends).to_pylist(),
+            strict=True,
+        )
+    )
     return [cut[a:b] for a, b in zip(spans.offsets[:-1], spans.offsets[1:], strict=True)]
 
 

@@ -1,0 +1,160 @@
+"""What each character is to a tokeniser: one table of bits, made from Arrow's regular expressions and case maps.
+
+Regular expressions (RE2) say which characters words are made of, so that the compiled pass and they cannot differ.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.arrays import Int64, UInt8, UInt32
+from wordveil.compiled import compiled
+from wordveil.embeddings.vocabulary import view_strings
+from wordveil.text.choices import Hyphens, TokeniserKind
+from wordveil.text.types.finders.characters import Whole, decode
+
+# Scripts that are written without spaces between words. Hangul and Vietnamese have spaces.
+_SEGMENTED_SCRIPTS = tuple(rf"\p{{{script}}}" for script in ("Han", "Hiragana", "Katakana", "Bopomofo"))
+"""Those that ``chinese`` and ``japanese`` cut into words."""
+_OTHER_SCRIPTS = tuple(
+    rf"\p{{{script}}}"
+    for script in ("Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Javanese", "Balinese", "Yi")
+)  # fmt: skip
+# Signs of runs that Unicode gives to no script, or counts as numbers: closing mark, zero, repetition, long vowel.
+_RUN_SIGNS = "\u3006\u3007\u3031-\u3035\u30fc\uff70"
+
+# The classes of characters.
+OTHER, WORD, MARK, SINGLE, RUN, INNER = range(6)
+"""Between words; in a word; a mark, which continues any word; a word of its own; in a run that a dictionary cuts;
+inside a word where it stands alone.
+"""
+# An entry of a table: the character in which this one is looked up, its class, and bits.
+POINT_MASK, CLASS_SHIFT, CLASS_MASK = 0x1FFFFF, 21, 7 << 21
+DIGIT, UPPER, CASED, LOOSE, CONTROL, FORMAT, REFUSED = (1 << bit for bit in range(24, 31))
+"""A digit; a capital; of another case; may change in normalisation form C, or change its neighbours; no visible
+character, of Unicode's categories Cc and Cf; of a script that the tokeniser does not segment.
+"""
+# Unicode has characters up to U+3FFFF, and some from U+E0000 to U+E0FFF. The last of the first kind is none, and stands
+# for all others.
+_PLANES, _TAGS, _TAGS_END = 0x40000, 0xE0000, 0xE1000
+# Here the form is stable but for marks and for what it changes by itself.
+_STABLE = ((0, 0x870), (0x2000, 0x2C00), (0x3000, 0xA000), (0xAC00, 0xD7A4), (0xFF00, 0xFFF0), (0x1F000, 0x1FB00))
+
+
+class _Characters(NamedTuple):
+    """All characters: ``texts``, a string array; ``lowered``, the same in lower case; ``bits``, as in a table."""
+
+    texts: pa.StringArray
+    lowered: UInt32
+    bits: UInt32
+
+    def match(self, pattern: str) -> NDArray[np.bool_]:
+        """Which characters a regular expression finds."""
+        return np.asarray(pc.match_substring_regex(self.texts, pattern))
+
+
+@cache
+def load_table(kind: TokeniserKind, hyphens: Hyphens, *, lower: bool) -> UInt32:
+    """The table of a tokeniser, made once in a process: uint32, an entry for each row (:func:`row_of`). ``lower``:
+    whether words are looked up in lower case.
+    """
+    characters = _load_characters()
+    looked_up = characters.lowered.copy() if lower else np.arange(len(characters.lowered), dtype=np.uint32)
+    looked_up[0x2019] = ord("'")  # both apostrophes are looked up as the same
+    return looked_up & np.uint32(POINT_MASK) | _find_classes(kind, hyphens) | characters.bits
+
+
+@cache
+def _load_characters() -> _Characters:
+    points = np.concatenate([np.arange(_PLANES), np.arange(_TAGS, _TAGS_END)]).astype(np.uint32)
+    points[0xD800:0xE000] = 0  # surrogates are no characters
+    offsets = np.concatenate([[0], np.cumsum(1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000))])
+    data = points.tobytes().decode("utf-32-le").encode()
+    texts = pa.StringArray.from_buffers(len(points), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data))
+    lowered = np.frombuffer(pc.utf8_lower(texts).buffers()[2].to_pybytes().decode().encode("utf-32-le"), np.uint32)
+    characters = _Characters(texts, lowered, np.zeros(len(points), np.uint32))
+    upper = np.asarray(pc.utf8_is_upper(texts))
+    stable = np.zeros(len(points), np.bool_)
+    for first, end in _STABLE:
+        stable[first:end] = True
+    stable &= np.asarray(pc.equal(pc.utf8_normalize(texts, form="NFC"), texts)) & ~characters.match(r"\p{M}")
+    # Tab and line breaks are visible: they structure a text.
+    for bit, has in (
+        (DIGIT, characters.match(r"\p{N}")),
+        (UPPER, upper),
+        (CASED, ~upper & ~np.asarray(pc.utf8_is_upper(pc.binary_join_element_wise("A", texts, "")))),
+        (LOOSE, ~stable),
+        (CONTROL, characters.match(r"[^\P{Cc}\t\n\r]")),
+        (FORMAT, characters.match(r"\p{Cf}")),
+    ):
+        characters.bits[has] |= np.uint32(bit)
+    return characters
+
+
+def _find_classes(kind: TokeniserKind, hyphens: Hyphens) -> UInt32:
+    """The classes, and :data:`REFUSED`, as they are in entries."""
+    characters = _load_characters()
+    classes = np.full(len(characters.bits), OTHER, np.uint32)
+    if kind == TokeniserKind.WHITESPACE:
+        classes[characters.match(r"[^\p{Z}\s]")] = WORD
+        return classes << np.uint32(CLASS_SHIFT)
+    classes[characters.match(r"[\p{L}\p{M}\p{N}]")] = WORD
+    inner = "'\u2019" if hyphens == Hyphens.SPLIT else "'\u2019\u2010-"
+    classes[[ord(character) for character in inner]] = INNER
+    segmented, others = (characters.match(_letter_of(scripts)) for scripts in (_SEGMENTED_SCRIPTS, _OTHER_SCRIPTS))
+    refused = np.zeros(len(classes), np.bool_)
+    if kind == TokeniserKind.WORDS:
+        refused = segmented | others
+    else:
+        classes[characters.match(r"\p{M}")] = MARK
+    if kind == TokeniserKind.CHARACTERS:
+        classes[segmented | others] = SINGLE
+    elif kind != TokeniserKind.WORDS:
+        refused = others
+        classes[others] = OTHER
+        classes[segmented | characters.match(f"[{_RUN_SIGNS}]")] = RUN
+    return classes << np.uint32(CLASS_SHIFT) | np.where(refused, np.uint32(REFUSED), np.uint32(0))
+
+
+def _letter_of(scripts: tuple[str, ...]) -> str:
+    """A letter of a script. RE2 has no intersection: it is what is not (no letter, or not of the script)."""
+    return "(?:" + "|".join(rf"[^\P{{L}}{script.replace('p', 'P', 1)}]" for script in scripts) + ")"
+
+
+@compiled
+def row_of(point: Whole) -> Whole:
+    """The row of a character in a table."""
+    if point < _PLANES:
+        return point
+    return _PLANES + point - _TAGS if _TAGS <= point < _TAGS_END else np.int64(_PLANES - 1)
+
+
+def read_bits(texts: pa.StringArray) -> UInt32:
+    """The bits of each text's characters together: uint32 ``(records,)``."""
+    bits = np.empty(len(texts), np.uint32)
+    find_bits(*view_strings(texts), _load_characters().bits, bits)
+    return bits
+
+
+@compiled
+def find_bits(data: UInt8, offsets: Int64, table: UInt32, bits: UInt32) -> None:
+    """See :func:`read_bits`."""
+    for record in range(len(offsets) - 1):
+        offset: Whole = offsets[record]
+        end = offsets[record + 1]
+        every: Whole = np.uint32(0)
+        while offset < end:
+            if data[offset] < 0x80:
+                every |= table[data[offset]]
+                offset += 1
+            else:
+                point, width = decode(data, offset)
+                every |= table[row_of(point)]
+                offset += width
+        bits[record] = every
