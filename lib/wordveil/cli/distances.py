@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from wordveil.cli.output import Table
 from wordveil.cli.tables import number
-from wordveil.measures.text_distance import TextDistance
+
+if TYPE_CHECKING:
+    from wordveil.measures.text_distance import TextDistance
 
 DISTANCE_NOTE = (
     "a token weighs 1/N of its text. The bound compares these two texts; the price of a record covers any two that its "

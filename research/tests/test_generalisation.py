@@ -1,0 +1,78 @@
+"""The benchmark of generalisation: its figures are those of the laws, and its smallest run works."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from wordveil.embeddings.embedding import check_embedding
+from wordveil.measures.calibration.hierarchy import WordHierarchy
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+WORDS = ["animal", "dog", "cat", "poodle", "blue", "red"]
+PAIRS = [("dog", "animal"), ("cat", "animal"), ("poodle", "dog"), ("poodle", "animal")]
+
+
+@pytest.fixture
+def generalisation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The benchmark; what it writes goes into a directory of its own."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    module = importlib.import_module("generalisation")
+    monkeypatch.setattr("common.RESULTS", tmp_path)
+    return module
+
+
+@pytest.fixture
+def hierarchy() -> WordHierarchy:
+    low, high = zip(*PAIRS, strict=True)
+    return WordHierarchy.of(pa.array(WORDS), pa.table({"word": low, "hypernym": high}))
+
+
+def test_pairs_lead_to_hypernyms_and_the_specific_ones_come_first(generalisation, hierarchy):
+    assert generalisation.make_pairs(hierarchy, "") is None
+    for kind, similarities in (("alike", [1, 1, 1, 1]), ("specific first", [1 / 3, 1 / 3, 1 / 3, 1])):
+        found = generalisation.make_pairs(hierarchy, kind)
+        named = {(WORDS[low], WORDS[high]) for low, high in zip(found.words, found.others, strict=True)}
+        assert named == set(PAIRS)
+        assert sorted(found.similarities) == pytest.approx(sorted(similarities))
+    found = generalisation.make_pairs(hierarchy, "specific first")
+    best = {WORDS[found.others[place]] for place in np.flatnonzero(found.similarities == 1)}
+    assert best == {"dog"}
+
+
+def test_figures_are_those_of_the_law(generalisation, hierarchy):
+    vectors = np.random.default_rng(2).standard_normal((len(WORDS), 3))
+    flat, ball = (check_embedding(WORDS, rows, "made") for rows in (vectors, vectors / 9))
+    chance = generalisation.measure(generalisation.Row("random", "random"), flat, hierarchy)
+    # Of dog, cat and poodle one word of six stays; dog and cat have one hypernym, and poodle two.
+    assert chance["stays"] == pytest.approx(1 / 6)
+    assert chance["hypernyms"] == pytest.approx((4 / 3) / 5)
+    # Below animal lie three words of six, below dog one: each pair as likely as the others.
+    assert chance["below_hypernym"] == pytest.approx((3 * 3 + 1) / 4 / 6)
+    assert (chance["loss"], chance["words"], chance["drawn"]) == (0, 3, False)
+    settings = {"epsilon": 1.5, "alpha": 0.0, "floor_mass": 0.5}
+    plain, paired = (
+        generalisation.measure(generalisation.Row("s", "staircase", settings, pairs=kind), flat, hierarchy)
+        for kind in ("", "specific first")
+    )
+    assert paired["hypernyms"] > plain["hypernyms"]
+    noisy = generalisation.Row("noise", "hyperbolic-fdd", {"epsilon": 1.0})
+    drawn = generalisation.measure(noisy, ball, hierarchy)
+    assert drawn["drawn"]
+    assert 0 < drawn["stays"] < 1
+
+
+def test_its_smallest_run_works(generalisation, tmp_path, capsys):
+    generalisation.run(is_quick=True)
+    found = json.loads((tmp_path / "generalisation_quick.json").read_text())
+    rows = {(row["embedding"], row["row"]): row for row in found["rows"]}
+    assert {name for name, _ in rows} == {generalisation.DEMO, generalisation.SHARED, generalisation.BALL}
+    assert {size["words"] for size in found["embeddings"].values()} == {300}
+    assert all(0 <= row["stays"] <= 1 and row["loss"] >= 0 for row in rows.values())
+    assert "hypernyms" in capsys.readouterr().out
