@@ -9,9 +9,11 @@ draw, join, account, arrange by ids, write; staircase and tree: the same with th
 * split and join: ``mapInArrow`` with Arrow's ``utf8_split_whitespace`` and ``binary_join``, and the same write of ids
 and texts.
 
-A profile of the same code in one process says where the time goes, and how long the bundle takes to build.
+A profile of the same code in one process says where the time goes, and how long the bundle takes to build. Policies
+take turns in one process, too: processor time a word of text, for `strict` with `length: as_is`, `readable`, and
+`readable` with `repeat: same`. ``--policies`` measures these alone, and puts them beside the other results.
 
-    python research/benchmarks/tables.py [--quick] [--copies N] [--billion]
+    python research/benchmarks/tables.py [--quick] [--copies N] [--policies] [--billion]
 
 ``--billion`` runs the job alone over 1,000,000,000 tokens and more, the texts 88 times under new ids, and reports its
 time, memory and files; it takes some 10 GB of disk. Writes research/results/tables.json or tables_billion.json and
@@ -41,7 +43,7 @@ from rich.console import Console
 from rich.table import Table
 
 from common import machine, save_results
-from laplace_exact import DATA, SLOTS, load_embedding, real_texts, timed, timed_calls
+from laplace_exact import DATA, RESULTS, SLOTS, load_embedding, real_texts, timed, timed_calls
 
 ROUNDS, COPIES, BILLION_COPIES = 3, 4, 88
 EPSILON, NEIGHBOURS = 8.0, 256
@@ -51,6 +53,11 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "tree": {"sizes": [20]},
 }
 FILES = 8
+POLICIES: dict[str, dict[str, Any]] = {
+    "strict": {"profile": "strict", "length": "as_is"},
+    "readable": {"profile": "readable"},
+    "readable_same": {"profile": "readable", "repeat": "same"},
+}
 
 
 def reviews() -> list[str]:
@@ -149,24 +156,62 @@ class Tables:
         return time.perf_counter() - started
 
 
-def profile(tables: Tables, corpus: Path, mechanism: str) -> dict[str, float]:
-    """Microseconds a token of each step, in this process, on one thread, without Spark; the best of three rounds."""
+def make_sanitiser(config: Any) -> tuple[Any, Any]:
+    """What a worker has: the sanitiser of a configuration, and its bundle."""
     from wordveil.assembly.bundles import build_bundle
     from wordveil.crypto.keys import load_key
-    from wordveil.crypto.streams import KeyedStream
-    from wordveil.records import sanitiser as module
     from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
-    from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
-    from wordveil.text.codec import Codec
 
-    config = tables.config(corpus, "profile", mechanism)
     bundle = build_bundle(config)
     keys = load_key(config.key.file, None).for_release("bench")
-    sanitiser = RecordSanitiser(RecordSettings("bench", "profile", config.policy, ()), bundle, keys)
+    return RecordSanitiser(RecordSettings("bench", "profile", config.policy, ()), bundle, keys), bundle
+
+
+def read_batches(corpus: Path) -> list[pa.RecordBatch]:
+    """The first file's records as a worker gets them."""
+    from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+
     table = pq.read_table(min(corpus.glob("*.parquet"))).combine_chunks()
     columns = [table["id"].chunk(0), table["text_body"].chunk(0), pa.nulls(len(table), pa.string())]
     batch = pa.RecordBatch.from_arrays(columns, names=["id", TEXT_COLUMN, REASON_COLUMN])
-    parts = [batch.slice(start, 1024) for start in range(0, len(table), 1024)]
+    return [batch.slice(start, 1024) for start in range(0, len(table), 1024)]
+
+
+def compare_policies(tables: Tables, corpus: Path) -> dict[str, Any]:
+    """Nanoseconds of processor time a word of text under each policy, in this process, on one thread, in turns."""
+    from wordveil.records.schema import WORDS_COLUMN
+
+    sanitisers = {
+        name: make_sanitiser(tables.config(corpus, "policies", "tree", text=text))[0] for name, text in POLICIES.items()
+    }
+    parts = read_batches(corpus)
+    rounds: list[dict[str, float]] = []
+    for _ in range(ROUNDS + 1):
+        rounds.append({})
+        for name, sanitiser in sanitisers.items():
+            started = time.process_time()
+            words = sum(part.column(WORDS_COLUMN).sum().as_py() for one in parts for part in sanitiser.sanitise(one))
+            rounds[-1][name] = (time.process_time() - started) / words * 1e9
+    rounds = rounds[1:]  # the first loads compiled code
+    medians = {name: statistics.median(one[name] for one in rounds) for name in POLICIES}
+    return {
+        "machine": machine(),
+        "words": words,
+        "rounds": rounds,
+        "nanoseconds_a_word": medians,
+        "over_strict": {name: statistics.median(one[name] / one["strict"] for one in rounds) for name in POLICIES},
+    }
+
+
+def profile(tables: Tables, corpus: Path, mechanism: str) -> dict[str, float]:
+    """Microseconds a token of each step, in this process, on one thread, without Spark; the best of three rounds."""
+    from wordveil.crypto.streams import KeyedStream
+    from wordveil.records import sanitiser as module
+    from wordveil.records.sanitiser import RecordSanitiser
+    from wordveil.text.codec import Codec
+
+    sanitiser, bundle = make_sanitiser(tables.config(corpus, "profile", mechanism))
+    parts = read_batches(corpus)
     totals: dict[str, float] = {}
     patched: dict[tuple[Any, str], str] = {
         (Codec, "encode"): "texts to ids",
@@ -222,6 +267,26 @@ def billion() -> None:
     Console().print(content)
 
 
+def policies() -> None:
+    """The policies alone; their figures go into the file of the other results."""
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        tables = Tables(home)
+        write_reviews(home / "corpus", reviews(), 1)
+        compared = compare_policies(tables, home / "corpus")
+    content = json.loads((RESULTS / "tables.json").read_text())
+    save_results("tables", quick=False, content={**content, "policies": compared})
+    show_policies(compared)
+
+
+def show_policies(compared: dict[str, Any]) -> None:
+    """What each policy costs."""
+    table = Table("policy", "nanoseconds a word", "over strict", title=f"{compared['words']:,} words, one process")
+    for name, nanoseconds in compared["nanoseconds_a_word"].items():
+        table.add_row(name, f"{nanoseconds:.0f}", f"{compared['over_strict'][name]:.2f}")
+    Console().print(table)
+
+
 def show(content: dict[str, Any]) -> None:
     """The tables of the results."""
     words, dimension = content["words"], content["dimension"]
@@ -247,6 +312,7 @@ def show(content: dict[str, Any]) -> None:
     for step in content["microseconds_per_token"]["exponential"]:
         steps.add_row(step, *(f"{content['microseconds_per_token'][name].get(step, 0.0):.4f}" for name in MECHANISMS))
     Console().print(steps)
+    show_policies(content["policies"])
 
 
 def main() -> None:
@@ -255,9 +321,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the texts, one round")
     parser.add_argument("--copies", type=int, default=COPIES, help="how often the texts are repeated under new ids")
     parser.add_argument("--billion", action="store_true", help="the job alone over 1,000,000,000 tokens")
+    parser.add_argument("--policies", action="store_true", help="the policies alone")
     arguments = parser.parse_args()
     if arguments.billion:
         billion()
+        return
+    if arguments.policies:
+        policies()
         return
     before = machine()
     texts = reviews()
@@ -276,6 +346,7 @@ def main() -> None:
             split = tables.split_and_join(home / "corpus", str(number))
             seconds = {name: report.seconds for name, report in reports.items()}
             runs.append({**seconds, "input_order": plain.seconds, "split_and_join": split})
+        compared = compare_policies(tables, home / "corpus")
         steps = {mechanism: profile(tables, home / "corpus", mechanism) for mechanism in MECHANISMS}
     tokens = plain.tokens
     content = {
@@ -295,6 +366,7 @@ def main() -> None:
         "arranging": statistics.median(run["exponential"] / run["input_order"] for run in runs),
         "ratio": statistics.median(run["split_and_join"] / run["exponential"] for run in runs),
         "microseconds_per_token": steps,
+        "policies": compared,
     }
     save_results("tables", arguments.quick, content)
     show(content)

@@ -28,6 +28,7 @@ def drop_controls(texts: pa.StringArray, bits: UInt32) -> pa.StringArray:
 
     A control character ends a word. A format character has no width, so a word continues after it.
     """
-    if not find_controls(bits).any():
+    if not (barred := find_controls(bits)).any():
         return texts
-    return pc.replace_substring_regex(pc.replace_substring_regex(texts, r"[^\P{Cc}\t\n\r]", " "), r"\p{Cf}+", "")
+    spaced = pc.replace_substring_regex(texts.filter(pa.array(barred)), r"[^\P{Cc}\t\n\r]", " ")
+    return pc.replace_with_mask(texts, pa.array(barred), pc.replace_substring_regex(spaced, r"\p{Cf}+", ""))

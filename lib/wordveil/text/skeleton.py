@@ -81,6 +81,8 @@ def join_words(words: Words, ids: Int32, offsets: Int64) -> pa.StringArray:
     ``ids``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``.
     """
     is_word = ids < len(words[1]) - 1
+    if is_word.all():
+        return _make_texts(*_write(None, np.full(len(ids), HIDE, np.int8), ids, offsets, words, None))
     action = np.where(is_word, np.int8(HIDE), np.int8(DROP))
     return _make_texts(*_write(None, action, ids[is_word], offsets, words, None))
 

@@ -11,6 +11,7 @@ in Unicode normalisation form C first; U+0001 becomes a space.
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import accumulate
 
 import numpy as np
@@ -62,7 +63,7 @@ class Tokeniser:
         that are found already.
         """
         table = load_table(self._kind, self._hyphens, lower=lower)
-        index = _NO_WORDS if index is None else index
+        index = _index_nothing() if index is None else index
         scanned = scan(texts, table, index, spans)
         if not (is_run := scanned.is_run).any():
             return scanned
@@ -84,7 +85,9 @@ class Tokeniser:
         return scan(texts, table, index, TypeSpans(starts[stays], stops[stays], scanned.kinds[rows][stays], kept))
 
 
-_NO_WORDS = WordIndex(pa.array([], pa.string()))
+@cache
+def _index_nothing() -> WordIndex:
+    return WordIndex(pa.array([], pa.string()))
 
 
 def fold_words(words: pa.StringArray) -> pa.StringArray:

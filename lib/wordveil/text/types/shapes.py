@@ -112,7 +112,9 @@ def find_shapes(
             return _shapes_of(kind, originals.take(pa.array(rows)))
         return pa.repeat("", len(rows))
 
-    return map_groups(kinds, shapes_of)
+    # Names of all classes have the same shapes: they are one group.
+    names = [TYPES.index(kind) for kind in NAME_TYPES if actions.get(kind) == TypeAction.RESAMPLE]
+    return map_groups(np.where(np.isin(kinds, names), names[0], kinds) if names else kinds, shapes_of)
 
 
 def are_shapes(kind: TokenType, shapes: pa.StringArray) -> pa.BooleanArray:
@@ -177,9 +179,10 @@ def _of_markup(originals: pa.StringArray) -> pa.StringArray:
 
 def _of_names(originals: pa.StringArray) -> pa.StringArray:
     """The case, and the ending ``'s`` as it is written."""
-    ending = pc.struct_field(pc.extract_regex(originals, r"(?P<end>['\x{2019}][sS])?$"), "end")
-    ending = pc.fill_null(ending, "")
-    stem = pc.replace_substring_regex(originals, r"['\x{2019}][sS]$", "")
+    ends = pc.match_substring_regex(originals, r"['\x{2019}][sS]$")  # few do, and the rest need no copy
+    groups = pc.extract_regex(originals.filter(ends), r"^(?P<stem>(?s:.*))(?P<end>['\x{2019}][sS])$")
+    stem = pc.replace_with_mask(originals, ends, pc.struct_field(groups, "stem"))
+    ending = pc.replace_with_mask(pa.repeat("", len(originals)), ends, pc.struct_field(groups, "end"))
     capitals = pc.match_substring_regex(stem, r"^\p{Lu}[\p{Lu}\p{M}'\x{2019}-]+$")
     case = pc.if_else(capitals, "AA", pc.if_else(pc.match_substring_regex(stem, r"^\p{Lu}"), "Aa", "a"))
     return pc.binary_join_element_wise(case, ending, "")

@@ -68,17 +68,19 @@ class TypeFinder:
     policy: TextPolicy
     lists: PublicLists | None
     _recogniser: Recogniser = field(init=False)
+    _actions: dict[TokenType, TypeAction] = field(init=False)
 
     def __post_init__(self) -> None:
         if self.policy.draws_types and self.lists is None:
             raise ValueError("the policy draws from public lists, and none are given.")
-        kinds = [kind for kind in self.policy.type_actions if kind not in NAME_TYPES]
-        object.__setattr__(self, "_recogniser", Recogniser(kinds))
+        actions = self.policy.type_actions
+        object.__setattr__(self, "_actions", actions)
+        object.__setattr__(self, "_recogniser", Recogniser([kind for kind in actions if kind not in NAME_TYPES]))
 
     @property
     def shows(self) -> bool:
         """Whether the class of some tokens shows."""
-        return not set(self.policy.type_actions.values()).isdisjoint(SHOWN_ACTIONS)
+        return not set(self._actions.values()).isdisjoint(SHOWN_ACTIONS)
 
     @classmethod
     def of(cls, policy: TextPolicy, lists: PublicLists | None) -> Self | None:
@@ -95,18 +97,17 @@ class TypeFinder:
         """The class of each token, int8 ``(tokens,)``: an index in :data:`TYPES`, or -1 for words. ``scanned``: texts
         cut with the spans that :meth:`find` returns for them.
         """
-        if self.lists is None or set(NAME_TYPES).isdisjoint(self.policy.type_actions):
+        if self.lists is None or set(NAME_TYPES).isdisjoint(self._actions):
             return scanned.kinds
         kinds = find_names(scanned, self.lists)
-        unwanted = sorted({TYPES.index(kind) for kind in NAME_TYPES}.difference(self._numbers(*NAME_TYPES)))
-        if unwanted:
+        if unwanted := [TYPES.index(kind) for kind in NAME_TYPES if kind not in self._actions]:
             kinds[np.isin(kinds, unwanted)] = A_WORD
         return kinds
 
     def is_shown(self, kinds: Int8) -> NDArray[np.bool_]:
         """Of which tokens the class shows: bool ``(tokens,)``. ``kinds``: what :meth:`tell_apart` returns."""
-        shown = [kind for kind, action in self.policy.type_actions.items() if action in SHOWN_ACTIONS]
-        return np.isin(kinds, self._numbers(*shown))
+        shown = [TYPES.index(kind) for kind, action in self._actions.items() if action in SHOWN_ACTIONS]
+        return np.isin(kinds, shown)
 
     def show(self, scanned: Scanned, kinds: Int8, shown: NDArray[np.bool_]) -> ShownTokens:
         """The tokens that are ``shown``, bool ``(tokens,)``, all with a class that shows. ``kinds``: what
@@ -115,17 +116,12 @@ class TypeFinder:
         kinds, originals, bounds = kinds[shown], scanned.cut(shown), keep_offsets(shown, scanned.offsets)
         if self.policy.case == Case.LOWER:
             originals = pc.if_else(_are_names(kinds), pc.utf8_lower(originals), originals)  # their case does not show
-        shapes = find_shapes(kinds, self.policy.type_actions, originals)
+        shapes = find_shapes(kinds, self._actions, originals)
         pattern = forms = None
         if self.policy.draws_once:
             forms = Forms.of(_identify(kinds, shapes, originals))
             pattern = forms.find_pattern(bounds)
         return ShownTokens(kinds, shapes, bounds, pattern, forms)
-
-    def _numbers(self, *kinds: TokenType) -> list[int]:
-        return [
-            TYPES.index(kind) for kind in kinds if self.policy.type_actions.get(kind) not in (None, TypeAction.WORDS)
-        ]
 
 
 def compile_finder(policy: TextPolicy) -> None:
