@@ -97,17 +97,15 @@ def _write(
         starts, ends = skeleton.tokens.starts, skeleton.tokens.ends
     shown = _NO_WORDS if values is None else view_strings(values)
     most = int(texts[1][-1] - texts[1][0] + shown[1][-1] - shown[1][0]) + len(action)
-    most += int((words[1][1:][ids] - words[1][ids]).sum())
+    most += int(np.diff(words[1])[ids].sum()) if len(ids) else 0
+    if most > _LONGEST:
+        raise OverflowError(f"The texts may take {most} bytes, and a string array holds 2 GiB. Pass fewer texts.")
     out, bounds = np.empty(most, np.uint8), np.zeros(len(offsets), np.int64)
     write_texts(*texts, starts, ends, offsets, action, gaps, ids, *words, *shown, out, bounds)
     return out[: bounds[-1]], bounds
 
 
 def _make_texts(out: UInt8, bounds: Int64) -> pa.StringArray:
-    if bounds[-1] > _LONGEST:
-        raise OverflowError(
-            f"The texts would take {bounds[-1]} bytes, and a string array holds 2 GiB. Pass fewer texts."
-        )
     return pa.StringArray.from_buffers(len(bounds) - 1, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(out))
 
 
