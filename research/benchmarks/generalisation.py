@@ -4,6 +4,7 @@ Words are those that the demo and the demo Poincare embedding share, in the demo
 all of the demo embedding; each word with a hypernym among them counts alike. Hypernyms are the package's pairs, which
 have all of a word up to the root. Laws are exact, but for noise, which is drawn. ``staircase`` gets the same pairs as
 partners of a word: all alike, or the most specific first, which is the hypernym with the fewest words below it.
+``tree`` cuts subtrees by them, and writes the hypernym. Of each row a public sentence is drawn as an example.
 
     python research/benchmarks/generalisation.py [--quick]
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -28,18 +29,19 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from common import machine, save_results
+from wordveil.assembly.inputs import read_files
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import DEMO, DEMO_POINCARE, Embedding, check_embedding
 from wordveil.measures.calibration.drawing import ThreadedCounter
 from wordveil.measures.calibration.hierarchy import WordHierarchy
 from wordveil.measures.recovery import load_built
 from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.inputs import Pairs, PublicInputs
+from wordveil.mechanisms.inputs import Pairs
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
 
 DRAWS = 200
-
+SENTENCE = "the nurse gave the patient a drug for his fever and called a hospital in boston on tuesday"
 
 SHARED, BALL = "demo, shared words", "demo-poincare, shared words"
 
@@ -66,6 +68,11 @@ def _staircase(epsilon: float, pairs: str = "", embedding: str = SHARED) -> Row:
     return Row(name, "staircase", {"epsilon": epsilon}, embedding, pairs)
 
 
+def _hypernyms(clusters: int, epsilon: float, embedding: str = SHARED, **more: Any) -> Row:
+    settings = {"epsilon": epsilon, "clusters": (clusters,), "least": 5, "output": "hypernym", "pairs": "demo", **more}
+    return Row(f"tree, hypernyms of {clusters} clusters, {epsilon:g}", "tree", settings, embedding, "alike")
+
+
 ROWS = (
     Row("random", "random"),
     *map(_hyperbolic, (0.5, 1.0, 2.0, 4.0)),
@@ -74,10 +81,12 @@ ROWS = (
     *(Row(f"hyperbolic-fdd, {epsilon:g}", "hyperbolic-fdd", {"epsilon": epsilon}, BALL) for epsilon in (0.5, 8.0)),
     Row("hyperbolic-laplace, 10", "hyperbolic-laplace", {"epsilon": 10.0}, BALL),
     Row("tree, 300 clusters, 8", "tree", {"epsilon": 8.0, "clusters": (300,)}),
+    *(_hypernyms(300, epsilon) for epsilon in (6.0, 8.0)),
     *map(_staircase, (6.0, 8.0)),
     *(_staircase(epsilon, "alike") for epsilon in (6.0, 8.0, 10.0)),
     *(_staircase(epsilon, "specific first") for epsilon in (4.0, 6.0, 8.0, 10.0)),
     *(_staircase(epsilon, pairs, DEMO) for epsilon in (8.0, 10.0) for pairs in ("", "specific first")),
+    *(_hypernyms(500, epsilon, DEMO, classes="stop-words:en") for epsilon in (8.0, 10.0)),
 )
 
 
@@ -123,11 +132,13 @@ def find_laws(mechanism: Mechanism[Any], words: NDArray[np.int32], size: int) ->
 def measure(row: Row, chosen: Embedding, hierarchy: WordHierarchy) -> dict[str, Any]:
     """The figures of a row: the certified loss between any two words; the share of draws that give the word itself; of
     the others the share that are its hypernyms; and which share of the words lies below such a hypernym, on average.
+    With what becomes of a sentence in one draw, where laws are exact; words without a vector stay.
     """
     kind = MECHANISMS[row.mechanism]
     above, below = hierarchy.below.T.tocsr(), np.diff(hierarchy.below.indptr) / chosen.size
     words = np.flatnonzero(np.diff(above.indptr)).astype(np.int32)
-    inputs = PublicInputs(pairs=make_pairs(hierarchy, row.pairs))
+    files = {name: row.settings[name] for name in ("classes",) if name in row.settings}
+    inputs = replace(read_files(files).fit(chosen.words).inputs, pairs=make_pairs(hierarchy, row.pairs))
     built = kind.build(chosen, kind.settings_type(**row.settings), padding=False, work=BuildContext(), inputs=inputs)
     stays, risen, breadth, first = 0.0, 0.0, 0.0, 0
     with load_built(kind, built, chosen.size) as mechanism:
@@ -139,6 +150,7 @@ def measure(row: Row, chosen: Embedding, hierarchy: WordHierarchy) -> dict[str, 
             risen += float(raised.sum())
             breadth += float((raised @ below).sum())
             first += len(part)
+        example = None if is_drawn else draw_sentence(mechanism, chosen)
     changed = len(words) - stays
     return {
         "row": row.name,
@@ -149,7 +161,19 @@ def measure(row: Row, chosen: Embedding, hierarchy: WordHierarchy) -> dict[str, 
         "hypernyms": risen / changed if changed else None,
         "below_hypernym": breadth / risen if risen else None,
         "drawn": is_drawn,
+        "example": example,
     }
+
+
+def draw_sentence(mechanism: Mechanism[Any], chosen: Embedding) -> str:
+    """What becomes of :data:`SENTENCE`, word by word."""
+    rng, words = np.random.default_rng(1), chosen.words.to_pylist()
+    ids = {word: row for row, word in enumerate(words)}
+    laws = {word: mechanism.probabilities(ids[word]) for word in SENTENCE.split() if word in ids}
+    return " ".join(
+        words[rng.choice(len(law), p=law / law.sum())] if (law := laws.get(word)) is not None else word
+        for word in SENTENCE.split()
+    )
 
 
 def show(results: list[dict[str, Any]]) -> None:

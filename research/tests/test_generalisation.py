@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from pathlib import Path
 from types import ModuleType
 
@@ -62,6 +63,11 @@ def test_figures_are_those_of_the_law(generalisation, hierarchy):
         for kind in ("", "specific first")
     )
     assert paired["hypernyms"] > plain["hypernyms"]
+    cut = {"epsilon": 4.0, "clusters": (3,), "least": 2, "output": "hypernym", "pairs": "demo"}
+    tree = generalisation.measure(generalisation.Row("t", "tree", cut, pairs="alike"), flat, hierarchy)
+    # Poodle becomes dog, cat becomes animal, and dog stays, unless another cluster is drawn.
+    assert tree["hypernyms"] > 0.9 * math.exp(4) / (math.exp(4) + 2)
+    assert len(tree["example"].split()) == len(generalisation.SENTENCE.split())
     noisy = generalisation.Row("noise", "hyperbolic-fdd", {"epsilon": 1.0})
     drawn = generalisation.measure(noisy, ball, hierarchy)
     assert drawn["drawn"]

@@ -24,6 +24,7 @@ from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss,
 from wordveil.mechanisms.tree.mechanism import Tree
 from wordveil.mechanisms.tree.table import TreeTable
 
+HYPERNYM = {"output": "hypernym", "pairs": "demo"}
 CASES: list[dict[str, Any]] = [
     {"size": 40, "epsilon": 3.0, "sizes": (4,)},
     {"size": 43, "epsilon": 3.0, "sizes": (4,)},
@@ -41,6 +42,8 @@ CASES: list[dict[str, Any]] = [
     {"size": 90, "epsilon": 5.0, "clusters": (13, 4), "least": 2, "losses": (0.0, 2.0), "weight": 1.0},
     {"size": 90, "epsilon": 5.0, "clusters": (30, 12, 3), "least": 1, "losses": (0.0, 0.0, 2.0), "weight": 0.0},
     {"size": 41, "epsilon": 6.85, "clusters": (41,), "least": 1},
+    {"size": 90, "epsilon": 3.0, "clusters": (12,), "least": 3, **HYPERNYM},
+    {"size": 90, "epsilon": 5.0, "clusters": (13, 4), "least": 2, "losses": (0.0, 2.0), **HYPERNYM},
 ]
 
 

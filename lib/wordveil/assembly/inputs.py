@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -217,10 +219,34 @@ def _read_counts(source: str, setting: str, _: Progress) -> WordTable:
 
 
 def _read_pairs(source: str, setting: str, _: Progress) -> WordTable:
+    if source == ngram_model.DEMO:
+        return _read_hypernyms(setting)
     table = read_word_table(source, setting, ("word", "similar word", "similarity"))
     table.numbers(2)
     table.require_distinct(2)
     return table
+
+
+def _open_hypernyms() -> AbstractContextManager[Path]:
+    return resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv")
+
+
+def _read_hypernyms(setting: str) -> WordTable:
+    """The package's pairs of a word and its hypernyms, a specific hypernym more similar than a general one: by how few
+    words are below it.
+    """
+    with _open_hypernyms() as path:
+        table = read_word_table(str(path), setting, ("word", "hypernym"))
+    counts = np.unique(np.asarray(table.columns[1]), return_inverse=True, return_counts=True)
+    similarities = pa.array(1.0 / counts[2][counts[1]]).cast(pa.string())
+    return WordTable(setting, ngram_model.DEMO, (*table.columns, similarities))
+
+
+def _digest_pairs(source: str, setting: str) -> str:
+    if source != ngram_model.DEMO:
+        return _digest_table(source, setting)
+    with _open_hypernyms() as path:
+        return _digest_table(str(path), setting)
 
 
 def _read_classes(source: str, setting: str, _: Progress) -> WordTable:
@@ -311,7 +337,13 @@ _KINDS = {
     "similarity": _Kind(
         "similarity", _read_similarity, _fit_similarity, embeddings.digest_source, embeddings.embedding_exists
     ),
-    "pairs": _Kind("pairs", _read_pairs, _fit_pairs),
+    "pairs": _Kind(
+        "pairs",
+        _read_pairs,
+        _fit_pairs,
+        _digest_pairs,
+        lambda source: source == ngram_model.DEMO or Path(source).exists(),
+    ),
     "classes": _Kind(
         "classes",
         _read_classes,

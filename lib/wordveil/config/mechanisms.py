@@ -35,7 +35,7 @@ from wordveil.mechanisms.settings import MechanismSettings
 HYPERNYMS = "hypernyms"
 FREQUENCIES = "frequencies"
 """The setting of all mechanisms that names a public file."""
-_FILE_TYPES = {"similarity": EmbeddingPath, "classes": ClassesPath, "ngrams": ModelPath}
+_FILE_TYPES = {"similarity": EmbeddingPath, "classes": ClassesPath, "ngrams": ModelPath, "pairs": ModelPath}
 """The types of settings that name public files; :data:`LocalPath` for others."""
 
 

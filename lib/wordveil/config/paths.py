@@ -61,7 +61,7 @@ LocalPath = Annotated[str, StringConstraints(min_length=1), PathSetting()]
 EmbeddingPath = Annotated[str, StringConstraints(min_length=1), PathSetting(shipped=tuple(SHIPPED))]
 """A local path, or the name of an embedding that comes with the package."""
 ModelPath = Annotated[str, StringConstraints(min_length=1), PathSetting(shipped=(DEMO,))]
-"""A local path, or the name of the n-gram model that comes with the package."""
+"""A local path, or the name of the n-gram model or of the pairs that come with the package."""
 
 ClassesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(prefix=STOP_WORDS)]
 """A local path, or the stop-words of a language, such as ``stop-words:en``."""

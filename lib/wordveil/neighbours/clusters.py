@@ -33,13 +33,10 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import zipfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -48,6 +45,7 @@ from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.geometry.spaces import digest_points
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.cluster_kernels import assign_in_turn, best_columns, sum_members, swap_words, whole_directions
+from wordveil.neighbours.hierarchy import Hierarchy
 
 # Raised when the same vectors may lead to other clusters: kept ones of older versions are then not used.
 _VERSION = 1
@@ -69,41 +67,6 @@ _MOST_PRODUCTS = 400_000_000_000
 _MOST_SWAPS = 20_000_000_000
 
 Call = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-
-
-@dataclass(frozen=True)
-class Hierarchy:
-    """Words in an order in which every cluster of every level is a range.
-
-    Attributes
-    ----------
-    order
-        int32 ``(size,)``: the words. Those of a lowest cluster are in rising order.
-    bounds
-        one int64 ``(clusters + 1,)`` for each level, the lowest first: cluster ``c`` has the slots ``bounds[c]`` up to
-        ``bounds[c + 1]``. The last level is one cluster of all words.
-    """
-
-    order: Int32
-    bounds: tuple[Int64, ...]
-
-    def save(self, path: Path) -> None:
-        """Write it into a file that appears only when it is whole."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{os.getpid()}-{path.name}")
-        with draft.open("wb") as file:
-            np.savez(file, self.order, *self.bounds)
-        draft.rename(path)
-
-    @classmethod
-    def read(cls, path: Path) -> Self | None:
-        """The inverse of :meth:`save`; None where the file is missing or damaged."""
-        try:
-            with np.load(path) as file:
-                order, *bounds = (file[f"arr_{number}"] for number in range(len(file.files)))
-                return cls(order, tuple(bounds))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            return None
 
 
 def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
@@ -140,7 +103,13 @@ def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> 
 
 
 def build_partition(
-    vectors: Float32, weights: Int64, counts: list[int], least: int, work: BuildContext, classes: Int32 | None = None
+    vectors: Float32,
+    weights: Int64,
+    counts: list[int],
+    least: int,
+    work: BuildContext,
+    classes: Int32 | None = None,
+    settled: Int32 | None = None,
 ) -> Hierarchy:
     """Cluster words into ``counts[0]`` clusters of any size, and these into levels, the same on every machine.
 
@@ -148,19 +117,26 @@ def build_partition(
     ``counts``: how many clusters each level has, the lowest first, falling to 1; those above the
     lowest each a multiple of the next. ``least``: how many words a cluster has at least. ``work``: reports progress,
     and keeps the result. ``classes``: int32 ``(size,)``, the class of each word, 0 and up; words of a lowest cluster
-    are of one class. Raises :class:`ValueError` where a class, or all words, are too few.
+    are of one class. ``settled``: int32 ``(size,)``, the cluster of words that have theirs already, from 0 up without
+    gaps; -1 for others. Raises :class:`ValueError` where a class, or all words, are too few.
     """
     if (needed := counts[0] * least) > len(vectors):
         raise ValueError(f"{counts[0]:,} clusters of {least:,} words or more need {needed:,} words.")
     classes = np.zeros(len(vectors), np.int32) if classes is None else classes
-    shares = share_clusters(counts[0], weights, classes, least)
+    given = np.full(len(vectors), -1, np.int32) if settled is None else settled
+    first = int(given.max()) + 1
+    free = np.flatnonzero(given < 0)
+    kind_of = np.unique(classes[free], return_inverse=True)[1].astype(np.int32)
+    shares = share_clusters(counts[0] - first, weights[free], kind_of, least) if len(free) else np.zeros(0, np.int64)
 
     def split(words: Float32, call: Call) -> Hierarchy:
-        labels, centroids = np.empty(len(words), np.int32), np.empty((counts[0], words.shape[1]), np.float32)
-        for label, (first, last) in enumerate(pairwise([0, *np.cumsum(shares).tolist()])):
-            members = np.flatnonzero(classes == label)
-            inner, centroids[first:last] = split_by_weight(words[members], weights[members], last - first, least, call)
-            labels[members] = first + inner
+        labels, centroids = given.copy(), np.empty((counts[0], words.shape[1]), np.float32)
+        taken = given >= 0
+        centroids[:first] = _centroids(_sums(words[taken], given[taken], first, weights[taken]))
+        for kind, (start, stop) in enumerate(pairwise((first + np.cumsum([0, *shares])).tolist())):
+            members = free[kind_of == kind]
+            inner, centroids[start:stop] = split_by_weight(words[members], weights[members], stop - start, least, call)
+            labels[members] = start + inner
         levels = _split_levels(centroids, counts, call, work.steps)
         rank = np.empty(counts[0], np.int64)
         rank[levels.order] = np.arange(counts[0])
@@ -169,7 +145,8 @@ def build_partition(
         order = np.argsort(ranks, kind="stable").astype(np.int32)
         return Hierarchy(order, (bounds, *(bounds[edges] for edges in levels.bounds[1:])))
 
-    digest = hashlib.sha256(weights.tobytes() + classes.tobytes()).hexdigest()
+    parts = weights.tobytes() + classes.tobytes() + (b"" if settled is None else settled.tobytes())
+    digest = hashlib.sha256(parts).hexdigest()
     return _keep(f"{_VERSION} {counts} {least} {digest}", vectors, work, split)
 
 

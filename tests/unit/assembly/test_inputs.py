@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,23 @@ def test_frequencies_of_other_words_are_refused(tmp_path):
 )
 def test_faults_of_tables_name_the_setting_the_file_and_the_line(tmp_path, setting, text, problem):
     assert problem in fault(PublicFileError, tmp_path, setting, text)
+
+
+def test_the_packages_pairs_are_words_with_their_hypernyms_the_specific_ones_more_similar():
+    words = pa.array(["animal", "dog", "poodle", "xyzzy"])
+    pairs = read_files({"pairs": "demo"}).fit(words).inputs.pairs
+    assert pairs is not None
+    found = {
+        (words[low].as_py(), words[high].as_py()): similarity
+        for low, high, similarity in zip(pairs.words, pairs.others, pairs.similarities, strict=True)
+    }
+    assert ("dog", "animal") in found
+    assert not any(low == "animal" or "xyzzy" in (low, high) for low, high in found)
+    with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as path:
+        lines = path.read_text("utf-8").splitlines()
+        assert digest_files({"pairs": "demo"}, missing_allowed=True) == digest_files({"pairs": str(path)})
+    below = sum(line.endswith("\tanimal") for line in lines)
+    assert found["dog", "animal"] == 1 / below
 
 
 def test_pairs_are_those_of_two_known_words(tmp_path):

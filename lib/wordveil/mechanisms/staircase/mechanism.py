@@ -87,7 +87,8 @@ class StaircaseSettings(MechanismSettings):
     similarity : str or None
         path of another public embedding, whose cosines say which words are similar.
     pairs : str or None
-        path of a TSV (word, word, similarity): partners, which come first in a word's list.
+        path of a TSV (word, word, similarity), or ``demo``, the package's pairs of hypernyms: partners, which come
+        first in a word's list.
     classes : str or None
         path of a TSV (word, class): lists stay inside a word's class.
     search : {"auto", "exact", "annoy"}

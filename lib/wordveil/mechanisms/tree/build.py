@@ -16,7 +16,8 @@ from wordveil.errors import BundleError
 from wordveil.mechanisms.tree.levels import Levels, PadShareError, solve_levels
 from wordveil.mechanisms.tree.table import Nesting
 from wordveil.neighbours.cluster_kernels import LONGEST, whole_directions
-from wordveil.neighbours.clusters import HEAVIEST, Hierarchy
+from wordveil.neighbours.clusters import HEAVIEST
+from wordveil.neighbours.hierarchy import Hierarchy
 
 # Logarithms are taken to one part in this many.
 _LOGARITHM = 2**20

@@ -26,7 +26,8 @@ They stand in an order in which every cluster is a range (:mod:`wordveil.neighbo
 the range.
 
 Which word of the drawn lowest cluster is written is free: ``member``, the drawn one, or one that is drawn by public
-frequency where positions are clusters; ``representative``, the most frequent one; ``fluent``, those that make the
+frequency where positions are clusters; ``representative``, the most frequent one; ``hypernym``, the one above the
+others, where clusters are subtrees (:mod:`wordveil.mechanisms.tree.subtrees`); ``fluent``, those that make the
 likeliest text by public counts of pairs of words. The choice depends on the drawn cluster, further random bits and
 public data alone, and costs nothing (Dwork and Roth 2014, proposition 2.1).
 
@@ -37,7 +38,7 @@ randomised response over groups of labels, BRR (arXiv 2504.20926) and BlockRR (2
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self
@@ -51,7 +52,7 @@ from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, MechanismArtifact, TokenBatch, pure_guarantee
-from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.inputs import NO_INPUTS, Pairs, PublicInputs
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example
 from wordveil.mechanisms.tables.mechanism import check_epsilon
@@ -70,9 +71,11 @@ from wordveil.mechanisms.tree.kernels import draw_members
 from wordveil.mechanisms.tree.laws import Members, word_laws, write_law
 from wordveil.mechanisms.tree.levels import round_loss
 from wordveil.mechanisms.tree.settings import DEFAULT_SIZES, TreeSettings, scale_losses
+from wordveil.mechanisms.tree.subtrees import Subtrees, choose_subtrees
 from wordveil.mechanisms.tree.table import TreeTable, arrange
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.neighbours.clusters import Hierarchy, build_hierarchy, build_partition, count_clusters
+from wordveil.neighbours.clusters import build_hierarchy, build_partition, count_clusters
+from wordveil.neighbours.hierarchy import Hierarchy
 
 
 class Tree(Mechanism[TreeSettings]):
@@ -99,7 +102,7 @@ class Tree(Mechanism[TreeSettings]):
     def examples(cls) -> Mapping[str, Example]:
         chosen = TreeSettings
         return {
-            "": Example(chosen(epsilon=4.0, sizes=(3,)), chosen(epsilon=6.85)),
+            "": Example(chosen(epsilon=4.0, sizes=(3,)), chosen(epsilon=6.85), inputs=_example_inputs),
             "levels": Example(
                 chosen(epsilon=5.0, sizes=(1, 7, 50), losses=(0.0, 2.0, 3.5), output="member"),
                 chosen(epsilon=9.0, sizes=(10, 300), losses=(0.0, 6.0), output="member", pad_share=0.5),
@@ -107,6 +110,11 @@ class Tree(Mechanism[TreeSettings]):
             "clusters": Example(
                 chosen(epsilon=4.0, clusters=(100,), least=1),
                 chosen(epsilon=8.0, clusters=(480, 40), least=5, losses=(0.0, 5.0), output="member"),
+            ),
+            "hypernyms": Example(
+                chosen(epsilon=4.0, clusters=(120,), least=1, output="hypernym", pairs="demo"),
+                chosen(epsilon=8.0, clusters=(300, 30), least=5, losses=(0.0, 5.0), output="hypernym", pairs="demo"),
+                inputs=_example_inputs,
             ),
         }
 
@@ -134,8 +142,13 @@ class Tree(Mechanism[TreeSettings]):
                 "mechanism.ngrams is not set, and mechanism.output = fluent needs it. Set it to demo, or to the path "
                 "of an n-gram model; or set mechanism.output: representative."
             )
+        if settings.output == "hypernym" and inputs.pairs is None:
+            raise BundleError(
+                "mechanism.pairs is not set, and mechanism.output = hypernym needs it. Set it to demo, or to the path "
+                "of a file of word, hypernym, similarity; or set mechanism.output: representative."
+            )
         size, frequencies = embedding.size, inputs.frequencies_of(embedding.size)
-        hierarchy = _build_hierarchy(embedding, settings, frequencies, inputs.classes, work)
+        hierarchy, subtrees = _build_hierarchy(embedding, settings, frequencies, inputs, work)
         work.progress("choosing and certifying the probabilities of levels")
         by_cluster = bool(settings.clusters)
         bounds = count_lowest(hierarchy.bounds) if by_cluster else hierarchy.bounds
@@ -144,6 +157,8 @@ class Tree(Mechanism[TreeSettings]):
             written = hierarchy.order
         else:
             written = find_representatives(hierarchy, frequencies)
+            if subtrees:
+                written[rows_of(hierarchy)[subtrees.hypernyms]] = subtrees.hypernyms
             written = written if by_cluster else np.repeat(written, np.diff(hierarchy.bounds[0]))
         table = arrange(nesting, levels, rows_of(hierarchy), np.append(written, [size] * padding).astype(np.int32))
         losses = table.certify()
@@ -171,9 +186,8 @@ class Tree(Mechanism[TreeSettings]):
             "padding": padding,
             "pad_share": settings.pad_share,
         }
-        return MechanismArtifact(
-            parameters, arrays, guarantee, notes=_notes(hierarchy.bounds, level_losses, levels.pad_share)
-        )
+        notes = (*_notes(hierarchy.bounds, level_losses, levels.pad_share), *_subtree_notes(subtrees))
+        return MechanismArtifact(parameters, arrays, guarantee, notes=notes)
 
     @classmethod
     def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:  # noqa: ARG003
@@ -293,28 +307,50 @@ class Tree(Mechanism[TreeSettings]):
         return type(self)({**self._parameters, "epsilon": epsilon, "losses": losses}, {**self._arrays, **table.arrays})
 
 
+def _example_inputs(embedding: Embedding) -> PublicInputs:
+    """Pairs of hypernyms for three quarters of the words: above each are those of a fifth of its rank, and so on."""
+    words = np.arange(3 * embedding.size // 4, dtype=np.int32)
+    pairs = np.hstack([[words, words // 5**level] for level in range(1, 7)])
+    low, high = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
+    return PublicInputs(pairs=Pairs(low, high, np.ones(len(low))))
+
+
 def _build_hierarchy(
-    embedding: Embedding, settings: TreeSettings, frequencies: Float64, classes: Int32 | None, work: BuildContext
-) -> Hierarchy:
-    """The clusters of the settings. Raises :class:`BundleError` where there are too few words for them."""
+    embedding: Embedding, settings: TreeSettings, frequencies: Float64, inputs: PublicInputs, work: BuildContext
+) -> tuple[Hierarchy, Subtrees | None]:
+    """The clusters of the settings, and those that are subtrees. Raises :class:`BundleError` where there are too few
+    words for them.
+    """
     try:
         if settings.clusters:
             points = add_rarity(embedding.vectors, frequencies, settings.rarity)
             weights = weigh_words(frequencies, settings.weight)
-            counts, apart = [*settings.clusters, 1], classes if settings.classes else None
-            return build_partition(points, weights, counts, settings.least, work, apart)
+            counts, apart = [*settings.clusters, 1], inputs.classes if settings.classes else None
+            if settings.output != "hypernym" or inputs.pairs is None:
+                return build_partition(points, weights, counts, settings.least, work, apart), None
+            subtrees = choose_subtrees(inputs.pairs, weights, apart, settings.clusters, settings.least)
+            counts[0] = subtrees.clusters
+            return build_partition(points, weights, counts, settings.least, work, apart, subtrees.labels), subtrees
         counts = count_clusters(embedding.size, settings.sizes)
     except ValueError as error:
         name = "clusters" if settings.clusters else "sizes"
         raise BundleError(
             f"mechanism.{name} = {list(getattr(settings, name))}, for {embedding.size:,} words: {error}"
         ) from None
-    return build_hierarchy(embedding.vectors, counts, work)
+    return build_hierarchy(embedding.vectors, counts, work), None
 
 
 def _position_probabilities(table: TreeTable, rows: NDArray[Any]) -> Float64:
     """The probability of one position of a row's own lowest cluster, for each row: float64 ``(rows,)``."""
     return np.array([float(table.mixture(row).probabilities[0]) for row in rows.tolist()])
+
+
+def _subtree_notes(subtrees: Subtrees | None) -> Iterator[str]:
+    if subtrees:
+        yield (
+            f"{len(subtrees.hypernyms):,} of {subtrees.clusters:,} clusters are a hypernym and words below it, "
+            f"{(subtrees.labels >= 0).mean():.0%} of all words. Of the others the most frequent word is written."
+        )
 
 
 def _notes(bounds: Sequence[NDArray[Any]], level_losses: Sequence[float], pad_share: float) -> tuple[str, ...]:

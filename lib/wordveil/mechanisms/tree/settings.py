@@ -12,9 +12,14 @@ from annotated_types import Ge, Le, Lt, MinLen
 
 from wordveil.mechanisms.settings import MechanismSettings, PureEpsilon
 
-Output = Literal["member", "representative", "fluent"]
+Output = Literal["member", "representative", "fluent", "hypernym"]
 _LEAST_LOSS = 1e-9
 DEFAULT_SIZES = (20,)
+# Files by setting: the output that needs each.
+_NEEDED = {
+    "ngrams": ("fluent", "an n-gram model"),
+    "pairs": ("hypernym", "a TSV file of word, hypernym, similarity"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +50,20 @@ class TreeSettings(MechanismSettings):
     losses : sequence of float
         the loss between words of one cluster, for each of ``sizes`` or ``clusters``; the first is 0. Empty: 0, for one
         level.
-    output : "member", "representative" or "fluent"
+    output : "member", "representative", "fluent" or "hypernym"
         which word of the drawn lowest cluster is written: the drawn one, or with ``clusters`` one that is drawn by
-        public frequency; the most frequent; or those that make the likeliest text.
+        public frequency; the most frequent; those that make the likeliest text; or with ``clusters``, which are then
+        subtrees of ``pairs`` where words have hypernyms, the hypernym.
     ngrams : str or None
         the n-gram model for ``fluent``: ``demo``, or a path.
+    pairs : str or None
+        for ``hypernym``: ``demo``, the package's pairs of hypernyms, or a TSV file of word, hypernym, similarity with
+        all hypernyms of a word up to the root. Similarities do not count here.
     pad_share : float or None
         the probability that padding stays padding. None: the largest that epsilon allows.
     """
 
-    input_files: ClassVar[tuple[str, ...]] = ("classes", "ngrams")
+    input_files: ClassVar[tuple[str, ...]] = ("classes", "ngrams", "pairs")
 
     epsilon: PureEpsilon
     sizes: Annotated[Sequence[Annotated[int, Ge(1)]], MinLen(1)] = DEFAULT_SIZES
@@ -66,6 +75,7 @@ class TreeSettings(MechanismSettings):
     losses: Sequence[Annotated[float, Ge(0)]] = ()
     output: Output = "representative"
     ngrams: str | None = None
+    pairs: str | None = None
     pad_share: Annotated[float, Ge(1e-6), Lt(1)] | None = None
 
     @classmethod
@@ -79,11 +89,14 @@ class TreeSettings(MechanismSettings):
                 yield from _loss_faults(name, len(levels), losses, written.get("epsilon"))
         if not clusters and (classes := written.get("classes")) is not None:
             yield "classes", f"{classes} is used with clusters alone. Set these, or remove classes."
-        fluent, ngrams = written.get("output") == "fluent", written.get("ngrams")
-        if fluent and ngrams is None:
-            yield "ngrams", "is required with output: fluent. Set it to demo, or to the path of an n-gram model."
-        if not fluent and ngrams is not None:
-            yield "ngrams", f"{ngrams} is used with output: fluent alone. Set that, or remove ngrams."
+        if not clusters and written.get("output") == "hypernym":
+            yield "clusters", "is required with output: hypernym. Set it to the number of clusters, e.g. [500]."
+        for name, (output, what) in _NEEDED.items():
+            is_needed, value = written.get("output") == output, written.get(name)
+            if is_needed and value is None:
+                yield name, f"is required with output: {output}. Set it to demo, or to the path of {what}."
+            if not is_needed and value is not None:
+                yield name, f"{value} is used with output: {output} alone. Set that, or remove {name}."
 
     def at_epsilon(self, epsilon: float) -> Self:
         # Losses of the levels keep their proportion, as in the mechanism's own at_epsilon.
@@ -93,7 +106,8 @@ class TreeSettings(MechanismSettings):
 
     def recipe(self) -> dict[str, Any]:
         # What is of no use here does not tell one bundle from another.
-        unused = ("sizes",) if self.clusters else ("clusters", "least", "weight", "rarity", "classes")
+        unused = {"sizes"} if self.clusters else {"clusters", "least", "weight", "rarity", "classes"}
+        unused |= set() if self.output == "hypernym" else {"pairs"}
         return {name: value for name, value in super().recipe().items() if name not in unused}
 
     @property

@@ -44,7 +44,7 @@ class Nesting:
 
     @classmethod
     def of(cls, bounds: Sequence[NDArray[Any]]) -> Self:
-        """Of the bounds of each level (:class:`wordveil.neighbours.clusters.Hierarchy`), first those of the lowest
+        """Of the bounds of each level (:class:`wordveil.neighbours.hierarchy.Hierarchy`), first those of the lowest
         clusters; then those of the levels that matter, which may be the same.
         """
         first, levels = bounds[0][:-1], []

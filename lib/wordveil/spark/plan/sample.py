@@ -150,7 +150,7 @@ def make_preview(
     if wanted.rows is not None:
         sample = sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params, seed=wanted.seed)
     previews = preview_words(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress)
-    by_cluster = getattr(config.mechanism.settings, "output", "") == "representative"
+    by_cluster = getattr(config.mechanism.settings, "output", "") in ("representative", "hypernym")
     return Preview(sample, previews, wanted.unknown, by_cluster)
 
 

@@ -66,6 +66,12 @@ def exact(mechanism: Tree, symbol: int) -> np.ndarray:
         ({"clusters": (50, 5)}, r"losses: \[\] must have one loss for each of clusters, here 2. Write \[0.0, loss 2\]"),
         ({"output": "fluent"}, "ngrams: is required with output: fluent. Set it to demo"),
         ({"ngrams": "demo"}, "ngrams: demo is used with output: fluent alone"),
+        ({"output": "hypernym", "pairs": "demo"}, r"clusters: is required with output: hypernym. Set it to .* \[500\]"),
+        ({"output": "hypernym", "clusters": (50,)}, "pairs: is required with output: hypernym. Set it to demo"),
+        (
+            {"pairs": "p.tsv", "clusters": (50,)},
+            "pairs: p.tsv is used with output: hypernym alone. Set that, or remove",
+        ),
     ],
 )
 def test_contradictions_name_the_setting_the_value_and_the_fix(settings, message):
