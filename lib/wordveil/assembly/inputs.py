@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from wordveil.config.mechanisms import FREQUENCIES
 from wordveil.config.paths import STOP_WORDS
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
+from wordveil.embeddings.training.hypernyms import SHIPPED_PAIRS
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import EmbeddingError, GeneratorError, NgramError, PublicFileError
 from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights
@@ -227,26 +226,18 @@ def _read_pairs(source: str, setting: str, _: Progress) -> WordTable:
     return table
 
 
-def _open_hypernyms() -> AbstractContextManager[Path]:
-    return resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv")
-
-
 def _read_hypernyms(setting: str) -> WordTable:
     """The package's pairs of a word and its hypernyms, a specific hypernym more similar than a general one: by how few
     words are below it.
     """
-    with _open_hypernyms() as path:
-        table = read_word_table(str(path), setting, ("word", "hypernym"))
+    table = read_word_table(str(SHIPPED_PAIRS), setting, ("word", "hypernym"))
     counts = np.unique(np.asarray(table.columns[1]), return_inverse=True, return_counts=True)
     similarities = pa.array(1.0 / counts[2][counts[1]]).cast(pa.string())
     return WordTable(setting, ngram_model.DEMO, (*table.columns, similarities))
 
 
 def _digest_pairs(source: str, setting: str) -> str:
-    if source != ngram_model.DEMO:
-        return _digest_table(source, setting)
-    with _open_hypernyms() as path:
-        return _digest_table(str(path), setting)
+    return _digest_table(str(SHIPPED_PAIRS) if source == ngram_model.DEMO else source, setting)
 
 
 def _read_classes(source: str, setting: str, _: Progress) -> WordTable:

@@ -8,6 +8,7 @@ left out): as text with tabs between, without a header, and compressed by what t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
 
 PAIR_SCHEMA = pa.schema([("word", pa.string()), ("hypernym", pa.string()), ("count", pa.int64())])
+SHIPPED_PAIRS = Path(str(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv"))
+"""The pairs that come with the package."""
 _PARQUET_MAGIC = b"PAR1"
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
 from typing import Self
 
 import numpy as np
@@ -21,7 +20,7 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 
 from wordveil.arrays import Bool, Float64
-from wordveil.embeddings.training.hypernyms import read_pairs
+from wordveil.embeddings.training.hypernyms import SHIPPED_PAIRS, read_pairs
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.mechanisms.laws import WordLaws
 
@@ -60,9 +59,8 @@ class WordHierarchy:
 
     @classmethod
     def shipped(cls, words: pa.StringArray) -> Self:
-        """That of the pairs of the package, which have all hypernyms of a word up to the root."""
-        with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as path:
-            return cls.of(words, read_pairs(path))
+        """That of the pairs of the package."""
+        return cls.of(words, read_pairs(SHIPPED_PAIRS))
 
     def count_below(self, outputs: csr_array) -> Float64:
         """``K_w`` of the words with these outputs, float64 ``(words,)``; NaN for a word without an output of the
