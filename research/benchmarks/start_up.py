@@ -33,7 +33,7 @@ from wordveil.assembly.local_paths import SMALL_BYTES
 from wordveil.cli.quickstart import BATCHES, CORPUS, HOME, prepare_home, read_rows
 from wordveil.spark.platform.jvm import find_archive
 
-COPIES, REPEATS = (1, 8, 32), 3
+COPIES, REPEATS = (1, 32), 3
 RUN = (
     "import sys; from wordveil.assembly import local_paths; local_paths.SMALL_BYTES = int(sys.argv.pop(1)); "
     "from wordveil.cli.app import main; main()"
