@@ -95,10 +95,8 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
 
 def _digest_inputs(config: Config, *, missing_allowed: bool = False) -> dict[str, str]:
     """The digests of all public files beside the embedding that are there."""
-    digests, listed = (
-        digest_files(config.mechanism.public_files, missing_allowed=missing_allowed),
-        config.text.keep_only,
-    )
+    digests = digest_files(config.mechanism.public_files, missing_allowed=missing_allowed)
+    listed = config.text.keep_only
     if listed and not (missing_allowed and not Path(listed).exists()):
         digests[bundles.KEEP_ONLY] = digest_list(listed)
     return digests
@@ -123,8 +121,7 @@ def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: N
     section = config.mechanism
     if section.embedding_format == HYPERNYMS or not embeddings.embedding_exists(section.embedding):
         return None
-    loaded = embeddings.load(section.embedding, section.embedding_format, progress)
-    return confine_embedding(loaded, config.text.keep_only) if config.text.keep_only else loaded
+    return _load_embedding(config, Path(config.bundle_store), BuildContext(progress), read_pairs)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def release(
         settings = read_config(config, overrides)
         values = parse_params(params or ())
         with show_status() as progress:
-            session = prepare_session(settings)
+            session = prepare_session(settings, is_short=False)
             from wordveil.spark.evaluate.canaries import audit_release
 
             audit = audit_release(

@@ -47,8 +47,9 @@ def build(
             from wordveil.spark.builds.hypernyms import read_on_executors
             from wordveil.spark.builds.neighbours import compute_on_executors
 
-            work = replace(work, compute=compute_on_executors(prepare_session(settings)))
-            read = read_on_executors(prepare_session(settings))
+            session = prepare_session(settings, is_short=False)
+            work = replace(work, compute=compute_on_executors(session))
+            read = read_on_executors(session)
         bundle = build_bundle(settings, work, read)
     if as_json:
         recovery = bundle.recovery.to_dict() if bundle.recovery else None

@@ -115,7 +115,7 @@ def _measure(request: Request, *, on_spark: bool) -> Calibration:
         from wordveil.spark.builds.hypernyms import read_on_executors
         from wordveil.spark.builds.neighbours import compute_on_executors
 
-        session = prepare_session(settings)
+        session = prepare_session(settings, is_short=False)
         work = replace(work, compute=compute_on_executors(session))
         return run_calibration(request, settings, work, count_on_executors(session), read_on_executors(session))
 

@@ -88,13 +88,14 @@ def read_release_config(source: Path, overrides: Sequence[str] | None) -> Config
     return config
 
 
-def prepare_session(config: Config, *, is_short: bool = False) -> Callable[[], SparkSession]:
-    """A function that starts the session of a configuration. ``is_short``: the command has few rows to work on, however
-    large the tables are.
+def prepare_session(config: Config, *, is_short: bool | None = None) -> Callable[[], SparkSession]:
+    """A function that starts the session of a configuration. ``is_short``: whether the command has few rows to work on;
+    None: it has where the configuration's tables are small.
     """
     from wordveil.assembly.local_paths import is_small
 
-    return _prepare(config.spark, delta=config.needs_delta, is_short=is_short or is_small(config))
+    is_few = (lambda: is_small(config)) if is_short is None else lambda: is_short
+    return _prepare(config.spark, delta=config.needs_delta, is_short=is_few)
 
 
 def prepare_plain_session(
@@ -105,14 +106,14 @@ def prepare_plain_session(
     """
     from wordveil.config.schema import SparkSection
 
-    return _prepare(SparkSection(delta_jars=jars), delta=delta, is_short=is_short)
+    return _prepare(SparkSection(delta_jars=jars), delta=delta, is_short=lambda: is_short)
 
 
-def _prepare(section: SparkSection, *, delta: bool, is_short: bool) -> Callable[[], SparkSession]:
+def _prepare(section: SparkSection, *, delta: bool, is_short: Callable[[], bool]) -> Callable[[], SparkSession]:
     from wordveil.spark.platform.session import build_session
 
     def start() -> SparkSession:
-        session = build_session(section, delta=delta, is_short=is_short)
+        session = build_session(section, delta=delta, is_short=is_short())
         # PySpark's own handler calls into the JVM from inside a call and breaks it.
         signal.signal(signal.SIGINT, terminate)
         return session

@@ -60,11 +60,15 @@ class SymbolSpace:
         distances[symbol] = 0.0
         return distances
 
-    def name(self, symbol: int) -> str:
+    def spell(self, symbol: int) -> str:
         """A symbol for people: public, as all words of a vocabulary are."""
         if symbol >= self.size:
             return PADDING if symbol == self.size else UNKNOWN
-        return f"'{self.names[symbol]}'"
+        return str(self.names[symbol])
+
+    def name(self, symbol: int) -> str:
+        """The same with quotes around a word."""
+        return self.spell(symbol) if symbol >= self.size else f"'{self.spell(symbol)}'"
 
 
 def stores_points(bundle: Bundle) -> bool:

@@ -158,15 +158,12 @@ def measure_distance(
         words = _Words.of(first, second, _open_space(bundle, embedding))
         distance, moves = words.move_mass()
         if terms.composition == Composition.SAMPLED:
-            bottleneck, bound = (
-                words.find_bottleneck(words.costs),
-                (policy.n_max or 0) * words.find_bottleneck(words.losses),
-            )
+            bottleneck = words.find_bottleneck(words.costs)
+            bound = (policy.n_max or 0) * words.find_bottleneck(words.losses)
         elif not unbounded:
             bag_bound = sum(move.tokens * move.loss for move in moves)
-            bound = (
-                bag_bound if terms.composition == Composition.BAG else words.add_losses(first, second, _leads(encoded))
-            )
+            is_bag = terms.composition == Composition.BAG
+            bound = bag_bound if is_bag else words.add_losses(first, second, _leads(encoded))
     return TextDistance(
         texts=texts,
         metric=terms.guarantee.metric.name,
@@ -280,5 +277,4 @@ class _Words:
         return float(self.losses[rows, columns].sum())
 
     def _name(self, row: int, column: int) -> tuple[str, str]:
-        source, target = self.ids[0][row], self.ids[1][column]
-        return self.space.name(source).strip("'"), self.space.name(target).strip("'")
+        return self.space.spell(self.ids[0][row]), self.space.spell(self.ids[1][column])

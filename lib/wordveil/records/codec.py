@@ -153,8 +153,7 @@ def _join_patterns(columns: Sequence[Forms | None], layout: TokenLayout) -> Patt
     forms = [column for column in columns if column is not None]
     if not forms:
         return None
-    codes = layout.join([column.codes for column in Forms.unify(forms)])
-    return Forms(codes, forms[0].strings).find_pattern(layout.offsets)
+    return Pattern.of_codes(layout.join([column.codes for column in Forms.unify(forms)]), layout.offsets)
 
 
 class ColumnsCodec:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ class LakeTable:
                 f"table {self.path}: readers find other files in version {version} than its log names. The table is "
                 "not the one that was signed."
             )
-        return Snapshot(**{**vars(log), "files": files, "records": records})
+        return replace(log, files=files, records=records)
 
     def read_text(self, path: str) -> str | None:
         """The text of a file, of the table or another; None where there is none."""

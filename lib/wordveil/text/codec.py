@@ -232,7 +232,7 @@ class Codec:
         marked = pc.binary_join_element_wise(PLACEHOLDER, strings, "")  # two tokens may be the same, but are no word
         strings = pc.if_else(pa.array(is_typed[others]), marked, strings)
         forms = Forms.of(fold_words(strings) if self._lower else straighten_apostrophes(strings), numbers[hidden])
-        pattern = forms.find_pattern(offsets)
+        pattern = Pattern.of_codes(forms.codes, offsets)
         if self._policy.pads and self._policy.n_max:
             pattern = pattern.fit(self._policy.n_max)
             forms = replace(forms, codes=fit_records(forms.codes, offsets, self._policy.n_max, -1)[0])

@@ -46,15 +46,6 @@ class Forms:
             codes[numbers < 0] = others
         return cls(codes, encoded.dictionary)
 
-    def find_pattern(self, offsets: NDArray[np.int64]) -> Pattern:
-        """Which tokens of each record are the same; ``offsets``: int64 ``(records + 1,)``."""
-        codes, padding = self.codes, self.codes < 0
-        count = int(codes.max(initial=-1)) + 1
-        if added := int(padding.sum()):
-            codes = codes.copy()
-            codes[padding] = count + np.arange(added)
-        return Pattern.of(codes, offsets, count + added)
-
     @classmethod
     def unify(cls, columns: Sequence[Self]) -> list[Self]:
         """The same forms, with equal codes in all columns."""
@@ -89,6 +80,16 @@ class Pattern:
     def of(cls, forms: NDArray[np.integer], offsets: NDArray[np.int64], count: int) -> Self:
         """The pattern of tokens with these forms: numbers below ``count``, equal where two words are the same."""
         return cls(find_firsts(forms.astype(np.int64, copy=False), offsets, count), offsets)
+
+    @classmethod
+    def of_codes(cls, codes: NDArray[np.int64], offsets: NDArray[np.int64]) -> Self:
+        """The pattern of tokens with the codes of :class:`Forms`."""
+        padding = codes < 0
+        count = int(codes.max(initial=-1)) + 1
+        if added := int(padding.sum()):
+            codes = codes.copy()
+            codes[padding] = count + np.arange(added)
+        return cls.of(codes, offsets, count + added)
 
     @cached_property
     def _leaders(self) -> NDArray[np.int64]:

@@ -71,13 +71,18 @@ class JavaLog:
 java_log = JavaLog()
 
 
+def find_java() -> str | None:
+    """The program that Spark starts: that of ``JAVA_HOME``, else of the ``PATH``; None where neither names one."""
+    home = os.environ.get("JAVA_HOME")
+    return f"{home}/bin/java" if home else shutil.which("java")
+
+
 def find_archive() -> Path | None:
     """Where Java keeps the classes of Spark as it has them in memory, so that it starts in half of the time: in the
     user's cache, for this Spark and this Java. None where there is no Java.
     """
-    home = os.environ.get("JAVA_HOME")
-    java = Path((f"{home}/bin/java" if home else shutil.which("java")) or "java").resolve()
-    if not java.exists():
+    found = find_java()
+    if found is None or not (java := Path(found).resolve()).exists():
         return None
     made_for = f"{pyspark.__file__} {pyspark.__version__} {java} {java.stat().st_mtime_ns}"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()

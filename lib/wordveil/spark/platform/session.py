@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shutil
 import subprocess
 import sys
 from importlib import resources
@@ -19,7 +18,7 @@ from wordveil.config.load import Config
 from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.delta import delta_options, require_delta
-from wordveil.spark.platform.jvm import java_log, read_archive, redirect_console, start_java
+from wordveil.spark.platform.jvm import find_java, java_log, read_archive, redirect_console, start_java
 
 JAVA_VERSION = 17
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -217,8 +216,7 @@ def _submitted_options() -> dict[str, str]:
 
 def check_java() -> None:
     """Raise :class:`PlatformError` unless Java 17 or newer is installed."""
-    home = os.environ.get("JAVA_HOME")
-    java = f"{home}/bin/java" if home else shutil.which("java")
+    java = find_java()
     hint = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
     if java is None:
         raise PlatformError(f"Spark needs Java, and no java was found on the PATH. {hint}")

@@ -120,7 +120,7 @@ class TypeFinder:
         pattern = forms = None
         if self.policy.draws_once:
             forms = Forms.of(_identify(kinds, shapes, originals))
-            pattern = forms.find_pattern(bounds)
+            pattern = Pattern.of_codes(forms.codes, bounds)
         return ShownTokens(kinds, shapes, bounds, pattern, forms)
 
 
