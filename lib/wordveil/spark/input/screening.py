@@ -69,12 +69,12 @@ def _to_string(table: DataFrame, path: Sequence[str]) -> Column:
     return field_column(path) if isinstance(field.dataType, StringType) else field_column(path).cast("string")
 
 
-def flag_invalid_ids(table: DataFrame, columns: Columns) -> tuple[DataFrame, Column]:
-    """Return the table, and why each record's id is invalid (null where it is valid). Reads only the ids. A row that
-    could not be parsed has no id.
+def flag_invalid_ids(table: DataFrame, columns: Columns, *, is_unique: bool = False) -> tuple[DataFrame, Column]:
+    """Return the table, and why each record's id is invalid (null where it is valid). Reads only the ids, and only
+    unless the caller knows that none is repeated (``is_unique``). A row that could not be parsed has no id.
     """
     record_id, is_string = column(columns.id), isinstance(table.schema[columns.id].dataType, StringType)
-    table, duplicate = _mark_duplicates(table, columns.id)
+    table, duplicate = (table, F.lit(False)) if is_unique else _mark_duplicates(table, columns.id)
     malformed = F.col(MALFORMED_COLUMN) if MALFORMED_COLUMN in table.columns else F.lit(False)
     reason = (
         F.when(malformed, MALFORMED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -72,6 +73,23 @@ class Candidates:
         """Those of ``compared`` that are to be drawn or refused."""
         return None if self.compared is None else self.compared.where(CHANGED_COLUMN)
 
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many of ``compared`` are ``changed``, have another author (``corrected``), and have nothing but another
+        author (``same``). Empty without ``compared``.
+        """
+        if self.compared is None:
+            return {}
+        changed, corrected = F.col(CHANGED_COLUMN), F.col(CORRECTED_COLUMN)
+        conditions = {"changed": changed, "corrected": corrected, "same": ~changed}
+        row = self.compared.agg(*(F.count_if(is_met).alias(name) for name, is_met in conditions.items())).collect()[0]
+        return row.asDict()
+
+    @property
+    def number(self) -> int | None:
+        """How many records are to be drawn or refused, if that is known."""
+        return self.counts.get("changed")
+
     def unpersist(self) -> None:
         """Free what is kept in memory and scratch."""
         # The last frame first: Spark plans again what was made from a frame that is freed.
@@ -81,13 +99,15 @@ class Candidates:
 
 class _Changes(NamedTuple):
     """What may have changed since the release last read its input: ``rows`` that may be new or changed, and the newest
-    draws, as :func:`latest_state` gives them, of these records at least. The others as in :class:`Candidates`.
+    draws, as :func:`latest_state` gives them, of these records at least. ``is_unique``: whether no two rows have the
+    same id. The others as in :class:`Candidates`.
     """
 
     rows: DataFrame
     state: DataFrame
     leaving: DataFrame | None
     cached: tuple[DataFrame, ...]
+    is_unique: bool = False
 
 
 def find_candidates(
@@ -109,7 +129,8 @@ def find_candidates(
         return Candidates(rows, compared, None)
     read = _read_feed if intent.changes == "feed" else _read_snapshot
     changes = read(source, draws, intent, columns.id)
-    rows = _identify(_drop_withdrawn(changes.rows, withdrawn, columns.id), columns)
+    rows = _drop_withdrawn(changes.rows, withdrawn, columns.id)
+    rows = _identify(rows, columns, is_unique=changes.is_unique)
     leaving = changes.leaving
     if intent.full_snapshot:
         present = source.read(intent.version).select(column(columns.id).alias("__id"))
@@ -130,9 +151,9 @@ def _read_snapshot(source: InputTable, draws: DataFrame, intent: Intent, name: s
     return _Changes(rows, state, None, (state,))
 
 
-def _identify(rows: DataFrame, columns: Columns) -> DataFrame:
+def _identify(rows: DataFrame, columns: Columns, *, is_unique: bool = False) -> DataFrame:
     author = F.lit(None) if columns.author is None else column(columns.author)
-    named, reason = flag_invalid_ids(rows, columns)
+    named, reason = flag_invalid_ids(rows, columns, is_unique=is_unique)
     return named.withColumns({AUTHOR_COLUMN: author.cast("string"), UNSOUND_COLUMN: reason}).drop("__id", "__duplicate")
 
 
@@ -217,12 +238,13 @@ def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str) 
     if intent.retried:
         is_refused = F.col("reason").isin(*_RETRIED)
         wanted = wanted.union(state.where(is_refused).select("__id").join(ids, "__id", "left_anti"))
-    if not wanted.isEmpty():
+    is_unique = wanted.isEmpty()
+    if not is_unique:
         records = filter_by_ids(source.read(intent.version), name, wanted).select(*fields)
         vanished = unclear.join(records.select(column(name).alias("__id")), "__id", "left_anti")
         rows, leaving = rows.unionByName(records), leaving.union(_mark_leaving(vanished, DELETED))
     rows = rows.coalesce(tasks).persist()
-    return _Changes(rows, state, leaving.coalesce(tasks), (changed, state, rows))
+    return _Changes(rows, state, leaving.coalesce(tasks), (changed, state, rows), is_unique)
 
 
 def _net_changes(feed: DataFrame, fields: list[Column], name: str) -> DataFrame:

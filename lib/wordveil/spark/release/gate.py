@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -18,11 +18,15 @@ from wordveil.release.events import GATE, PUBLISHED
 from wordveil.release.layout import DRAWS_VERSION, LEDGER_VERSION
 from wordveil.release.rules import GateResult, Measured, evaluate
 from wordveil.spark.platform.columns import field_column
+from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import latest_rows
-from wordveil.spark.release.opening import open_release
+from wordveil.spark.release.opening import OpenRelease, open_release
 from wordveil.spark.release.preconditions import require_live, require_no_open_runs
+
+if TYPE_CHECKING:
+    from wordveil.spark.evaluate.job import Materials
 
 
 @dataclass(frozen=True)
@@ -59,13 +63,26 @@ def run_gate(
     Raises :class:`ReleaseError` where the release has no runs, has an open one, or is frozen; and with the rules
     ``attack_to_chance`` and ``linked`` as :func:`wordveil.spark.release.evaluate.measure_gate_attacks`.
     """
-    rules = config.gate.rules
-    materials = None
-    if rules.attack_to_chance is not None or rules.linked is not None:  # attackers take a second to load
-        from wordveil.spark.evaluate.job import find_materials
-
-        materials = find_materials(config)
+    attackers = find_attackers(config)
     with open_release(config, session, progress, outcome="nothing was decided") as release:
+        return gate_release(release, config, attackers, progress)
+
+
+def find_attackers(config: Config) -> Materials | None:
+    """What the rules of ``gate`` on attacks need, which takes a second to load; None without such a rule."""
+    if config.gate.attack_to_chance is None and config.gate.linked is None:
+        return None
+    from wordveil.spark.evaluate.job import find_materials
+
+    return find_materials(config)
+
+
+def gate_release(
+    release: OpenRelease, config: Config, attackers: Materials | None, progress: Callable[[str], None]
+) -> GateDecision:
+    """As :func:`run_gate`, of a release that is open."""
+    rules = config.gate.rules
+    with job_errors("nothing was decided"):
         tables, journal = release.tables, release.journal
         require_no_open_runs(journal, config.release)
         require_live(journal, config.release)
@@ -74,10 +91,10 @@ def run_gate(
         rows = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
         shown = published_exposes(config.shown, journal)
         measured = _measure(rows, shown, config.text_columns, has_word_rule=rules.min_distinct_words is not None)
-        if materials is not None:
+        if attackers is not None:
             from wordveil.spark.release.evaluate import measure_gate_attacks
 
-            attacks = measure_gate_attacks(config, materials, release.spark, rows, journal, progress)
+            attacks = measure_gate_attacks(config, attackers, release.spark, rows, journal, progress)
             ratio, linked = attacks.get("attack_to_chance"), attacks.get("linked")
             measured = replace(measured, attack_to_chance=ratio, linked=linked)
         terms = journal.intents()[0].terms.fixed

@@ -32,6 +32,11 @@ class Journal(Events):
         assert isinstance(schema, StructType)
         table.create(schema)
 
+    def refresh(self) -> None:
+        """Read the events again where others may have been written since."""
+        if self._table.version() > len(self.events):
+            self.events = self._load(self._table.read())
+
     @staticmethod
     def _load(events: DataFrame) -> list[Event]:
         return parse_events(row.asDict() for row in events.collect())

@@ -26,9 +26,9 @@ def latest_rows(draws: DataFrame, name: str, runs: int) -> DataFrame:
     bounds = drawn.agg(F.min(seq).alias("__first"), F.max(seq).alias("__newest"))
     again = bounds.where("__first < __newest").drop("__first").persist()
     try:
-        if again.isEmpty():
+        if not (number := again.count()):
             return draws
-        later = filter_by_ids(draws, name, again, "left")
+        later = filter_by_ids(draws, name, again, "left", number)
         return later.where(F.col("__newest").isNull() | (seq == F.col("__newest"))).drop("__id", "__newest")
     finally:
         again.unpersist()

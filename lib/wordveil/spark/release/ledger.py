@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
+from wordveil.spark.release.latest import filter_by_ids
 
 RESERVE, REFUSE, READMIT = "reserve", "refuse", "readmit"
 SETTLE, ABANDON = "settle", "abandon"
@@ -99,8 +100,6 @@ class Ledger:
 
     def __init__(self, table: DeltaTable) -> None:
         self.table = table
-        self._was_empty = False
-        """Whether the table had no entries when this object reserved."""
 
     def create(self) -> None:
         """Create the table where there is none. Raises :class:`ReleaseError` for a table of another format."""
@@ -144,8 +143,7 @@ class Ledger:
             how many records exceed a budget that fails the run, so that nothing was written; otherwise 0.
         """
 
-        def decide_entries(ledger: DataFrame, version: int) -> Decision[int]:
-            self._was_empty = version == 0
+        def decide_entries(ledger: DataFrame, _: int) -> Decision[int]:
             if not is_fresh and self.has(terms, RESERVE, REFUSE, READMIT, ATTRIBUTE):
                 return Decision(None, 0)
             corrected = find_corrected()
@@ -167,14 +165,22 @@ class Ledger:
 
         return self.table.compare_and_append(decide_entries, step="reserve")
 
-    def settle(self, terms: Terms, drawn: DataFrame, *, is_fresh: bool = False) -> None:
+    def settle(
+        self,
+        terms: Terms,
+        drawn: DataFrame,
+        *,
+        is_fresh: bool = False,
+        is_first: bool = False,
+        number: int | None = None,
+    ) -> None:
         """Settle the reservations of a run, once.
 
         ``drawn``: record_id, author, reserved (null if nothing was), tokens (null if the record was not drawn) and
-        content_tag. ``is_fresh``: whether it is known that this run has settled nothing so far, and that this process
-        reserved what was drawn.
-        Otherwise reservations are looked up: only those that exist are taken back, and what was drawn without one is
-        charged too.
+        content_tag; ``number``: how many there are at most, if that is known. ``is_fresh``: whether it is known that
+        this run has settled nothing so far, and that this process reserved what was drawn. Otherwise reservations are
+        looked up: only those that exist are taken back, and what was drawn without one is charged too. ``is_first``:
+        whether the ledger knew nothing of the release when the run began.
         """
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
@@ -187,8 +193,8 @@ class Ledger:
                 reserved = drawn.withColumns(own)
             else:
                 reserved = self._with_reservations(terms, drawn)
-            if not (self._was_empty or _find_charged(ledger, terms).isEmpty()):
-                reserved = mark_charged(reserved, ledger, terms)
+            if not is_first:
+                reserved = mark_charged(reserved, ledger, terms, number)
                 costs &= ~F.col("is_charged")
             entries = _make_entries(
                 reserved,
@@ -307,11 +313,14 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
     return owed.select(*(F.col(field.name).cast(field.dataType).alias(field.name) for field in ledger_schema().fields))
 
 
-def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms) -> DataFrame:
+def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms, number: int | None = None) -> DataFrame:
     """Add ``is_charged`` to ``records`` (record_id, content_tag): whether the release has been charged for the context
-    before, so that drawing it again costs nothing.
+    before, so that drawing it again costs nothing. ``number``: how many there are at most, if that is known.
     """
-    charged = _find_charged(ledger, terms).select("record_id", "content_tag", F.lit(True).alias("known")).distinct()
+    # The contexts of few records are found before they are shuffled.
+    ids = records.select(F.col("record_id").alias("__id"))
+    charged = filter_by_ids(_find_charged(ledger, terms), "record_id", ids, number=number)
+    charged = charged.select("record_id", "content_tag", F.lit(True).alias("known")).distinct()
     marked = records.join(charged, ["record_id", "content_tag"], "left")
     return marked.withColumn("is_charged", F.col("known").isNotNull()).drop("known")
 

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from wordveil.config.load import Config
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.spark.platform.progress import TaskProgress, ignore
-from wordveil.spark.release.gate import GateDecision, run_gate
-from wordveil.spark.release.publish import Publication, publish
-from wordveil.spark.release.run import run_release
+from wordveil.spark.release.gate import GateDecision, find_attackers, gate_release
+from wordveil.spark.release.publish import Publication, publish_release
+from wordveil.spark.release.run import open_runner
 from wordveil.spark.sanitise.report import RunReport
 
 
@@ -54,14 +54,14 @@ def run_night(
     Raises what a step raises: the steps after it are not begun, and what the steps before it did stays. A gate that
     does not pass is no error: the night then has no publication.
     """
-    report = run_release(
-        config, session, params=params, run_id=run_id, full_snapshot=full_snapshot, progress=progress, tasks=tasks
-    )
-    night = Night(report)
-    done(night)
-    night = replace(night, decision=(decision := run_gate(config, session, progress=progress)))
-    done(night)
-    if decision.result.passed:
-        night = replace(night, publication=publish(config, session, progress=progress))
+    with open_runner(config, session, params, progress, tasks) as runner:
+        night = Night(runner.run(run_id, full_snapshot=full_snapshot))
         done(night)
+        decision = gate_release(runner.release, config, find_attackers(config), progress)
+        night = replace(night, decision=decision)
+        done(night)
+        if decision.result.passed:
+            publication = publish_release(runner.release, config, runner.materials.key, progress)
+            night = replace(night, publication=publication)
+            done(night)
     return night

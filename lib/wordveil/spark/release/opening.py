@@ -73,7 +73,7 @@ def open_release(
     SparkJobError
         In place of Spark's own errors in the block.
     """
-    if SparkSession.getActiveSession() is None:  # the later steps of a night find one
+    if SparkSession.getActiveSession() is None:
         progress("starting Spark")
     spark = session()
     require_classic(spark)

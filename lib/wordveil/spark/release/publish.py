@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
@@ -24,17 +24,19 @@ from wordveil.privacy.relations import Exposure, Relation, column_exposure, narr
 from wordveil.records.schema import RELEASED
 from wordveil.release.budgets import STALE
 from wordveil.release.events import GATE, PUBLISHED, Event
+from wordveil.release.layout import EPOCH_COLUMN
 from wordveil.release.manifest import Manifest, gate_entries, open_document, sign
 from wordveil.release.rules import GateResult
 from wordveil.release.verify import MANIFEST, compare_with, hash_text
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import latest_rows
-from wordveil.spark.release.opening import open_release
+from wordveil.spark.release.opening import OpenRelease, open_release
 from wordveil.spark.release.preconditions import check_key, require_live, require_no_open_runs
 from wordveil.spark.release.tables import ReleaseTables, is_internal
 from wordveil.spark.release.verify import SparkTable
@@ -42,6 +44,7 @@ from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.text.policy import TextPolicy
 
 _SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptography")
+_OUTCOME = "what was published before is unchanged"
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,16 @@ def publish(
     version is not the current one, or was measured by other rules than those of ``config``.
     """
     key = load_key(config.key.file, config.key.env)
+    with open_release(config, session, progress, outcome=_OUTCOME) as release:
+        return publish_release(release, config, key, progress)
+
+
+def publish_release(
+    release: OpenRelease, config: Config, key: MasterKey, progress: Callable[[str], None]
+) -> Publication:
+    """As :func:`publish`, of a release that is open."""
     name, output, rules = config.release, config.output, config.gate.rules
-    with open_release(config, session, progress, outcome="what was published before is unchanged") as release:
+    with job_errors(_OUTCOME):
         tables, journal = release.tables, release.journal
         require_no_open_runs(journal, name)
         require_live(journal, name)
@@ -87,11 +98,14 @@ def publish(
             _check_name(tables, output.public_table)
         newest = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
         released = newest.where(f"status = '{RELEASED}'")
+        facts = _describe_rows(released)
         if before:
             written = before.public_version
         else:
             seed = key.for_release(name).layout_seed
-            written = _write_rows(tables.public, _mark_stale(released, journal), shown, output, config.source.id, seed)
+            written = _write_rows(
+                tables.public, _mark_stale(released, journal), shown, output, config.source.id, seed, facts.rows
+            )
         progress("signing")
         snapshot = before.snapshot if before else SparkTable(tables.public).describe(written)
         if snapshot.records < 0:
@@ -100,7 +114,7 @@ def publish(
             )
         publication = _next_publication(tables, journal, public_key)
         manifest = Manifest(
-            **_describe_release(released, journal, gate, config.policy, key, shown),
+            **_describe_release(facts, journal, gate, config.policy, key, shown),
             release=name,
             publication=publication,
             public_version=written,
@@ -149,16 +163,22 @@ def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Ev
 
 
 def _write_rows(
-    public: DeltaTable, released: DataFrame, shown: tuple[str, ...], output: OutputSection, name: str, seed: int
+    public: DeltaTable,
+    released: DataFrame,
+    shown: tuple[str, ...],
+    output: OutputSection,
+    name: str,
+    seed: int,
+    number: int,
 ) -> int:
-    """Replace the public table's rows by the ``released`` ones. Returns the table's version.
+    """Replace the public table's rows by the ``number`` of ``released`` ones. Returns the table's version.
 
     ``name``: the id column. ``seed``: of the order of rows.
     """
     columns = [column(field) for field in released.columns if not is_internal(field)]
     rows = _add_exposures(released.select(*columns), shown)
     if output.order == "hashed":
-        rows = arrange_rows(rows, seed, rows.count(), name, partition_by=output.partition_by)
+        rows = arrange_rows(rows, seed, number, name, partition_by=output.partition_by)
     public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
     if output.public_table:  # a catalogue may refuse, so it is asked before there is a row
         location = Files(public.spark, public.path).path
@@ -248,16 +268,23 @@ def _quoted(name: str) -> str:
     return ".".join(f"`{part}`" for part in name.split("."))
 
 
-def _describe_release(
-    released: DataFrame, journal: Journal, gate: Event, policy: TextPolicy, key: MasterKey, shown: tuple[str, ...]
-) -> dict[str, Any]:
-    """What the manifest says about the ``released`` draws and how they were made."""
+def _describe_rows(released: DataFrame) -> Row:
+    """How many rows there are (``rows``), their ``runs``, what they say they show (``exposes``), and the newest
+    ``epoch``.
+    """
     facts = released.agg(
+        F.count(F.lit(1)).alias("rows"),
         F.sort_array(F.collect_set("run_id")).alias("runs"),
         F.sort_array(F.array_distinct(F.flatten(F.collect_set("privacy.exposes")))).alias("exposes"),
-        F.max("__epoch").alias("epoch"),
-    ).first()
-    assert facts is not None
+        F.max(EPOCH_COLUMN).alias("epoch"),
+    )
+    return facts.collect()[0]
+
+
+def _describe_release(
+    facts: Row, journal: Journal, gate: Event, policy: TextPolicy, key: MasterKey, shown: tuple[str, ...]
+) -> dict[str, Any]:
+    """What the manifest says about the released draws, of which ``facts`` are known, and how they were made."""
     first = journal.intents()[0]
     read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
     exposes = tuple(sorted({*facts.exposes, *shown}))

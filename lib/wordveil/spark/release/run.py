@@ -40,7 +40,7 @@ def run_release(
     Raises a :class:`WordveilError`: a :class:`ReleaseError` where the release, its key, its ledger or a budget does not
     allow the run. Whatever happens, another call can finish a run that has begun.
     """
-    with _open_runner(config, session, params, progress, tasks) as runner:
+    with open_runner(config, session, params, progress, tasks) as runner:
         return runner.run(run_id, full_snapshot=full_snapshot)
 
 
@@ -58,7 +58,7 @@ def withdraw(
 
     Raises as :func:`run_release` does, and :class:`ReleaseError` for ids that the release does not hold.
     """
-    with _open_runner(config, session, NO_PARAMS, progress, tasks) as runner:
+    with open_runner(config, session, NO_PARAMS, progress, tasks) as runner:
         return runner.withdraw(run_id, ids)
 
 
@@ -82,7 +82,7 @@ def abandon(config: Config, session: Callable[[], SparkSession], run_id: str) ->
 
 
 @contextmanager
-def _open_runner(
+def open_runner(
     config: Config,
     session: Callable[[], SparkSession],
     params: Mapping[str, str],

@@ -168,7 +168,8 @@ class ReleaseRunner:
 
     def _read_journal(self) -> Journal:
         """The release's current journal. Raises :class:`ReleaseError` where it does not allow another run."""
-        journal = self._tables.journal()
+        journal = self.release.journal
+        journal.refresh()
         require_live(journal, self._name)
         if journal.intents():
             check_key(journal, self.materials.key, self._name)

@@ -14,6 +14,7 @@ from pyspark.sql.window import Window
 from wordveil.input.columns import Columns
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.records.schema import REASON_COLUMN, REQUESTED, TAG_COLUMN, TOKENS_COLUMN, WITHDRAWN
+from wordveil.release.budgets import BUDGET_REASONS
 from wordveil.release.events import Intent
 from wordveil.release.layout import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN, SEQ_COLUMN
 from wordveil.spark.input.screening import screen_input
@@ -61,6 +62,7 @@ class RunSteps:
     _known: Candidates | None = field(default=None, init=False)
     _copies: dict[str, int] = field(default_factory=dict, init=False)
     _observed: dict[str, Any] | None = field(default=None, init=False)
+    _refusals: Observation | None = field(default=None, init=False)
 
     @cached_property
     def _costs(self) -> Terms:
@@ -97,8 +99,8 @@ class RunSteps:
     def _admit(self, ledger: DataFrame) -> Reservation:
         """Which candidates the ledger has room for, under the budget of the run and the limit of records."""
         candidates, exceeding = self._price(self._candidates()), 0
-        if self._has_limit and self._candidates().compared is not None:
-            candidates = mark_charged(candidates, ledger, self._costs)
+        if self._has_limit and not self._is_first:
+            candidates = mark_charged(candidates, ledger, self._costs, self._candidates().number)
         else:
             candidates = candidates.withColumn("is_charged", F.lit(False))
         if (budget := self.intent.budget) is None:
@@ -109,6 +111,10 @@ class RunSteps:
                 exceeding = records.where("reason is not null").count()
         if self.terms.max_records is not None and not exceeding:
             check_record_limit(records, ledger, self._costs, self.terms.max_records)
+        if budget is not None:
+            self._refusals = Observation()
+            counts = (F.count_if(F.col("reason") == name).alias(name) for name in BUDGET_REASONS)
+            records = records.observe(self._refusals, *counts)
         return Reservation(records, exceeding)
 
     def draw(self) -> None:
@@ -149,6 +155,8 @@ class RunSteps:
                 "content_tag",
             ),
             is_fresh=self.is_fresh,
+            is_first=self._is_first,
+            number=None if self._known is None else self._known.number,
         )
 
     def counts(self) -> dict[str, Any]:
@@ -157,8 +165,7 @@ class RunSteps:
         """
         refused = {}
         if self.table is not None and self.intent.budget is not None:
-            entries = self.tables.ledger.entries(self._costs, REFUSE).groupBy("reason").count()
-            refused = {"refused": {row.reason: row["count"] for row in entries.sort("reason").collect()}}
+            refused = {"refused": self._count_refused()}
         if self._observed is not None:
             return {**report_counts(self._observed), **self._copies, **refused}
         drawn, is_own = self._run_draws(), F.col("run_id") == self.intent.run_id  # others are copies of earlier draws
@@ -166,6 +173,13 @@ class RunSteps:
         counts = F.count_if(~is_stale).alias("corrected"), F.count_if(is_stale).alias("stale")
         copies = drawn.where(~is_own).agg(*counts).collect()[0].asDict()
         return {**count_rows(drawn.where(is_own)), **copies, **refused}
+
+    def _count_refused(self) -> dict[str, int]:
+        """How many records each budget refused, by reason."""
+        if self._refusals is not None and (seen := read_observation(self._refusals)) is not None:
+            return {name: seen[name] for name in sorted(seen) if seen[name]}
+        entries = self.tables.ledger.entries(self._costs, REFUSE).groupBy("reason").count()
+        return {row.reason: row["count"] for row in entries.sort("reason").collect()}
 
     def _has_drawn(self) -> bool:
         return not self.is_fresh and self.tables.has_drawn(self.intent)
@@ -187,16 +201,21 @@ class RunSteps:
         """record_id and author of records that may have been charged to another author; None where there can be
         none.
         """
-        candidates, had_tables = self._candidates(), self.intent.anew
-        if self.columns.author is None or (self.intent.changes == "all" and not had_tables):
+        if self.columns.author is None or self._is_first:
             return None
-        if candidates.compared is None:
-            rows = candidates.rows.where(F.col(UNSOUND_COLUMN).isNull())
-        else:  # where the release had other tables before, only the ledger knows whom their draws were charged to
-            rows = candidates.compared if had_tables else candidates.compared.where(CORRECTED_COLUMN)
-        if rows.isEmpty():  # as in most runs, which then need not read the ledger for it
-            return None
+        candidates = self._candidates()
+        rows = candidates.compared
+        assert rows is not None  # only a release's first run compares nothing
+        if not self.intent.anew:  # else only the ledger knows whom the draws in other tables were charged to
+            if not candidates.counts["corrected"]:
+                return None
+            rows = rows.where(CORRECTED_COLUMN)
         return rows.select(self._record_id().alias("record_id"), F.col(AUTHOR_COLUMN).alias("author"))
+
+    @property
+    def _is_first(self) -> bool:
+        """Whether the ledger knew nothing of the release when the run began."""
+        return self.intent.changes == "all" and not self.intent.anew
 
     def _record_id(self) -> Column:
         return column(self.columns.id).cast("string")
@@ -230,14 +249,15 @@ class RunSteps:
         if (changed := candidates.changed) is not None:
             named = changed.select(column(self.columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN, STANDING_COLUMN)
             rows = (
-                filter_by_ids(rows, self.columns.id, named.dropDuplicates(["__id"]), "inner")
+                filter_by_ids(rows, self.columns.id, named.dropDuplicates(["__id"]), "inner", candidates.number)
                 .drop("__id")
                 .unionByName(rows.where(column(self.columns.id).isNull()), allowMissingColumns=True)
             )
             tokens, was, is_standing = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN), F.col(STANDING_COLUMN)
         refused, is_priced = F.col(UNSOUND_COLUMN), F.lit(True)
         if self._has_limit:
-            rows = filter_by_ids(rows.withColumn("__name", self._record_id()), "__name", self._find_decided(), "left")
+            rows = rows.withColumn("__name", self._record_id())
+            rows = filter_by_ids(rows, "__name", self._find_decided(), "left", candidates.number)
             rows = rows.drop("__id", "__name")
             # A version that stands is copied. Of one in quarantine the newest draw may give this reason already.
             has_row = F.when(is_standing, F.lit(self._keeps_last)).otherwise(was.eqNullSafe(F.col(_OVER)))
@@ -284,12 +304,13 @@ class RunSteps:
 
         Nothing is drawn for these records. A later run compares its input with the new author.
         """
-        compared = None if self._known is None else self._known.compared
-        if compared is None or (self.columns.author is None and not self._keeps_last) or self.intent.changes == "all":
+        known = self._known
+        if known is None or known.compared is None or self.intent.changes == "all":
             return rows
-        ids = self._find_copied(compared)
-        counts = F.count_if(F.col(_OVER).isNull()).alias("corrected"), F.count(_OVER).alias("stale")
-        self._copies = ids.agg(*counts).collect()[0].asDict()
+        ids = self._find_copied(known.compared)
+        self._copies = {"corrected": known.counts["same"], "stale": 0}
+        if self._keeps_last:
+            self._copies["stale"] = ids.where(F.col(_OVER).isNotNull()).count()
         if not (number := sum(self._copies.values())):
             return rows
         earlier = self.tables.draws.read().where(F.col(SEQ_COLUMN) < self.intent.seq)
