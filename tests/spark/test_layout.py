@@ -14,10 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from support import toys
 from support.workspaces import WORDS, Workspace, packed_session
 from wordveil import Run, sanitise
+from wordveil.spark.sanitise import layout
 from wordveil.spark.sanitise.job import run_sanitise
 
 RECORDS, FILES = 200, 5
@@ -136,6 +138,25 @@ def test_another_release_has_another_order(jobs: Jobs):
     """The hash is keyed: rows of two releases cannot be matched by their places."""
     one, two = jobs.layout(1, "plain"), jobs.layout(1, "plain", "another")
     assert [rows for _, rows in one] != [rows for _, rows in two]
+
+
+def test_directories_do_not_multiply_files(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Tasks take directories one after the other, also that of null, and each directory's rows are in their order."""
+    monkeypatch.setattr(layout, "TASK_ROWS", 20)
+    frame = spark.createDataFrame(table(sizes(1))).select("id", "day", "note")
+    layout.arrange_rows(frame, 7, RECORDS, "id", partition_by=["day"]).write.partitionBy("day").parquet(
+        f"{tmp_path}/out"
+    )
+    files = files_of(tmp_path / "out")
+    tasks, directories = RECORDS // 20, {directory for directory, _ in files}
+    assert len(directories) == 4
+    assert tasks < len(files) <= tasks + len(directories)
+    keyed = frame.select("id", F.shiftrightunsigned(F.xxhash64(F.lit(7), "id"), 1).alias("order")).collect()
+    order_of = {row.id: row.order for row in keyed}
+    for directory in directories:
+        orders = [order_of[name] for of, rows in files if of == directory for name, _ in rows]
+        assert orders == sorted(orders)
+        assert len(orders) > 20
 
 
 def test_a_frames_layout_does_not_follow_the_sizes_of_texts(packed, workspace: Workspace, tmp_path: Path):

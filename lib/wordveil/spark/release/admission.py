@@ -25,11 +25,17 @@ from wordveil.release.budgets import (
     PURE,
     Budget,
 )
+from wordveil.spark.release.latest import filter_by_ids
 from wordveil.spark.release.ledger import ATTRIBUTE, Terms
 
 
-def admit_candidates(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget) -> DataFrame:
-    """``candidates`` (record_id, author, tokens, is_charged) with ``reason``: null, or which budget refuses them."""
+def admit_candidates(
+    candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget, number: int | None = None
+) -> DataFrame:
+    """``candidates`` (record_id, author, tokens, is_charged) with ``reason``: null, or which budget refuses them.
+
+    ``number``: how many candidates there are, if that is known. What a ledger holds of others than a few is not summed.
+    """
     is_charged = F.col("is_charged")
     priced = candidates.withColumns({"owner": owner(), "units": (~is_charged).cast("bigint")})
     ours = ledger.where(F.col("release") == terms.release)
@@ -46,6 +52,9 @@ def admit_candidates(candidates: DataFrame, ledger: DataFrame, terms: Terms, bud
         if key == "author":
             no_author = F.when(F.col("author").isNull(), NULL_AUTHOR)
             reason = F.coalesce(reason, no_author)
+        if number is not None:
+            keys = priced.select(F.col(key).alias("__id"))
+            entries = filter_by_ids(entries, key, keys, number=number)  # noqa: PLW2901 - the same, less the others
         for measure in _measures(budget, limit):
             priced = _with_total(priced, _spent(entries, key, measure), key, terms, measure)
             reason = F.coalesce(reason, F.when(F.col(f"{key}_{measure.name}") > measure.limit, name))

@@ -62,7 +62,7 @@ class RunSteps:
     _known: Candidates | None = field(default=None, init=False)
     _copies: dict[str, int] = field(default_factory=dict, init=False)
     _observed: dict[str, Any] | None = field(default=None, init=False)
-    _refusals: Observation | None = field(default=None, init=False)
+    _decided: Observation | None = field(default=None, init=False)
 
     @cached_property
     def _costs(self) -> Terms:
@@ -106,15 +106,15 @@ class RunSteps:
         if (budget := self.intent.budget) is None:
             records = candidates.withColumn("reason", F.lit(None).cast("string"))
         else:
-            records = admit_candidates(candidates, ledger, self._costs, budget)
+            records = admit_candidates(candidates, ledger, self._costs, budget, self._candidates().number)
             if budget.on_exceeded == "fail":
                 exceeding = records.where("reason is not null").count()
         if self.terms.max_records is not None and not exceeding:
             check_record_limit(records, ledger, self._costs, self.terms.max_records)
-        if budget is not None:
-            self._refusals = Observation()
-            counts = (F.count_if(F.col("reason") == name).alias(name) for name in BUDGET_REASONS)
-            records = records.observe(self._refusals, *counts)
+        self._decided = Observation()
+        refused = (F.count_if(F.col("reason") == name).alias(name) for name in BUDGET_REASONS)
+        readmitted = F.count_if(F.col("reason").isNull() & F.col("is_charged")).alias(READMIT)
+        records = records.observe(self._decided, *refused, readmitted)
         return Reservation(records, exceeding)
 
     def draw(self) -> None:
@@ -176,10 +176,14 @@ class RunSteps:
 
     def _count_refused(self) -> dict[str, int]:
         """How many records each budget refused, by reason."""
-        if self._refusals is not None and (seen := read_observation(self._refusals)) is not None:
-            return {name: seen[name] for name in sorted(seen) if seen[name]}
+        if (seen := self._seen_decisions()) is not None:
+            return {name: seen[name] for name in sorted(BUDGET_REASONS) if seen[name]}
         entries = self.tables.ledger.entries(self._costs, REFUSE).groupBy("reason").count()
         return {row.reason: row["count"] for row in entries.sort("reason").collect()}
+
+    def _seen_decisions(self) -> dict[str, int] | None:
+        """How many records were refused, by reason, and how many readmitted; None where an earlier call decided."""
+        return None if self._decided is None else read_observation(self._decided)
 
     def _has_drawn(self) -> bool:
         return not self.is_fresh and self.tables.has_drawn(self.intent)
@@ -255,7 +259,8 @@ class RunSteps:
             )
             tokens, was, is_standing = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN), F.col(STANDING_COLUMN)
         refused, is_priced = F.col(UNSOUND_COLUMN), F.lit(True)
-        if self._has_limit:
+        decisions = self._seen_decisions()
+        if self._has_limit and (decisions is None or any(decisions.values())):
             rows = rows.withColumn("__name", self._record_id())
             rows = filter_by_ids(rows, "__name", self._find_decided(), "left", candidates.number)
             rows = rows.drop("__id", "__name")

@@ -101,7 +101,8 @@ def write_sanitised(
     if output.order == "hashed":
         progress("counting records")
         seed, number = job.keys.layout_seed, table.count()
-        rows = arrange_rows(rows, seed, number, columns.id, kept=columns.keep, partition_by=output.partition_by)
+        by = output.partition_by
+        rows = arrange_rows(rows, seed, number, columns.id, kept=columns.keep, partition_by=by, counted=table)
     progress("sanitising")
     return _write(rows, path, output)
 

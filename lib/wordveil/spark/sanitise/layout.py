@@ -5,9 +5,10 @@ texts are long, although the bound compares texts of any length. A longer text m
 record that has grown changes the rows before it.
 
 Here a keyed hash of a row's id determines its position. The number of tasks follows from the number of rows, each task
-has the rows of one range of hashes, in their order, and files end after a number of rows. So order, file boundaries and
-the number of files depend on ids, on the number of rows, and on public settings. Rows without an id of their own have
-no text either; their kept columns order them.
+has the rows of one range of hashes, in their order, and files end after a number of rows. Where rows are written to
+directories, tasks take these one after the other, so that there are at most as many files as tasks and directories. So
+order, file boundaries and the number of files depend on ids, on the number of rows of each directory, and on public
+settings. Rows without an id of their own have no text either; their kept columns order them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.window import Window
 
 from wordveil.records.schema import ID_REASONS
 from wordveil.spark.platform.columns import column
@@ -23,26 +25,50 @@ from wordveil.spark.platform.columns import column
 TASK_ROWS = 50_000
 """The approximate number of rows that one task sorts and writes: hashes spread ids by chance."""
 _ORDER, _TASK, _TIE = "__order", "__task", "__tie"
+_ROWS, _BEFORE = "__rows", "__before"
 
 
 def arrange_rows(
-    rows: DataFrame, seed: int, number: int, name: str, *, kept: Sequence[str] = (), partition_by: Sequence[str] = ()
+    rows: DataFrame,
+    seed: int,
+    number: int,
+    name: str,
+    *,
+    kept: Sequence[str] = (),
+    partition_by: Sequence[str] = (),
+    counted: DataFrame | None = None,
 ) -> DataFrame:
     """Arrange ``rows`` in the order of keyed hashes of their ids, which are in the column ``name``.
 
     ``number``: how many rows there are. ``seed``: :attr:`wordveil.crypto.keys.ReleaseKeys.layout_seed`. ``kept``: the
     columns that order rows whose ``reason`` is about their id. ``partition_by``: the columns by whose values the rows
-    will be written to directories.
+    will be written to directories. ``counted``: rows that are counted in their place, which have the same values of
+    these columns and are read sooner.
     """
     tasks = max(1, -(-number // TASK_ROWS))
     # 63 bits of the hash: the first 31 choose the task, so that tasks follow each other in the order of hashes.
     order = F.shiftrightunsigned(F.xxhash64(F.lit(seed), column(name)), 1)
-    task = F.shiftright(F.shiftright(_ORDER, 32) * tasks, 31).cast("int")
-    keyed = rows.withColumn(_ORDER, order).withColumns({_TASK: task, _TIE: _tie(rows, kept)})
+    keyed, task = rows.withColumn(_ORDER, order), F.shiftright(F.shiftright(_ORDER, 32) * tasks, 31)
+    if partition_by and tasks > 1:
+        keyed = _find_directories(keyed, rows if counted is None else counted, partition_by)
+        place = F.col(_BEFORE) + F.shiftright(F.shiftright(_ORDER, 32) * F.col(_ROWS), 31)
+        task = F.floor(place * tasks / number)
+    keyed = keyed.withColumns({_TASK: task.cast("int"), _TIE: _tie(rows, kept)})
     # Spark requires rows in the order of their directories. If it sorted them itself, it could undo the order within
     # a directory.
     keys: list[str | Column] = [*map(column, partition_by), _ORDER, column(name), _TIE]
     return keyed.repartitionById(tasks, _TASK).sortWithinPartitions(*keys).select(*map(column, rows.columns))
+
+
+def _find_directories(rows: DataFrame, counted: DataFrame, partition_by: Sequence[str]) -> DataFrame:
+    """Add how many rows a row's directory has (``__rows``), and those before it (``__before``)."""
+    names = [f"__directory_{place}" for place in range(len(partition_by))]
+    values = counted.select(*(column(of).alias(name) for of, name in zip(partition_by, names, strict=True)))
+    sizes = values.groupBy(*names).agg(F.count(F.lit(1)).alias(_ROWS))
+    before = F.sum(_ROWS).over(Window.orderBy(*names).rowsBetween(Window.unboundedPreceding, -1))
+    starts = sizes.withColumn(_BEFORE, F.coalesce(before, F.lit(0)))
+    same = [column(of).eqNullSafe(F.col(name)) for of, name in zip(partition_by, names, strict=True)]
+    return rows.join(F.broadcast(starts), same, "left").drop(*names)
 
 
 def _tie(rows: DataFrame, kept: Sequence[str]) -> Column:
