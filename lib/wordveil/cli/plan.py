@@ -79,7 +79,7 @@ def plan(
     """
     from wordveil.assembly.bundles import compare_mechanisms, find_once, measure_texts
     from wordveil.neighbours.blocks import BuildContext
-    from wordveil.spark.plan.plan import make_plan
+    from wordveil.spark.plan.plan import add_typical, make_plan
     from wordveil.spark.plan.sample import check_preview, make_preview
 
     with write_report("plan", report) as tell:
@@ -106,6 +106,7 @@ def plan(
             session = prepare_session(settings, is_short=True)
             result = make_plan(settings, session, params=values, look=has_records, find=find)
             preview = make_preview(settings, wanted, session, progress, params=values)
+            result = add_typical(result, preview.sample, find, settings.policy)
         compared = {"comparison": comparison.to_dict()} if comparison else {}
         shown = {"sentence": sentence.to_dict()} if sentence and text else {}
         measured = {"text_distance": apart.to_dict()} if apart else {}
@@ -144,8 +145,11 @@ def check_text(text: str | None, *, compare: bool, against: str | None = None) -
 
 def linkage_fact(linkage: LinkageForecast, composition: str) -> str:
     """How surely a record is linked, in words."""
-    word = "different words" if composition == Composition.DISTINCT else "words"
-    shares = " and ".join(f"{share:.0%} of the records of {words} {word}" for words, share in linkage.linked.items())
+    word, is_typical = "different words" if composition == Composition.DISTINCT else "words", " (the sample's median)"
+    shares = " and ".join(
+        f"{share:.0%} of the records of {words} {word}{is_typical * (words == linkage.typical)}"
+        for words, share in linkage.linked.items()
+    )
     half = f"from {linkage.half} {word} on" if linkage.half else "for no length up to 512"
     return (
         f"who holds {linkage.candidates:,} candidate originals finds the right one for {shares}; more than half {half}"

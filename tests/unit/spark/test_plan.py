@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,14 +12,17 @@ import pytest
 from support.repository import ROOT
 from support.workspaces import WORDS, Command, Workspace, corpus
 from wordveil.artifacts import bundle as bundles
-from wordveil.assembly.bundles import build_bundle
+from wordveil.assembly.bundles import build_bundle, find_once
+from wordveil.cli.plan import plan_facts
 from wordveil.config.guess import Column
 from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError
+from wordveil.measures.preview import inspect
 from wordveil.spark.input.inspect import read_columns, reads_changes
 from wordveil.spark.input.local_schema import read_local_schema
-from wordveil.spark.plan.plan import make_plan
-from wordveil.spark.plan.sample import check_preview, make_preview
+from wordveil.spark.plan.plan import add_typical, make_plan
+from wordveil.spark.plan.sample import TableSample, check_preview, make_preview
+from wordveil.text.choices import Length
 
 
 class SparkStartedError(Exception):
@@ -45,6 +49,32 @@ def test_a_plain_table_is_planned_without_spark(workspace: Workspace):
         make_plan(workspace.config(), refuse, look=True)
     with pytest.raises(SparkStartedError):
         make_plan(workspace.config(input={"where": "note > 1"}), refuse)
+
+
+def test_a_samples_median_record_is_among_those_whose_linkage_is_forecast(workspace: Workspace):
+    """By the words that are drawn for it: at most the public length."""
+    workspace.write_corpus(corpus(3))
+    config = workspace.config(mechanism={"name": "tree", "clusters": [4], "least": 2, "epsilon": 6.0})
+    build_bundle(config)
+    find = find_once(config)
+    plan = make_plan(config, refuse, find=find)
+    bundle, policy = find(), config.policy
+    assert plan.linkage is not None
+    assert bundle is not None
+    assert plan.linkage.typical is None
+    assert add_typical(plan, None, find, policy) is plan
+    for words, most in ((2, None), (9, 3)):
+        texts = [" ".join(WORDS[: words + extra]) for extra in (-1, 0, 1)]
+        batch = pa.record_batch({"__text": texts, "__reason": pa.nulls(3, pa.string())})
+        chosen = replace(policy, length=Length.PAD if most else Length.AS_IS, n_max=most)
+        table = TableSample(inspect([batch], chosen, bundle), 3, 1.0)
+        linkage = add_typical(plan, table, find, chosen).linkage
+        assert linkage is not None
+        assert linkage.typical == (most or words)
+        assert [*linkage.linked] == sorted({5, 20, most or words})
+        assert linkage.linked[most or words] < linkage.linked[5]
+    facts = plan_facts(replace(plan, linkage=linkage))
+    assert "of 3 words (the sample's median)" in facts["linked"]
 
 
 def test_wrong_columns_are_told_without_spark(workspace: Workspace):

@@ -40,11 +40,14 @@ class LinkageForecast:
     half
         the least number of drawn words of which at least half of the records are linked, found among 1, 2, 3, 4, 6, 8,
         12 and so on; None where not even texts of 512 words are.
+    typical
+        which of these numbers of drawn words is that of a sample's median record; None without a sample.
     """
 
     candidates: int
     linked: dict[int, float]
     half: int | None
+    typical: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -72,15 +75,7 @@ def forecast_linkage(
     LinkageForecast
         over 400 records each; the standard error of a share is at most 0.025.
     """
-    rng = np.random.Generator(np.random.PCG64(seed))
-    scores = WordScores(laws)
-    below = np.cumsum(frequencies) / frequencies.sum()
-
-    def find_linked(words: int) -> float:
-        texts = np.searchsorted(below, rng.random((CANDIDATES, words)), side="right").astype(np.int32)
-        drawn = _draw(laws, texts[:_RECORDS], rng)
-        return float(rank_candidates(scores.by_output, texts, drawn).hits.mean())
-
+    find_linked = _Trials(laws, frequencies, seed)
     tried = {words: find_linked(words) for words in lengths}
     half, power = None, 1
     while half is None and power <= _LONGEST:
@@ -89,6 +84,27 @@ def forecast_linkage(
                 half = words
         power *= 2
     return LinkageForecast(CANDIDATES, tried, half)
+
+
+def forecast_share(laws: WordLaws, frequencies: Float64, words: int, seed: int = 0) -> float:
+    """As :func:`forecast_linkage`: the share of linked records of this number of drawn ``words``."""
+    return _Trials(laws, frequencies, seed)(words)
+
+
+class _Trials:
+    """Links records of one length after another."""
+
+    def __init__(self, laws: WordLaws, frequencies: Float64, seed: int) -> None:
+        self._laws, self._scores = laws, WordScores(laws)
+        self._below = np.cumsum(frequencies) / frequencies.sum()
+        self._rng = np.random.Generator(np.random.PCG64(seed))
+
+    def __call__(self, words: int) -> float:
+        """The share of linked records."""
+        uniform = self._rng.random((CANDIDATES, words))
+        texts = np.searchsorted(self._below, uniform, side="right").astype(np.int32)
+        drawn = _draw(self._laws, texts[:_RECORDS], self._rng)
+        return float(rank_candidates(self._scores.by_output, texts, drawn).hits.mean())
 
 
 def _draw(laws: WordLaws, words: Int32, rng: np.random.Generator) -> Int32:

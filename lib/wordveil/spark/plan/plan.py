@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from wordveil.arrays import Float64
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import FindBundle, find_bundle
 from wordveil.config.load import Config
 from wordveil.errors import BundleError
-from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast, forecast_linkage
+from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast, forecast_linkage, forecast_share
 from wordveil.evaluation.attacks.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.mechanisms.inputs import rank_frequencies
+from wordveil.mechanisms.laws import WordLaws
 from wordveil.privacy.accounting import price
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.records.sanitiser import compose, release_terms
 from wordveil.release.budgets import PURE, Budget, count_fitting
 from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.input.source import read_input
+from wordveil.spark.plan.sample import TableSample
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.free_paths import require_free_paths
@@ -133,7 +136,7 @@ def make_plan(
         has_records=_has_records(table) if look and table is not None else None,
         recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
         output_words=tuple(forecast_lengths(policy, bundle.mechanism, bundle.vocabulary.size)) if bundle else (),
-        linkage=_forecast_linkage(bundle, policy) if bundle else None,
+        linkage=forecast_linkage(*laws) if bundle and (laws := _find_laws(bundle, policy)) else None,
         fitting=_count_fitting(config.budget, terms) if terms else {},
     )
 
@@ -145,13 +148,27 @@ def _count_fitting(budget: Budget | None, terms: ReleaseTerms) -> dict[str, int]
     return {scope: count_fitting(limit, price, terms.tokens) for scope, limit in budget.limits.items()}
 
 
-def _forecast_linkage(bundle: Bundle, policy: TextPolicy) -> LinkageForecast | None:
+def add_typical(plan: Plan, table: TableSample | None, find: FindBundle, policy: TextPolicy) -> Plan:
+    """``plan`` with the share of linked records of a sample's median number of drawn words."""
+    counted = None if table is None else table.sample.distinct or table.sample.lengths
+    if plan.linkage is None or not counted or not counted.median:
+        return plan
+    bundle = find()
+    laws = _find_laws(bundle, policy) if bundle else None
+    assert laws is not None  # the plan's own forecast had them
+    words = min(counted.median, policy.n_max or counted.median)
+    linked = {**plan.linkage.linked, words: forecast_share(*laws, words)}
+    return replace(plan, linkage=replace(plan.linkage, linked=dict(sorted(linked.items())), typical=words))
+
+
+def _find_laws(bundle: Bundle, policy: TextPolicy) -> tuple[WordLaws, Float64] | None:
+    """The laws of words whose order shows, and how often each word is drawn for; None where either is not known."""
     is_shown = policy.output == Output.SEQUENCE and policy.length != Length.SAMPLE
     laws = bundle.mechanism.word_laws() if is_shown else None
     if laws is None:
         return None
     vocabulary = bundle.vocabulary
-    return forecast_linkage(laws, rank_frequencies(vocabulary.size) * find_hidden_share(policy, vocabulary.array))
+    return laws, rank_frequencies(vocabulary.size) * find_hidden_share(policy, vocabulary.array)
 
 
 def _read_schema(config: Config) -> StructType | None:
