@@ -22,9 +22,7 @@ Takes two to four minutes on a core; writes research/results/annoy_recall.json a
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable
@@ -40,7 +38,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from laplace_exact import DATA, load_embedding
+from common import DATA, load_embedding, machine, make_parser, save_results
 from wordveil.crypto.keys import Secret
 from wordveil.crypto.streams import KeyedStream
 from wordveil.errors import PlatformError
@@ -251,9 +249,10 @@ def main() -> None:
     """Measure, write, show."""
     from tempfile import TemporaryDirectory
 
-    results = []
-    for name, epsilons in PLANS.items():
-        if name != "demo" and not (DATA / "mixed_w2v_300d.f16.npz").exists():
+    smallest = make_parser(__doc__).parse_args().smallest
+    about, results = machine(), []
+    for name, epsilons in ({"small": (20.0,)} if smallest else PLANS).items():
+        if name == "mixed" and not (DATA / "mixed_w2v_300d.f16.npz").exists():
             print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is missing", file=sys.stderr)
             continue
         embedding = load_embedding(name)
@@ -265,9 +264,7 @@ def main() -> None:
         for epsilon in epsilons:
             results.append({**measure(name, epsilon, forest, index), "trees": costs})
             show(results[-1])
-    RESULTS.mkdir(exist_ok=True)
-    machine = {"cores": 1, "processor": platform.processor() or platform.machine(), "numpy": np.__version__}
-    (RESULTS / "annoy_recall.json").write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")
+    save_results("annoy_recall", {"machine": about, "results": results}, smallest=smallest)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ Writes audit_peers.json into DIR (research/results). What a run does not repeat 
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -32,7 +31,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 
 from audit_peers_cases import OwnCase, list_cases, list_own_cases
-from common import machine
+from common import RESULTS, machine, make_parser
 from wordveil.audit.findings import Audit
 from wordveil.audit.samplers import MechanismSampler
 from wordveil.audit.two_phase import Naming, Pair, audit_pairs
@@ -41,7 +40,6 @@ from wordveil.embeddings.embedding import check_embedding
 from wordveil_research.papers.systems import build_system
 from wordveil_research.peers.audit import PeerCase, audit_peer
 
-RESULTS = Path(__file__).parents[1] / "results"
 ALPHA, SEED = 0.01, 25
 """All cases together refute a true claim with at most this probability."""
 OWN = "wordveil"
@@ -118,7 +116,7 @@ def _show(number: float | None) -> str:
 
 def main() -> None:
     """Draw, test, write, show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--package", help="audit this package alone: mldp-text, dp-diffractor, pypantera or wordveil")
     parser.add_argument("--case", action="append", help="audit this case alone; may be given again")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where audit_peers.json is written")
@@ -131,6 +129,9 @@ def main() -> None:
         print(write_table(before), end="")
         return
     cases = [*list_cases(), *list_own_cases()]
+    if arguments.smallest:
+        print(write_table([run(replace(list_own_cases()[0], draws=200), arguments.out, ALPHA)]), end="")
+        return
     alpha = ALPHA / len(cases)
     chosen = [
         case

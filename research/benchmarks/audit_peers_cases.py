@@ -14,7 +14,7 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from laplace_exact import load_embedding
+from common import load_embedding
 from wordveil.mechanisms.additive.laplace import LaplaceSettings
 from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.mechanisms.tables.exponential import ExponentialSettings

@@ -5,14 +5,13 @@ of the first round of two-phase tests, or records of noise; they are doubled fro
 refute a mechanism do so in nine of ten audits with other seeds. Seconds are of the processor, for one such audit. A
 false alarm is an audit of a sound mechanism in which any finding refutes, at a family-wise 1%.
 
-    python research/benchmarks/auditor.py [--quick]
+    python research/benchmarks/auditor.py [--smallest]
 
 Writes research/results/auditor.json and prints two tables.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
@@ -28,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
+from common import machine, make_parser, save_results
 from support.audits import ALPHA, SHIPPED, audit_shipped, list_refuted
 from support.broken_mechanisms import BROKEN, SOUND, Case
 
@@ -74,24 +73,22 @@ def show(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="measures the auditor")
-    parser.add_argument(
-        "--quick", action="store_true", help="two seeds of each broken mechanism, ten of each sound one"
-    )
-    quick = parser.parse_args().quick
-    seeds, audits = (2, 10) if quick else (10, 100)
+    parser = make_parser(__doc__)
+    smallest = parser.parse_args().smallest
+    seeds, audits = (1, 1) if smallest else (10, 100)
+    count = 2 if smallest else None
     content: dict[str, Any] = {"machine": machine(), "alpha": ALPHA, "seeds": seeds, "draws_of_sound": DRAWS}
     console = Console()
     content["broken"], content["sound"] = [], []
-    for name in BROKEN:
+    for name in list(BROKEN)[:count]:
         content["broken"].append(measure_broken(name, seeds))
         console.log(content["broken"][-1])
-    for name in (*SOUND, *SHIPPED):
+    for name in [*SOUND, *SHIPPED][:count]:
         content["sound"].append(measure_sound(name, audits))
         console.log(content["sound"][-1])
     show(console, content["broken"])
     show(console, content["sound"])
-    save_results("auditor", quick, content)
+    save_results("auditor", content, smallest=smallest)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,13 @@ The demo embedding, 20,000 x 100. Laplace draws on all cores, block by block; th
 one core and keeps each word's outputs, over few words. For tables the plain loop computes each statistic from one
 word's law at a time. Distances that words move are part of both kinds of figures of this package and not of the loops.
 
-    python research/benchmarks/calibration.py [--quick] [--words N]
+    python research/benchmarks/calibration.py [--smallest] [--words N]
 
 Writes research/results/calibration.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Callable
@@ -25,8 +24,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
-from wordveil.embeddings import embedding
+from common import load_embedding, machine, make_parser, save_results
+from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.calibration.drawing import ThreadedCounter
 from wordveil.measures.calibration.meaning import WordPlan, measure_words
 from wordveil.measures.calibration.subjects import BuiltSubject, Subject
@@ -70,14 +69,13 @@ def loop_over_laws(built: BuiltSubject, words: Any) -> float:
     return float(found[KeepProbability.name].mean())
 
 
-def measure(name: str, settings: dict[str, Any], words: int) -> dict[str, Any]:
+def measure(name: str, settings: dict[str, Any], words: int, demo: Embedding) -> dict[str, Any]:
     """One mechanism; ``words``: how many are drawn."""
-    demo = embedding.load("demo")
     subject = Subject(name, MECHANISMS[name].settings_type(**settings), demo)
     building, _, built = timed(lambda: subject.build(settings["epsilon"]))
     count = ThreadedCounter(built.load)
     measure_words(built, WordPlan(20, 10), count)  # compiles
-    plan = WordPlan(words if built.mechanism.probabilities(0) is None else WORDS, RUNS)
+    plan = WordPlan(words if built.mechanism.probabilities(0) is None else min(WORDS, demo.size), RUNS)
     seconds, used, (values, _) = timed(lambda: measure_words(built, plan, count))
     few = spread_words(demo.size, min(100, words))
     plain, plain_used, mean = timed(lambda: (loop_over_laws if values.is_exact else loop_over_draws)(built, few))
@@ -99,13 +97,13 @@ def measure(name: str, settings: dict[str, Any], words: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, write, show."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="20 words")
+    parser = make_parser(__doc__)
     parser.add_argument("--words", type=int, default=WORDS, help="how many words are drawn")
     chosen = parser.parse_args()
+    words, demo = (20, load_embedding("small")) if chosen.smallest else (chosen.words, load_embedding("demo"))
     content = {**machine(), "runs": RUNS}
-    content["rows"] = [measure(name, settings, 20 if chosen.quick else chosen.words) for name, settings in CASES]
-    save_results("calibration", chosen.quick, content)
+    content["rows"] = [measure(name, settings, words, demo) for name, settings in CASES]
+    save_results("calibration", content, smallest=chosen.smallest)
     table = Table(title=f"Statistics of words of the demo embedding, {RUNS:,} draws of each, seconds of the processor")
     for name in ("mechanism", "by", "words", "seconds", "plain loop: words", "seconds "):
         table.add_column(name, justify="right")

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 import tempfile
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
-from common import MECHANISM, draft_job, machine, save_results
+from common import draft_job, draft_mechanism, machine, make_parser, save_results
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config
@@ -34,20 +35,20 @@ CANARIES = (
 )
 
 
-def configure(store: str, *, told_apart: bool) -> Config:
+def configure(store: str, mechanism: dict[str, Any], *, told_apart: bool) -> Config:
     """The drafted job, with classes told apart or not."""
     apart = {} if told_apart else {"types": "none", "names": "words"}
-    return draft_job(store, MECHANISM, {"profile": "readable", **apart})
+    return draft_job(store, mechanism, {"profile": "readable", **apart})
 
 
-def measure(config: Config, bundle: Bundle, canary: str) -> float:
+def measure(config: Config, bundle: Bundle, canary: str, records: int) -> float:
     """The share of records that still hold ``canary``."""
     sanitiser = RecordSanitiser(RecordSettings("canaries", "", config.policy, ()), bundle, make_throwaway_keys())
     batch = pa.RecordBatch.from_pydict(
         {
-            "id": [f"r{number}" for number in range(RECORDS)],
-            TEXT_COLUMN: [f"The meeting with {canary} was moved to the morning."] * RECORDS,
-            REASON_COLUMN: pa.nulls(RECORDS, pa.string()),
+            "id": [f"r{number}" for number in range(records)],
+            TEXT_COLUMN: [f"The meeting with {canary} was moved to the morning."] * records,
+            REASON_COLUMN: pa.nulls(records, pa.string()),
         }
     )
     texts = pa.Table.from_batches(sanitiser.sanitise(batch)).column("text")
@@ -58,15 +59,22 @@ def measure(config: Config, bundle: Bundle, canary: str) -> float:
 
 def main() -> None:
     """Measure, write, show."""
+    smallest = make_parser(__doc__).parse_args().smallest
+    records = 10 if smallest else RECORDS
     with tempfile.TemporaryDirectory() as store:
-        plain, typed = (configure(store, told_apart=told_apart) for told_apart in (False, True))
+        mechanism = draft_mechanism(store, smallest=smallest)
+        plain, typed = (configure(store, mechanism, told_apart=told_apart) for told_apart in (False, True))
         bundles = [build_bundle(config) for config in (plain, typed)]
         rows = [
-            {"text": canary, "words": measure(plain, bundles[0], canary), "types": measure(typed, bundles[1], canary)}
+            {
+                "text": canary,
+                "words": measure(plain, bundles[0], canary, records),
+                "types": measure(typed, bundles[1], canary, records),
+            }
             for canary in CANARIES
         ]
-    save_results("canaries", False, {"machine": machine(), "records": RECORDS, "rows": rows})
-    table = Table(title=f"Comes out whole, share of {RECORDS:,} records")
+    save_results("canaries", {"machine": machine(), "records": records, "rows": rows}, smallest=smallest)
+    table = Table(title=f"Comes out whole, share of {records:,} records")
     for name in ("text", "words", "types"):
         table.add_column(name, justify="left" if name == "text" else "right")
     for row in rows:

@@ -7,14 +7,13 @@ without the walk over the plan that refuses what Spark parsed from text;
 
 In one session, in turns.
 
-    python research/benchmarks/checks.py [--quick]
+    python research/benchmarks/checks.py [--smallest]
 
 Writes research/results/checks.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -30,8 +29,7 @@ from unittest.mock import patch
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
-from laplace_exact import SLOTS, Job
+from common import SLOTS, Job, machine, make_parser, save_results
 
 ROUNDS, ROWS, FILES, VIEWS = 7, 400_000, 40, 20
 WORDS_A_RECORD = 60
@@ -81,14 +79,14 @@ def read_inputs(spark: Any, home: Path, rounds: int) -> dict[str, dict[str, list
     return found
 
 
-def open_bundles(home: Path, rounds: int) -> dict[str, list[float]]:
+def open_bundles(home: Path, rounds: int, words: str) -> dict[str, list[float]]:
     """Opening a bundle, and hashing its content with and without what format 2 adds."""
     from wordveil.artifacts.bundle import open_bundle
     from wordveil.artifacts.content_store import encode_canonical
     from wordveil.assembly.bundles import build_bundle
     from wordveil.config.load import parse_config
 
-    settings = Job(home, "demo", "float32", {"profile": "strict", "n_max": 24}).settings
+    settings = Job(home, words, "float32", {"profile": "strict", "n_max": 24}).settings
     settings["input"]["path"], settings["output"]["path"] = str(home / "no-input"), str(home / "no-output")
     settings["mechanism"] |= {"name": "tree", "sizes": [20]}
     path = build_bundle(parse_config(settings, "benchmark")).path
@@ -153,10 +151,9 @@ def verify_tables(spark: Any, home: Path, rounds: int, rows: int) -> dict[str, d
 
 def main() -> None:
     """All parts."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two rounds, a small table")
-    quick = parser.parse_args().quick
-    rounds, rows = (2, 4_000) if quick else (ROUNDS, ROWS)
+    parser = make_parser(__doc__)
+    smallest = parser.parse_args().smallest
+    rounds, rows = (1, 400) if smallest else (ROUNDS, ROWS)
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.session import build_session
 
@@ -166,10 +163,10 @@ def main() -> None:
         options = {"spark.sql.warehouse.dir": str(home / "warehouse")}
         spark = build_session(SparkSection(master=f"local[{SLOTS}]", options=options), delta=True)
         content["input"] = read_inputs(spark, home, rounds)
-        content["bundle"] = open_bundles(home, rounds)
+        content["bundle"] = open_bundles(home, rounds, "small" if smallest else "demo")
         content["verify"] = verify_tables(spark, home, rounds, rows)
         spark.stop()
-    save_results("checks", quick, content)
+    save_results("checks", content, smallest=smallest)
     table = Table("what", "with, ms", "without, ms", "ratio", title="What checks take, medians")
     timings = {**content["input"], **content["verify"]}
     for label, seconds in timings.items():

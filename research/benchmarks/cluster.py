@@ -5,7 +5,7 @@ their own, no sight of the driver's bundle and key, authentication and encryptio
 same spark-submit. Seconds are the run's own, from reading the table to its publication. The table also has the time
 from the command to the report.
 
-    python research/benchmarks/cluster.py [--quick]
+    python research/benchmarks/cluster.py [--smallest]
 
 Writes research/results/cluster.json and prints a table. Needs a machine that lets a process have file systems of its
 own.
@@ -13,7 +13,6 @@ own.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -25,8 +24,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from common import built_job, machine, save_results
-from laplace_exact import N_MAX, Job, write_corpus
+from common import N_MAX, Job, built_job, machine, make_parser, save_results, write_corpus
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from support.cluster import Cluster, find_namespace
@@ -67,28 +65,27 @@ def run(cluster: Cluster, job: Job, way: str, number: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, write, show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
-    quick = parser.parse_args().quick
+    parser = make_parser(__doc__)
+    smallest = parser.parse_args().smallest
     if not find_namespace():
         raise SystemExit("This machine does not allow processes to have separate file systems.")
     before = machine()
     runs: dict[str, list[dict[str, Any]]] = {"local": [], "cluster": []}
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        job = built_job(home, "demo", "auto", {"profile": "strict", "n_max": N_MAX})
+        job = built_job(home, "small" if smallest else "demo", "auto", {"profile": "strict", "n_max": N_MAX})
         for name in ("keys", "driver"):
             (home / name).mkdir()
         (home / "key").rename(home / "keys" / "key")
-        write_corpus(home / "corpus", RECORDS // (10 if quick else 1))
+        write_corpus(home / "corpus", 20 if smallest else RECORDS)
         with Cluster(home / "cluster", [home / "bundles", home / "keys", home / "driver"]) as cluster:
-            for number in range(1 if quick else ROUNDS):
+            for number in range(1 if smallest else ROUNDS):
                 for way, found in runs.items():
                     found.append(run(cluster, job, way, number))
     seconds = {way: statistics.median(one["seconds"] for one in found) for way, found in runs.items()}
     ratio = statistics.median(b["seconds"] / a["seconds"] for a, b in zip(runs["local"], runs["cluster"], strict=True))
     save_results(
-        "cluster", quick, {"machine": before, "embedding": "demo", "runs": runs, "cluster_over_local_seconds": ratio}
+        "cluster", smallest, {"machine": before, "embedding": "demo", "runs": runs, "cluster_over_local_seconds": ratio}
     )
     table = Table(title="Laplace exact, 20,000 x 100, two cores")
     for heading in ("way", "tokens", "seconds", "tok/s", "from command to report"):

@@ -4,23 +4,36 @@ own.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
+import lzma
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from laplace_exact import DATA, RESULTS, SLOTS, Job
 from wordveil.config.load import Config, parse_config
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import Embedding
+from wordveil.version import __version__
 
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data"
+RESULTS = ROOT / "research" / "results"
+SLOTS = len(os.sched_getaffinity(0))
+EPSILON = 20.0
+N_MAX = 512
+SMALL = 500
+"""Words of the embedding of a smallest run."""
 MECHANISM = {
     "name": "tree",
     "clusters": [500],
@@ -30,6 +43,14 @@ MECHANISM = {
     "embedding": "glove",
 }
 """What `wordveil init` drafts, and the README's epsilon."""
+
+
+def draft_mechanism(home: str, *, smallest: bool) -> dict[str, Any]:
+    """:data:`MECHANISM`; for a smallest run over few words, which are saved in ``home``."""
+    if not smallest:
+        return MECHANISM
+    load_embedding("small").save(Path(home) / "small")
+    return {**MECHANISM, "clusters": [5], "least": 5, "embedding": str(Path(home) / "small")}
 
 
 def draft_job(store: str, mechanism: dict[str, Any], text: dict[str, Any]) -> Config:
@@ -50,17 +71,30 @@ def draft_job(store: str, mechanism: dict[str, Any], text: dict[str, Any]) -> Co
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, NumPy, and how busy the machine was: a load near 0 means that nothing else was running."""
+    """Processor, cores, versions, and how busy the machine was: a load near 0 means that nothing else was running."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
-    return {"cores": SLOTS, "processor": model, "numpy": version("numpy"), "load_before": round(os.getloadavg()[0], 2)}
+    return {
+        "cores": SLOTS,
+        "processor": model,
+        "wordveil": __version__,
+        "numpy": version("numpy"),
+        "load_before": round(os.getloadavg()[0], 2),
+    }
 
 
-def save_results(name: str, quick: bool, content: dict[str, Any]) -> None:  # noqa: FBT001 - a flag of the command line
-    """``content`` as research/results/<name>.json; quick runs get a separate name."""
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / f"{name}{'_quick' if quick else ''}.json"
-    file.write_text(json.dumps(content, indent=1) + "\n")
+def make_parser(documentation: str | None) -> argparse.ArgumentParser:
+    """The options of a benchmark: each has a smallest run, which the tests execute."""
+    parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smallest", action="store_true", help="as little as shows that it runs; keeps no results")
+    return parser
+
+
+def save_results(name: str, content: dict[str, Any], *, smallest: bool) -> None:
+    """``content`` as research/results/<name>.json, but that of a smallest run, which shows nothing."""
+    if not smallest:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
 def glove() -> Embedding:
@@ -72,6 +106,123 @@ def glove() -> Embedding:
     return embedding.check_embedding(
         words, ((levels.reshape(len(words), -1) - 127.5) * 0.0207).astype(np.float32), "glove"
     )
+
+
+def load_embedding(name: str) -> Any:
+    """An embedding by name: the demo one, its ``small`` beginning, or the 300-dimensional one of the data directory."""
+    if name in ("demo", "small"):
+        whole = embedding.load("demo")
+        size = SMALL if name == "small" else whole.size
+        return embedding.check_embedding(whole.words.to_pylist()[:size], whole.vectors[:size], name)
+    with np.load(DATA / "mixed_w2v_300d.f16.npz") as file:
+        return embedding.check_embedding(file["words"].tolist(), file["vectors"].astype(np.float32), "mixed_w2v_300d")
+
+
+def real_texts() -> Iterator[str]:
+    """Newswire from the data directory, else the news articles of gensim's wheel."""
+    source = DATA / "c50_reuters.jsonl.xz"
+    if source.exists():
+        with lzma.open(source, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)["text"]
+    else:
+        from gensim.test.utils import datapath
+
+        for _ in range(10):
+            yield from Path(datapath("lee_background.cor")).read_text("utf-8").splitlines()
+
+
+def write_corpus(path: Path, records: int) -> int:
+    """``records`` texts as Parquet, a few files a slot; returns the number of texts."""
+    texts = [text for text, _ in zip(real_texts(), range(records), strict=False)]
+    path.mkdir()
+    files = 4 * SLOTS
+    for number in range(files):
+        part = texts[number::files]
+        ids = [f"{number}-{i}" for i in range(len(part))]
+        pq.write_table(pa.table({"id": ids, "text_body": part}), path / f"part-{number:03d}.parquet")
+    return len(texts)
+
+
+class Job:
+    """The main job over one embedding, its bundle built once."""
+
+    def __init__(self, home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> None:
+        self.home = home
+        self.name = name
+        embedding_path = home / f"embedding-{name}"
+        load_embedding(name).save(embedding_path)
+        key = home / "key"
+        if not key.exists():
+            key.touch(mode=0o600)
+            key.write_text(os.urandom(32).hex())
+        self.settings: dict[str, Any] = {
+            "format_version": 2,
+            "release": "bench",
+            "input": {"path": "", "id": "id", "text": "text_body"},
+            "mechanism": {"name": "laplace", "epsilon": EPSILON, "embedding": str(embedding_path), "public": True},
+            "bundle_store": str(home / "bundles"),
+            "build_missing": True,
+            "text": profile,
+            "key": {"file": str(key)},
+            "output": {"path": ""},
+            "spark": {
+                "master": f"local[{SLOTS}]",
+                "options": {"spark.executorEnv.WORDVEIL_FIRST_PASS": first_pass},
+            },
+        }
+
+    def save_index(self) -> str:
+        """The candidate rows of the bundle's index as a file of their own; its path."""
+        (file,) = (self.home / "bundles").glob("*/index.bin")
+        shape = json.loads((file.parent / "manifest.json").read_text())["content"]["files"]["index.bin"]["shape"]
+        path = self.home / "index.npy"
+        np.save(path, np.fromfile(file, "<f4").reshape(shape)[:-1])
+        return str(path)
+
+    def run(self, corpus: Path, run: str) -> Any:
+        """One run; the report."""
+        from wordveil.config.load import parse_config
+        from wordveil.spark.platform.session import build_session
+        from wordveil.spark.sanitise.job import run_sanitise
+
+        settings = {
+            **self.settings,
+            "input": {**self.settings["input"], "path": str(corpus)},
+            "output": {"path": str(self.home / f"out-{self.name}-{run}")},
+        }
+        config = parse_config(settings, "benchmark")
+        return run_sanitise(config, lambda: build_session(config.spark))
+
+
+@contextmanager
+def timed(totals: dict[str, float], what: str) -> Iterator[None]:
+    """Adds the body's time to ``totals[what]``."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        totals[what] = totals.get(what, 0.0) + time.perf_counter() - started
+
+
+@contextmanager
+def timed_calls(totals: dict[str, float], places: dict[tuple[Any, str], str]) -> Iterator[None]:
+    """Adds the time of each call of a method or function to ``totals``: ``places`` has (owner, name) and what it is
+    called there.
+    """
+    originals = {place: getattr(*place) for place in places}
+    for (owner, method), what in places.items():
+
+        def wrapper(*arguments: Any, _original: Any = originals[owner, method], _what: str = what, **named: Any) -> Any:
+            with timed(totals, _what):
+                return _original(*arguments, **named)
+
+        setattr(owner, method, wrapper)
+    try:
+        yield
+    finally:
+        for (owner, method), original in originals.items():
+            setattr(owner, method, original)
 
 
 def children(pid: int) -> list[int]:

@@ -11,14 +11,13 @@ three characters or more, no stop-word, and none of `http`, `www`, `com` and the
 "18") count for `whole` alone; `whole_telling` leaves them out. Nationalities are not labelled in the set: they are the
 words of the package's list, with a capital, outside of the labelled spans.
 
-    python research/benchmarks/exam.py [--quick] [--data FILE] [--environments DIR]
+    python research/benchmarks/exam.py [--smallest] [--data FILE] [--environments DIR]
 
 Writes research/results/exam.json and prints its table. ``--table`` draws nothing and prints the table that is there.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
@@ -33,8 +32,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from common import MECHANISM, draft_job, machine, save_results
-from laplace_exact import DATA, RESULTS
+from common import DATA, RESULTS, draft_job, draft_mechanism, machine, make_parser, save_results
 from wordveil.arrays import Float64
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config
@@ -203,8 +201,7 @@ def write_table(systems: dict[str, Any]) -> str:
 
 def main(given: Sequence[str] | None = None) -> None:
     """Measure, write, show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a hundred sentences, two keys, without Presidio")
+    parser = make_parser(__doc__)
     parser.add_argument("--data", type=Path, default=SET, help="the labelled sentences")
     parser.add_argument("--environments", type=Path, help="where packages' environments are, or are made")
     parser.add_argument("--table", action="store_true", help="print the table of the results that are there")
@@ -212,26 +209,27 @@ def main(given: Sequence[str] | None = None) -> None:
     if arguments.table:
         print(write_table(json.loads((RESULTS / "exam.json").read_text("utf-8"))["systems"]), end="")
         return
-    texts, spans = read_set(arguments.data, QUICK_SENTENCES if arguments.quick else None)
-    keys = QUICK_KEYS if arguments.quick else KEYS
+    texts, spans = read_set(arguments.data, QUICK_SENTENCES if arguments.smallest else None)
+    keys = QUICK_KEYS if arguments.smallest else KEYS
     about = machine()
     with tempfile.TemporaryDirectory() as store:
-        sanitise = make_own(draft_job(store, MECHANISM, TEXT))
+        mechanism = draft_mechanism(store, smallest=arguments.smallest)
+        sanitise = make_own(draft_job(store, mechanism, TEXT))
         outputs = [sanitise(texts, draw) for draw in range(keys)]
     refused = sum(not text for text in outputs[0])
     systems: dict[str, Any] = {
-        OWN: {"mechanism": MECHANISM, "text": TEXT, "keys": keys, "refused": refused, "classes": mark(outputs, spans)}
+        OWN: {"mechanism": mechanism, "text": TEXT, "keys": keys, "refused": refused, "classes": mark(outputs, spans)}
     }
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wordveil-benchmarks"
-    for name, (peer, mechanism) in {} if arguments.quick else PEERS.items():
+    for name, (peer, setting) in {} if arguments.smallest else PEERS.items():
         try:
-            written, says = ask_peer(peer, mechanism, texts, arguments.environments or cache)
+            written, says = ask_peer(peer, setting, texts, arguments.environments or cache)
         except PeerError as error:
             systems[name] = {"error": str(error)}
         else:
             systems[name] = {"about": says, "classes": mark([written], spans)}
     content = {"machine": about, "set": arguments.data.name, "sentences": len(texts), "systems": systems}
-    save_results("exam", arguments.quick, content)
+    save_results("exam", content, smallest=arguments.smallest)
     print(write_table(systems), end="")
 
 

@@ -6,14 +6,13 @@ have all of a word up to the root. Laws are exact, but for noise, which is drawn
 partners of a word: all alike, or the most specific first, which is the hypernym with the fewest words below it.
 ``tree`` cuts subtrees by them, and writes the hypernym. Of each row a public sentence is drawn as an example.
 
-    python research/benchmarks/generalisation.py [--quick]
+    python research/benchmarks/generalisation.py [--smallest]
 
 Writes research/results/generalisation.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array
 
-from common import machine, save_results
+from common import machine, make_parser, save_results
 from wordveil.assembly.inputs import read_files
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import DEMO, DEMO_POINCARE, Embedding, check_embedding
@@ -185,19 +184,19 @@ def show(results: list[dict[str, Any]]) -> None:
     Console().print(table)
 
 
-def run(*, is_quick: bool) -> None:
+def main() -> None:
     """Measure all rows, or some over few words."""
+    smallest = make_parser(__doc__).parse_args().smallest
     about = machine()
-    embeddings = load_embeddings(300 if is_quick else None)
+    embeddings = load_embeddings(300 if smallest else None)
     hierarchies = {name: WordHierarchy.shipped(used.words) for name, used in embeddings.items()}
-    rows = [row for row in ROWS if not is_quick or ("8" in row.name and row.mechanism != "tree")]
+    rows = [row for row in ROWS if not smallest or ("8" in row.name and row.mechanism != "tree")]
     results = [measure(row, embeddings[row.embedding], hierarchies[row.embedding]) for row in rows]
     sizes = {name: {"words": used.size, "pairs": int(hierarchies[name].below.nnz)} for name, used in embeddings.items()}
-    save_results("generalisation", is_quick, {"machine": about, "embeddings": sizes, "draws": DRAWS, "rows": results})
+    content = {"machine": about, "embeddings": sizes, "draws": DRAWS, "rows": results}
+    save_results("generalisation", content, smallest=smallest)
     show(results)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="some rows, over few words")
-    run(is_quick=parser.parse_args().quick)
+    main()

@@ -10,17 +10,17 @@ once. Weights and sequences are random, and no text ends early. In turns run:
 Times are of the processor, and medians. Where JAX is installed, the softmax in whole numbers is also compared with that
 in float32, by the number of levels of activations, under flat and under peaked outputs.
 
-    python research/benchmarks/generator_inference.py [--quick]
+    python research/benchmarks/generator_inference.py [--smallest]
 
 Writes research/results/generator_inference.json.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -35,15 +35,17 @@ os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])  # XLA takes as many thr
 
 import numpy as np
 
-from common import machine, save_results
+from common import machine, make_parser, save_results
 from wordveil.generators.inference import WholeNumberGenerator
 from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.quantise import Levels, check_exactness, choose_levels, list_products, quantise_weights
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights
 
-SHAPE = GeneratorShape(size=20_000, dimension=100, cells=512, latent=256, length=50)
-BATCH = 128
+PAPER = GeneratorShape(size=20_000, dimension=100, cells=512, latent=256, length=50), 128
+SMALLEST = GeneratorShape(size=60, dimension=4, cells=8, latent=4, length=5), 4
+# Here, since a process that is started for its memory imports this file, too.
+SHAPE, BATCH = SMALLEST if "--smallest" in sys.argv else PAPER
 LEVELS = (64, 128, 256, 512, 1024, 4096)
 HAS_JAX = importlib.util.find_spec("jax") is not None
 
@@ -163,7 +165,7 @@ def measure_memory(arrays: dict[str, np.ndarray]) -> dict[str, float]:
 
 def run_mapped(folder: str) -> dict[str, float]:
     """What a small generator compiles and loads is not counted."""
-    small = GeneratorShape(size=20, dimension=4, cells=4, latent=4, length=50)
+    small = GeneratorShape(size=20, dimension=4, cells=4, latent=4, length=SHAPE.length)
     weights = GeneratorWeights(small, "", "public", draw_initial_arrays(small, 1))
     whole_numbers(WholeNumberGenerator(small, quantise_weights(weights)), draw_symbols(4) % 20)[1]()
     before = read_memory()
@@ -216,21 +218,20 @@ def measure_accuracy(sharpness: float, rows: int, steps: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    quick = parser.parse_args().quick
+    parser = make_parser(__doc__)
+    smallest = parser.parse_args().smallest
     about = machine()
     found = {
         "machine": {**about, "jax": HAS_JAX},
         "shape": SHAPE.to_dict(),
         "batch": BATCH,
         "levels": choose_levels(SHAPE)._asdict(),
-        **measure_speed(draw_weights(1.0), 2 if quick else 5),
+        **measure_speed(draw_weights(1.0), 2 if smallest else 5),
     }
     if HAS_JAX:
-        rows, steps = (4, 5) if quick else (32, 20)
+        rows, steps = (4, 5) if smallest else (32, 20)
         found["accuracy"] = {f"sharpness {one:g}": measure_accuracy(one, rows, steps) for one in (1.0, 8.0, 40.0)}
-    save_results("generator_inference", quick, found)
+    save_results("generator_inference", found, smallest=smallest)
     for name, value in found.items():
         print(f"{name}: {value}")
 

@@ -7,7 +7,6 @@ no step can do without: each one forward, and two of the same size backward. The
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
@@ -20,7 +19,7 @@ import numpy as np
 import optax
 from flax import nnx
 
-from common import machine, save_results
+from common import machine, make_parser, save_results
 from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.training.batch import prepare_batch
@@ -44,41 +43,43 @@ CASES = {
     "paper": Case(GeneratorShape(size=20_000, dimension=100, cells=512, latent=256, length=50), 128, 1024),
     "demo": Case(GeneratorShape(8_000, 100, 160, 128, 10, encoder_layers=1, generator_layers=1), 64, 128),
 }
+SMALL = Case(GeneratorShape(50, 4, 8, 4, 5, encoder_layers=1, generator_layers=1), 4, 8)
 
 
 def main() -> None:
     """Measure, print and keep the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--turns", type=int, default=5)
-    turns = parser.parse_args().turns
+    chosen = parser.parse_args()
+    cases, turns, least = ({"small": SMALL}, 1, 0.0) if chosen.smallest else (CASES, chosen.turns, SECONDS)
     found = {"machine": {**machine(), "jax": jax.__version__, "device": str(jax.devices()[0])}}
-    for name, case in CASES.items():
-        found[name] = compare(case, turns)
+    for name, case in cases.items():
+        found[name] = compare(case, turns, least)
         print(name, json.dumps(found[name]))
-    save_results("generator_training", False, found)
+    save_results("generator_training", found, smallest=chosen.smallest)
 
 
-def compare(case: Case, turns: int) -> dict[str, Any]:
+def compare(case: Case, turns: int, least: float) -> dict[str, Any]:
     """A step and its products, in turns: what else the machine does slows both."""
     step, products = make_step(case), make_products(case)
-    times = [(measure(step), measure(products)) for _ in range(turns)]
+    times = [(measure(step, least), measure(products, least)) for _ in range(turns)]
     symbols = case.batch * case.shape.length
-    seconds, least = (statistics.median(column) for column in zip(*times, strict=True))
+    seconds, bare = (statistics.median(column) for column in zip(*times, strict=True))
     return {
         "batch": case.batch,
         "step_seconds": round(seconds, 4),
         "tokens_per_second": round(symbols / seconds, 1),
-        "bound_tokens_per_second": round(symbols / least, 1),
+        "bound_tokens_per_second": round(symbols / bare, 1),
         "share_of_bound": round(statistics.median(low / high for high, low in times), 3),
-        "gigaflops_of_bound": round(count_operations(case) / least / 1e9, 1),
+        "gigaflops_of_bound": round(count_operations(case) / bare / 1e9, 1),
     }
 
 
-def measure(work: Callable[[], object]) -> float:
+def measure(work: Callable[[], object], least: float) -> float:
     """Seconds of a call, after one that is not counted: the threads of the other library wait actively for a while."""
     work()
     begun, calls = time.perf_counter(), 0
-    while calls == 0 or time.perf_counter() - begun < SECONDS:
+    while calls == 0 or time.perf_counter() - begun < least:
         work()
         calls += 1
     return (time.perf_counter() - begun) / calls

@@ -6,14 +6,13 @@ counts, with the lengths of the authors' vectors computed once a round. It runs 
 rounds, and its time is scaled to all of them, since it is proportional to both. Both find the same winners, which is
 checked. Times are of the processor.
 
-    python research/benchmarks/koppel.py [--quick]
+    python research/benchmarks/koppel.py [--smallest]
 
 Writes research/results/koppel.json. Without the data directory there is nothing to measure on.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import time
@@ -24,8 +23,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
-from common import machine, save_results
-from laplace_exact import DATA
+from common import DATA, machine, make_parser, save_results
 from wordveil.evaluation.attacks.koppel import FittedKoppel, Koppel, Weights
 from wordveil.evaluation.attacks.space_free import count_features
 from wordveil_research.tasks.datasets import load_documents
@@ -109,13 +107,12 @@ def measure(snippets: int, rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a smaller sample for the loop")
-    quick = parser.parse_args().quick
+    parser = make_parser(__doc__)
+    smallest = parser.parse_args().smallest
     if not CORPUS.exists():
         raise SystemExit(f"{CORPUS} is missing.")
-    found = {"machine": machine(), **measure(SNIPPETS // 3 if quick else SNIPPETS, 2 if quick else ROUNDS)}
-    save_results("koppel", quick, found)
+    found = {"machine": machine(), **measure(*((5, 1) if smallest else (SNIPPETS, ROUNDS)))}
+    save_results("koppel", found, smallest=smallest)
     for name, value in found.items():
         print(f"{name}: {value}")
 

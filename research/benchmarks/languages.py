@@ -8,7 +8,7 @@
 
 Each row is measured in a process of its own, on one thread.
 
-    python research/benchmarks/languages.py [--quick]
+    python research/benchmarks/languages.py [--smallest]
 
 Writes research/results/languages.json and prints tables.
 """
@@ -33,8 +33,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
-from laplace_exact import DATA
+from common import DATA, machine, make_parser, save_results
 
 MARGINS = (5, 10, 20, 50, 100)
 CUTS = (1, 2, 3, 4, 6)
@@ -264,7 +263,7 @@ def read_texts(name: str, count: int) -> list[str]:
 
 def rates(ratios: list[float]) -> dict[str, float]:
     """The share that is called another language, by margin."""
-    return {str(margin): sum(ratio * margin < 1 for ratio in ratios) / len(ratios) for margin in MARGINS}
+    return {str(margin): sum(ratio * margin < 1 for ratio in ratios) / max(1, len(ratios)) for margin in MARGINS}
 
 
 def measure_identifier(name: str, count: int) -> dict[str, Any]:
@@ -340,8 +339,7 @@ def show(results: dict[str, Any]) -> None:
 
 def main() -> None:
     """Measure what is installed, one after the other."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
+    parser = make_parser(__doc__)
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.measure:
@@ -353,7 +351,7 @@ def main() -> None:
         )
         print(json.dumps(found))
         return
-    count, seconds = (200, 0.5) if chosen.quick else (600, 2.0)
+    count, seconds = (50, 0.01) if chosen.smallest else (600, 2.0)
     results = {
         "machine": machine(),
         "identifiers": {
@@ -367,7 +365,7 @@ def main() -> None:
             if find_spec(module)
         },
     }
-    save_results("languages", chosen.quick, results)
+    save_results("languages", results, smallest=chosen.smallest)
     show(results)
 
 

@@ -13,25 +13,19 @@ bare, spark, bare, ...; a ratio is the job's tokens a second over the mean of th
 time is that of the write, from its first task to the finished table, after a first small run has started the workers. A
 profile of the same code in one process says where the rest goes.
 
-    python research/benchmarks/laplace_exact.py [--quick]
+    python research/benchmarks/laplace_exact.py [--smallest]
 
 Writes research/results/laplace_exact.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import lzma
 import multiprocessing
 import os
-import platform
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,49 +38,21 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / "shared" / "data"
-RESULTS = Path(__file__).parents[1] / "results"
-SLOTS = len(os.sched_getaffinity(0))
+from common import (
+    DATA,
+    N_MAX,
+    SLOTS,
+    Job,
+    load_embedding,
+    machine,
+    make_parser,
+    save_results,
+    timed,
+    timed_calls,
+    write_corpus,
+)
+
 BARE_BLOCKS = (512, 1024, 2048)
-EPSILON = 20.0
-N_MAX = 512
-
-
-def load_embedding(name: str) -> Any:
-    """An embedding by name: the demo one, or the 300-dimensional one of the data directory."""
-    from wordveil.embeddings import embedding
-
-    if name == "demo":
-        return embedding.load("demo")
-    with np.load(DATA / "mixed_w2v_300d.f16.npz") as file:
-        return embedding.check_embedding(file["words"].tolist(), file["vectors"].astype(np.float32), "mixed_w2v_300d")
-
-
-def real_texts() -> Iterator[str]:
-    """Newswire from the data directory, else the news articles of gensim's wheel."""
-    source = DATA / "c50_reuters.jsonl.xz"
-    if source.exists():
-        with lzma.open(source, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                yield json.loads(line)["text"]
-    else:
-        from gensim.test.utils import datapath
-
-        for _ in range(10):
-            yield from Path(datapath("lee_background.cor")).read_text("utf-8").splitlines()
-
-
-def write_corpus(path: Path, records: int) -> int:
-    """``records`` texts as Parquet, a few files a slot; returns the number of texts."""
-    texts = [text for text, _ in zip(real_texts(), range(records), strict=False)]
-    path.mkdir()
-    files = 4 * SLOTS
-    for number in range(files):
-        part = texts[number::files]
-        ids = [f"{number}-{i}" for i in range(len(part))]
-        pq.write_table(pa.table({"id": ids, "text_body": part}), path / f"part-{number:03d}.parquet")
-    return len(texts)
 
 
 def _multiply(arguments: tuple[str, int, float]) -> tuple[int, float]:
@@ -110,87 +76,6 @@ def bare_product(pool: Any, index: str, seconds: float) -> dict[int, float]:
         parts = pool.map(_multiply, [(index, block, seconds)] * SLOTS, chunksize=1)
         speeds[block] = sum(done / taken for done, taken in parts)
     return speeds
-
-
-class Job:
-    """The main job over one embedding, its bundle built once."""
-
-    def __init__(self, home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> None:
-        self.home = home
-        self.name = name
-        embedding_path = home / f"embedding-{name}"
-        load_embedding(name).save(embedding_path)
-        key = home / "key"
-        if not key.exists():
-            key.touch(mode=0o600)
-            key.write_text(os.urandom(32).hex())
-        self.settings: dict[str, Any] = {
-            "format_version": 2,
-            "release": "bench",
-            "input": {"path": "", "id": "id", "text": "text_body"},
-            "mechanism": {"name": "laplace", "epsilon": EPSILON, "embedding": str(embedding_path), "public": True},
-            "bundle_store": str(home / "bundles"),
-            "build_missing": True,
-            "text": profile,
-            "key": {"file": str(key)},
-            "output": {"path": ""},
-            "spark": {
-                "master": f"local[{SLOTS}]",
-                "options": {"spark.executorEnv.WORDVEIL_FIRST_PASS": first_pass},
-            },
-        }
-
-    def save_index(self) -> str:
-        """The candidate rows of the bundle's index as a file of their own; its path."""
-        (file,) = (self.home / "bundles").glob("*/index.bin")
-        shape = json.loads((file.parent / "manifest.json").read_text())["content"]["files"]["index.bin"]["shape"]
-        path = self.home / "index.npy"
-        np.save(path, np.fromfile(file, "<f4").reshape(shape)[:-1])
-        return str(path)
-
-    def run(self, corpus: Path, run: str) -> Any:
-        """One run; the report."""
-        from wordveil.config.load import parse_config
-        from wordveil.spark.platform.session import build_session
-        from wordveil.spark.sanitise.job import run_sanitise
-
-        settings = {
-            **self.settings,
-            "input": {**self.settings["input"], "path": str(corpus)},
-            "output": {"path": str(self.home / f"out-{self.name}-{run}")},
-        }
-        config = parse_config(settings, "benchmark")
-        return run_sanitise(config, lambda: build_session(config.spark))
-
-
-@contextmanager
-def timed(totals: dict[str, float], what: str) -> Iterator[None]:
-    """Adds the body's time to ``totals[what]``."""
-    started = time.perf_counter()
-    try:
-        yield
-    finally:
-        totals[what] = totals.get(what, 0.0) + time.perf_counter() - started
-
-
-@contextmanager
-def timed_calls(totals: dict[str, float], places: dict[tuple[Any, str], str]) -> Iterator[None]:
-    """Adds the time of each call of a method or function to ``totals``: ``places`` has (owner, name) and what it is
-    called there.
-    """
-    originals = {place: getattr(*place) for place in places}
-    for (owner, method), what in places.items():
-
-        def wrapper(*arguments: Any, _original: Any = originals[owner, method], _what: str = what, **named: Any) -> Any:
-            with timed(totals, _what):
-                return _original(*arguments, **named)
-
-        setattr(owner, method, wrapper)
-    try:
-        yield
-    finally:
-        for (owner, method), original in originals.items():
-            setattr(owner, method, original)
 
 
 def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
@@ -327,25 +212,25 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure, write, show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
+    parser = make_parser(__doc__)
     arguments = parser.parse_args()
-    share, rounds, seconds = (10, 1, 1.0) if arguments.quick else (1, 2, 3.0)
+    rounds, seconds = (1, 0.1) if arguments.smallest else (2, 3.0)
+    about = machine()
     plans = [("demo", 5000)]
-    if (DATA / "mixed_w2v_300d.f16.npz").exists():
+    if arguments.smallest:
+        plans = [("small", 20)]
+    elif (DATA / "mixed_w2v_300d.f16.npz").exists():
         plans.append(("mixed", 1000))
     else:
         print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is missing", file=sys.stderr)
     context = multiprocessing.get_context("spawn")
     with context.Pool(SLOTS) as pool:
         results = [
-            measure(name, first_pass, records // share, rounds, seconds, pool)
+            measure(name, first_pass, records, rounds, seconds, pool)
             for name, records in plans
             for first_pass in ("float32", "int8")
         ]
-    RESULTS.mkdir(exist_ok=True)
-    machine = {"cores": SLOTS, "processor": platform.processor() or platform.machine(), "numpy": np.__version__}
-    (RESULTS / "laplace_exact.json").write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")
+    save_results("laplace_exact", {"machine": about, "results": results}, smallest=arguments.smallest)
     show(results)
 
 

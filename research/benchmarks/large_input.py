@@ -5,14 +5,13 @@
 is measured hardly depends on it. A thread samples the resident memory of the driver (Python and JVM) and of Spark's
 Python workers.
 
-    python research/benchmarks/large_input.py [--quick] [--mechanism exponential]
+    python research/benchmarks/large_input.py [--smallest] [--mechanism exponential]
 
 Writes research/results/large_input_<mechanism>.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -32,8 +31,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from common import command, descendants, machine, save_results
-from laplace_exact import SLOTS
+from common import SLOTS, command, descendants, machine, make_parser, save_results
 
 WORDS, DIMENSION = 2000, 8
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -211,14 +209,13 @@ def show(result: dict[str, Any]) -> None:
 
 def main() -> None:
     """Measure, write, show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a hundredth of the tokens and files")
+    parser = make_parser(__doc__)
     parser.add_argument("--mechanism", choices=list(MECHANISMS), default="laplace")
     arguments = parser.parse_args()
-    sizes = (1_000_000, 200, 50_000) if arguments.quick else (100_000_000, 20_000, 1_000_000)
+    sizes = (10_000, 4, 500) if arguments.smallest else (100_000_000, 20_000, 1_000_000)
     before = machine()
     result = measure(arguments.mechanism, *sizes)
-    save_results(f"large_input_{arguments.mechanism}", arguments.quick, {"machine": before, **result})
+    save_results(f"large_input_{arguments.mechanism}", {"machine": before, **result}, smallest=arguments.smallest)
     show(result)
 
 

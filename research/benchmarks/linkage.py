@@ -11,6 +11,7 @@ Writes research/results/linkage.json and docs/pictures/linkage.svg, and prints a
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
-from common import MECHANISM, draft_job, machine, save_results
+from common import draft_job, draft_mechanism, machine, make_parser, save_results
 from wordveil.assembly.bundles import build_bundle
 from wordveil.evaluation.attacks.linkage_forecast import CANDIDATES, forecast_linkage
 from wordveil.evaluation.attacks.redrawn import find_hidden_share
@@ -44,15 +45,15 @@ def find_laws(mechanism: Mechanism[Any], epsilon: float) -> WordLaws:
     return laws
 
 
-def measure() -> list[dict[str, Any]]:
+def measure(epsilons: Sequence[float], *, smallest: bool) -> list[dict[str, Any]]:
     """For each epsilon: shares of linked records by length, and what a guesser of single words recovers."""
     with tempfile.TemporaryDirectory() as store:
-        config = draft_job(store, MECHANISM, {"profile": "readable"})
+        config = draft_job(store, draft_mechanism(store, smallest=smallest), {"profile": "readable"})
         bundle = build_bundle(config)
         frequencies = rank_frequencies(bundle.vocabulary.size)
         hidden = frequencies * find_hidden_share(config.policy, bundle.vocabulary.array)
         rows = []
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             laws = find_laws(bundle.mechanism, epsilon)
             found = forecast_linkage(laws, hidden, LENGTHS)
             recovered = float(guess_outputs(laws, frequencies)[1].sum())
@@ -79,9 +80,11 @@ def draw(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure, write, draw, show."""
-    rows = measure()
-    save_results("linkage", False, {"machine": machine(), "rows": rows})
-    draw(rows)
+    smallest = make_parser(__doc__).parse_args().smallest
+    rows = measure(EPSILONS[: 1 if smallest else None], smallest=smallest)
+    save_results("linkage", {"machine": machine(), "rows": rows}, smallest=smallest)
+    if not smallest:
+        draw(rows)
     table = Table(title=f"Linked among {CANDIDATES:,} candidates, by drawn words")
     for name in ("epsilon", *map(str, LENGTHS), "half from", "words recovered"):
         table.add_column(name, justify="right")

@@ -17,7 +17,7 @@ knows none of these corpora; the demo embedding, which knows parts of all but Sn
 knows none. Over `glove` the trees are compared by their clusters' number, least size, weight and rarity.
 
     python research/benchmarks/meaning.py [--embedding glove|demo|books] [--block loss|recovery] [--loss E]
-        [--mechanism M] [--quick]
+        [--mechanism M] [--smallest]
     python research/benchmarks/meaning.py --draw
 
 Writes research/results/meaning_<embedding>.json and prints tables; ``--draw`` makes docs/pictures/meaning.svg and
@@ -26,7 +26,6 @@ prints the tables from these files. Needs the data directory.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import math
@@ -37,6 +36,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
-from common import glove, machine, save_results
-from laplace_exact import DATA, RESULTS
+from common import DATA, RESULTS, glove, machine, make_parser, save_results
 from wordveil.assembly.inputs import read_files
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import derive_contexts, id_payload
@@ -111,10 +110,10 @@ class Corpus:
         return Corpus(self.ids[: self.offsets[end]], self.offsets[: end + 1], self.labels[:end], self.train[:end])
 
 
-def read(name: str) -> list[dict[str, Any]]:
-    """The records of a corpus."""
+def read(name: str, share: int = 1) -> list[dict[str, Any]]:
+    """The records of a corpus, or one of ``share``."""
     with lzma.open(DATA / f"{name}.jsonl.xz", "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in islice(lines, 0, None, share)]
 
 
 def load_vectors(name: str) -> tuple[Embedding, NDArray[np.float64] | None]:
@@ -128,11 +127,11 @@ def load_vectors(name: str) -> tuple[Embedding, NDArray[np.float64] | None]:
     return check_embedding(words, vectors, "old books"), counts / counts.sum()
 
 
-def load_corpora(codec: Codec) -> dict[str, Corpus]:
+def load_corpora(codec: Codec, share: int) -> dict[str, Corpus]:
     """All tasks. Where a corpus has no test part, its part for validation is one."""
     corpora = {}
     for task, name in TASKS.items():
-        rows = [row for row in read(name) if row["split"] in ("train", "test", "valid")]
+        rows = [row for row in read(name, share) if row["split"] in ("train", "test", "valid")]
         label = "author" if task == "author" else "label"
         names = sorted({row[label] for row in rows})
         encoded = codec.encode(pa.array([row["text"] for row in rows], pa.string()))
@@ -195,12 +194,12 @@ class Setup:
     inputs: PublicInputs
 
     @classmethod
-    def load(cls, name: str) -> Setup:
+    def load(cls, name: str, share: int) -> Setup:
         """Read everything."""
         embedding, frequencies = load_vectors(name)
         vocabulary = Vocabulary(embedding.words)
         codec = Codec(TextPolicy(), vocabulary)
-        reviews = codec.encode(pa.array([row["text"] for row in read("aclImdb") if row["split"] == "train"]))
+        reviews = codec.encode(pa.array([row["text"] for row in read("aclImdb", share) if row["split"] == "train"]))
         other = load("demo") if name == "glove" else glove()
         place = {word: row for row, word in enumerate(other.words.to_pylist())}
         units = other.vectors / np.linalg.norm(other.vectors, axis=1, keepdims=True)
@@ -210,7 +209,7 @@ class Setup:
                 known[row] = units[place[word]]
         return cls(
             embedding,
-            load_corpora(codec),
+            load_corpora(codec, share),
             Bigrams(reviews.ids, reviews.offsets, embedding.size),
             known,
             PublicInputs(frequencies=frequencies, bigrams=shipped_bigrams(), classes=set_apart(embedding)),
@@ -364,20 +363,26 @@ def summarise(values: Iterable[float]) -> dict[str, float]:
 
 
 def run(
-    name: str, seeds: int, chosen_blocks: Sequence[str], losses: Sequence[float], labels: Sequence[str], *, quick: bool
+    name: str,
+    seeds: int,
+    chosen_blocks: Sequence[str],
+    losses: Sequence[float],
+    labels: Sequence[str],
+    *,
+    smallest: bool,
 ) -> None:
     """Measure the rows of these blocks and mechanisms on one embedding. Other rows that were measured before are
     kept. Without labels all mechanisms are measured.
     """
-    setup = Setup.load(name)
+    setup = Setup.load(name, 50 if smallest else 1)
     every = candidates(name, setup.embedding.size)
     if unknown := set(labels) - {candidate.label for candidate in every}:
         raise SystemExit(f"--mechanism {min(unknown)}: expected {', '.join(one.label for one in every)}.")
     chosen = [candidate for candidate in every if not labels or candidate.label in labels]
     blocks: list[tuple[str, Any]] = [("loss", loss) for loss in losses]
     blocks += [("recovery", wanted) for wanted in RECOVERIES[name]]
-    if quick:
-        blocks = [("loss", 8.0), ("recovery", ("public", 0.10))]
+    if smallest:
+        blocks, chosen, seeds = [("loss", 8.0)], chosen[3:4], 1
     blocks = [block for block in blocks if block[0] in chosen_blocks]
     with tempfile.TemporaryDirectory(prefix="wordveil-meaning-") as home:
         bench = Bench(setup, Path(home))
@@ -393,7 +398,7 @@ def run(
         mine = figures[place * seeds : (place + 1) * seeds]
         row["figures"] = {key: summarise(figure[key] for figure in mine) for key in mine[0]}
         print(row["mechanism"], row["block"], row["at"], {k: round(v["mean"], 3) for k, v in row["figures"].items()})
-    before = [] if quick or not result_file(name).exists() else results(name)["rows"]
+    before = [] if smallest or not result_file(name).exists() else results(name)["rows"]
     measured = {(candidate.label, *block) for candidate in chosen for block in blocks}
     rows = [*rows, *(row for row in before if (row["mechanism"], row["block"], place_of(row)) not in measured)]
     order = [candidate.label for candidate in every]
@@ -401,7 +406,7 @@ def run(
     for row in rows:
         row.pop("number", None)
     content = {"machine": machine(), "embedding": name, "seeds": seeds, "originals": originals, "rows": rows}
-    save_results(f"meaning_{name}", quick, content)
+    save_results(f"meaning_{name}", content, smallest=smallest)
 
 
 def result_file(name: str) -> Path:
@@ -485,19 +490,18 @@ def draw() -> None:
 
 def main() -> None:
     """Measure, or draw what was measured."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--embedding", choices=EMBEDDINGS, action="append")
     parser.add_argument("--block", choices=BLOCKS, action="append", help="by default both")
     parser.add_argument("--loss", type=float, action="append", help="a loss of the first block; by default all")
     parser.add_argument("--mechanism", action="append", help="a row's label; by default all", default=[])
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--quick", action="store_true", help="one loss, one recovery")
     parser.add_argument("--draw", action="store_true", help="print tables and draw the picture from the result files")
     chosen = parser.parse_args()
-    for name in chosen.embedding or EMBEDDINGS:
+    for name in chosen.embedding or (["demo"] if chosen.smallest else EMBEDDINGS):
         if not chosen.draw:
             losses = chosen.loss or LOSSES[name]
-            run(name, chosen.seeds, chosen.block or BLOCKS, losses, chosen.mechanism, quick=chosen.quick)
+            run(name, chosen.seeds, chosen.block or BLOCKS, losses, chosen.mechanism, smallest=chosen.smallest)
         elif result_file(name).exists():
             print_tables(results(name))
     if chosen.draw:

@@ -18,14 +18,13 @@ before: workers are read one after the other, and pages that one counts while it
 shared would count twice. Private is once the greatest of all samples (peak: the pass's preparation is in it) and once
 the median of those samples (steady); both of the worker that takes most.
 
-    python research/benchmarks/memory.py [--quick]
+    python research/benchmarks/memory.py [--smallest]
 
 Writes research/results/memory.json and prints tables.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import tempfile
@@ -35,13 +34,26 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from common import FreshSession, built_job, children, command, descendants, index_file, machine, save_results
-from laplace_exact import DATA, N_MAX, SLOTS, write_corpus
+from common import (
+    DATA,
+    N_MAX,
+    SLOTS,
+    FreshSession,
+    built_job,
+    children,
+    command,
+    descendants,
+    index_file,
+    machine,
+    make_parser,
+    save_results,
+    write_corpus,
+)
 
 TARGET = 1.2
 WORKERS = (1, 4)
 PASSES = ("float32", "int8")
-RECORDS = {"demo": 600, "mixed": 80}
+RECORDS = {"small": 600, "demo": 600, "mixed": 80}
 WHOLE = 0.95  # of the index's bytes, resident: the page at its end and rounding aside
 MIB = 2**20
 
@@ -210,17 +222,20 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure, write, show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="half the records, the demo embedding alone")
-    quick = parser.parse_args().quick
-    names = ["demo"] if quick else list(RECORDS)
+    parser = make_parser(__doc__)
+    smallest = parser.parse_args().smallest
+    names = ["small"] if smallest else ["demo", "mixed"]
     if "mixed" in names and not (DATA / "mixed_w2v_300d.f16.npz").exists():
         names.remove("mixed")
         print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is missing", file=sys.stderr)
     before = machine()
-    results = [measure(name, RECORDS[name] // (2 if quick else 1)) for name in names]
+    results = [measure(name, RECORDS[name]) for name in names]
     met = all(ratio <= TARGET for result in results for ratio in result["bundle_pss_4_over_1"].values())
-    save_results("memory", quick, {"machine": before, "slots": SLOTS, "target": TARGET, "met": met, "results": results})
+    save_results(
+        "memory",
+        {"machine": before, "slots": SLOTS, "target": TARGET, "met": met, "results": results},
+        smallest=smallest,
+    )
     show(results)
 
 

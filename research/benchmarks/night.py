@@ -6,14 +6,13 @@ feed on, and two releases of it. In each round 1% of the records are edited. The
 night` and the other by `sanitise`, `release gate` and `release publish`, in turns, each command a process of its own.
 After that `release show` looks at a release, without Java and with Spark, in turns.
 
-    python research/benchmarks/night.py [--rounds N] [--quick]
+    python research/benchmarks/night.py [--rounds N] [--smallest]
 
 Writes research/results/night.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -31,8 +30,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
-from laplace_exact import SLOTS
+from common import SLOTS, machine, make_parser, save_results
 from tables import reviews
 
 ROUNDS, RECORDS, WORDS_A_RECORD = 3, 5000, 60
@@ -97,11 +95,10 @@ def write_config(home: Path, name: str) -> Path:
 
 def main() -> None:
     """All rounds."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round; nothing is kept")
+    parser = make_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help="how many nights either release has")
     chosen = parser.parse_args()
-    quick, rounds = chosen.quick, 1 if chosen.quick else chosen.rounds
+    smallest, rounds = chosen.smallest, 1 if chosen.smallest else chosen.rounds
     content: dict[str, Any] = {"machine": machine(), "seconds": {}}
 
     def measure(config: Path, label: str, name: str, **environment: str) -> None:
@@ -111,10 +108,10 @@ def main() -> None:
         home = Path(directory)
         (home / "key").touch(mode=0o600)
         (home / "key").write_text(os.urandom(32).hex())
-        words = " ".join(reviews()[:2000]).split()
+        words = " ".join(reviews(2000)).split()[: (200 if smallest else RECORDS) * WORDS_A_RECORD]
         pieces = [" ".join(words[start : start + WORDS_A_RECORD]) for start in range(0, len(words), WORDS_A_RECORD)]
-        run_apart(home / "input", pieces[:RECORDS])
-        content["records"] = len(pieces[:RECORDS])
+        run_apart(home / "input", pieces)
+        content["records"] = len(pieces)
         one, three = write_config(home, "one"), write_config(home, "three")
         for config in (one, three):
             command(config, "release night")
@@ -127,7 +124,7 @@ def main() -> None:
             measure(one, "release show, by Spark", "release show", **BY_SPARK)
     parts = [content["seconds"][name] for name in COMMANDS]
     content["seconds"]["the three commands"] = [sum(night) for night in zip(*parts, strict=True)]
-    save_results("night", quick, content)
+    save_results("night", content, smallest=smallest)
     table = Table("what", "seconds, median", title=f"A night of {content['records']:,} records")
     for label, seconds in content["seconds"].items():
         table.add_row(label, f"{statistics.median(seconds):.1f}")

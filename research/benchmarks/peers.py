@@ -17,14 +17,13 @@ offers; words come split and all are in the vocabulary. wordveil's time is that 
 in, tokenised, looked up, drawn, joined, accounted, out; no padding. Indexes are built before the clock starts. A ratio
 is that of the medians of the rounds.
 
-    python research/benchmarks/peers.py [--quick]
+    python research/benchmarks/peers.py [--smallest]
 
 Writes research/results/peers.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -48,13 +47,13 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
-from laplace_exact import load_embedding, real_texts
+from common import SMALL, load_embedding, machine, make_parser, real_texts, save_results
 from wordveil.artifacts.bundle import Bundle, Recipe, open_bundle, write
 from wordveil.crypto.keys import MasterKey
 from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import distances
+from wordveil.mechanisms.additive.tails import MAX_DIGITS
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.tables.exponential import Exponential, ExponentialSettings
 from wordveil.neighbours.blocks import BuildContext
@@ -154,17 +153,17 @@ class Shape:
         return EPSILONS[self.name]
 
     @classmethod
-    def of(cls, name: str, divisor: int) -> Shape:
+    def of(cls, name: str, *, smallest: bool = False) -> Shape:
         """``demo``, ``tem``: the newswire's words on the demo embedding; ``synthetic``: random words and vectors,
         seeded.
         """
         if name != "synthetic":
-            embedding = load_embedding("demo")
+            embedding = load_embedding("small" if smallest else "demo")
             vocabulary = Vocabulary(embedding.words)
             texts = pa.array(text for text, _ in zip(real_texts(), range(600), strict=False))
             ids = Codec(TextPolicy(unknown="drop"), vocabulary).encode(texts).ids
         else:
-            size, dimension = 100_000 // divisor, 300
+            size, dimension = SMALL if smallest else 100_000, 300
             rng = np.random.default_rng(20261121)
             vectors = rng.standard_normal((size, dimension)).astype(np.float32)
             embedding = check_embedding([f"w{number}" for number in range(size)], vectors, "synthetic")
@@ -193,7 +192,7 @@ def bundle_of(home: Path, shape: Shape) -> Bundle:
     points = np.concatenate([embedding.vectors, np.tile(mean.astype(np.float32), (2, 1))])
     radius = float(distances(embedding.vectors.astype(np.float64).T, mean[:, None]).max())
     guarantee = WordGuarantee(Metric("euclidean", "0" * 64), epsilon, epsilon, 2 * radius, 2.0**-53)
-    parameters = {"epsilon": epsilon, "padding": False, "pad_height": 0.0, "search": "exact"}
+    parameters = {"epsilon": epsilon, "padding": False, "pad_height": 0.0, "search": "exact", "digits": MAX_DIGITS}
     recipe = Recipe("laplace", {"epsilon": epsilon}, padding=False, embedding=embedding.source, embedding_digest="")
     return open_bundle(
         write(
@@ -252,9 +251,11 @@ def _compared(batch: pa.RecordBatch, result: pa.RecordBatch) -> tuple[int, int]:
 
 
 def measure(shape: Shape, rounds: int, seconds: float) -> dict[str, Any]:
-    """All figures of one shape."""
+    """All figures of one shape. Without rounds wordveil's side alone runs, over one batch."""
     with tempfile.TemporaryDirectory() as directory:
         ours = Wordveil(Path(directory), shape)
+        if not rounds:
+            return {"shape": shape.name, "kept": ours.replace(0.0)["kept"]}
         with Peer(Path(directory), shape) as peer:
             runs: dict[str, list[dict[str, Any]]] = {"wordveil": [], **{mode: [] for mode in TARGETS[shape.name]}}
             for _ in range(rounds):
@@ -318,20 +319,21 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure, write, show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one short round; a twentieth of the synthetic words")
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--only", choices=list(TARGETS), action="append", help="measure this shape alone, and write nothing"
     )
     arguments = parser.parse_args()
-    quick = arguments.quick
-    divisor, rounds, seconds = (20, 1, 2.0) if quick else (1, 3, 20.0)
+    smallest = arguments.smallest
+    if smallest:
+        print([measure(Shape.of(name, smallest=True), 0, 0.0) for name in TARGETS])
+        return
     before = machine()
     peer_python()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # the peer's process inherits it
-    results = [measure(Shape.of(name, divisor), rounds, seconds) for name in arguments.only or TARGETS]
+    results = [measure(Shape.of(name), 3, 20.0) for name in arguments.only or TARGETS]
     if not arguments.only:
-        save_results("peers", quick, {"machine": before, "peer": PEER, "results": results})
+        save_results("peers", {"machine": before, "peer": PEER, "results": results}, smallest=False)
     show(results)
 
 

@@ -14,7 +14,6 @@ Writes research/results/poincare.json and prints a table. Reads ../shared/data, 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -26,8 +25,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
-from laplace_exact import DATA
+from common import DATA, machine, make_parser, save_results
 from wordveil.embeddings.training import gensim_trainer
 from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
 from wordveil.embeddings.training.poincare import project_to_ball, train
@@ -81,17 +79,18 @@ def row(
     }
 
 
-def mammals(dimensions: Sequence[int]) -> list[dict[str, Any]]:
-    """Both trainers."""
+def mammals(dimensions: Sequence[int], *, smallest: bool) -> list[dict[str, Any]]:
+    """Both trainers; once over the pairs in a smallest run."""
+    short = {"epochs": 1, "burn_in": 0} if smallest else {}
     graph = build_hierarchy(read_pairs(MAMMALS), PLAIN, str(MAMMALS))
     compiled(graph, replace(PLAIN, epochs=1))  # compiles
     found = []
     for dimension in dimensions:
-        settings = replace(PLAIN, dimension=dimension)
+        settings = replace(PLAIN, dimension=dimension, **short)
         others = replace(settings, trainer="gensim")
         found.append(row("compiled", graph, settings, *compiled(graph, settings)))
         found.append(row("gensim", graph, others, *by_gensim(graph, others)))
-        more = replace(AUTHORS, dimension=dimension)
+        more = replace(AUTHORS, dimension=dimension, **short)
         found.append(row("compiled, longer", graph, more, *compiled(graph, more)))
     return found
 
@@ -117,25 +116,24 @@ def nouns(*, whole: bool) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, write, print."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = make_parser(__doc__)
     arguments.add_argument("--nouns", action="store_true", help="train all nouns too")
-    arguments.add_argument("--quick", action="store_true", help="mammals in 5 dimensions only; keeps nothing")
     chosen = arguments.parse_args()
     absent = [file for file in (MAMMALS, NOUNS) if not Path(file).exists()]
     if absent:
         print(f"skipped: {', '.join(map(str, absent))} not found; there is nothing to measure on")
         return
     about = machine()
-    rows = mammals((5,) if chosen.quick else (5, 10))
+    rows = mammals((5,) if chosen.smallest else (5, 10), smallest=chosen.smallest)
     result: dict[str, Any] = {
         "machine": about,
         "mammals": rows,
-        "nouns": {} if chosen.quick else nouns(whole=chosen.nouns),
+        "nouns": {} if chosen.smallest else nouns(whole=chosen.nouns),
     }
     if "whole" in result["nouns"]:
         rows = [*rows, result["nouns"].pop("whole")]
         result["nouns_trained"] = rows[-1]
-    save_results("poincare", chosen.quick, result)
+    save_results("poincare", result, smallest=chosen.smallest)
     names = {
         "who": "who",
         "words": "words",

@@ -4,23 +4,21 @@ In one session, one after the other, on real text (film reviews; without the dat
 
 * job and release: the same records from Parquet to Parquet, and from Delta as a release's first run, with journal,
 ledger,
-  reservations and settlement, in turns, for two sizes of the corpus and two lengths of a record;
-* publication: the public table of a first run, arranged by ids and in the draws' order, in turns;
+  reservations and settlement, in turns;
 * a million records: a first run, a night without a change, a night after 1% of the records were edited, by the change
 data
   feed and by comparing contents;
 * ledger: what each author has spent, over ten million entries.
 
-    python research/benchmarks/releases.py [--quick] [--only PART]
+    python research/benchmarks/releases.py [--smallest] [--only PART]
 
 Writes research/results/releases.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import os
-import shutil
 import statistics
 import tempfile
 import time
@@ -35,15 +33,14 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, processor_seconds, save_results
-from laplace_exact import SLOTS
+from common import RESULTS, SLOTS, machine, make_parser, processor_seconds, save_results
 from tables import Tables, reviews, write_reviews
 
-PARTS = ("overhead", "overhead_many", "overhead_long", "publication", "nights", "ledger")
-ROUNDS, COPIES, MANY_COPIES = 3, 8, 40
+PARTS = ("overhead", "nights", "ledger")
+ROUNDS, COPIES = 3, 8
 RECORDS, ENTRIES, AUTHORS = 1_000_000, 10_000_000, 100_000
 WORDS_A_RECORD = 60
-N_MAX, LONG_N_MAX = 64, 256
+N_MAX = 64
 
 
 def seconds(action: Callable[[], Any]) -> tuple[float, Any]:
@@ -56,10 +53,9 @@ def seconds(action: Callable[[], Any]) -> tuple[float, Any]:
 class Releases(Tables):
     """Jobs and releases over one embedding, in one session that knows Delta."""
 
-    def __init__(self, home: Path) -> None:
-        super().__init__(home)
+    def __init__(self, home: Path, *, smallest: bool) -> None:
+        super().__init__(home, smallest=smallest)
         self.settings["text"] = {"profile": "strict", "n_max": N_MAX}
-        self.settings["mechanism"] |= {"gamma": 4.0}
         self._spark: Any = None
 
     @property
@@ -79,44 +75,38 @@ class Releases(Tables):
         frame.write.format("delta").mode("append").option("delta.enableChangeDataFeed", "true").save(str(path))
         return path
 
-    def job(self, corpus: Path, run: str, **sections: Any) -> Any:
+    def job(self, corpus: Path, run: str) -> Any:
         """A one-shot job."""
         from wordveil.spark.sanitise.job import run_sanitise
 
-        return run_sanitise(self.config(corpus, run, **sections), lambda: self.spark)
+        return run_sanitise(self.config(corpus, run, "exponential"), lambda: self.spark)
 
-    def release(self, table: Path, run: str, changes: str = "feed", **sections: Any) -> Any:
+    def release(self, table: Path, run: str, changes: str = "feed") -> Any:
         """One run of a release; its report."""
         from wordveil.spark.release.run import run_release
 
-        return run_release(self.release_config(table, run, changes, **sections), lambda: self.spark)
-
-    def release_config(
-        self, table: Path, run: str, changes: str = "feed", order: str = "hashed", **sections: Any
-    ) -> Any:
-        """The configuration of a release."""
         tables = {
             "input": {**self.settings["input"], "path": str(table), "format": "delta", "changes": changes},
-            "output": {"path": str(self.home / f"release-{run}"), "format": "delta", "order": order},
+            "output": {"path": str(self.home / f"release-{run}"), "format": "delta"},
             "ledger": {"path": str(self.home / f"ledger-{run}")},
         }
-        return self.config(table, run, **tables, **sections)
+        return run_release(self.config(table, run, "exponential", **tables), lambda: self.spark)
 
 
-def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict[str, Any]:
-    """Reviews of ``n_max`` tokens each, from Parquet to Parquet and as a release's first run, in turns: wall and
+def overhead(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
+    """Reviews of ``N_MAX`` tokens each, from Parquet to Parquet and as a release's first run, in turns: wall and
     processor time.
 
     Processor time measures the work, even where others use the same machine. Wall time is what a user waits for.
     """
-    name, text = corpus.name, {**benchmark.settings["text"], "n_max": n_max}
+    name = corpus.name
     table = benchmark.write_delta(benchmark.spark.read.parquet(str(corpus)), f"reviews-{name}")
     kinds = {"job": partial(benchmark.job, corpus), "release": partial(benchmark.release, table)}
     found: dict[str, Any] = {f"{what}{kind}": [] for what in ("", "processor_") for kind in kinds}
     for number in range(rounds):
         for kind, action in kinds.items():
             before = processor_seconds()
-            taken, report = seconds(partial(action, f"{name}-{number}", text=text))
+            taken, report = seconds(partial(action, f"{name}-{number}"))
             found[kind].append(taken)
             found[f"processor_{kind}"].append(processor_seconds() - before)
             found |= {"tokens": report.tokens, "records": report.records}
@@ -124,29 +114,6 @@ def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict
         found[f"{what}overhead"] = (
             statistics.median(found[f"{what}release"]) / statistics.median(found[f"{what}job"]) - 1
         )
-    return found
-
-
-def publication(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
-    """The public table of reviews of ``N_MAX`` tokens each, in either order of its rows, written again each time."""
-    from wordveil.spark.platform.jvm import java_class
-    from wordveil.spark.release.gate import run_gate
-    from wordveil.spark.release.publish import publish
-
-    spark = benchmark.spark
-    table = benchmark.write_delta(spark.read.parquet(str(corpus)), f"reviews-{corpus.name}")
-    report = benchmark.release(table, "published")
-    found: dict[str, Any] = {"records": report.records, "tokens": report.tokens, "hashed": [], "input": []}
-    for _ in range(rounds):
-        for order in ("hashed", "input"):
-            config = benchmark.release_config(table, "published", order=order)
-            run_gate(config, lambda: spark)
-            taken, _ = seconds(lambda config=config: publish(config, lambda: spark))
-            found[order].append(taken)
-            for name in ("public", "manifests"):
-                shutil.rmtree(benchmark.home / "release-published" / name)
-            java_class(spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
-    found["arranging"] = statistics.median(found["hashed"]) / statistics.median(found["input"])
     return found
 
 
@@ -210,62 +177,46 @@ def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """All parts."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
-    parser.add_argument(
-        "--only", choices=PARTS, action="append", help="this part alone; nothing is saved then. Repeatable."
-    )
+    """All parts, or those that are asked for; the file keeps the others."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; repeatable")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of the part overhead")
     chosen = parser.parse_args()
-    quick, parts = chosen.quick, chosen.only or list(PARTS)
-    part = 10 if quick else 1
-    content: dict[str, Any] = {"machine": machine()}
+    part, rounds = (5_000, 1) if chosen.smallest else (1, chosen.rounds)
+    about, parts = machine(), chosen.only or PARTS
+    file = RESULTS / "releases.json"
+    content: dict[str, Any] = json.loads(file.read_text("utf-8")) if chosen.only else {}
     with tempfile.TemporaryDirectory() as directory:
-        benchmark = Releases(Path(directory))
-        benchmark.build()
-        texts = reviews()
-        sizes = {
-            "warm": (1, 1, N_MAX),
-            "overhead": (COPIES, ROUNDS, N_MAX),
-            "overhead_many": (MANY_COPIES, 1, N_MAX),
-            "overhead_long": (COPIES, 1, LONG_N_MAX),
-        }
-        for name, (copies, rounds, n_max) in sizes.items():
-            if name not in ("warm", *parts):
-                continue
-            corpus = benchmark.home / name
-            write_reviews(corpus, texts, max(1, copies // part))
-            content[name] = overhead(benchmark, corpus, 1 if quick else rounds, n_max)
-        del content["warm"]
-        if "publication" in parts:
-            corpus = benchmark.home / "publication"
-            write_reviews(corpus, texts, max(1, COPIES // part))
-            content["publication"] = publication(benchmark, corpus, 1 if quick else ROUNDS)
+        benchmark = Releases(Path(directory), smallest=chosen.smallest)
+        benchmark.build("exponential")
+        texts = reviews(100 if chosen.smallest else None)
+        if "overhead" in parts:
+            for name, copies in (("warm", 1), ("overhead", max(1, COPIES // part))):
+                write_reviews(benchmark.home / name, texts, copies)
+            if not chosen.smallest:
+                overhead(benchmark, benchmark.home / "warm", 1)
+            content["overhead"] = overhead(benchmark, benchmark.home / "overhead", rounds)
         if "nights" in parts:
             content["nights"] = nights(benchmark, texts, RECORDS // part)
         if "ledger" in parts:
             content["ledger"] = ledger(benchmark, ENTRIES // part)
-    if not chosen.only:
-        save_results("releases", quick, content)
-    show(content)
+    for name in parts:
+        content[name]["machine"] = about
+    save_results("releases", content, smallest=chosen.smallest)
+    show({name: content[name] for name in parts})
 
 
 def show(content: dict[str, Any]) -> None:
     """The figures as a table."""
     table = Table("what", "figure", title="Releases")
     rows = {}
-    for over in (content[name] for name in PARTS if name.startswith("overhead") and name in content):
+    if over := content.get("overhead"):
         size = f"{over['records']:,} records, {over['tokens']:,} tokens"
         for what in ("", "processor_"):
             of = f"{size}, processor time" if what else size
             rows[f"job, {of}"] = f"{statistics.median(over[f'{what}job']):.1f} s"
             rows[f"first run, {of}"] = (
                 f"{statistics.median(over[f'{what}release']):.1f} s, {over[f'{what}overhead']:+.0%}"
-            )
-    if public := content.get("publication"):
-        for order in ("hashed", "input"):
-            rows[f"publication, {public['records']:,} records, order: {order}"] = (
-                f"{statistics.median(public[order]):.1f} s"
             )
     if night := content.get("nights"):
         rows[f"first run over {night['records']:,} records"] = f"{night['first_feed']:.1f} s"

@@ -11,14 +11,13 @@ Size: one local session with a slot a core sanitises 1, 4 and 16 times as many r
 started the workers. If the job is linear, seconds a million tokens fall towards a constant: what is fixed is spread
 over more.
 
-    python research/benchmarks/scaling.py [--quick] [--rounds N]
+    python research/benchmarks/scaling.py [--smallest] [--rounds N]
 
 Writes research/results/scaling.json and prints tables.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import tempfile
@@ -28,8 +27,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from common import FreshSession, built_job, machine, save_results
-from laplace_exact import N_MAX, SLOTS, Job, write_corpus
+from common import N_MAX, SLOTS, FreshSession, Job, built_job, machine, make_parser, save_results, write_corpus
 
 SEARCH = "auto"
 TARGET = 1.85
@@ -111,25 +109,24 @@ def show(cores: dict[str, Any], sizes: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure, write, show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
+    parser = make_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of the comparison by cores")
     arguments = parser.parse_args()
-    quick = arguments.quick
-    share, rounds = (10, 1) if quick else (1, arguments.rounds)
+    smallest = arguments.smallest
+    (count, size, rounds) = (20, 4, 1) if smallest else (RECORDS, SMALLEST, arguments.rounds)
     before = machine()
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        job = built_job(home, "demo", SEARCH, {"profile": "strict", "n_max": N_MAX})
+        job = built_job(home, "small" if smallest else "demo", SEARCH, {"profile": "strict", "n_max": N_MAX})
         write_corpus(home / "warm", 4 * SLOTS)
-        write_corpus(home / "corpus", RECORDS // share)
-        sizes = [SMALLEST // share * times for times in (1, 4, 16)]
+        write_corpus(home / "corpus", count)
+        sizes = [size * times for times in (1, 4, 16)]
         records = [write_corpus(home / f"size-{size}", size) for size in sizes]
         if records != sizes:
             raise SystemExit(f"There are texts for {records[-1]:,} records only, {sizes[-1]:,} are needed.")
         cores, rows = by_cores(job, home, rounds), by_size(job, home, sizes)
     content = {"machine": before, "embedding": "demo", "first_pass": SEARCH, "by_cores": cores, "by_size": rows}
-    save_results("scaling", quick, content)
+    save_results("scaling", content, smallest=smallest)
     show(cores, rows)
 
 

@@ -4,14 +4,13 @@ of Spark's classes; and at how many megabytes of input both compilers of Java pa
 The quickstart's job over 300 articles, and over copies of them. Seconds of the processor, of all processes together,
 hold on a busy machine, too.
 
-    python research/benchmarks/start_up.py [--quick]
+    python research/benchmarks/start_up.py [--smallest]
 
 Writes research/results/start_up.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import os
 import resource
@@ -28,7 +27,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
+from common import machine, make_parser, save_results
 from wordveil.assembly.local_paths import SMALL_BYTES
 from wordveil.cli.quickstart import BATCHES, CORPUS, HOME, prepare_home, read_rows
 from wordveil.spark.platform.jvm import find_archive
@@ -73,9 +72,8 @@ def spend(limit: int, environment: dict[str, str]) -> float:
 
 def main() -> None:
     """All arrangements in turns, over each number of copies."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one run of each, over the articles once")
-    quick = parser.parse_args().quick
+    parser = make_parser(__doc__)
+    smallest = parser.parse_args().smallest
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     content: dict[str, Any] = {"machine": machine(), "small_bytes": SMALL_BYTES, "runs": []}
     with tempfile.TemporaryDirectory() as directory, chdir(directory):
@@ -85,16 +83,16 @@ def main() -> None:
         archive = cache / "wordveil" / (find_archive() or Path("none")).name
         archive.parent.mkdir(parents=True)
         spend(2**40, {**plain, "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={archive} -Xlog:disable"})
-        for copies in COPIES[:1] if quick else COPIES:
+        for copies in COPIES[:1] if smallest else COPIES:
             size = write_copies(copies)
             found: dict[str, list[float]] = {name: [] for name in ARRANGEMENTS}
-            for _ in range(1 if quick else REPEATS):
+            for _ in range(1 if smallest else REPEATS):
                 for name, (limit, reads_archive) in ARRANGEMENTS.items():
                     places = plain if reads_archive else {**plain, "XDG_CACHE_HOME": f"{directory}/none"}
                     found[name].append(spend(limit, places))
             content["runs"].append({"articles": 300 * copies, "megabytes": size, "seconds": found})
             prepare_home()
-    save_results("start_up", quick, content)
+    save_results("start_up", content, smallest=smallest)
     table = Table("articles", "MB of Parquet", *ARRANGEMENTS, title="Processor seconds of one sanitise, median")
     for run in content["runs"]:
         medians = (f"{statistics.median(times):.1f}" for times in run["seconds"].values())

@@ -13,7 +13,7 @@ A profile of the same code in one process says where the time goes, and how long
 take turns in one process, too: processor time a word of text, for `strict` with `length: as_is`, `readable`, and
 `readable` with `repeat: same`. ``--policies`` measures these alone, and puts them beside the other results.
 
-    python research/benchmarks/tables.py [--quick] [--copies N] [--policies] [--billion]
+    python research/benchmarks/tables.py [--smallest] [--copies N] [--policies] [--billion]
 
 ``--billion`` runs the job alone over 1,000,000,000 tokens and more, the texts 88 times under new ids, and reports its
 time, memory and files; it takes some 10 GB of disk. Writes research/results/tables.json or tables_billion.json and
@@ -22,7 +22,6 @@ prints tables. Without the data directory: the demo embedding and gensim's artic
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
@@ -31,6 +30,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,18 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
-from laplace_exact import DATA, RESULTS, SLOTS, load_embedding, real_texts, timed, timed_calls
+from common import (
+    DATA,
+    RESULTS,
+    SLOTS,
+    load_embedding,
+    machine,
+    make_parser,
+    real_texts,
+    save_results,
+    timed,
+    timed_calls,
+)
 
 ROUNDS, COPIES, BILLION_COPIES = 3, 4, 88
 EPSILON, NEIGHBOURS = 8.0, 256
@@ -60,13 +70,13 @@ POLICIES: dict[str, dict[str, Any]] = {
 }
 
 
-def reviews() -> list[str]:
-    """Film reviews of the data directory, else the news articles of gensim's wheel."""
+def reviews(count: int | None = None) -> list[str]:
+    """Film reviews of the data directory, else the news articles of gensim's wheel; the first ``count``."""
     source = DATA / "aclImdb.jsonl.xz"
     if not source.exists():
-        return list(real_texts())
+        return list(islice(real_texts(), count))
     with lzma.open(source, "rt", encoding="utf-8") as lines:
-        return [json.loads(line)["text"] for line in lines]
+        return [json.loads(line)["text"] for line in islice(lines, count)]
 
 
 def write_reviews(path: Path, texts: list[str], copies: int) -> None:
@@ -84,9 +94,9 @@ def write_reviews(path: Path, texts: list[str], copies: int) -> None:
 class Tables:
     """The job over one embedding and its session."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, smallest: bool = False) -> None:
         self.home = home
-        name = "mixed" if (DATA / "mixed_w2v_300d.f16.npz").exists() else "demo"
+        name = "small" if smallest else "mixed" if (DATA / "mixed_w2v_300d.f16.npz").exists() else "demo"
         embedding = load_embedding(name)
         self.shape = embedding.vectors.shape
         embedding.save(home / "embedding")
@@ -263,7 +273,7 @@ def billion() -> None:
         "output_bytes": sum(sizes),
         "output_file_bytes": {"smallest": sizes[0], "median": statistics.median(sizes), "largest": sizes[-1]},
     }
-    save_results("tables_billion", quick=False, content=content)
+    save_results("tables_billion", content, smallest=False)
     Console().print(content)
 
 
@@ -275,7 +285,7 @@ def policies() -> None:
         write_reviews(home / "corpus", reviews(), 1)
         compared = compare_policies(tables, home / "corpus")
     content = json.loads((RESULTS / "tables.json").read_text())
-    save_results("tables", quick=False, content={**content, "policies": compared})
+    save_results("tables", {**content, "policies": compared}, smallest=False)
     show_policies(compared)
 
 
@@ -317,8 +327,7 @@ def show(content: dict[str, Any]) -> None:
 
 def main() -> None:
     """Measure, write, show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the texts, one round")
+    parser = make_parser(__doc__)
     parser.add_argument("--copies", type=int, default=COPIES, help="how often the texts are repeated under new ids")
     parser.add_argument("--billion", action="store_true", help="the job alone over 1,000,000,000 tokens")
     parser.add_argument("--policies", action="store_true", help="the policies alone")
@@ -330,17 +339,17 @@ def main() -> None:
         policies()
         return
     before = machine()
-    texts = reviews()
+    texts = reviews(100 if arguments.smallest else None)
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        tables = Tables(home)
+        tables = Tables(home, smallest=arguments.smallest)
         build = {mechanism: tables.build(mechanism) for mechanism in MECHANISMS}
         write_reviews(home / "warm", texts[:2000], 1)
-        write_reviews(home / "corpus", texts[:: 10 if arguments.quick else 1], arguments.copies)
+        write_reviews(home / "corpus", texts, 1 if arguments.smallest else arguments.copies)
         tables.run(home / "warm", "warm")
         tables.split_and_join(home / "warm", "warm")
         runs = []
-        for number in range(1 if arguments.quick else ROUNDS):
+        for number in range(1 if arguments.smallest else ROUNDS):
             reports = {name: tables.run(home / "corpus", f"{name}-{number}", name) for name in MECHANISMS}
             plain = tables.run(home / "corpus", f"plain-{number}", order="input")
             split = tables.split_and_join(home / "corpus", str(number))
@@ -368,7 +377,7 @@ def main() -> None:
         "microseconds_per_token": steps,
         "policies": compared,
     }
-    save_results("tables", arguments.quick, content)
+    save_results("tables", content, smallest=arguments.smallest)
     show(content)
 
 

@@ -4,14 +4,13 @@ At the start of every task Spark has its Python worker forget what there is to i
 the listing of every archive on its path again. wordveil's worker has it read those that have changed. One session with
 one worker, 20 queries of one task over one row each before and after: what is left is Spark's own start of a task.
 
-    python research/benchmarks/task_start.py [--quick]
+    python research/benchmarks/task_start.py [--smallest]
 
 Writes research/results/task_start.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
+from common import machine, make_parser, save_results
 
 QUERIES = 20
 
@@ -51,10 +50,9 @@ def tasks(spark: Any, queries: int, each: Callable[[Iterator[Any]], Iterator[Any
 
 def main() -> None:
     """Both, in one session."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="five queries of each")
-    quick = parser.parse_args().quick
-    queries = 5 if quick else QUERIES
+    parser = make_parser(__doc__)
+    smallest = parser.parse_args().smallest
+    queries = 1 if smallest else QUERIES
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.session import build_session
 
@@ -65,7 +63,7 @@ def main() -> None:
     tasks(spark, 1, kept)
     content["wordveil"] = tasks(spark, queries)
     spark.stop()
-    save_results("task_start", quick, content)
+    save_results("task_start", content, smallest=smallest)
     table = Table("archives read", "milliseconds a query of one task, median", title="Start of a Python task")
     for name, label in (("python", "at each task"), ("wordveil", "when they have changed")):
         table.add_row(label, f"{statistics.median(content[name]) * 1000:.0f}")

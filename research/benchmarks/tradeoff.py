@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from common import glove, machine, save_results
-from laplace_exact import DATA
+from common import DATA, glove, load_embedding, machine, make_parser, save_results
 from wordveil.crypto.keys import MasterKey
 from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings import embedding
@@ -139,10 +138,13 @@ def draw(results: dict[str, dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure, write, draw, show."""
+    smallest = make_parser(__doc__).parse_args().smallest
     before = machine()
-    results = {name: measure(words) for name, words in embeddings().items()}
-    save_results("tradeoff", quick=False, content={"machine": before, "words": WORDS, "results": results})
-    draw(results)
+    chosen = {"small": load_embedding("small")} if smallest else embeddings()
+    results = {name: measure(words) for name, words in chosen.items()}
+    save_results("tradeoff", {"machine": before, "words": WORDS, "results": results}, smallest=smallest)
+    if not smallest:
+        draw(results)
     for name, result in results.items():
         table = Table(title=f"{name}: words that stay (distance moved); gamma {result['gamma']:g}")
         table.add_column("epsilon", justify="right")

@@ -1,16 +1,13 @@
 """What names and values cost: names among the words of film reviews, shapes and values of made tokens of all classes.
 
-    python research/benchmarks/type_values.py [--quick]
+    python research/benchmarks/type_values.py [--smallest]
 
-Processor time of one core, the best of nine runs. Half a minute; the reviews are aclImdb.jsonl.xz of the data
-directory. Writes research/results/type_values.json and prints a table.
+Processor time of one core, the best of nine runs. Half a minute; the reviews are those of tables.py. Writes
+research/results/type_values.json and prints a table.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import lzma
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +17,8 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
-from laplace_exact import DATA
+from common import machine, make_parser, save_results
+from tables import reviews
 from wordveil.text.tokeniser import Tokeniser
 from wordveil.text.types.classes import TYPES, TokenType, TypeAction
 from wordveil.text.types.lists import PublicLists
@@ -66,8 +63,7 @@ def best(run: Callable[[], Any], count: int, repeats: int) -> float:
 
 def measure_names(lists: PublicLists, repeats: int) -> dict[str, Any]:
     """Names among the words of reviews."""
-    with lzma.open(DATA / "aclImdb.jsonl.xz", "rt", encoding="utf-8") as file:
-        texts = [json.loads(next(file))["text"] for _ in range(REVIEWS)]
+    texts = reviews(REVIEWS if repeats > 1 else 100)
     tokeniser = Tokeniser()
     pieces = tokeniser.cut_words(tokeniser.normalise(pa.array(texts)))
     count = len(pieces.words)
@@ -98,15 +94,14 @@ def measure_values(lists: PublicLists, action: TypeAction, repeats: int) -> dict
 
 def main() -> None:
     """Measure, save, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two runs of each")
-    quick = parser.parse_args().quick
-    repeats = 2 if quick else 9
+    parser = make_parser(__doc__)
+    smallest = parser.parse_args().smallest
+    repeats = 1 if smallest else 9
     lists = PublicLists.load("en")
     content: dict[str, Any] = {"machine": machine(), "names": measure_names(lists, repeats)}
     for action in (TypeAction.SURROGATE, TypeAction.RESAMPLE):
         content[action] = measure_values(lists, action, repeats)
-    save_results("type_values", quick, content)
+    save_results("type_values", content, smallest=smallest)
     table = Table("step", "ns", title="Names and values, one core")
     table.add_row("names, a word", f"{content['names']['names_ns_a_word']:.0f}")
     for action in (TypeAction.SURROGATE, TypeAction.RESAMPLE):

@@ -12,7 +12,7 @@ One core, one process.
   States, grouped as numbers are written), dateutil, and regular expressions for mail and web addresses. Nothing of a
   mail is printed or kept.
 
-    python research/benchmarks/typed_tokens.py [--quick]
+    python research/benchmarks/typed_tokens.py [--smallest]
 
 It takes Faker, emoji, phonenumbers and python-dateutil (the extra ``dev``). The texts are read from the data directory
 beside the repository; without it the made texts stand in for them. Writes research/results/typed_tokens.json and
@@ -21,7 +21,6 @@ prints tables.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
@@ -45,8 +44,7 @@ from faker import Faker
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
-from laplace_exact import DATA
+from common import DATA, machine, make_parser, save_results
 from wordveil.compiled import compiled
 from wordveil.embeddings import embedding
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -326,13 +324,12 @@ def show(content: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer texts and rounds")
-    quick = parser.parse_args().quick
+    parser = make_parser(__doc__)
+    smallest = parser.parse_args().smallest
     about = machine()
-    texts, places = make_texts(500 if quick else 6000)
-    corpora = {name: read(name, 10**6 if quick else 6 * 10**6) for name in CORPORA}
-    read_mails = corpora["enron_jstylo50"][: 40 if quick else 400]
+    texts, places = make_texts(50 if smallest else 6000)
+    corpora = {name: read(name, 10**4 if smallest else 6 * 10**6) for name in CORPORA}
+    read_mails = corpora["enron_jstylo50"][: 40 if smallest else 400]
     content = {
         "machine": about,
         "versions": {
@@ -340,14 +337,16 @@ def main() -> None:
             "phonenumbers": phonenumbers.__version__,
             "dateutil": dateutil.__version__,
         },
-        "speed": {name: speed(some, 3 if quick else 15) for name, some in {**corpora, "made": texts}.items() if some},
-        "microseconds": call_costs(20 if quick else 200),
-        "encoding_ns_a_word": encoding(corpora["c50_reuters"] or texts, 3 if quick else 7),
+        "speed": {
+            name: speed(some, 1 if smallest else 15) for name, some in {**corpora, "made": texts}.items() if some
+        },
+        "microseconds": call_costs(2 if smallest else 200),
+        "encoding_ns_a_word": encoding(corpora["c50_reuters"] or texts, 1 if smallest else 7),
         "made_texts": rightness(texts, places),
         "mails": mails(read_mails),
     }
     show(content)
-    save_results("typed_tokens", quick, content)
+    save_results("typed_tokens", content, smallest=smallest)
 
 
 if __name__ == "__main__":

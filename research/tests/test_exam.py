@@ -32,7 +32,7 @@ def exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     rows = zip(WORDS, vectors, strict=True)
     (tmp_path / "words.txt").write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows))
     small = {"clusters": [4], "least": 1, "classes": None, "embedding": str(tmp_path / "words.txt")}
-    monkeypatch.setattr(module, "MECHANISM", {**module.MECHANISM, **small})
+    monkeypatch.setattr("common.MECHANISM", {**importlib.import_module("common").MECHANISM, **small})
     monkeypatch.setattr("common.RESULTS", tmp_path / "results")
     monkeypatch.setattr(module, "RESULTS", tmp_path / "results")
     return module
@@ -93,13 +93,13 @@ def test_a_span_without_telling_words_counts_for_whole_alone(exam):
     assert rows["PREFIX"]["part"] == rows["PREFIX"]["whole_telling"] == {"spans": 0}
 
 
-def test_a_quick_run(exam, data, tmp_path, capsys):
-    exam.main(["--quick", "--data", str(data)])
-    found = json.loads((tmp_path / "results" / "exam_quick.json").read_text("utf-8"))
-    (own,) = found["systems"].values()
-    assert (found["sentences"], own["keys"]) == (3, 2)
-    assert own["classes"]["EMAIL_ADDRESS"]["whole"]["share"] == 0.0
-    assert "nationality" in capsys.readouterr().out
+def test_a_smallest_run(exam, data, tmp_path, capsys):
+    exam.main(["--smallest", "--data", str(data)])
+    assert not (tmp_path / "results").exists()
+    shown = capsys.readouterr().out
+    assert "| `EMAIL_ADDRESS` | 1 | 1 | 0.00 " in shown
+    assert "| nationality | " in shown
+    assert "Presidio" not in shown
 
 
 def test_presidio_stands_beside_or_says_why_not(exam, data, tmp_path, monkeypatch, capsys):

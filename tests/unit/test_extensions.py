@@ -33,6 +33,7 @@ NAMES = {
     "A class of typed tokens": "",
     "A command": "plan",
     "An experiment": "fdd",
+    "A benchmark or a figure": "tables",
 }
 
 

@@ -1,6 +1,6 @@
 """The tables of research/docs/field.md, from what ``python -m wordveil_research field --out DIR`` has written.
 
-    python research/benchmarks/field_table.py DIR
+    python -m wordveil_research.field.table DIR
 
 Prints the tables and writes research/results/field.json: the facts, what each figure means, and for each row each
 figure with the ends of its interval, to four digits.
@@ -9,11 +9,11 @@ figure with the ends of its interval, to four digits.
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from common import save_results
 from wordveil.evaluation.attacks.authorship import STATIC
 from wordveil.report.files import read_evaluation
 from wordveil.scores.evaluation import Evaluation
@@ -25,13 +25,14 @@ from wordveil_research.field.summary import is_attack
 
 TASKS = ("sst2", "trec6", "news20", "imdb")
 CORPORA = ("c50", "enron", "pan11")
+RESULTS = Path(__file__).parents[2] / "results" / "field.json"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path, help="that the experiment wrote")
     evaluation = read_evaluation(parser.parse_args().directory)
-    save_results("field", quick=False, content=shorten(evaluation))
+    RESULTS.write_text(json.dumps(shorten(evaluation), indent=1) + "\n", "utf-8")
     scores = evaluation.scores
     blocks = list_blocks(is_quick=False)
     for kind in ("loss", "recovery"):
