@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.cpython.unsafe import numbers
 from numba.extending import intrinsic
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -57,6 +58,37 @@ larger: Any = intrinsic(_larger)
 """``larger(x, y)`` in compiled code: of two float32 or two float64 that are not NaN. Unlike ``max`` it lets a loop use
 vector instructions.
 """
+
+
+def _read_eight(_: Any, data: Any, offset: Any) -> Any:
+    def generate(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.load(_point(context, builder, data, arguments), align=1)
+
+    return types.uint64(data, offset), generate
+
+
+def _write_eight(_: Any, data: Any, offset: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _point(context, builder, data, arguments), align=1)
+
+    return types.void(data, offset, word), generate
+
+
+def _point(context: Any, builder: Any, data: Any, arguments: Any) -> Any:
+    array = context.make_array(data)(context, builder, arguments[0])
+    return cgutils.pointer_add(builder, array.data, arguments[1], ir.IntType(64).as_pointer())  # type: ignore[no-untyped-call]
+
+
+read_eight: Any = intrinsic(_read_eight)
+"""``read_eight(data, offset)`` in compiled code: eight bytes of a contiguous uint8 array as a uint64, the first lowest.
+An index is not checked, here and below.
+"""
+write_eight: Any = intrinsic(_write_eight)
+"""``write_eight(data, offset, word)``: the inverse."""
+
+
+trailing_zeros: Any = numbers.trailing_zeros
+"""``trailing_zeros(word)`` in compiled code: how many of the lowest bits are 0; of 0 all."""
 
 
 @compiled

@@ -6,16 +6,21 @@ length, and ``unknown`` (= size + 1), which stands for every word outside the vo
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int32, Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.arrays import Int32, Int64, UInt8, UInt64
+from wordveil.compiled import compiled, inlined
 
 # FNV-1a, 64 bits.
 SEED, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _EMPTY = np.int32(-1)
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, and without a pattern: 2**64 over the golden ratio
+SHORT = 16
+"""Bytes of a short word: as many as two numbers hold."""
 
 
 class Vocabulary:
@@ -64,6 +69,18 @@ class WordIndex:
         index = cls.__new__(cls)
         index.data, index.offsets, index.slots = data, offsets, slots
         return index
+
+    @cached_property
+    def short(self) -> UInt64:
+        """The words of up to :data:`SHORT` bytes, the last not 0: uint64 ``(rows, 3)``. A row is a word's bytes as two
+        numbers, filled up with 0, and its own number plus 1, at its hash or at the next free row. Other rows are 0.
+        """
+        size = 4
+        while size < 2 * len(self.offsets):
+            size *= 2
+        rows = np.zeros((size, 3), np.uint64)
+        fill_short(self.data, self.offsets, rows)
+        return rows
 
     def numbers(self, tokens: pa.StringArray) -> NDArray[np.int32]:
         """The number of each token among the words, -1 for a token that is not a word: int32 ``(len(tokens),)``."""
@@ -141,3 +158,29 @@ def find_all(tokens: UInt8, token_offsets: Int64, data: UInt8, offsets: Int64, s
         start, stop = token_offsets[token], token_offsets[token + 1]
         code = hash_bytes(tokens, start, stop)
         out[token] = find(code, tokens[start:stop], stop - start, data, offsets, slots)
+
+
+@compiled
+def fill_short(data: UInt8, offsets: Int64, rows: UInt64) -> None:
+    """See :attr:`WordIndex.short`."""
+    for word in range(len(offsets) - 1):
+        start, stop = offsets[word], offsets[word + 1]
+        if 0 < stop - start <= SHORT and data[stop - 1] != 0:
+            first, second = np.uint64(0), np.uint64(0)
+            for offset in range(stop - 1, start - 1, -1):
+                second = second << np.uint64(8) | first >> np.uint64(56)
+                first = first << np.uint64(8) | np.uint64(data[offset])
+            row = find_short(first, second, rows)
+            if rows[row, 2] == 0:
+                rows[row, 0], rows[row, 1], rows[row, 2] = first, second, word + 1
+
+
+@inlined
+def find_short(first: np.uint64, second: np.uint64, rows: UInt64) -> np.uint64:
+    """The row of a word as two numbers, the first byte lowest; a row of 0 where it is none."""
+    mask = np.uint64(len(rows) - 1)
+    code = (first ^ (second << np.uint64(31) | second >> np.uint64(33))) * _MIX
+    row = (code >> np.uint64(32)) & mask
+    while rows[row, 2] and (rows[row, 0] != first or rows[row, 1] != second):
+        row = (row + np.uint64(1)) & mask
+    return row

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int8, Int32, Int64, UInt8, UInt32
+from wordveil.arrays import Int8, Int32, Int64, UInt8, UInt32, UInt64
 from wordveil.compiled import compiled, inlined
 from wordveil.embeddings.vocabulary import SEED, WordIndex, find, mix_byte, view_strings
 from wordveil.text.cases import CAPITAL, LOWER, UPPER
@@ -34,6 +34,7 @@ from wordveil.text.characters import (
     row_of,
 )
 from wordveil.text.characters import UPPER as UPPER_BIT
+from wordveil.text.plain_words import HAS_DIGIT, find_roles, read_plain
 from wordveil.text.types.classes import TypeSpans
 from wordveil.text.types.finders.characters import Whole, decode
 
@@ -42,8 +43,8 @@ A_WORD = -1
 # Classes of characters, as they are in an entry.
 _OTHER, _WORD, _MARK, _SINGLE = (kind << CLASS_SHIFT for kind in (OTHER, WORD, MARK, SINGLE))
 _RUN, _INNER = (kind << CLASS_SHIFT for kind in (RUN, INNER))
-# How a word is written: its case, and bits.
-_CASES, _HAS_DIGIT, _IS_RUN, _IS_REFUSED = 3, 4, 8, 16
+# How a word is written: its case, HAS_DIGIT, and bits.
+_CASES, _IS_RUN, _IS_REFUSED = 3, 8, 16
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Scanned:
     @property
     def has_digit(self) -> NDArray[np.bool_]:
         """Which words have a digit."""
-        return np.asarray(self.forms & np.uint8(_HAS_DIGIT), np.bool_)
+        return np.asarray(self.forms & np.uint8(HAS_DIGIT), np.bool_)
 
     @property
     def is_run(self) -> NDArray[np.bool_]:
@@ -118,12 +119,12 @@ def scan(texts: pa.StringArray, table: UInt32, index: WordIndex, spans: TypeSpan
     # A word takes a byte, and another that ends it, or two and more. A span parts what is before and after it.
     most = (int(offsets[-1]) - int(offsets[0]) + len(texts) + len(spans.starts)) // 2 + len(spans.starts) + 1
     starts, ends, numbers = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
-    kinds, forms = np.empty(most, np.int8), np.empty(most, np.uint8)
+    kinds, forms = np.full(most, A_WORD, np.int8), np.empty(most, np.uint8)
     bounds, refused = np.zeros(len(texts) + 1, np.int64), np.zeros(len(texts), np.bool_)
     # The longest word in the form in which it is looked up: lower case may take more bytes.
     room = np.empty(2 * int(np.diff(offsets).max(initial=0)) + 8, np.uint8)
-    known = (index.data, index.offsets, index.slots)
-    scan_texts(data, offsets, *spans, table, room, *known, starts, ends, bounds, numbers, kinds, forms, refused)
+    tables, known = (table, find_roles(table), index.short), (index.data, index.offsets, index.slots)
+    scan_texts(data, offsets, *spans, *tables, room, *known, starts, ends, bounds, numbers, kinds, forms, refused)
     some = slice(bounds[-1])
     return Scanned(texts, starts[some], ends[some], bounds, numbers[some], kinds[some], forms[some], refused)
 
@@ -186,7 +187,7 @@ def _find_form(first: Whole, every: Whole, several: bool, is_run: bool) -> Whole
     elif first & UPPER_BIT:
         form = CAPITAL
     if every & DIGIT:
-        form |= _HAS_DIGIT
+        form |= HAS_DIGIT
     if every & REFUSED:
         form |= _IS_REFUSED
     return form | _IS_RUN if is_run else form
@@ -252,6 +253,8 @@ def scan_texts(
     span_kinds: Int8,
     span_offsets: Int64,
     table: UInt32,
+    roles: UInt64,
+    short: UInt64,
     room: UInt8,
     words: UInt8,
     word_offsets: Int64,
@@ -266,6 +269,7 @@ def scan_texts(
 ) -> None:
     """See :func:`scan`. The arrays from ``starts`` on have room for as many tokens as there can be."""
     token = 0
+    lower = table[ord("A")] & POINT_MASK == ord("a")
     for record in range(len(offsets) - 1):
         offset: Whole = offsets[record]
         for span in range(span_offsets[record], span_offsets[record + 1] + 1):
@@ -274,12 +278,15 @@ def scan_texts(
             whole = False
             while True:
                 if not whole:
+                    offset, token = read_plain(
+                        data, offset, limit, roles, lower, short, starts, ends, numbers, forms, token
+                    )
                     offset, gap = _find_word(data, offset, limit, table)
                     refused[record] |= gap & REFUSED != 0
                 if offset < limit:
                     end, after, length, code, form = _read_word(data, offset, limit, table, whole, room)
                     refused[record] |= form & _IS_REFUSED != 0
-                    starts[token], ends[token], kinds[token], forms[token] = offset, end, A_WORD, form
+                    starts[token], ends[token], forms[token] = offset, end, form
                     numbers[token] = find(code, room, length, words, word_offsets, slots)
                     token += 1
                     offset = after

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.arrays import Int8, Int32, Int64, UInt8
-from wordveil.compiled import compiled, inlined
+from wordveil.compiled import compiled, inlined, read_eight, write_eight
 from wordveil.embeddings.vocabulary import view_strings
 from wordveil.text.scanner import Scanned
 from wordveil.text.types.classes import TYPES
@@ -19,6 +19,7 @@ from wordveil.text.types.typed import ShownTokens
 HIDE, DROP, KEEP, SHOW = 0, 1, 2, 3
 """What happens to a token: a drawn word or a value of its class stands for it, or it is left out or copied."""
 _LONGEST = 2**31 - 1
+_SPARE = 16
 _NO_WORDS = (np.zeros(1, np.uint8), np.zeros(1, np.int64))
 for _array in _NO_WORDS:
     _array.flags.writeable = False  # as those of texts
@@ -100,7 +101,7 @@ def _write(
     most += int(np.diff(words[1])[ids].sum()) if len(ids) else 0
     if most > _LONGEST:
         raise OverflowError(f"The texts may take {most} bytes, and a string array holds 2 GiB. Pass fewer texts.")
-    out, bounds = np.empty(most, np.uint8), np.zeros(len(offsets), np.int64)
+    out, bounds = np.empty(most + _SPARE, np.uint8), np.zeros(len(offsets), np.int64)
     write_texts(*texts, starts, ends, offsets, action, gaps, ids, *words, *shown, out, bounds)
     return out[: bounds[-1]], bounds
 
@@ -111,11 +112,15 @@ def _make_texts(out: UInt8, bounds: Int64) -> pa.StringArray:
 
 @inlined
 def _copy(data: UInt8, start: int, end: int, out: UInt8, offset: int) -> int:
-    """Copy some bytes to an offset; where they end there."""
-    for byte in range(start, end):
-        out[offset] = data[byte]
-        offset += 1
-    return offset
+    """Copy some bytes to an offset; where they end there. ``out`` has room for :data:`_SPARE` more."""
+    done = 0
+    if start + _SPARE <= len(data):  # The next copy overwrites what is written too much.
+        write_eight(out, offset, read_eight(data, start))
+        write_eight(out, offset + 8, read_eight(data, start + 8))
+        done = _SPARE
+    for byte in range(done, end - start):
+        out[offset + byte] = data[start + byte]
+    return offset + end - start
 
 
 @compiled

@@ -22,10 +22,12 @@ from wordveil.text.skeleton import join_words
 from wordveil.text.tokeniser import Tokeniser, fold_words, straighten_apostrophes
 from wordveil.text.types.classes import TypeSpans
 
+# Words are read by up to 16 bytes and in blocks of 32.
+LONG = ["fifteen-letters", "sixteenletters16", "seventeenletters7", "w" * 31, "it's-a-long-word-of-32-characters"]
 WORDS = (  # noqa: SIM905 - easier to read than a list of strings
     "the don't well-known caf\u00e9 na\u00efve a b a'b a\u2010b don t x2 \u00b2 known well The CAF\u00c9 \u00df \u0133 "
-    "\u0430 \u03c3 \u0131 i 9 \u00aa \u6f22 straße é \u7684 \U0001e922"
-).split(" ")
+    "\u0430 \u03c3 \u0131 i 9 \u00aa \u6f22 straße é \u7684 \U0001e922 a\x00"
+).split(" ") + LONG
 VOCABULARY = Vocabulary(pa.array(list(dict.fromkeys(WORDS)), pa.string()))
 # Letters and signs of every kind that decides: marks inside words, cases that grow, combining and compatibility
 # characters, scripts without word spaces and their signs, characters of four bytes.
@@ -44,10 +46,12 @@ KINDS = [
 EVERY = pytest.mark.parametrize(("kind", "hyphens"), KINDS)
 
 
-def check(kind: str, hyphens: str, texts: list[str], *, is_folded: bool = True) -> None:
-    """Compare all that the scanner says of some texts. U+0002 stands for a token that is found already."""
+def check(kind: str, hyphens: str, texts: list[str], *, is_folded: bool = True, after: str = "") -> None:
+    """Compare all that the scanner says of some texts. U+0002 stands for a token that is found already; ``after`` for
+    what follows the texts in their buffer.
+    """
     tokeniser = Tokeniser(kind, hyphens)
-    array = tokeniser.normalise(pa.array(["x", *texts], pa.string()).slice(1))
+    array = tokeniser.normalise(slice_exactly(["x", *texts, after])[1:-1])
     normal = [unicodedata.normalize("NFC", text).replace("\x01", " ") for text in texts]
     assert array.to_pylist() == normal
     data, offsets = view_strings(array)
@@ -72,6 +76,13 @@ def check(kind: str, hyphens: str, texts: list[str], *, is_folded: bool = True) 
     assert scanned.has_digit.tolist() == np.asarray(pc.match_substring_regex(words, r"\p{N}")).tolist()
 
 
+def slice_exactly(texts: list[str]) -> pa.StringArray:
+    """The texts in a buffer that ends where they do."""
+    parts = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, parts)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(parts)))
+
+
 @EVERY
 def test_every_text_of_two_characters(kind: str, hyphens: str) -> None:
     check(kind, hyphens, ["".join(parts) for count in range(3) for parts in itertools.product(ALPHABET, repeat=count)])
@@ -83,7 +94,37 @@ def test_random_texts(kind: str, hyphens: str) -> None:
     pieces = [*ALPHABET, *WORDS, PLACEHOLDER, PLACEHOLDER, " ", " ", " "]
     texts = ["".join(rng.choice(pieces, rng.integers(0, 40))) for _ in range(700)]
     check(kind, hyphens, texts)
-    check(kind, hyphens, texts[:100], is_folded=False)
+    check(kind, hyphens, texts[:100], is_folded=False, after="don't")
+    for text in texts[:100]:
+        check(kind, hyphens, [text], after="xé"[: len(text) % 3])
+
+
+@EVERY
+def test_words_at_every_place_of_a_block(kind: str, hyphens: str) -> None:
+    """What decides may be cut by the end of a block, a text or a buffer, and by a token that is found already."""
+    pieces = [*LONG, *map(str.upper, LONG), "don't", "a", "Ab9", *"'-\x00é\u6f22\u0301\U0001f600", PLACEHOLDER, ""]
+    ends = ["", " ", "b", "'b", "''b", "'é", "-é", "'", "\u0301", "'\x00", PLACEHOLDER, f"'{PLACEHOLDER}b"]
+    before = ["", "a", "Don't ", "é", f"{PLACEHOLDER}'"]
+    texts = [
+        before[lead % 5] + " x" * (lead // 2) + " " * (lead % 2) + piece + end
+        for piece, end in itertools.product(pieces, ends)
+        for lead in range(len(piece) % 2, 34, 2)
+    ]
+    check(kind, hyphens, texts)
+    check(kind, hyphens, texts[::7], is_folded=False, after="b")
+
+
+@EVERY
+def test_a_placeholder_that_marks_no_token_is_a_control_character(kind: str, hyphens: str) -> None:
+    texts = [
+        f"{'a' * size}{sign}\x02{after}" for size in range(18) for sign in ("", "'", " ") for after in ("", "b", "é")
+    ]
+    marked, other = (
+        Tokeniser(kind, hyphens).cut_words(pa.array([text.replace("\x02", sign) for text in texts]), VOCABULARY.index)
+        for sign in "\x02\x03"
+    )
+    for field in ("starts", "ends", "offsets", "numbers", "kinds", "forms"):
+        assert getattr(marked, field).tolist() == getattr(other, field).tolist()
 
 
 @pytest.mark.parametrize("kind", ["words", "whitespace", "characters"])
