@@ -7,6 +7,7 @@ VENV ?= .venv
 CONSTRAINTS ?= constraints.txt
 BIN := $(VENV)/bin
 AIRFLOW := .venv-airflow
+S3 := .venv-s3
 # Modules are compiled when they are first imported: most never are.
 INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 PIP := $(BIN)/python $(INSTALL) -c $(CONSTRAINTS)
@@ -42,7 +43,7 @@ $(VENV)/.tests: $(VENV)/.spark
 	@$(PIP) annoy || echo "wordveil: Annoy could not be compiled (it takes g++ and Python.h); its tests are left out"
 	@touch $@
 
-# Two processes that fetch Delta's jars for the first time at once get in each other's way.
+# Two processes that fetch jars for the first time at once get in each other's way.
 $(VENV)/.delta: $(VENV)/.spark | java
 	@$(BIN)/python scripts/delta_jars.py
 	@touch $@
@@ -64,6 +65,14 @@ $(AIRFLOW)/.installed: constraints-airflow.txt
 	@$(PYTHON) -m venv $(AIRFLOW)
 	@$(AIRFLOW)/bin/python $(INSTALL) -c constraints-airflow.txt \
 		apache-airflow apache-airflow-providers-apache-spark apache-airflow-providers-openlineage
+	@touch $@
+
+# A server of S3, for the tests, and S3A's jars.
+$(S3)/.installed: constraints-s3.txt
+	@PYTHON=$(PYTHON) scripts/prerequisites.sh python
+	@echo "wordveil: installing the S3 server of the tests into $(S3) (a minute, once)"
+	@$(PYTHON) -m venv $(S3)
+	@$(S3)/bin/python $(INSTALL) -c constraints-s3.txt 'moto[s3]' flask flask-cors
 	@touch $@
 
 quickstart: java $(VENV)/.spark  ## sanitise 300 news articles with local Spark and show what came out
@@ -108,13 +117,13 @@ check-import:  ## install the package without Spark into an empty environment, a
 	@build/alone/bin/python $(INSTALL) -c $(CONSTRAINTS) '.[verify]'
 	@build/alone/bin/python scripts/check_import.py verify
 
-test: java $(VENV)/.delta $(AIRFLOW)/.installed lint  ## all of that, and the tests on Spark, Delta and Airflow; twelve minutes on two cores
+test: java s3 $(VENV)/.delta $(AIRFLOW)/.installed lint  ## all of that, and the tests on Spark, Delta, S3 and Airflow; twelve minutes on two cores
 	@$(PYTEST)
 
 test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; 90 minutes
 	@MAKE="$(MAKE)" scripts/test_long.sh
 
-test-long-suite: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow
+test-long-suite: s3 $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow
 	@$(PYTEST) -m long
 
 test-research: $(VENV)/.research $(VENV)/.delta  ## long: the tests of the laboratory; those of published corpora need data sets in ../shared/data
@@ -132,6 +141,14 @@ format: $(VENV)/.tests  ## format the code
 	$(BIN)/ruff check --fix .
 
 airflow: $(AIRFLOW)/.installed  ## install Airflow for the DAGs, into .venv-airflow
+
+# The tests on S3 are left out, with the reason, where it cannot be had.
+s3: $(VENV)/.delta  ## install what the tests on S3 need: a server into .venv-s3, and S3A's jars
+	@$(BIN)/python scripts/delta_jars.py --s3
+	@$(MAKE) --no-print-directory $(S3)/.installed || echo "wordveil: there is no S3 server; its tests are left out"
+
+log-store: $(VENV)/.delta  ## compile Delta's log store for S3 into the jar that comes with the package; needs javac
+	$(BIN)/python scripts/log_store.py
 
 airflow-demo: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## run both DAGs in a real Airflow over the quickstart's articles; 24 minutes on two cores
 	@$(BIN)/python scripts/airflow_demo.py
@@ -188,4 +205,4 @@ settings: $(VENV)/.tests  ## write docs/settings.md from the models of the confi
 	$(BIN)/python scripts/settings.py
 
 clean:  ## remove the environment and the files of the quickstart and of er-ae
-	rm -rf $(VENV) .venv-oldest .venv-newest $(AIRFLOW) quickstart er-ae-demo er-ae-full build
+	rm -rf $(VENV) .venv-oldest .venv-newest $(AIRFLOW) $(S3) quickstart er-ae-demo er-ae-full build

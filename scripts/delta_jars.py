@@ -1,5 +1,5 @@
-"""Fetches the jars of Delta once, at install time: two processes that fetch them for the first time at once get in each
-other's way.
+"""Fetches the jars of Delta once, at install time, and with ``--s3`` those of S3A: two processes that fetch them for
+the first time at once get in each other's way.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 
 SESSION = (
     "from wordveil.config.schema import SparkSection; from wordveil.spark.platform.session import build_session; "
-    "build_session(SparkSection(master='local[1]'), delta=True).stop()"
+    "build_session(SparkSection(master='local[1]', s3={s3}), delta=True).stop()"
 )
 
 
@@ -18,16 +18,18 @@ def main() -> None:
     error.
     """
     from wordveil.spark.platform.delta import fetched_jars
+    from wordveil.spark.platform.s3 import fetched_s3_jars
 
-    if fetched_jars():
+    s3 = "--s3" in sys.argv[1:]
+    find, what = (fetched_s3_jars, "S3A's") if s3 else (fetched_jars, "Delta's")
+    if find():
         return
-    print("wordveil: fetching Delta's jars (a minute, once)")
-    done = subprocess.run([sys.executable, "-c", SESSION], capture_output=True, check=False)  # noqa: S603
-    if done.returncode != 0 or not fetched_jars():
+    print(f"wordveil: fetching {what} jars (a minute, once)")
+    done = subprocess.run([sys.executable, "-c", SESSION.format(s3=s3)], capture_output=True, check=False)  # noqa: S603
+    if done.returncode != 0 or not find():
         print(
-            "wordveil: Delta's jars could not be fetched. Delta tables, and the tests of them, need "
-            "spark.delta_jars: a directory "
-            "that has them, see docs/operations.md; all else works.",
+            f"wordveil: {what} jars could not be fetched. What needs them, tests included, takes spark.delta_jars: a "
+            "directory that has them, see docs/operations.md; all else works.",
             file=sys.stderr,
         )
 

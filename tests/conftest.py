@@ -61,6 +61,7 @@ _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSy
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session as the job builds it, with Delta and an event log."""
     from wordveil.config.schema import SparkSection
+    from wordveil.spark.platform.s3 import fetched_s3_jars
     from wordveil.spark.platform.session import build_session
 
     # Whichever process comes second finds one of the two done or begun, and does the other.
@@ -87,7 +88,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file:{home / 'events'}",
     }
-    session = build_session(SparkSection(master="local[2]", delta_jars=str(delta_jars()), options=options), delta=True)
+    # With S3A where it was fetched, so that the tests of object stores need no session of their own.
+    has_s3 = bool(fetched_s3_jars())
+    section = SparkSection(master="local[2]", delta_jars=str(delta_jars()), s3=has_s3, options=options)
+    session = build_session(section, delta=True)
     yield session
     session.stop()
 

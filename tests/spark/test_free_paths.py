@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from support.workspaces import corpus
 from wordveil.config.load import load_config
 from wordveil.errors import ConfigError, SparkJobError
 from wordveil.spark.plan.plan import make_plan
+from wordveil.spark.platform import log_store
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import describe_cause
-from wordveil.spark.platform.locks import require_exclusive_commits
+from wordveil.spark.platform.log_store import require_exclusive_commits
 from wordveil.spark.sanitise.job import run_sanitise
 
 
@@ -122,12 +124,39 @@ def test_a_store_whose_commits_are_not_exclusive_is_refused_by_name(released: St
     assert not lake.home.exists()
     require = functools.partial(require_exclusive_commits, spark, {"ledger.path": f"pfile://{lake.ledger}"})
     require(is_only_writer=True)
-    spark.conf.set("spark.delta.logStore.pfile.impl", "ours")
-    try:
-        require(is_only_writer=False)
-    finally:
-        spark.conf.unset("spark.delta.logStore.pfile.impl")
     require_exclusive_commits(spark, {"ledger.path": str(lake.ledger)}, is_only_writer=False)
+    with pytest.raises(ConfigError, match=r"ledger\.path = none://l: cannot be opened.*set spark\.s3: true"):
+        require_exclusive_commits(spark, {"ledger.path": "none://l"}, is_only_writer=False)
+
+
+@pytest.mark.parametrize(
+    ("log_store_class", "problem"),
+    [
+        ("theirs", None),
+        ("io.delta.storage.S3SingleDriverLogStore", "commits are not exclusive"),
+        (log_store.CLASS, "does not know conditional writes. S3A of Hadoop 3.4.2 or newer does"),
+        (
+            "io.github.wordveil.Missing",
+            "the Spark session has no class io.github.wordveil.Missing. Start it with --jars",
+        ),
+    ],
+)
+def test_a_log_store_must_exclude_writers(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_store_class: str, problem: str | None
+):
+    """One of the user's is trusted, but not the one that excludes nobody; that of this package must be there."""
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set("fs.pfile.impl", "org.apache.hadoop.fs.ProxyLocalFileSystem")
+    if log_store_class.endswith("Missing"):
+        monkeypatch.setattr(log_store, "CLASS", log_store_class)
+    # One of the options with which Spark started: Delta asks no others.
+    spark.sparkContext._conf.set("spark.delta.logStore.pfile.impl", log_store_class)
+    try:
+        with nullcontext() if problem is None else pytest.raises(ConfigError, match=re.escape(problem)):
+            require_exclusive_commits(spark, {"ledger.path": f"pfile://{tmp_path}/ledger"}, is_only_writer=False)
+    finally:
+        spark.sparkContext._conf._jconf.remove("spark.delta.logStore.pfile.impl")
+    assert [*tmp_path.rglob("*")] == []
 
 
 def test_an_error_that_spark_finds_before_it_reads_is_told(spark: Any):

@@ -13,7 +13,8 @@ import pytest
 from support.workspaces import clean_environment, delta_jars
 from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
-from wordveil.spark.platform import delta
+from wordveil.spark.platform import delta, s3
+from wordveil.spark.platform.log_store import JAR, log_store_options
 from wordveil.spark.platform.session import ENCRYPTION, build_session, check_session, require_encryption
 
 
@@ -236,7 +237,8 @@ def test_jars_come_from_the_directory_that_is_named(tmp_path: Path):
     assert options == {
         "spark.sql.catalog.spark_catalog": delta.CATALOG,
         "spark.sql.extensions": f"my.Extension,{delta.EXTENSION}",
-        "spark.jars": f"mine.jar,{tmp_path}/delta-storage.jar,{tmp_path}/io.delta_delta-spark_4.1_2.13-4.4.0.jar",
+        "spark.jars": f"mine.jar,{tmp_path}/delta-storage.jar,{tmp_path}/io.delta_delta-spark_4.1_2.13-4.4.0.jar,{JAR}",
+        **log_store_options(given),
     }
 
 
@@ -245,6 +247,25 @@ def test_what_spark_submit_began_keeps_its_jars_and_extensions():
     options = delta.delta_options(submitted, None, submitted=True)
     assert options["spark.sql.extensions"] == submitted["spark.sql.extensions"]
     assert not {"spark.jars", "spark.jars.packages", "spark.sql.catalog.spark_catalog"} & set(options)
+    assert not log_store_options(submitted).keys() & options.keys(), "it may have no jar of the log store"
+    assert s3.s3_options(submitted, submitted=True) == {}
+
+
+def test_s3a_comes_by_path_where_ivy_has_fetched_it(tmp_path: Path):
+    given = {"spark.jars.ivy": str(tmp_path), "spark.jars": "mine.jar", "spark.jars.packages": "a:b:1"}
+    packages = s3.s3_options(given, submitted=False)
+    assert packages["spark.jars.packages"].startswith("a:b:1,org.apache.hadoop:hadoop-aws:3.4.2,")
+    assert "software.amazon.awssdk:bundle" in packages["spark.jars.excludes"].split(",")
+    assert delta.delta_options({**given, **packages}, None, submitted=False)["spark.jars.packages"] == ",".join(
+        [packages["spark.jars.packages"], delta.artifact()]
+    )
+    (tmp_path / "jars").mkdir()
+    for fetched in s3.list_jars(tmp_path):
+        assert s3.fetched_s3_jars(str(tmp_path)) == []
+        fetched.touch()
+    jars = s3.s3_options(given, submitted=False)["spark.jars"].split(",")
+    assert jars == ["mine.jar", *map(str, s3.list_jars(tmp_path))]
+    assert len(jars) == 37
 
 
 def test_without_delta_spark_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch):

@@ -51,7 +51,7 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
         return None
     require_free_paths(config.output, config.ledger)
     if not any((path / DELTA_LOG).exists() for path in (home / JOURNAL, home / DRAWS, ledger_path)):
-        return describe_release(config.release, config.output.path.rstrip("/"), Events([]))  # nothing has run yet
+        return _describe_release(config, Events([]))  # nothing has run yet
     try:
         journal = _open_table(home / JOURNAL)
         events = Events(parse_events(_read_rows(journal, ["seq", "event", "run_id", "at", "body"]).to_pylist()))
@@ -61,10 +61,13 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
         draws = _open_table(home / DRAWS, events.newest_version(DRAWS_VERSION))
         _open_table(ledger_path, events.newest_version(LEDGER_VERSION))
         published = _open_table(public_path) if (public_path / DELTA_LOG).exists() else None
-        facts = describe_release(config.release, config.output.path.rstrip("/"), events)
-        return facts | _count_records(draws, published, config.source.id)
+        return _describe_release(config, events) | _count_records(draws, published, config.source.id)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return None
+
+
+def _describe_release(config: Config, events: Events) -> dict[str, Any]:
+    return describe_release(config.release, config.output.path.rstrip("/"), config.output.writers, events)
 
 
 @dataclass(frozen=True)

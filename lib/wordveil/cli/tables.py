@@ -357,6 +357,7 @@ def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
     failed = ", ".join(rule["name"] for rule in gate["results"] if not rule["passed"]) if gate else ""
     shown = {
         "path": facts["path"],
+        **({"writers": f"{facts['writers']}, as output.writers states"} if facts["writers"] else {}),
         "runs": f"{len(facts['runs']):,}",
         "interrupted": ", ".join(facts["open_runs"]) or "none",
         "frozen": f"since {facts['frozen']}: its key was destroyed" if facts["frozen"] else "no",

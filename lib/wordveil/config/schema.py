@@ -239,8 +239,8 @@ class OutputSection(Section):
     """The name of the public table in the session's catalogue (``lake.public.tickets``)."""
     writers: Literal["one"] | None = None
     """``one`` states that one process at a time writes to the release and its ledger, of all releases that share the
-    ledger. Only a release on a file system whose Delta commits are not exclusive, such as ``s3a``, needs it: there two
-    writers overwrite each other's entries without an error.
+    ledger. Only a release on an object store that does not refuse to create an object twice needs it: there two
+    writers overwrite each other's entries without an error. The manifest and ``release show`` repeat it.
     """
     partition_by: list[Name] = []
     """Kept columns by which the output is partitioned into directories."""
@@ -335,6 +335,10 @@ class SparkSection(Section):
     """
     delta_jars: LocalPath | None = None
     """A directory with Delta's jars, for machines that cannot fetch them."""
+    s3: bool = False
+    """Whether a session that wordveil starts gets ``s3a``, Hadoop's file system for S3: 36 jars of 13 MB, fetched
+    once.
+    """
     allow_unencrypted: bool = False
     """Whether a session outside local mode may lack authentication or encryption."""
     options: dict[str, str] = {}

@@ -105,6 +105,9 @@ class Manifest:
         what readers of the public version see.
     recovery
         what an attacker recovers of single words, a function of public data alone; None where it is not known.
+    writers
+        ``one`` where the owner states that one process at a time wrote to the release and its ledger; the document has
+        it then alone.
 
     Raises
     ------
@@ -132,6 +135,7 @@ class Manifest:
     created: str
     snapshot: Snapshot
     recovery: Recovery | None = None
+    writers: str | None = None
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
@@ -155,6 +159,8 @@ class Manifest:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON: text, whole numbers, None, lists and mappings of these."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.writers is None:
+            del values["writers"]
         table = vars(values.pop("snapshot"))
         files = [file._asdict() for file in sorted(self.snapshot.files, key=lambda file: file.path)]
         recovery = self.recovery.to_dict() if self.recovery else None

@@ -9,11 +9,12 @@ from wordveil.records.schema import WITHDRAWN
 from wordveil.release.events import FROZEN, GATE, PUBLISHED, Events
 
 
-def describe_release(release: str, path: str, events: Events) -> dict[str, Any]:
-    """What its events say, as plain values."""
+def describe_release(release: str, path: str, writers: str | None, events: Events) -> dict[str, Any]:
+    """What its events say, as plain values. ``writers``: what the configuration states of who writes to it."""
     return {
         "release": release,
         "path": path,
+        "writers": writers,
         "runs": events.list_runs(),
         "open_runs": [intent.run_id for intent in events.open_intents()],
         "frozen": (event := events.latest(FROZEN)) and event.at,

@@ -180,6 +180,7 @@ def facts(**changes: Any) -> dict[str, Any]:
     base = {
         "release": "support",
         "path": "lake/support",
+        "writers": None,
         "runs": [],
         "open_runs": [],
         "frozen": None,
@@ -198,6 +199,8 @@ def test_show_tells_what_is_still_there():
     assert shown["withdrawn text"].startswith(
         "still exists: 1 records in the draws, 0 in the public table, perhaps more in 3 files"
     )
+    assert "writers" not in shown
+    assert release_facts(facts(writers="one"))["writers"] == "one, as output.writers states"
     gone = {**facts()["withdrawn"], "gone": True}
     assert release_facts(facts(withdrawn=gone))["withdrawn text"] == "gone"
     assert release_facts(facts(withdrawn={**gone, "records": 0}))["withdrawn text"] == "none"

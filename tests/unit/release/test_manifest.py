@@ -131,6 +131,14 @@ def test_what_an_attacker_recovers_is_in_the_manifest():
     assert open_document(unknown, PUBLIC).recovery is None
 
 
+def test_the_statement_that_one_writes_is_in_the_manifest_where_it_was_made():
+    assert "writers" not in document()["manifest"]
+    assert open_document(document(), PUBLIC).writers is None
+    signed = json.loads(json.dumps(sign(replace(MANIFEST, writers="one"), KEY)))
+    assert signed["manifest"]["writers"] == "one"
+    assert open_document(signed, PUBLIC).writers == "one"
+
+
 @pytest.mark.parametrize("recovery", [{}, {"uniform": 1}, "much", {"uniform": {"before": "x", "after": []}}])
 def test_a_malformed_recovery_is_refused(recovery):
     with pytest.raises(ReleaseError, match="malformed"):

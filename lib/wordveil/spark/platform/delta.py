@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.jvm import java_class
+from wordveil.spark.platform.log_store import JAR, log_store_options
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -41,9 +42,11 @@ def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -
     options["spark.sql.extensions"] = extensions if EXTENSION in extensions else _join(extensions, EXTENSION)
     if submitted:
         return options
-    if files := _find_jars(jars) if jars else fetched_jars(given.get("spark.jars.ivy")):
-        return {**options, "spark.jars": _join(given.get("spark.jars"), *map(str, files))}
-    return {**options, "spark.jars.packages": _join(*_packages(given.get("spark.jars.packages")))}
+    options |= log_store_options(given)
+    files = _find_jars(jars) if jars else fetched_jars(given.get("spark.jars.ivy"))
+    options["spark.jars"] = _join(given.get("spark.jars"), *map(str, [*files, JAR]))
+    packages = [] if files else _packages(given.get("spark.jars.packages"))
+    return {**options, "spark.jars.packages": _join(*packages)} if packages else options
 
 
 def require_delta(session: SparkSession) -> None:

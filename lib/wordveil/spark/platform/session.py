@@ -19,6 +19,7 @@ from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.delta import delta_options, require_delta
 from wordveil.spark.platform.jvm import find_java, java_log, read_archive, redirect_console, start_java
+from wordveil.spark.platform.s3 import s3_options
 
 JAVA_VERSION = 17
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -131,6 +132,8 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {name: value for name, value in options.items() if name not in submitted or name in SAFETY}
     chosen |= section.options
+    if section.s3:
+        chosen |= s3_options({**submitted, **chosen}, submitted=bool(submitted))
     if delta:
         chosen |= delta_options({**submitted, **chosen}, section.delta_jars, submitted=bool(submitted))
     session = _start({"spark.app.name": section.app_name, "spark.master": master, **chosen})
@@ -158,7 +161,7 @@ def _describe_failure(error: Exception, options: dict[str, str]) -> str:
     if java is None and "spark.jars.packages" in options:
         reason = (
             "it could not fetch Delta's jars, or others of spark.jars.packages. Set spark.delta_jars to a directory "
-            "that has Delta's jars; `wordveil docs operations` lists them."
+            "that has Delta's jars, and those of spark.s3; `wordveil docs operations` lists them."
         )
     log = java_log.name()
     return f"Spark did not start: {str(reason or error).rstrip('.')}.{f' Its log is {log}.' if log else ''}"

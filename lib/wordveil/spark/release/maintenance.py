@@ -151,7 +151,7 @@ def show(
     """
     with open_release(config, session, progress, outcome="nothing was changed", is_locked=False) as release:
         tables = release.tables
-        facts = describe_release(config.release, tables.path, release.journal)
+        facts = describe_release(config.release, tables.path, config.output.writers, release.journal)
         if tables.draws.exists():
             facts |= _count_records(tables, config.source.id)
     return facts

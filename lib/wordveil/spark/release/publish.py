@@ -123,6 +123,7 @@ def publish_release(
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             snapshot=snapshot,
             recovery=find_recovery(config, journal.intents()[0].terms.fixed["mechanism_fingerprint"]),
+            writers=output.writers,
         )
         document = sign(manifest, signing_key)
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)

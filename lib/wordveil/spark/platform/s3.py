@@ -1,0 +1,71 @@
+"""S3A in a Spark session: Hadoop's file system for S3, and of Amazon's SDK what it uses.
+
+Hadoop names the SDK as one bundle of 641 MB. These modules are 13 MB, and Spark itself has what else they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from wordveil.spark.platform.delta import ivy_home
+
+_SDK = "software.amazon.awssdk"
+_SDK_VERSION = "2.29.52"
+# Ivy is asked for these, ...
+_ASKED = (
+    "org.apache.hadoop:hadoop-aws:3.4.2",
+    *(f"{_SDK}:{name}:{_SDK_VERSION}" for name in ("s3", "s3-transfer-manager", "sts")),
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.2.1",
+    "org.wildfly.openssl:wildfly-openssl:2.1.4.Final",
+)
+# ... which need these modules of the SDK, ...
+_MODULES = (
+    *("annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol", "aws-xml-protocol"),
+    *("checksums", "checksums-spi", "crt-core", "endpoints-spi", "http-auth", "http-auth-aws"),
+    *("http-auth-aws-eventstream", "http-auth-spi", "http-client-spi", "identity-spi", "json-utils"),
+    *("metrics-spi", "netty-nio-client", "profiles", "protocol-core", "regions", "retries", "retries-spi"),
+    *("sdk-core", "third-party-jackson-core", "utils"),
+)
+_JARS = (
+    *_ASKED,
+    *(f"{_SDK}:{name}:{_SDK_VERSION}" for name in _MODULES),
+    "software.amazon.eventstream:eventstream:1.0.1",
+    "org.reactivestreams:reactive-streams:1.0.4",
+)
+# ... and not the bundle, nor what Spark has in other versions.
+_EXCLUDED = (
+    f"{_SDK}:bundle",
+    *("org.slf4j:slf4j-api", "commons-logging:commons-logging", "commons-codec:commons-codec"),
+    *("org.apache.httpcomponents:httpclient", "org.apache.httpcomponents:httpcore", "io.netty:*"),
+)
+
+
+def s3_options(given: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
+    """Return the options that bring S3A to a new session, in addition to those ``given``: jars that Ivy has fetched, or
+    else fetches. None where spark-submit started its Java process, which takes no more jars.
+    """
+    if submitted:
+        return {}
+    if files := fetched_s3_jars(given.get("spark.jars.ivy")):
+        return {"spark.jars": _join(given.get("spark.jars"), *map(str, files))}
+    return {
+        "spark.jars.packages": _join(given.get("spark.jars.packages"), *_ASKED),
+        "spark.jars.excludes": _join(given.get("spark.jars.excludes"), *_EXCLUDED),
+    }
+
+
+def fetched_s3_jars(ivy: str | None = None) -> list[Path]:
+    """Find the jars in Ivy's directory, ``ivy`` or Spark's default; empty if one is missing."""
+    files = list_jars(Path(ivy) if ivy else ivy_home())
+    return files if all(file.is_file() for file in files) else []
+
+
+def list_jars(ivy: Path) -> list[Path]:
+    """Where Ivy keeps the jars that it has fetched into the directory ``ivy``."""
+    names = [coordinates.split(":") for coordinates in _JARS]
+    return [ivy / "jars" / f"{group}_{name}-{version}.jar" for group, name, version in names]
+
+
+def _join(*parts: str | None) -> str:
+    return ",".join(part for part in parts if part)

@@ -1,0 +1,209 @@
+"""Releases on S3: one of many writers creates a commit, no commit of two drivers is lost, and a store on which that
+does not hold is refused.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from support import object_store
+from support.releases import DiedError, Lake, States, corpus_with_authors
+from support.workspaces import clean_environment, write_delta
+from wordveil.config.load import Config
+from wordveil.errors import ConfigError
+from wordveil.release.lake_table import LakeTable
+from wordveil.release.verify import verify_table
+from wordveil.spark.platform import delta_table
+from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.jvm import java_class
+from wordveil.spark.platform.log_store import CLASS, require_exclusive_commits
+from wordveil.spark.release.maintenance import show
+from wordveil.spark.release.verify import verify_by_spark
+
+pytestmark = pytest.mark.skipif(object_store.missing() is not None, reason=str(object_store.missing()))
+
+WRITERS = 8
+NIGHTS = 20
+# Another driver: it starts to write when it is told to.
+DRIVER = """
+import sys
+from support import object_store
+from support.workspaces import SMALL
+from wordveil.config.schema import SparkSection
+from wordveil.spark.platform.session import build_session
+endpoint, path, count = sys.argv[1:]
+hadoop = {f"spark.hadoop.{name}": value for name, value in object_store.options(endpoint).items()}
+section = SparkSection(master="local[1]", s3=True, options={**SMALL, **hadoop})
+spark = build_session(section, delta=True)
+spark.read.format("delta").load(path).count()
+print("ready", flush=True)
+sys.stdin.readline()
+object_store.append(spark, path, "theirs", int(count))
+"""
+
+
+@pytest.fixture(scope="module")
+def endpoint(spark: Any) -> Iterator[str]:
+    with object_store.serve() as address:
+        object_store.connect(spark, address)
+        yield address
+
+
+def commit(spark: Any, path: Any, content: str) -> bool:
+    """Commit once through the log store. False where another commit has the path."""
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    actions = java_class(spark, "java.util.ArrayList")()
+    actions.add(content)
+    try:
+        java_class(spark, CLASS)(conf).write(path, actions.iterator(), False, conf)
+    except Py4JJavaError as error:
+        assert error.java_exception.getClass().getName() == "java.nio.file.FileAlreadyExistsException"
+        return False
+    return True
+
+
+def race(spark: Any, bucket: str, rounds: int) -> list[list[str]]:
+    """Who of several writers committed, in each round; all write at once."""
+    names = [f"writer-{number}" for number in range(WRITERS)]
+    winners = []
+    with ThreadPoolExecutor(WRITERS) as pool:
+        for number in range(rounds):
+            file = Files(spark, f"s3a://{bucket}/race/{number}.json")
+            wrote = pool.map(lambda name, path=file.path: commit(spark, path, name), names)
+            winners.append([name for name, won in zip(names, wrote, strict=True) if won])
+            assert file.read().strip() in winners[-1]
+    return winners
+
+
+def test_of_many_writers_one_commits(spark: Any, endpoint: str):
+    assert {len(names) for names in race(spark, "lake", 100)} == {1}
+    assert {len(names) for names in race(spark, "ignores-conditions", 3)} == {WRITERS}, "the race can be lost"
+
+
+def test_a_commit_whose_answer_was_lost_is_no_conflict(spark: Any, endpoint: str):
+    """The client sends it again, and the store refuses it because it is there."""
+    file = Files(spark, "s3a://lake/lost/0.json")
+    assert commit(spark, file.path, "ours")
+    assert commit(spark, file.path, "ours")
+    assert not commit(spark, file.path, "theirs")
+    assert file.read() == "ours\n"
+
+
+@pytest.mark.parametrize("commits", [10, pytest.param(60, marks=pytest.mark.long)])
+def test_two_drivers_lose_no_commit(spark: Any, endpoint: str, commits: int):
+    path = f"s3a://lake/shared-{commits}"
+    spark.range(0).selectExpr("'' AS writer", "id").write.format("delta").save(path)
+    command = [sys.executable, "-c", DRIVER, endpoint, path, str(commits)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=clean_environment(), **pipes) as other:
+        assert other.stdout
+        assert other.stdout.readline() == "ready\n", other.communicate()[1]
+        assert other.stdin
+        other.stdin.write("go\n")
+        other.stdin.flush()
+        object_store.append(spark, path, "ours", commits)
+        assert (other.wait(timeout=120), other.stderr and other.stderr.read()) == (0, "")
+    rows = spark.read.format("delta").load(path).groupBy("writer").count().collect()
+    assert {row["writer"]: row["count"] for row in rows} == {"ours": commits, "theirs": commits}
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").orderBy("version").collect()
+    writers = [row["userMetadata"] for row in history[1:]]
+    assert len(writers) == 2 * commits
+    assert writers not in (sorted(writers), sorted(writers, reverse=True)), "they wrote at the same time"
+
+
+def place(lake: Lake, bucket: str, directory: str) -> Config:
+    """The lake's configuration with all places on S3."""
+    home = f"s3a://{bucket}/{directory}"
+    return lake.config(
+        input={"path": f"{home}/input", "author": "author"},
+        output={"path": f"{home}/release", "public": f"{home}/shown"},
+        ledger={"path": f"{home}/ledger"},
+    )
+
+
+def rows(spark: Any, path: Any) -> list[tuple[Any, ...]]:
+    """The rows of a Delta table, but for the identifiers of tables."""
+    return sorted(map(tuple, spark.read.format("delta").load(str(path)).drop("tables").collect()), key=str)
+
+
+def test_a_release_on_s3_is_the_release_on_a_disk(released: States, endpoint: str, monkeypatch: pytest.MonkeyPatch):
+    lake = released.restore("written")
+    spark = lake.spark
+    lake.write(corpus_with_authors(6, seed=3), mode="overwrite")
+    there, here = (
+        place(lake, "lake", "night"),
+        lake.config(input={"author": "author"}, output={"public": f"{lake.root}/shown"}),
+    )
+    write_delta(spark, corpus_with_authors(6, seed=3), there.input.path)
+    for config in (there, here):
+        assert lake.run(config, run_id="night-1").released == 6
+        lake.release(config)
+    for name in ("release/draws", "shown", "ledger"):
+        found = rows(spark, f"s3a://lake/night/{name}")
+        assert len(found) >= 6, name
+        assert found == rows(spark, lake.root / name)
+    shown = show(there, lambda: spark)
+    assert shown["records"] == show(here, lambda: spark)["records"] == {"released": 6}
+    verified = verify_by_spark(spark, "s3a://lake/night/shown")
+    assert verified.manifest.snapshot.records == 6
+    for name, value in object_store.environment(endpoint).items():
+        monkeypatch.setenv(name, value)
+    assert verify_table(LakeTable("s3a://lake/night/shown"), None, None, 0).manifest == verified.manifest
+    left = [name for name in Files(spark, "s3a://lake/").list_files() if "probe" in name]
+    assert left == []
+
+
+@pytest.mark.long
+def test_nights_on_s3_that_die_are_those_of_a_disk(released: States, endpoint: str, monkeypatch: pytest.MonkeyPatch):
+    """Each night a process dies after one of its commits, and another one finishes."""
+    lake = released.restore("written")
+    spark = lake.spark
+    there, here = place(lake, "lake", "nights"), lake.config(input={"author": "author"})
+    for night in range(NIGHTS):
+        added = corpus_with_authors(3 * night + 4, seed=night).slice(2 * night)
+        lake.write(added, mode="overwrite")
+        write_delta(spark, added, there.input.path, mode="overwrite" if night else "append")
+        assert lake.run(here, run_id=f"night-{night}").released >= 4
+        left = 1 + night % 5
+
+        def die(step: str) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise DiedError(step)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(delta_table, "after_commit", die)
+            with pytest.raises(DiedError):
+                lake.run(there, run_id=f"night-{night}")
+        lake.forget()
+        lake.run(there, run_id=f"night-{night}")
+    lake.release(here)
+    lake.release(there)
+    for name, ours in (("release/draws", "release/draws"), ("shown", "release/public"), ("ledger", "ledger")):
+        assert rows(spark, f"s3a://lake/nights/{name}") == rows(spark, lake.root / ours), name
+
+
+def test_a_store_that_ignores_conditions_is_refused_by_name(released: States, endpoint: str):
+    lake = released.restore("written")
+    with pytest.raises(ConfigError) as caught:
+        lake.run(place(lake, "ignores-conditions", "night"))
+    assert [fault.where for fault in caught.value.faults] == ["output.path", "ledger.path", "output.public"]
+    assert all("ignores conditional writes" in fault.problem for fault in caught.value.faults)
+    assert "output.writers: one" in str(caught.value)
+    assert Files(lake.spark, "s3a://ignores-conditions/night/release").list_files() == {}
+    paths = {"ledger.path": "s3a://ignores-conditions/ledger"}
+    require_exclusive_commits(lake.spark, paths, is_only_writer=True)
+
+
+def test_a_bucket_that_is_not_there_is_refused_by_name(spark: Any, endpoint: str):
+    with pytest.raises(ConfigError, match=r"ledger\.path = s3a://nowhere/l: cannot be written \(org\.") as caught:
+        require_exclusive_commits(spark, {"ledger.path": "s3a://nowhere/l"}, is_only_writer=False)
+    assert "output.writers" not in str(caught.value)
