@@ -53,7 +53,11 @@ def write_config(home: Path, *, smallest: bool) -> Any:
             "gate": {"min_records": 10},
             "spark": {
                 "master": f"local[{SLOTS}]",
-                "options": {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(home / "events")},
+                "options": {
+                    "spark.eventLog.enabled": "true",
+                    "spark.eventLog.compress": "false",
+                    "spark.eventLog.dir": str(home / "events"),
+                },
             },
         },
         "research/benchmarks/night_rows.py",
@@ -139,7 +143,7 @@ def measure(home: Path, records: int, *, smallest: bool) -> dict[str, Any]:
 
     (home / "events").mkdir()
     config = write_config(home, smallest=smallest)
-    spark = build_session(config.spark, delta=True)
+    spark = build_session(config.spark, delta=True, is_short=True)
     number = F.col("id").cast("bigint")
     made = spark.range(records).select(
         F.format_string("r%010d", "id").alias("id"),

@@ -4,6 +4,7 @@ does not hold is refused.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -75,15 +76,16 @@ def race(spark: Any, bucket: str, rounds: int) -> list[list[str]]:
     winners = []
     with ThreadPoolExecutor(WRITERS) as pool:
         for number in range(rounds):
-            file = Files(spark, f"s3a://{bucket}/race/{number}.json")
+            file = Files(spark, f"s3a://{bucket}/race-{rounds}/{number}.json")
             wrote = pool.map(lambda name, path=file.path: commit(spark, path, name), names)
             winners.append([name for name, won in zip(names, wrote, strict=True) if won])
             assert file.read().strip() in winners[-1]
     return winners
 
 
-def test_of_many_writers_one_commits(spark: Any, endpoint: str):
-    assert {len(names) for names in race(spark, "lake", 100)} == {1}
+@pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.long)])
+def test_of_many_writers_one_commits(spark: Any, endpoint: str, rounds: int):
+    assert {len(names) for names in race(spark, "lake", rounds)} == {1}
     assert {len(names) for names in race(spark, "ignores-conditions", 3)} == {WRITERS}, "the race can be lost"
 
 
@@ -96,13 +98,14 @@ def test_a_commit_whose_answer_was_lost_is_no_conflict(spark: Any, endpoint: str
     assert file.read() == "ours\n"
 
 
-@pytest.mark.parametrize("commits", [10, pytest.param(60, marks=pytest.mark.long)])
-def test_two_drivers_lose_no_commit(spark: Any, endpoint: str, commits: int):
-    path = f"s3a://lake/shared-{commits}"
+@pytest.mark.long
+def test_two_drivers_lose_no_commit(spark: Any, endpoint: str):
+    commits, path = 60, "s3a://lake/shared"
     spark.range(0).selectExpr("'' AS writer", "id").write.format("delta").save(path)
     command = [sys.executable, "-c", DRIVER, endpoint, path, str(commits)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, env=clean_environment(), **pipes) as other:
+    environment = {**clean_environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, text=True, env=environment, **pipes) as other:
         assert other.stdout
         assert other.stdout.readline() == "ready\n", other.communicate()[1]
         assert other.stdin

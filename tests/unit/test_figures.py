@@ -52,6 +52,7 @@ def show_benchmarks() -> Texts:
     yield from show_memory()
     yield from show_cores()
     yield from show_releases()
+    yield from show_night_rows()
     yield from show_starts()
     yield from show_tokens()
 
@@ -148,6 +149,18 @@ def show_releases() -> Texts:
 def show_overhead(found: Mapping[str, Any]) -> Texts:
     yield cells(f"{median(found['job']):.1f} s")
     yield cells(f"{median(found['release']):.1f} s, {found['overhead']:+.0%}")
+
+
+def show_night_rows() -> Texts:
+    nights = read("night_rows")["nights"]["200000"].values()
+    for label, tables in {
+        "input, or its feed": ("input", "feed"),
+        "draws": ("draws",),
+        "ledger": ("ledger",),
+        "public table": ("public",),
+    }.items():
+        counts = (sum(night[what].get(name, 0) for name in tables) for night in nights for what in ("read", "written"))
+        yield cells(label, *(f"{count / 200_000:.2f}" if count else "0" for count in counts))
 
 
 def show_starts() -> Texts:
