@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -58,30 +62,41 @@ MANIFEST = {
     "recovery": None,
 }
 PUBLISHED = Publication("/public", "/public/_manifest.json", "d" * 64, {"manifest": MANIFEST, "public_key": "f" * 64})
-PARTS = {"run_release": REPORT, "run_gate": PASSED, "publish": PUBLISHED}
+PARTS = {"run": REPORT, "gate_release": PASSED, "publish_release": PUBLISHED}
 
 
 class Steps:
-    """The steps of a night, which only say that they were taken, and with what."""
+    """The steps of a night over an open release, which only say that they were taken, and with what."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.taken: list[str] = []
         self.given: dict[str, Any] = {}
         self.ends: dict[str, Any] = dict(PARTS)
-        for name in PARTS:
-            patch.setattr(night, name, self._step(name))
+        self.opened = 0
+        self.release, self.materials = object(), SimpleNamespace(key=object())
+        patch.setattr(night, "open_runner", self._open)
+        for name in ("gate_release", "publish_release"):
+            patch.setattr(night, name, partial(self._take_of_release, name))
 
-    def _step(self, name: str) -> Any:
-        def step(_config: Any, session: Any, **given: Any) -> Any:
-            self.taken.append(name)
-            self.given |= given
-            self.sessions.append(session)
-            if isinstance(end := self.ends[name], Exception):
-                raise end
-            return end
+    @contextmanager
+    def _open(self, _config: Any, _session: Any, params: Any, *_: Any) -> Iterator[Steps]:
+        self.opened += 1
+        self.given["params"] = params
+        yield self
 
-        self.sessions: list[Any] = []
-        return step
+    def run(self, run_id: str | None, **given: Any) -> Any:
+        self.given |= {"run_id": run_id, **given}
+        return self._take("run")
+
+    def _take_of_release(self, name: str, release: Any, *_: Any) -> Any:
+        assert release is self.release
+        return self._take(name)
+
+    def _take(self, name: str) -> Any:
+        self.taken.append(name)
+        if isinstance(end := self.ends[name], Exception):
+            raise end
+        return end
 
 
 @pytest.fixture
@@ -98,13 +113,13 @@ def config(workspace: Workspace) -> Path:
     )
 
 
-def test_a_night_takes_the_three_steps_with_one_session(steps: Steps, config: Path, run: Command):
+def test_a_night_takes_the_three_steps_of_a_release_that_is_opened_once(steps: Steps, config: Path, run: Command):
     code, out, _ = run(
         *("release", "night", "-c", config, "--param", "day=d1", "--run-id", "night-1", "--full-snapshot", "--json")
     )
     assert code == 0
-    assert steps.taken == ["run_release", "run_gate", "publish"]
-    assert len(set(map(id, steps.sessions))) == 1
+    assert steps.taken == ["run", "gate_release", "publish_release"]
+    assert steps.opened == 1
     assert (steps.given["params"], steps.given["run_id"], steps.given["full_snapshot"]) == (
         {"day": "d1"},
         "night-1",
@@ -121,11 +136,11 @@ def test_a_night_takes_the_three_steps_with_one_session(steps: Steps, config: Pa
 
 
 def test_a_gate_that_does_not_pass_ends_the_night(steps: Steps, config: Path, run: Command, tmp_path: Path):
-    steps.ends["run_gate"] = FAILED
+    steps.ends["gate_release"] = FAILED
     report, page = tmp_path / "report.json", tmp_path / "gate.html"
     code, out, err = run("release", "night", "-c", config, "--json", "--report", report, "--html", page)
     assert code == 3
-    assert steps.taken == ["run_release", "run_gate"]
+    assert steps.taken == ["run", "gate_release"]
     found = json.loads(out)
     assert found["publish"] is None
     assert [rule["passed"] for rule in found["gate"]["results"]] == [False]
@@ -143,10 +158,10 @@ def test_a_gate_that_does_not_pass_ends_the_night(steps: Steps, config: Path, ru
 @pytest.mark.parametrize(
     ("step", "error"),
     [
-        ("run_release", InputError("input: cannot be read.")),
-        ("run_release", ReleaseError("budgets: 3 records would exceed a limit.")),
-        ("run_gate", ReleaseError("run night-0 was interrupted.")),
-        ("publish", OutdatedGateError("the draws are at version 9.")),
+        ("run", InputError("input: cannot be read.")),
+        ("run", ReleaseError("budgets: 3 records would exceed a limit.")),
+        ("gate_release", ReleaseError("run night-0 was interrupted.")),
+        ("publish_release", OutdatedGateError("the draws are at version 9.")),
     ],
 )
 def test_a_step_that_fails_gives_its_exit_code_and_what_was_done_before(
@@ -165,7 +180,7 @@ def test_a_step_that_fails_gives_its_exit_code_and_what_was_done_before(
     assert done == {name for name, part in before.items() if part in steps.taken[:-1]}
     code, out, err = run("release", "night", "-c", config)
     assert str(error).split(":")[0] in err
-    assert ("12" in out) == (step != "run_release"), "what was drawn and charged is shown all the same"
+    assert ("12" in out) == (step != "run"), "what was drawn and charged is shown all the same"
 
 
 def test_a_parquet_output_has_no_night(workspace: Workspace, steps: Steps, run: Command):
