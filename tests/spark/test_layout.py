@@ -144,9 +144,7 @@ def test_directories_do_not_multiply_files(spark, tmp_path: Path, monkeypatch: p
     """Tasks take directories one after the other, also that of null, and each directory's rows are in their order."""
     monkeypatch.setattr(layout, "TASK_ROWS", 20)
     frame = spark.createDataFrame(table(sizes(1))).select("id", "day", "note")
-    layout.arrange_rows(frame, 7, RECORDS, "id", partition_by=["day"]).write.partitionBy("day").parquet(
-        f"{tmp_path}/out"
-    )
+    layout.arrange_rows(frame, 7, "id", partition_by=["day"]).write.partitionBy("day").parquet(f"{tmp_path}/out")
     files = files_of(tmp_path / "out")
     tasks, directories = RECORDS // 20, {directory for directory, _ in files}
     assert len(directories) == 4

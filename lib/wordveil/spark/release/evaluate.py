@@ -18,7 +18,6 @@ from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import OpenRelease, open_release
 
 _GATE_SEED = 0
@@ -89,8 +88,7 @@ def _read_rows(release: OpenRelease, config: Config, *, published: bool) -> tupl
     if not tables.draws.exists() or not journal.intents():
         raise ReleaseError(f"release {config.release}: nothing was drawn yet. Run `wordveil sanitise` first.")
     version = tables.draws.version()
-    rows = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
-    return rows, f"version {version} of the draws {tables.draws.path}"
+    return release.newest_rows(version), f"version {version} of the draws {tables.draws.path}"
 
 
 def _read_originals(

@@ -21,7 +21,6 @@ from wordveil.spark.platform.columns import field_column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import OpenRelease, open_release
 from wordveil.spark.release.preconditions import require_live, require_no_open_runs
 
@@ -88,7 +87,7 @@ def gate_release(
         require_live(journal, config.release)
         version = tables.draws.version()
         progress("measuring")
-        rows = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
+        rows = release.newest_rows(version)
         shown = published_exposes(config.shown, journal)
         measured = _measure(rows, shown, config.text_columns, has_word_rule=rules.min_distinct_words is not None)
         if attackers is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -13,25 +15,39 @@ from wordveil.spark.platform.columns import column
 _FEW = 1_000_000
 
 
-def latest_rows(draws: DataFrame, name: str, runs: int) -> DataFrame:
-    """The newest draw of each record, of a release with this number of ``runs``: the draws without those that a later
-    run has superseded. ``name``: the id column.
+@dataclass(frozen=True)
+class NewestRows:
+    """The newest draw of each record: the draws without those that a later run has superseded.
 
-    The texts are joined only with the ids that were drawn more than once.
+    ``again``: the ids that were drawn more than once, which the session keeps; None where there are none.
     """
-    if runs == 1:
-        return draws
-    seq = F.col(SEQ_COLUMN)
-    drawn = draws.where(column(name).isNotNull()).groupBy(column(name).alias("__id"))
-    bounds = drawn.agg(F.min(seq).alias("__first"), F.max(seq).alias("__newest"))
-    again = bounds.where("__first < __newest").drop("__first").persist()
-    try:
+
+    rows: DataFrame
+    again: DataFrame | None = None
+
+    @classmethod
+    def find(cls, draws: DataFrame, name: str, runs: int) -> NewestRows:
+        """Those of a release with this number of ``runs``. ``name``: the id column.
+
+        The texts are joined only with the ids that were drawn more than once.
+        """
+        if runs == 1:
+            return cls(draws)
+        seq = F.col(SEQ_COLUMN)
+        drawn = draws.where(column(name).isNotNull()).groupBy(column(name).alias("__id"))
+        bounds = drawn.agg(F.min(seq).alias("__first"), F.max(seq).alias("__newest"))
+        again = bounds.where("__first < __newest").drop("__first").persist()
         if not (number := again.count()):
-            return draws
+            again.unpersist()
+            return cls(draws)
         later = filter_by_ids(draws, name, again, "left", number)
-        return later.where(F.col("__newest").isNull() | (seq == F.col("__newest"))).drop("__id", "__newest")
-    finally:
-        again.unpersist()
+        rows = later.where(F.col("__newest").isNull() | (seq == F.col("__newest"))).drop("__id", "__newest")
+        return cls(rows, again)
+
+    def close(self) -> None:
+        """Let the session forget the ids."""
+        if self.again is not None:
+            self.again.unpersist()
 
 
 def latest_state(draws: DataFrame, name: str, before: int | None = None) -> DataFrame:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.config.load import Config
 from wordveil.spark.platform.errors import job_errors
@@ -16,6 +16,7 @@ from wordveil.spark.platform.log_store import require_exclusive_commits
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.release.journal import Journal
+from wordveil.spark.release.latest import NewestRows
 from wordveil.spark.release.tables import ReleaseTables
 
 
@@ -23,17 +24,31 @@ from wordveil.spark.release.tables import ReleaseTables
 class OpenRelease:
     """A release that a command works on, in a classic session that has Delta.
 
-    ``is_exclusive``: whether no other process can work on the release until it is closed.
+    ``name``: its id column. ``is_exclusive``: whether no other process can work on it until it is closed.
     """
 
     spark: SparkSession
     tables: ReleaseTables
+    name: str
     is_exclusive: bool
+    _newest: dict[int, NewestRows] = field(default_factory=dict, init=False)
 
     @cached_property
     def journal(self) -> Journal:
         """The release's events, read at the first use. Raises as :meth:`ReleaseTables.journal`."""
         return self.tables.journal()
+
+    def newest_rows(self, version: int) -> DataFrame:
+        """The newest draw of each record at a version of the draws, looked for once."""
+        if version not in self._newest:
+            draws = self.tables.draws.read(version)
+            self._newest[version] = NewestRows.find(draws, self.name, len(self.journal.intents()))
+        return self._newest[version].rows
+
+    def close(self) -> None:
+        """Let the session forget what was kept for the block."""
+        for found in self._newest.values():
+            found.close()
 
 
 @contextmanager
@@ -85,5 +100,9 @@ def open_release(
         require_exclusive_commits(spark, places, is_only_writer=config.output.writers == "one")
     tables = ReleaseTables(spark, config.release, config.output, config.ledger.path)
     lock = tables.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else None
-    with lock or nullcontext(enter_result=False) as is_exclusive, job_errors(outcome):
-        yield OpenRelease(spark, tables, is_exclusive)
+    with (
+        lock or nullcontext(enter_result=False) as is_exclusive,
+        job_errors(outcome),
+        closing(OpenRelease(spark, tables, config.source.id, is_exclusive)) as release,
+    ):
+        yield release

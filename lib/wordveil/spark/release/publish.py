@@ -17,7 +17,6 @@ from pyspark.sql.types import StructType
 
 from wordveil.assembly.bundles import find_recovery
 from wordveil.config.load import Config
-from wordveil.config.schema import OutputSection
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
@@ -35,7 +34,6 @@ from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import OpenRelease, open_release
 from wordveil.spark.release.preconditions import check_key, require_live, require_no_open_runs
 from wordveil.spark.release.tables import ReleaseTables, is_internal
@@ -96,16 +94,14 @@ def publish_release(
         before = _find_published(tables, journal, version, shown, public_key)
         if output.public_table:
             _check_name(tables, output.public_table)
-        newest = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
-        released = newest.where(f"status = '{RELEASED}'")
+        released = release.newest_rows(version).where(f"status = '{RELEASED}'")
         facts = _describe_rows(released)
         if before:
             written = before.public_version
         else:
             seed = key.for_release(name).layout_seed
-            written = _write_rows(
-                tables.public, _mark_stale(released, journal), shown, output, config.source.id, seed, facts.rows
-            )
+            rows = _add_exposures(_mark_stale(released, journal), shown)
+            written = _write_rows(tables.public, rows, config, seed, facts.rows)
         progress("signing")
         snapshot = before.snapshot if before else SparkTable(tables.public).describe(written)
         if snapshot.records < 0:
@@ -163,23 +159,14 @@ def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Ev
     return gate
 
 
-def _write_rows(
-    public: DeltaTable,
-    released: DataFrame,
-    shown: tuple[str, ...],
-    output: OutputSection,
-    name: str,
-    seed: int,
-    number: int,
-) -> int:
-    """Replace the public table's rows by the ``number`` of ``released`` ones. Returns the table's version.
-
-    ``name``: the id column. ``seed``: of the order of rows.
+def _write_rows(public: DeltaTable, rows: DataFrame, config: Config, seed: int, number: int) -> int:
+    """Replace the public table's rows by the ``number`` given ones, ordered by ``seed``. Returns the table's
+    version.
     """
-    columns = [column(field) for field in released.columns if not is_internal(field)]
-    rows = _add_exposures(released.select(*columns), shown)
+    output, name = config.output, config.source.id
+    rows = rows.select(*(column(field) for field in rows.columns if not is_internal(field)))
     if output.order == "hashed":
-        rows = arrange_rows(rows, seed, number, name, partition_by=output.partition_by)
+        rows = arrange_rows(rows, seed, name, number=number, partition_by=output.partition_by)
     public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
     if output.public_table:  # a catalogue may refuse, so it is asked before there is a row
         location = Files(public.spark, public.path).path

@@ -133,7 +133,7 @@ def sanitise(
     result = sanitise_records(screen_input(frame, columns), job).drop(*STATISTICS)
     if order == "input":
         return result
-    return arrange_rows(result, run.keys.layout_seed, frame.count(), id, kept=columns.keep)
+    return arrange_rows(result, run.keys.layout_seed, id, kept=columns.keep, counted=frame)
 
 
 def register(

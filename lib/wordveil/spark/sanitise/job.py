@@ -100,9 +100,8 @@ def write_sanitised(
     rows = sanitise_records(screen_input(table, columns), job)
     if output.order == "hashed":
         progress("counting records")
-        seed, number = job.keys.layout_seed, table.count()
-        by = output.partition_by
-        rows = arrange_rows(rows, seed, number, columns.id, kept=columns.keep, partition_by=by, counted=table)
+        seed, by = job.keys.layout_seed, output.partition_by
+        rows = arrange_rows(rows, seed, columns.id, kept=columns.keep, partition_by=by, counted=table)
     progress("sanitising")
     return _write(rows, path, output)
 

@@ -14,10 +14,11 @@ settings. Rows without an id of their own have no text either; their kept column
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.window import Window
+from pyspark.sql.types import LongType, StructField, StructType
 
 from wordveil.records.schema import ID_REASONS
 from wordveil.spark.platform.columns import column
@@ -31,26 +32,32 @@ _ROWS, _BEFORE = "__rows", "__before"
 def arrange_rows(
     rows: DataFrame,
     seed: int,
-    number: int,
     name: str,
     *,
+    number: int | None = None,
     kept: Sequence[str] = (),
     partition_by: Sequence[str] = (),
     counted: DataFrame | None = None,
 ) -> DataFrame:
     """Arrange ``rows`` in the order of keyed hashes of their ids, which are in the column ``name``.
 
-    ``number``: how many rows there are. ``seed``: :attr:`wordveil.crypto.keys.ReleaseKeys.layout_seed`. ``kept``: the
-    columns that order rows whose ``reason`` is about their id. ``partition_by``: the columns by whose values the rows
-    will be written to directories. ``counted``: rows that are counted in their place, which have the same values of
-    these columns and are read sooner.
+    ``seed``: :attr:`wordveil.crypto.keys.ReleaseKeys.layout_seed`. ``number``: how many rows there are; None counts
+    them. ``kept``: the columns that order rows whose ``reason`` is about their id. ``partition_by``: the columns by
+    whose values the rows will be written to directories. ``counted``: rows that are counted in their place, which have
+    the same values of these columns and are read sooner.
     """
+    counted, directories = rows if counted is None else counted, None
+    if partition_by:
+        directories, number = _count_directories(counted, partition_by)
+    elif number is None:
+        number = counted.count()
     tasks = max(1, -(-number // TASK_ROWS))
     # 63 bits of the hash: the first 31 choose the task, so that tasks follow each other in the order of hashes.
     order = F.shiftrightunsigned(F.xxhash64(F.lit(seed), column(name)), 1)
     keyed, task = rows.withColumn(_ORDER, order), F.shiftright(F.shiftright(_ORDER, 32) * tasks, 31)
-    if partition_by and tasks > 1:
-        keyed = _find_directories(keyed, rows if counted is None else counted, partition_by)
+    if directories is not None and tasks > 1:
+        same = [column(of).eqNullSafe(F.col(name)) for of, name in zip(partition_by, directories.columns, strict=False)]
+        keyed = keyed.join(F.broadcast(directories), same, "left").drop(*directories.columns[: len(partition_by)])
         place = F.col(_BEFORE) + F.shiftright(F.shiftright(_ORDER, 32) * F.col(_ROWS), 31)
         task = F.floor(place * tasks / number)
     keyed = keyed.withColumns({_TASK: task.cast("int"), _TIE: _tie(rows, kept)})
@@ -60,15 +67,17 @@ def arrange_rows(
     return keyed.repartitionById(tasks, _TASK).sortWithinPartitions(*keys).select(*map(column, rows.columns))
 
 
-def _find_directories(rows: DataFrame, counted: DataFrame, partition_by: Sequence[str]) -> DataFrame:
-    """Add how many rows a row's directory has (``__rows``), and those before it (``__before``)."""
+def _count_directories(rows: DataFrame, partition_by: Sequence[str]) -> tuple[DataFrame, int]:
+    """The values of each directory, how many rows it has (``__rows``) and those before it (``__before``); and how many
+    rows there are. Rows are counted once; the directories are few, and their names public.
+    """
     names = [f"__directory_{place}" for place in range(len(partition_by))]
-    values = counted.select(*(column(of).alias(name) for of, name in zip(partition_by, names, strict=True)))
-    sizes = values.groupBy(*names).agg(F.count(F.lit(1)).alias(_ROWS))
-    before = F.sum(_ROWS).over(Window.orderBy(*names).rowsBetween(Window.unboundedPreceding, -1))
-    starts = sizes.withColumn(_BEFORE, F.coalesce(before, F.lit(0)))
-    same = [column(of).eqNullSafe(F.col(name)) for of, name in zip(partition_by, names, strict=True)]
-    return rows.join(F.broadcast(starts), same, "left").drop(*names)
+    values = rows.select(*(column(of).alias(name) for of, name in zip(partition_by, names, strict=True)))
+    sizes = values.groupBy(*names).agg(F.count(F.lit(1)).alias(_ROWS)).orderBy(*names).collect()
+    ends = list(accumulate(row[_ROWS] for row in sizes))
+    schema = StructType([*values.schema.fields, StructField(_ROWS, LongType()), StructField(_BEFORE, LongType())])
+    starts = [(*row, end - row[_ROWS]) for row, end in zip(sizes, ends, strict=True)]
+    return rows.sparkSession.createDataFrame(starts, schema), ends[-1] if ends else 0
 
 
 def _tie(rows: DataFrame, kept: Sequence[str]) -> Column:
