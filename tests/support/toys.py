@@ -5,14 +5,18 @@ Everything here is deterministic: one master key, contexts counted from a number
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.machinery import ModuleSpec
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from numpy.typing import NDArray
 
 from wordveil.artifacts.bundle import Bundle, Recipe, open_bundle, write
@@ -228,3 +232,25 @@ def record_sanitiser(
 def sanitise(sanitiser: RecordSanitiser, batch: pa.RecordBatch) -> pa.Table:
     """All output batches as one table."""
     return pa.Table.from_batches(list(sanitiser.sanitise(batch)))
+
+
+def install_sentence_transformers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Put a library in place of sentence-transformers whose vectors are (length, 1). Returns the models that are loaded
+    from now on; ``missing`` cannot be loaded.
+    """
+    loaded: list[str] = []
+
+    class Model:
+        def __init__(self, name: str) -> None:
+            if name == "missing":
+                raise OSError(name)
+            loaded.append(name)
+
+        def encode(self, texts: Sequence[str], **_: object) -> NDArray[np.float64]:
+            return np.array([[len(text), 1.0] for text in texts])
+
+    library: Any = ModuleType("sentence_transformers")
+    library.__spec__ = ModuleSpec(library.__name__, None)
+    library.SentenceTransformer = Model
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+    return loaded

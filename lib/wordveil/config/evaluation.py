@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from wordveil.config.schema import GateSection, Name, Section
 from wordveil.errors import Fault
 from wordveil.input.columns import Columns
 from wordveil.input.conditions import fold_name
 from wordveil.records.paths import read_path
-from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS
+from wordveil.scores.methods import AUTHOR_ATTACKS, ENCODER, TEXT_TASKS, WEIGHTED_BAG
 
 if TYPE_CHECKING:
     AttackerName = str
@@ -35,6 +35,11 @@ class EvaluationSection(Section):
     """The attackers that guess authors."""
     tasks: list[TaskName] = Field(default=["fasttext", "linear-words"])
     """The classifiers that guess labels, trained on sanitised texts."""
+    encoder: Annotated[str, StringConstraints(pattern=ENCODER)] = WEIGHTED_BAG
+    """What turns texts into vectors, for similarity and linkage: ``weighted-bag``, ``mean-vector``, or
+    ``sentence-transformers:MODEL`` where that package is installed. It may download MODEL. Cosines of different
+    encoders must not be compared.
+    """
     topics: Annotated[int, Field(ge=0, le=100)] = 5
     """How many topics are found in the originals and in the sanitised texts, to compare them. 0 compares terms alone,
     which is quicker.

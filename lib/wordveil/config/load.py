@@ -39,6 +39,7 @@ from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.release.budgets import PURE, Budget
 from wordveil.release.exposures import output_exposes
+from wordveil.scores.methods import ENCODERS
 from wordveil.text.policy import TextPolicy
 
 FORMAT_VERSION = 2
@@ -260,6 +261,7 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ("output.public_table", "string_pattern_mismatch"): (
         "use a table's name in the catalogue: one to three parts separated by dots, without quotes."
     ),
+    ("evaluation.encoder", "string_pattern_mismatch"): f"is no sentence encoder. Allowed: {ENCODERS}.",
     ("text.types", "literal_error"): "write classes and what happens to each, such as {email: surrogate}, or none.",
     ("input.timestamp", "string_type"): 'write it in quotes: "2026-11-20 03:00:00".',
     ("key.env", "string_pattern_mismatch"): (

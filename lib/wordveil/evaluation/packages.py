@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from wordveil.errors import PlatformError
+from wordveil.scores.methods import WEIGHTED_BAG, find_model
 
 INSTALL = "Install it with: pip install 'wordveil[evaluation]'"
 _NAMES = {"sklearn": "scikit-learn", "floret": "floret", "ot": "POT"}
@@ -27,7 +28,17 @@ def load_package(module: str) -> Any:
         raise PlatformError(f"{_NAMES.get(package, package)} is not installed. {INSTALL}") from None
 
 
-def require_packages() -> None:
-    """Raise :class:`PlatformError` where a package of the extra is not installed."""
+def require_packages(encoder: str = WEIGHTED_BAG) -> None:
+    """Raise :class:`PlatformError` where a package of the extra is not installed, or that of the encoder."""
     if missing := [name for module, name in _NAMES.items() if find_spec(module) is None]:
         raise PlatformError(f"{', '.join(missing)}: not installed, and evaluations need it. {INSTALL}")
+    require_encoder(encoder)
+
+
+def require_encoder(name: str) -> None:
+    """Raise :class:`PlatformError` where the package of a sentence encoder is not installed."""
+    if find_model(name) and find_spec("sentence_transformers") is None:
+        raise PlatformError(
+            f"evaluation.encoder = {name}: needs the package sentence-transformers, which Python does not have here. "
+            f"Run `pip install sentence-transformers`, or set {WEIGHTED_BAG}."
+        )

@@ -1,4 +1,5 @@
-"""The registry of attackers that name authors and of tasks on texts. A new one needs a file, and a line here.
+"""The registry of attackers that name authors and of tasks on texts, and the names of sentence encoders. A new method
+needs a file, and a line here.
 
 An entry says where a method is and imports nothing, so configurations can take the names from here too.
 """
@@ -35,6 +36,7 @@ AUTHOR_ATTACKS = {
 
 TEXT_TASKS = {
     "fasttext": Method("wordveil.evaluation.utility.fasttext:FastText"),
+    "fasttext-pretrained": Method("wordveil.evaluation.utility.fasttext:PretrainedFastText"),
     "linear-words": Method("wordveil.evaluation.utility.linear:LinearWords"),
     "logistic-words": Method("wordveil.evaluation.utility.linear:LinearWords", model="logistic"),
     "neighbours-mean": Method("wordveil.evaluation.utility.neighbours:NearestTexts"),
@@ -42,3 +44,14 @@ TEXT_TASKS = {
     "sentence-vectors": Method("wordveil.evaluation.utility.sentences:SentenceVectors"),
 }
 """Classifiers of topics, sentiments and intents, by their names."""
+
+WEIGHTED_BAG, MEAN_VECTOR, SENTENCE_TRANSFORMERS = "weighted-bag", "mean-vector", "sentence-transformers:"
+ENCODERS = f"{WEIGHTED_BAG}, {MEAN_VECTOR} or {SENTENCE_TRANSFORMERS}MODEL"
+"""The names of sentence encoders, for people."""
+ENCODER = rf"^({WEIGHTED_BAG}|{MEAN_VECTOR}|{SENTENCE_TRANSFORMERS}\S.*)$"
+"""The same as a regular expression."""
+
+
+def find_model(encoder: str) -> str:
+    """The model of ``sentence-transformers:MODEL``; empty for every other name."""
+    return encoder.removeprefix(SENTENCE_TRANSFORMERS) if encoder.startswith(SENTENCE_TRANSFORMERS) else ""

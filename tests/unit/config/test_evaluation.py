@@ -74,13 +74,15 @@ def test_all_faults_come_at_once():
                 "records": 4,
                 "known_share": 1.0,
                 "example": 1,
+                "encoder": "sentence-transformers:",
             }
         )
     )
     assert set(found) == {
         *("evaluation.author", "evaluation.label", "evaluation.attackers", "evaluation.tasks.0", "evaluation.records"),
-        *("evaluation.known_share", "evaluation.example"),
+        *("evaluation.known_share", "evaluation.example", "evaluation.encoder"),
     }
+    assert "= sentence-transformers:: is no sentence encoder. Allowed: weighted-bag," in found["evaluation.encoder"]
     assert "evaluation.author = BODY: is the text column" in found["evaluation.author"]
     assert "Did you mean fasttext?" in found["evaluation.tasks.0"]
     assert "Did you mean examples?" in found["evaluation.example"]

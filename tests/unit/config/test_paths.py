@@ -21,7 +21,7 @@ from wordveil.input.locations import make_absolute, relative_to_file
 NO_PATHS = {
     "release",
     *("input.text", "text.n_max"),
-    *("evaluation.author", "evaluation.label"),
+    *("evaluation.author", "evaluation.label", "evaluation.encoder"),
     *(
         "input." + name
         for name in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from support.made_texts import TINY, WEAK, make_habits
+from support.toys import install_sentence_transformers
 from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
-from wordveil.errors import BundleError, InputError
+from wordveil.errors import BundleError, InputError, PlatformError
 from wordveil.scores.score import Group, Score
 from wordveil.spark.evaluate.job import attack_authors, find_materials, measure_pairs, split_rows
 from wordveil.spark.evaluate.measures import Figures, find_attack_to_chance, measure_words
@@ -117,6 +119,29 @@ def test_a_sample_without_authors_or_with_few_says_so(workspace: Workspace):
     assert [score for score in found.scores if score.task == "topic"]
     nobody = replace(pairs, authors=(None,) * len(pairs))
     assert attack_authors(config, materials, nobody, 0) is None
+
+
+def test_the_encoder_of_the_configuration_measures_similarity_and_linkage(workspace: Workspace, monkeypatch):
+    asked = install_sentence_transformers(monkeypatch)
+    found = {}
+    for encoder in ("weighted-bag", "mean-vector", "sentence-transformers:some/model"):
+        config, materials, pairs = prepared(workspace, TINY, encoder=encoder, attackers=[], tasks=[], topics=0)
+        scores = measure_pairs(config, materials, pairs, {}).scores
+        (similarity,) = (score for score in scores if score.task == "similarity")
+        (linked,) = (score for score in scores if (score.method, score.figure) == ("nearest-vector", "linked"))
+        assert similarity.method == encoder
+        assert f"by the encoder {encoder}." in linked.definition
+        found[encoder] = similarity.value
+    assert len(set(found.values())) == 3
+    assert asked == ["some/model"]
+
+
+def test_an_encoder_whose_package_is_missing_is_refused_before_anything_is_read(workspace: Workspace, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    config = workspace.config(mechanism=WEAK, evaluation={"encoder": "sentence-transformers:some/model"})
+    words = "evaluation.encoder = sentence-transformers:some/model: .* `pip install sentence-transformers`, or set"
+    with pytest.raises(PlatformError, match=words):
+        find_materials(config)
 
 
 def test_texts_of_another_bundle_or_policy_are_refused(workspace: Workspace):

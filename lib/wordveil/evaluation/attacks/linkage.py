@@ -16,8 +16,9 @@ mixture of the text's words. This is exact where words are sampled (``length: sa
 Where a mechanism does not know its laws, :func:`wordveil.measures.recovery.fit_laws` estimates them from draws. Such an
 attacker is a lower bound too.
 
-**By vectors.** The text whose vector is nearest to the record's, by Euclidean distance of means of word vectors. This
-needs no mechanism, works for other packages' outputs, and is a lower bound.
+**By vectors.** The text whose vector is nearest to the record's, by Euclidean distance. A sentence encoder gives the
+vectors, means of word vectors by default. This needs no mechanism, works for other packages' outputs, and is a lower
+bound.
 
 Texts of the pool with equal scores share a rank: a record whose own original is among the ``t`` best counts as
 ``1 / t`` of a link, the average result of a guess among them.
@@ -177,18 +178,18 @@ def measure_linkage(
         links.append((BY_LENGTH, link_by_what_shows(redrawn)))
         if redrawn.laws is not None:
             links.append((BY_LAWS if redrawn.laws.is_exact else BY_FITTED_LAWS, link_by_laws(redrawn)))
-    return [score for method, ranks in links for score in _summarise(ranks, method, subject, seed)]
+    attackers = {**_ATTACKERS, BY_VECTORS: f"the text with the nearest vector, by the encoder {encoder.name}"}
+    return [score for method, ranks in links for score in _summarise(ranks, method, attackers[method], subject, seed)]
 
 
 _ATTACKERS = {
-    BY_VECTORS: "the text whose mean word vector is nearest",
     BY_LENGTH: "any text that shows the same length and copied words, ignoring the words drawn",
     BY_LAWS: "the text that most probably became the record, by the mechanism's exact laws",
     BY_FITTED_LAWS: "the text that most probably became the record, by laws estimated from the mechanism's own draws",
 }
 
 
-def _summarise(links: Links, method: str, subject: str, seed: int) -> Iterator[Score]:
+def _summarise(links: Links, method: str, attacker: str, subject: str, seed: int) -> Iterator[Score]:
     ranks = 1 / np.arange(1, links.pool + 1)
     for figure, values, chance, meaning in (
         (LINKED, links.hits, 1 / links.pool, "Share of records whose own original is ranked first"),
@@ -199,7 +200,7 @@ def _summarise(links: Links, method: str, subject: str, seed: int) -> Iterator[S
             float(values.mean()),
             find_mean_interval(values, seed),
             len(values),
-            f"{meaning} in a pool of {links.pool:,} texts; the attacker takes {_ATTACKERS[method]}.",
+            f"{meaning} in a pool of {links.pool:,} texts; the attacker takes {attacker}.",
             chance=chance,
             higher_is_better=False,
         )

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -25,11 +24,11 @@ from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import PlatformError
+from wordveil.evaluation.packages import load_package, require_encoder
 from wordveil.evaluation.utility.words import cut_words
 from wordveil.mechanisms.inputs import Bigrams
+from wordveil.scores.methods import ENCODERS, MEAN_VECTOR, SENTENCE_TRANSFORMERS, WEIGHTED_BAG, find_model
 
-WEIGHTED_BAG, MEAN_VECTOR = "weighted-bag", "mean-vector"
-SENTENCE_TRANSFORMERS = "sentence-transformers:"
 SMOOTHING = 1e-3
 """The ``a`` of the weights: Arora et al. find 1e-4 to 1e-3 best."""
 
@@ -105,7 +104,7 @@ class WeightedBag:
 
 @dataclass(frozen=True)
 class SentenceTransformer:
-    """An encoder of the library sentence-transformers. ``model``: a name or a path that the library accepts."""
+    """An encoder of the library sentence-transformers. ``model``: a name, which the library may download, or a path."""
 
     model: str
 
@@ -115,17 +114,17 @@ class SentenceTransformer:
 
     @cached_property
     def _model(self) -> Any:
+        require_encoder(self.name)
         try:
-            library = import_module("sentence_transformers")
-        except ImportError:
+            return load_package("sentence_transformers").SentenceTransformer(self.model)
+        except (OSError, ValueError) as error:
             raise PlatformError(
-                f"encoder = {self.name}: it needs the package sentence-transformers, which Python does not have here. "
-                f"Run `pip install sentence-transformers`, or take the encoder {WEIGHTED_BAG}."
-            ) from None
-        return library.SentenceTransformer(self.model)
+                f"evaluation.encoder = {self.name}: the model cannot be loaded ({type(error).__name__}). Name one that "
+                "sentence-transformers can download, or the directory of one."
+            ) from error
 
     def encode(self, texts: Sequence[str]) -> Float32:
-        """The vectors. Raises :class:`PlatformError` where the library is not installed."""
+        """The vectors. Raises :class:`PlatformError` where the library or the model is missing."""
         return np.asarray(self._model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True), np.float32)
 
 
@@ -144,10 +143,10 @@ def make_encoder(name: str = WEIGHTED_BAG, embedding: Embedding | None = None) -
     ``embedding``: for the first two, by default the demo embedding. Frequencies are those of the demo's public text.
     Raises :class:`ValueError` for another name.
     """
-    if name.startswith(SENTENCE_TRANSFORMERS) and (model := name.removeprefix(SENTENCE_TRANSFORMERS)):
+    if model := find_model(name):
         return SentenceTransformer(model)
     if name not in (WEIGHTED_BAG, MEAN_VECTOR):
-        raise ValueError(f"encoder = {name}: expected {WEIGHTED_BAG}, {MEAN_VECTOR} or {SENTENCE_TRANSFORMERS}MODEL.")
+        raise ValueError(f"encoder = {name}: expected {ENCODERS}.")
     embedding = embedding or load(DEMO)
     if name == MEAN_VECTOR:
         return WeightedBag.plain(embedding)

@@ -6,8 +6,9 @@ together with these vectors. floret (Explosion, MIT licence, last release in 202
 fastText itself is archived and has none, and gensim has no supervised model. One thread and a fixed seed give the same
 model each time.
 
-floret reads texts from files only. Under Linux the file is in memory and has no name, so that nothing of it remains
-when the process is killed. Elsewhere it lies in a directory that only its user may open, and is deleted after use.
+floret reads texts and vectors from files only. Under Linux a file is in memory and has no name, so that nothing of it
+remains when the process is killed. Elsewhere it lies in a directory that only its user may open, and is deleted after
+use.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 
 from wordveil.arrays import Int64
+from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import FittedModel, TextClassifier
 from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.words import join_words, take_known
@@ -50,6 +55,9 @@ class FloretClassifier:
         the shortest and the longest n-grams of characters inside words; 0 for none.
     buckets
         how many buckets n-grams are hashed to.
+    embedding
+        a public one, whose vectors its words begin with; ``dim`` is then the embedding's. Words that no text has to
+        learn from keep these vectors, and count when labels are guessed. None begins with random vectors.
     """
 
     dim: int = 10
@@ -59,6 +67,7 @@ class FloretClassifier:
     min_n: int = 0
     max_n: int = 0
     buckets: int = 2**18
+    embedding: Embedding | None = None
 
     def train(self, lines: Sequence[str], labels: Int64, seed: int) -> FittedFloret:
         """Learn from lines.
@@ -83,12 +92,19 @@ class FloretClassifier:
         if not any(clean):
             raise ValueError("Expected at least one text with a word to learn from.")
         floret = load_package("floret")
-        with _open_lines(clean, labels) as path:
+        dim, epochs = self.dim, self.epochs
+        with ExitStack() as files:
+            path, vectors = files.enter_context(_open_file(_write_lines(clean, labels))), ""
+            if self.embedding is not None:
+                words = _find_readable(self.embedding)
+                dim, epochs = self.embedding.dimension, _count_epochs(epochs, clean, len(words))
+                vectors = files.enter_context(_open_file(_write_vectors(self.embedding, words)))
             model = floret.train_supervised(
-                input=str(path),
+                input=path,
+                pretrainedVectors=vectors,
                 label=_LABEL,
-                dim=self.dim,
-                epoch=self.epochs,
+                dim=dim,
+                epoch=epochs,
                 lr=self.lr,
                 wordNgrams=self.word_ngrams,
                 minn=self.min_n,
@@ -125,19 +141,49 @@ def _clean(lines: Sequence[str]) -> list[str]:
     return [" ".join(line.split()).replace(_LABEL, "label") for line in lines]
 
 
-@contextmanager
-def _open_lines(lines: Sequence[str], labels: Int64) -> Iterator[str]:
-    """A file of the lines that have words, each after its label. The path is valid inside the block."""
+def _write_lines(lines: Sequence[str], labels: Int64) -> bytes:
+    """The lines that have words, each after its label."""
     rows = zip(labels.tolist(), lines, strict=True)
-    content = "".join(f"{_LABEL}{label} {line}\n" for label, line in rows if line).encode()
+    return "".join(f"{_LABEL}{label} {line}\n" for label, line in rows if line).encode()
+
+
+def _find_readable(embedding: Embedding) -> Int64:
+    """The rows of the words that floret reads as one word. No text has a word with a quotation mark."""
+    words = embedding.words.to_pylist()
+    pairs = enumerate(zip(words, _clean(words), strict=True))
+    return np.array([row for row, (word, read) in pairs if word == read and not {" ", '"'} & set(word)], np.int64)
+
+
+def _write_vectors(embedding: Embedding, rows: Int64) -> bytes:
+    """Some rows of an embedding as text: the number of words and the dimension, then a line for each word."""
+    content = BytesIO(f"{len(rows)} {embedding.dimension}\n".encode())
+    content.seek(0, os.SEEK_END)
+    columns = [embedding.words.take(pa.array(rows)), *np.ascontiguousarray(embedding.vectors[rows].T)]
+    options = csv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")
+    csv.write_csv(pa.table(columns, [str(column) for column in range(len(columns))]), content, options)
+    return content.getvalue()
+
+
+def _count_epochs(epochs: int, lines: Sequence[str], vectors: int) -> int:
+    """How many epochs to ask for, so that the lines are read ``epochs`` times. floret counts each vector as a token of
+    an epoch, but reads lines alone: where vectors are many and lines few, even one epoch reads these more often.
+    """
+    # Each line also has a label and an end.
+    tokens = sum(len(line.split()) + 2 for line in lines if line)
+    return max(1, round(epochs * tokens / (tokens + vectors)))
+
+
+@contextmanager
+def _open_file(content: bytes) -> Iterator[str]:
+    """A private file. The path is valid inside the block."""
     if sys.platform == "linux":
-        with os.fdopen(os.memfd_create("lines"), "wb") as file:
+        with os.fdopen(os.memfd_create("wordveil"), "wb") as file:
             file.write(content)
             file.flush()
             yield f"/proc/self/fd/{file.fileno()}"
         return
     with TemporaryDirectory(prefix="wordveil-floret-") as directory:  # mode 0700
-        path = Path(directory) / "lines.txt"
+        path = Path(directory) / "file.txt"
         path.write_bytes(content)
         yield str(path)
 
@@ -170,3 +216,21 @@ class FastText(TextClassifier):
         documents = take_known(known)
         model = self.settings.train(join_words(documents.texts), documents.labels, seed)
         return FittedModel(join_words, model)
+
+
+@dataclass(frozen=True)
+class PretrainedFastText(FastText):
+    """The same with vectors to begin with. ``embedding``: a public one; None for the demo embedding."""
+
+    needs_embedding: ClassVar[bool] = True
+    name: ClassVar[str] = "fasttext-pretrained"
+
+    embedding: Embedding | None = None
+
+    @property
+    def definition(self) -> str:
+        return f"{super().definition.removesuffix('.')}; words begin with public vectors."
+
+    def fit(self, known: Documents, seed: int) -> FittedModel:
+        """See :class:`FastText`."""
+        return FastText(replace(self.settings, embedding=self.embedding or load(DEMO))).fit(known, seed)

@@ -18,6 +18,7 @@ from wordveil.config.load import Config
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError, InputError
 from wordveil.evaluation.packages import require_packages
+from wordveil.evaluation.utility.encoders import make_encoder
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.scores.documents import Documents
@@ -109,7 +110,7 @@ def find_materials(config: Config) -> Materials:
 
     Raises :class:`BundleError`, :class:`NgramError`, :class:`EmbeddingError` or :class:`PlatformError`.
     """
-    require_packages()
+    require_packages(config.evaluation.encoder)
     bundle = find_bundle(config)
     if bundle is None:
         raise BundleError(
@@ -152,8 +153,9 @@ def measure_pairs(
             split = _take_parts(pairs, pairs.labels, parts)
             figures.add(measure_tasks(split, section.tasks, section.label, materials.embedding, section.seed))
     progress("comparing texts")
+    encoder = make_encoder(section.encoder, materials.embedding)
     figures.scores += measure_texts(
-        originals, pairs.released, materials.sanitiser, materials.embedding, section.topics, section.seed
+        originals, pairs.released, materials.sanitiser, encoder, section.topics, section.seed
     )
     shown = zip(originals[: section.examples], pairs.released[: section.examples], strict=True)
     return Evaluation(

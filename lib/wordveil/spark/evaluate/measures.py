@@ -19,7 +19,7 @@ from wordveil.evaluation.attacks.linkage import LINKED, measure_linkage
 from wordveil.evaluation.attacks.redrawn import Redrawn, redraw
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.stylometry.measure import measure_style_change
-from wordveil.evaluation.utility.encoders import make_encoder
+from wordveil.evaluation.utility.encoders import SentenceEncoder
 from wordveil.evaluation.utility.similarity import measure_similarity
 from wordveil.evaluation.utility.tasks import measure_task
 from wordveil.evaluation.utility.topics import measure_terms
@@ -173,7 +173,7 @@ def measure_texts(
     originals: Sequence[str],
     released: Sequence[str],
     sanitiser: BundleSanitiser,
-    embedding: Embedding | None,
+    encoder: SentenceEncoder,
     topics: int,
     seed: int,
 ) -> list[Score]:
@@ -181,9 +181,8 @@ def measure_texts(
     and similarity.
 
     ``sanitiser``: what the texts were drawn with. The attacker who links texts draws them again with a throwaway key.
-    ``embedding``: as for :func:`measure_attacks`.
+    ``encoder``: gives the vectors of texts for similarity and linkage.
     """
-    encoder = make_encoder(embedding=embedding)
     befores, afters = _choose_pool(originals, released, seed)
     redrawn = _redraw(sanitiser, befores)
     return [
@@ -199,7 +198,7 @@ def find_linked(
     originals: Sequence[str],
     released: Sequence[str],
     sanitiser: BundleSanitiser,
-    embedding: Embedding | None,
+    encoder: SentenceEncoder,
     seed: int,
 ) -> float:
     """The share of :data:`POOL` records at most that the best attacker links to their originals, each among as many.
@@ -208,7 +207,7 @@ def find_linked(
     """
     befores, afters = _choose_pool(originals, released, seed)
     redrawn = _redraw(sanitiser, befores, seed)
-    scores = measure_linkage(befores, afters, make_encoder(embedding=embedding), RELEASE, seed, redrawn)
+    scores = measure_linkage(befores, afters, encoder, RELEASE, seed, redrawn)
     return max(score.value for score in scores if score.figure == LINKED and score.value is not None)
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
+from wordveil.evaluation.utility.encoders import make_encoder
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.release.events import PUBLISHED
 from wordveil.scores.evaluation import Evaluation
@@ -72,8 +73,8 @@ def measure_gate_attacks(
         found["attack_to_chance"] = None if figures is None else find_attack_to_chance(figures)
     if config.gate.linked is not None:
         progress("linking records to their originals")
-        sanitiser, embedding = materials.sanitiser, materials.embedding
-        found["linked"] = find_linked(pairs.originals, pairs.released, sanitiser, embedding, _GATE_SEED)
+        encoder = make_encoder(config.evaluation.encoder, materials.embedding)
+        found["linked"] = find_linked(pairs.originals, pairs.released, materials.sanitiser, encoder, _GATE_SEED)
     return found
 
 

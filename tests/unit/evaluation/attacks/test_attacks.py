@@ -7,12 +7,13 @@ import stat
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from support.made_texts import load_sentences, shuffle_labels
-from support.toys import random_embedding
+from support.toys import random_embedding, toy_embedding
 from wordveil.errors import PlatformError
 from wordveil.evaluation.attacks.continuous_ngrams import ContinuousNgrams, NgramUnit
 from wordveil.evaluation.attacks.linear import LinearSvm, Unit
@@ -105,23 +106,36 @@ def test_texts_reach_floret_in_a_private_file_of_which_nothing_is_left(monkeypat
     import floret
 
     seen: list[Path] = []
+    asked: list[dict[str, Any]] = []
     train = floret.train_supervised
 
-    def look(*, input: str, **settings: object) -> object:  # noqa: A002 - floret's name
-        path = Path(input)
+    def read(name: str) -> list[str]:
+        path = Path(name)
         seen.append(path.resolve())
         if platform == "linux":
             assert "memfd" in str(path.readlink()), "a file in memory"
         else:
             assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-        lines = path.read_text("utf-8").split("\n")
-        assert lines == ["__label__0 first line label1", "__label__1 second", ""]
-        return train(input=input, **settings)
+        return path.read_text("utf-8").split("\n")
+
+    def look(**settings: Any) -> object:
+        asked.append(settings)
+        assert read(settings["input"]) == ["__label__0 first line label1", "__label__1 second", ""]
+        if vectors := settings["pretrainedVectors"]:
+            assert read(vectors) == ["2 2", "first 1 2.5", "other 1e-7 -4", ""]
+        return train(**settings)
 
     monkeypatch.setattr(floret, "train_supervised", look)
     monkeypatch.setattr(sys, "platform", platform)
     fitted = FloretClassifier().train(["first\nline __label__1", "second", " "], np.array([0, 1, 1]), seed=1)
-    assert not seen[0].exists()
+    # Words that no line has as one word are left out.
+    words, vectors = ["first", "a b", "__label__2", '"', "other"], [[1, 2.5], [1, 1], [1, 1], [1, 1], [1e-7, -4]]
+    begun = FloretClassifier(embedding=toy_embedding(words, vectors))
+    begun.train(["first\nline __label__1", "second", " "], np.array([0, 1, 1]), seed=1)
+    assert (asked[0]["dim"], asked[0]["epoch"], asked[0]["pretrainedVectors"]) == (10, 25, "")
+    assert (asked[1]["dim"], asked[1]["epoch"]) == (2, round(25 * 8 / 10))  # lines of 5 and 3 tokens, and 2 vectors
+    assert len(seen) == 3
+    assert not any(path.exists() for path in seen)
     assert fitted.predict(["first line", "second", "second\nfirst", ""]).tolist()[3] == 1  # the most frequent label
     with pytest.raises(ValueError, match="at least one text with a word"):
         FloretClassifier().train(["", "\n"], np.array([0, 1]), seed=1)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.toys import toy_embedding
+from support.toys import install_sentence_transformers, toy_embedding
 from wordveil.errors import PlatformError
 from wordveil.evaluation.utility.encoders import WeightedBag, find_frequencies, make_encoder
 from wordveil.evaluation.utility.similarity import find_cosines, measure_similarity
@@ -79,23 +78,14 @@ def test_frequencies_are_those_of_the_public_text():
 
 
 def test_others_are_used_by_name_where_they_are_installed(monkeypatch):
-    asked = []
-
-    class Model:
-        def __init__(self, name):
-            asked.append(name)
-
-        def encode(self, texts, **options):
-            return np.array([[len(text), 1.0] for text in texts])
-
-    library = ModuleType("sentence_transformers")
-    library.SentenceTransformer = Model  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    asked = install_sentence_transformers(monkeypatch)
     encoder = make_encoder("sentence-transformers:some/model")
     assert encoder.encode(["ab", "c"]).tolist() == [[2, 1], [1, 1]]
     assert encoder.encode(["abc"]).dtype == np.float32
     assert asked == ["some/model"]  # loaded once
     assert measure_similarity(["a"], ["b"], encoder, "x")[0].method == "sentence-transformers:some/model"
+    with pytest.raises(PlatformError, match=r"evaluation.encoder = sentence-transformers:missing: .* \(OSError\)"):
+        make_encoder("sentence-transformers:missing").encode(["a"])
 
 
 def test_what_is_missing_is_named(monkeypatch):

@@ -13,7 +13,7 @@ from support.toys import open_sanitiser
 from wordveil.errors import PlatformError
 from wordveil.evaluation import packages
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.utility.fasttext import FastText
+from wordveil.evaluation.utility.fasttext import FastText, PretrainedFastText
 from wordveil.evaluation.utility.linear import LinearWords
 from wordveil.evaluation.utility.neighbours import NearestTexts
 from wordveil.evaluation.utility.sentences import (
@@ -26,6 +26,7 @@ from wordveil.scores.methods import TEXT_TASKS
 
 CLASSIFIERS: dict[str, TextClassifier] = {
     "fasttext": FastText(),
+    "fasttext-pretrained": PretrainedFastText(embedding=topic_embedding()),
     "linear-words": LinearWords(),
     "logistic-words": LinearWords("logistic"),
     "neighbours-mean": NearestTexts(topic_embedding()),
@@ -91,6 +92,29 @@ def test_unknown_labels_are_not_learned_and_texts_without_words_are_guessed(clas
 def test_texts_without_words_teach_nothing(classifier: TextClassifier):
     with pytest.raises(ValueError, match="Expected at least one text with a word"):
         classifier.fit(Documents(["", "-"], np.array([0, 1]), TOPICS), 0)
+
+
+def make_halves(count: int, seed: int, half: int) -> Documents:
+    """Texts of three topics, in one half of the words of each topic, and words of none."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(count) % len(TOPICS)
+    own = 20 * labels[:, None] + 10 * half + rng.integers(0, 10, (count, 4))
+    chosen = np.hstack([own, rng.integers(60, 90, (count, 4))])
+    words = np.array(topic_embedding().words.to_pylist())[chosen]
+    return Documents([" ".join(row) for row in words.tolist()], labels, TOPICS)
+
+
+def test_public_vectors_tell_the_topic_of_words_that_no_text_had():
+    known, asked = make_halves(30, 1, half=0), make_halves(200, 2, half=1)
+    shares = {}
+    for classifier in (FastText(), PretrainedFastText(embedding=topic_embedding())):
+        fitted = classifier.fit(known, 0)
+        shares[classifier.name] = np.mean(fitted.predict(asked.texts) == asked.labels)
+    assert shares["fasttext"] < 0.45
+    assert shares["fasttext-pretrained"] > 0.95
+    words, vectors = topic_embedding().words.to_pylist(), topic_embedding().vectors
+    assert np.array_equal(fitted.model.model.get_word_vector(words[15]), vectors[15])  # in no text that it learned from
+    assert not np.array_equal(fitted.model.model.get_word_vector(words[5]), vectors[5])
 
 
 def test_case_and_punctuation_are_no_features():
