@@ -143,6 +143,7 @@ class TextSection(Section):
     dropped or kept.
     """
     stop_word_capitals: Annotated[choices.StopWordCapitals, FromValue] | None = None
+    articles: Annotated[choices.Articles, FromValue] | None = None
     length: Annotated[choices.Length, FromValue] | None = None
     n_max: one_or_several(Tokens, dict[Name, Tokens]) | None = None  # type: ignore[valid-type]
     """The public number of tokens under ``pad`` and ``sample``. Of several text columns each has this number, or its

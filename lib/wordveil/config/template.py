@@ -18,7 +18,9 @@ from wordveil.text.policy import TextPolicy
 
 SLICE = "ds"
 """The parameter of ``input.where`` by which the nightly DAG names a slice."""
-_TEXT = TextSection.model_validate({"profile": "readable", "repeat": "same", "stop_word_capitals": "replace"})
+_TEXT = TextSection.model_validate(
+    {"profile": "readable", "repeat": "same", "stop_word_capitals": "replace", "articles": "agree"}
+)
 """The policy that is drafted."""
 
 _SUFFIX = re.compile(r"(?<=.)\.(parquet|orc|jsonl?|ndjson|csv|tsv|txt)(\.(gz|bz2|zst|xz|lz4|snappy))?$", re.IGNORECASE)
@@ -281,7 +283,8 @@ text:
   profile: readable
   repeat: same      # a word becomes the same word throughout a text, and is drawn and paid for once; this shows too
   stop_word_capitals: replace   # US, IT and WHO are replaced; us, it and who stay
-  # In place of these three lines:
+  articles: agree   # "a" or "an" by the word that is written, and not by the hidden one
+  # In place of these four lines:
   # profile: strict
   # n_max: 128      # public: longer texts are cut, shorter ones filled with padding, of which some comes out as words.
   #                 # By what anybody knows of such texts, and not by this table: queries and short messages 32,

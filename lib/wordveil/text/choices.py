@@ -105,6 +105,15 @@ class StopWordCapitals(StrEnum):
     """It is a word like any other, as US, IT and WHO are in a text of lower case."""
 
 
+class Articles(StrEnum):
+    """What becomes of a copied "a" or "an" before a hidden word (:mod:`wordveil.text.articles`)."""
+
+    COPY = "copy"
+    """It is copied unchanged, and shows whether the hidden word begins with a vowel."""
+    AGREE = "agree"
+    """It is written as the drawn word wants it."""
+
+
 class Length(StrEnum):
     """Which number of tokens a text shows."""
 

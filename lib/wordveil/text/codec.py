@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from wordveil.arrays import Int8, Int32
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex, view_strings
+from wordveil.text.articles import ARTICLES, PlacedArticles, find_vowels
 from wordveil.text.cases import UPPER, write_cases
 from wordveil.text.characters import read_bits
 from wordveil.text.choices import (
+    Articles,
     Case,
     Controls,
     Digits,
@@ -91,6 +93,14 @@ class Codec:
         self._is_stop = np.append(np.asarray(pc.is_in(known, stop_words)), False)
         written = write_cases(vocabulary.array) if policy.case == Case.RESTORE else None
         index = vocabulary.index
+        self._takes_an = None
+        if policy.articles == Articles.AGREE:
+            # The unknown word and padding come out as words, and as none.
+            self._takes_an = np.append(find_vowels(vocabulary.array), [False, False])
+            self._articles = self._index.numbers(pa.array(ARTICLES[:2], pa.string()))
+            written = pa.concat_arrays(
+                [vocabulary.array if written is None else written, pa.array(ARTICLES, pa.string())]
+            )
         self._written = (index.data, index.offsets) if written is None else view_strings(written)
 
     def find_other(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
@@ -243,7 +253,11 @@ class Codec:
         shown = None
         if self._types is not None and self._types.shows:
             shown = self._types.show(cut.tokens, cut.kinds, action == SHOW)
-        return Skeleton(cut.tokens, action, self._policy.punctuation == Punctuation.KEEP, case, shown)
+        articles = None
+        if self._takes_an is not None:
+            is_article = (action == KEEP) & np.isin(cut.tokens.numbers, self._articles)
+            articles = PlacedArticles.find(cut.tokens, is_article, action == HIDE, self._takes_an)
+        return Skeleton(cut.tokens, action, self._policy.punctuation == Punctuation.KEEP, case, shown, articles)
 
     def _fit(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Cut and fill each record to ``n_max`` where the policy pads."""

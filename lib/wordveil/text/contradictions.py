@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wordveil.privacy.relations import Relation
-from wordveil.text.choices import Digits, Length, Names, Output, Refused, Slots, StopWordCapitals, StopWords
+from wordveil.privacy.relations import Exposure, Relation
+from wordveil.text.choices import (
+    Articles,
+    Case,
+    Digits,
+    Length,
+    Names,
+    Output,
+    Refused,
+    Slots,
+    StopWordCapitals,
+    StopWords,
+)
 from wordveil.text.draft import CHOICES, DraftPolicy
 from wordveil.text.language import LANGUAGES, find_language_faults
 from wordveil.text.types.classes import (
@@ -91,6 +102,10 @@ def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     """List faults of ``output``, ``refused`` and stop-words."""
     if policy.stop_words == StopWords.HIDE and policy.stop_word_capitals != StopWordCapitals.MATCH:
         yield "stop_word_capitals", "has no meaning with stop_words: hide. Remove it, or set stop_words: keep."
+    if policy.articles == Articles.AGREE and Exposure.STOP_WORDS not in policy.copies:
+        yield "articles", "agree has a meaning only with stop_words: keep. Remove it, or keep stop-words."
+    elif policy.articles == Articles.AGREE and (policy.case == Case.EXACT or policy.language != "en"):
+        yield "articles", "agree knows English words in lower case. Remove it, or set language: en and another case."
     if policy.copies and policy.output == Output.BAG:
         copied = f"the policy copies {', '.join(policy.copies)} in its place. Use sequence, or copy nothing."
         yield "output", f"bag destroys the order, but {copied}"

@@ -10,6 +10,7 @@ from typing import get_type_hints
 from wordveil.privacy.events import Composition
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.text.choices import (
+    Articles,
     Case,
     Controls,
     Digits,
@@ -71,6 +72,8 @@ class DraftPolicy:
     stop_word_capitals : StopWordCapitals
         whether a word of that list is a stop-word where it is written in capitals. The word alone decides, so a text in
         capitals has hardly any stop-words under ``replace``.
+    articles : Articles
+        whether a copied "a" or "an" follows the drawn word after it.
     length : Length
         whether the number of tokens is shown, and how it is hidden.
     n_max : int or None
@@ -118,6 +121,7 @@ class DraftPolicy:
     stop_words: StopWords = StopWords.HIDE
     stop_word_list: tuple[str, ...] = ()
     stop_word_capitals: StopWordCapitals = StopWordCapitals.MATCH
+    articles: Articles = Articles.COPY
     length: Length = Length.AS_IS
     n_max: int | None = None
     output: Output = Output.SEQUENCE

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wordveil.arrays import Int8, Int32, Int64, UInt8
 from wordveil.compiled import compiled, inlined, read_eight, write_eight
 from wordveil.embeddings.vocabulary import view_strings
+from wordveil.text.articles import ARTICLES, PlacedArticles
 from wordveil.text.scanner import Scanned
 from wordveil.text.types.classes import TYPES
 from wordveil.text.types.typed import ShownTokens
@@ -43,6 +44,8 @@ class Skeleton:
         how hidden words are written, int8 ``(hidden,)``; None as they are drawn.
     shown
         the tokens whose class shows.
+    articles
+        the copied articles that follow the words drawn after them.
     """
 
     tokens: Scanned
@@ -50,30 +53,45 @@ class Skeleton:
     gaps: bool
     case: UInt8 | None
     shown: ShownTokens | None = None
+    articles: PlacedArticles | None = None
 
     def serialise(self) -> tuple[memoryview, NDArray[np.int64]]:
         """Write what is copied as bytes, with a mark for each hidden word, and another with class and shape for each
         token whose class shows; and the records' byte offsets.
         """
-        marks = view_strings(pa.array(["\x010", "\x011", "\x012"], pa.string()))  # no text holds U+0001
+        # No text holds U+0001. The last three are articles, which show how they are written and nothing else.
+        marks = view_strings(pa.array([f"\x01{number}" for number in range(6)], pa.string()))
         case = np.zeros(int((self.action == HIDE).sum()), np.int32) if self.case is None else self.case
         shown = None
         if self.shown is not None:
             letters = pa.array([f"\x01{chr(ord('A') + kind)}" for kind in range(len(TYPES))], pa.string())
             shown = pc.binary_join_element_wise(letters.take(pa.array(self.shown.kinds)), self.shown.shapes, "\x01", "")
-        out, bounds = _write(self, self.action, case.astype(np.int32), self.tokens.offsets, marks, shown)
+        action, case = self.action, case.astype(np.int32)
+        if self.articles is not None:
+            action, case = self._merge(self.articles, case, self.articles.forms + 3)
+        out, bounds = _write(self, action, case, self.tokens.offsets, marks, shown)
         return out.data, bounds
 
     def fill(self, ids: Int32, words: Words, values: pa.StringArray | None = None) -> pa.StringArray:
         """Write ``words[ids]`` for the hidden tokens, and ``values`` for those whose class shows. ``words``: the
-        vocabulary, and under :attr:`case` all of it in each case (:func:`wordveil.text.cases.write_cases`). Raises
-        :class:`ValueError` where values are missing: the tokens themselves would stand there.
+        vocabulary, and under :attr:`case` all of it in each case (:func:`wordveil.text.cases.write_cases`); then, where
+        there are :attr:`articles`, these. Raises :class:`ValueError` where values are missing: the tokens themselves
+        would stand there.
         """
         if values is None and self.shown is not None:
             raise ValueError("tokens whose class shows need values.")
-        if self.case is not None:
-            ids = ids + self.case.astype(np.int32) * np.int32((len(words[1]) - 1) // 3)
-        return _make_texts(*_write(self, self.action, ids, self.tokens.offsets, words, values))
+        action, size = self.action, len(words[1]) - 1 - (0 if self.articles is None else len(ARTICLES))
+        cased = ids if self.case is None else ids + self.case.astype(np.int32) * np.int32(size // 3)
+        if self.articles is not None:
+            chosen = np.int32(size) + self.articles.choose(ids, action == HIDE)
+            action, cased = self._merge(self.articles, cased, chosen)
+        return _make_texts(*_write(self, action, cased, self.tokens.offsets, words, values))
+
+    def _merge(self, articles: PlacedArticles, values: Int32, of_articles: Int32) -> tuple[Int8, Int32]:
+        """The actions and the values of hidden words, where the articles are hidden words too."""
+        action, is_hidden = self.action.copy(), self.action == HIDE
+        action[articles.places] = HIDE
+        return action, articles.merge(values, of_articles, is_hidden)
 
 
 def join_words(words: Words, ids: Int32, offsets: Int64) -> pa.StringArray:

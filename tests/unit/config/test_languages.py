@@ -105,7 +105,7 @@ def test_a_draft_refuses_other_languages_where_it_can(installed, there):
     columns = [Column("id", "bigint"), Column("body", "string")]
     drafted = yaml.safe_load(draft_config("in", columns, guess_columns(columns)))["text"]
     asked = {"other_language": "quarantine"} if there else {}
-    readable = {"profile": "readable", "repeat": "same", "stop_word_capitals": "replace"}
+    readable = {"profile": "readable", "repeat": "same", "stop_word_capitals": "replace", "articles": "agree"}
     assert drafted == {**readable, "language": "en", "max_unknown_share": 0.5, **asked}
     alone = parse({**readable, "n_max": None})
     assert parse({**drafted, "n_max": None}).policy.exposes == alone.policy.exposes

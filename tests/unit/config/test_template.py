@@ -229,7 +229,7 @@ def test_a_draft_is_readable_and_shows_what_strict_needs():
     text = draft_config("t", table, guess_columns(table))
     policy = parse_config(filled(text), "draft").policy
     assert (policy.stop_words, policy.repeat, policy.stop_word_capitals) == ("keep", "same", "replace")
-    chosen = ("  profile: readable", "  repeat: same", "  stop_word_capitals: replace")
+    chosen = ("  profile: readable", "  repeat: same", "  stop_word_capitals: replace", "  articles: agree")
     lines = [line for line in text.split("\n") if not line.startswith(chosen)]
     chosen = ("  # profile:", "  # n_max:")
     other = [line.replace("# ", "", 1) if line.startswith(chosen) else line for line in lines]

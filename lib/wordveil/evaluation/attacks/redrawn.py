@@ -272,6 +272,8 @@ def _lay_out(text: Encoded, vocabulary: Vocabulary, drawn: Ragged) -> tuple[Ragg
         return drawn, np.ones(len(drawn.ids), np.bool_)
     is_word, is_hidden = skeleton.action != DROP, skeleton.action == HIDE
     ids = vocabulary.lookup(fold_words(skeleton.tokens.words))
+    if skeleton.articles is not None:
+        ids[skeleton.articles.places] = vocabulary.unknown  # they tell nothing that the words after them do not
     ids[is_hidden] = drawn.ids
     ids[skeleton.action == SHOW] = vocabulary.unknown
     return Ragged(ids[is_word], keep_offsets(is_word, skeleton.tokens.offsets)), is_hidden[is_word]
