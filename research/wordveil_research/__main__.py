@@ -19,10 +19,10 @@ import typer
 from wordveil.cli.evaluation_tables import print_scores
 from wordveil.cli.output import print_error, print_json, print_note, show_bar
 from wordveil.cli.report_file import writing
-from wordveil.errors import WordveilError
+from wordveil.errors import ConfigError, Fault, WordveilError
 from wordveil.report.files import write_evaluation
 from wordveil_research.runner.base import Surroundings
-from wordveil_research.runner.registry import find_experiment
+from wordveil_research.runner.registry import EXPERIMENTS, find_experiment
 from wordveil_research.runner.run import Measured, Progress, measure_cells, report_cells
 
 WORK = "work"
@@ -39,13 +39,21 @@ def run(
         int | None,
         typer.Option("--processes", min=1, metavar="N", help="How many cells to measure at the same time."),
     ] = None,
+    embedding: Annotated[
+        str,
+        typer.Option("--embedding", metavar="NAME|PATH", help="Other vectors than an experiment's Euclidean ones."),
+    ] = "",
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Use a small part of the data, to see that it runs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
 ) -> None:
     """Run an experiment, write its report into DIR, and print it."""
     experiment = find_experiment(name)
-    around = Surroundings(data, out / WORK, seeds, quick)
+    if embedding and not experiment.embedding:
+        takers = ", ".join(one for one in EXPERIMENTS if find_experiment(one).embedding)
+        problem = f"{name} takes no other embedding: its rows compare given ones. These do: {takers}."
+        raise ConfigError("command line", [Fault("--embedding", embedding, problem)])
+    around = Surroundings(data, out / WORK, seeds, quick, embedding or experiment.embedding)
     with writing("--out", str(out)):
         out.mkdir(parents=True, exist_ok=True)
     with show_cells(name) as progress:

@@ -266,7 +266,7 @@ def show_half(score: Mapping[str, Any], digits: int = 3) -> str:
 def show_both(scores: Scores, subject: str, task: str, method: str) -> str:
     """An attacker who learned from clean texts, and one who knows the mechanism."""
     both = [show_half(scores[subject, task, method, variant]) for variant in ("static", "adaptive")]
-    return "; ".join(both[:1] if subject in ("original", "no noise") else both)
+    return "; ".join(both[:1] if subject.startswith(("original", "no noise")) else both)
 
 
 @page("research/docs/experiments.md")
@@ -274,7 +274,13 @@ def show_experiments() -> Texts:
     scores = read_scores("f19_table1")
     pairs = [(f"{count} authors", method) for count in (20, 50) for method in ("nearest-author", "koppel")]
     for subject in dict.fromkeys(subject for subject, *_ in scores):
-        yield cells(subject, *(show_both(scores, subject, *pair) for pair in pairs))
+        topics = [
+            "; ".join(
+                show_half(one) for (of, _, by, _), one in [*scores.items()][::-1] if (of, by) == (subject, method)
+            )
+            for method in ("fasttext", "fasttext-pretrained", "neighbours-mean")
+        ]
+        yield cells(subject, *(show_both(scores, subject, *pair) for pair in pairs), *topics)
     scores = read_scores("fdd_table3")
     pairs = [(task, method) for task in ("pan11", "novels") for method in ("koppel", "svm-characters")]
     for subject in dict.fromkeys(subject for subject, *_ in scores):
@@ -288,6 +294,11 @@ def show_experiments() -> Texts:
     for loss in (5, 10, 20, 40):
         means = [f"{scores[name, f'loss to the nearest {loss}', 'draws', '']['value']:.0f}" for name in names]
         yield cells(f"loss {loss}", means[0], "", *means[1:])
+    for (subject, task, *place), score in read_scores("fdd_table4", "commonest outputs").items():
+        epsilon, sigma, steps = (part.split()[1] for part in task.split(", "))
+        if subject == "as printed, 100-D" and (sigma, steps) in (("1", "100"), ("0.01", "100"), ("0.001", "1,000")):
+            printed, moved = (f"{scores[by, task, *place]['value']:,.0f}" for by in (subject, "Moebius, 100-D"))
+            yield cells(epsilon, sigma, steps, printed, f"{score['value']:.0%}", moved)
     scores = read_scores("eraee_table1")
     for subject in ("AE-DP, 20 a token", "ER-AE, 40 a token"):
         both = (show_half(scores[subject, "c50", "svm-characters", variant], 2) for variant in ("static", "adaptive"))

@@ -21,7 +21,7 @@ from wordveil.scores.score import Group, Score
 from wordveil_research.papers.eraee import ERAETable1
 from wordveil_research.papers.eraee_tables import ERAETables
 from wordveil_research.papers.f19 import F19Table1
-from wordveil_research.papers.fdd import TASKS, FDDTable3, FDDTable6
+from wordveil_research.papers.fdd import CHOICES, TASKS, FDDTable3, FDDTable6
 from wordveil_research.papers.fdd_deniability import FDDTable4
 from wordveil_research.papers.repeats import find_score
 from wordveil_research.papers.samples import NOVELS
@@ -36,6 +36,7 @@ PAPERS = [F19Table1, FDDTable3, FDDTable4, FDDTable6, *TRAINED]
 _KNOWN = set(load("demo-poincare").words.to_pylist())
 WORDS = [word for word in load("demo").words.to_pylist()[:500] if word in _KNOWN]
 OWN = 12
+_PAIR_ROWS = ("original", "random, draw 1")
 
 
 def write_rows(path: Path, column: str, labels: int, splits: tuple[str, ...], length: int, count: int) -> None:
@@ -140,7 +141,48 @@ def test_table_6_learns_from_words_and_not_from_random_ones(around):
     assert best_utility(evaluation.scores, "no noise", "mr").value > 0.9
     assert best_utility(evaluation.scores, "random", "mr").value < 0.9
     (note,) = [note for note in evaluation.notes if note.startswith("no noise: better")]
-    assert note == "no noise: better than random words beyond both intervals on 1 of 6 tasks: mr."
+    assert note == 'no noise: better than "random" beyond both intervals on 1 of 6 tasks: mr.'
+
+
+def test_rows_with_copied_words_are_told_from_rows_that_hide_every_word(around):
+    experiment = FDDTable6()
+    names = [f"mr, random, {words}, draw 1" for words in CHOICES[1:]]
+    evaluation = experiment.report(around, measure(experiment, around, "mr, no noise", *names))
+    for words in CHOICES[1:]:
+        assert best_utility(evaluation.scores, f"random, {words}", "mr").count == 20
+    assert {row_of(cell).words for cell in experiment.plan(replace(around, is_quick=False))} == {*CHOICES}
+    assert any("copies stop-words" in note for note in evaluation.notes)
+
+
+def test_tasks_on_pairs_are_measured_where_their_data_are_there(around, tmp_path):
+    for file in around.data.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    words = WORDS[:40]
+    for name, column in (("mrpc", "label"), ("sts14", "grade")):
+        with lzma.open(tmp_path / f"{name}.jsonl.xz", "wt", encoding="utf-8", preset=0) as file:
+            for number in range(160):
+                same = number % 2
+                second = words[number % 40] if same else words[(number + 7) % 40]
+                row = {"first": words[number % 40], "second": second, "split": ("train", "test")[number // 2 % 2]}
+                file.write(json.dumps({**row, column: same}) + "\n")
+    experiment, places = FDDTable6(), replace(around, data=tmp_path)
+    tasks = {cell.settings["part"] for cell in experiment.plan(places)}
+    assert tasks - {cell.settings["part"] for cell in experiment.plan(around)} == {"mrpc", "sts14"}
+    results = measure(experiment, places, *(f"{task}, {row}" for task in ("mrpc", "sts14") for row in _PAIR_ROWS))
+    scores = experiment.report(places, results).scores
+    (original, drawn) = (best_utility(scores, row, "mrpc").value for row in ("original", "random"))
+    assert original == 1.0 > drawn + 0.2
+    assert find_score(scores, "original", task="sts14", figure="pearson").value > 0.7
+    assert find_score(scores, "random", task="sts14", figure="pearson").value < 0.5
+
+
+def test_the_printed_noise_is_measured_both_ways(around):
+    experiment = FDDTable4()
+    (name,) = (cell.name for cell in experiment.plan(around) if cell.settings["part"] == "as printed")
+    evaluation = experiment.report(around, measure(experiment, around, name))
+    stays = [find_score(evaluation.scores, f"{how}, 2-D", figure="mean N_w").value for how in ("as printed", "Moebius")]
+    assert stays[0] < 0.1 * stays[1]
+    assert sum("most draws are" in note for note in evaluation.notes) == 2
 
 
 def test_the_eraee_table_has_its_three_columns(around):

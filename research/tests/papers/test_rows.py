@@ -7,6 +7,7 @@ import pytest
 
 from wordveil.embeddings.embedding import DEMO, check_embedding, load
 from wordveil.scores.score import Group
+from wordveil_research.papers.policies import CARRIERS, DROPPED, HIDDEN, KEPT
 from wordveil_research.papers.rows import (
     NO_NOISE,
     ORIGINAL,
@@ -37,6 +38,21 @@ def test_a_row_without_noise_writes_what_a_mechanism_of_huge_epsilon_writes(embe
     texts = ["the doctor said that the hospital had no money"]
     quiet = open_row(Row("quiet", "laplace", {"epsilon": 500.0}), embedding, tmp_path)
     assert quiet.sanitise(texts, seed=1) == VocabularyWords(embedding).sanitise(texts)
+
+
+def test_a_choice_of_words_decides_what_is_copied_without_noise_and_under_it(tmp_path):
+    nouns, text = load("demo-poincare"), ["the doctor said that some xqzzy of the hospital is out of money"]
+    written = {}
+    for words in (HIDDEN, DROPPED, KEPT, CARRIERS):
+        plain = open_row(NO_NOISE.hiding(words), nouns, tmp_path).sanitise(text)
+        drawn = open_row(Row("r", "random").hiding(words), nouns, tmp_path).sanitise(text, 1)
+        written[words] = plain[0], [word for word in drawn[0].split() if word in text[0].split()]
+    assert {words: (plain, " ".join(copied)) for words, (plain, copied) in written.items()} == {
+        HIDDEN: ("doctor hospital money", ""),
+        DROPPED: ("doctor hospital money", ""),
+        KEPT: ("the doctor that some of the hospital is out of money", "the that some of the is out of"),
+        CARRIERS: ("the doctor said that of the hospital is of money", "the said that of the is of"),
+    }
 
 
 def test_draws_differ_by_seed_and_attackers_never_share_a_releases(embedding, tmp_path):

@@ -51,6 +51,12 @@ def test_an_experiment_writes_its_report_and_says_what_it_did(out, capsys):
     assert "0 cells were measured" in printed.err and "2 were kept" in printed.err
 
 
+def test_another_embedding_is_for_experiments_that_take_one(out, capsys):
+    assert call("fdd-table3", "--out", str(out), "--embedding", "glove") == 2
+    err = capsys.readouterr().err
+    assert "--embedding = glove" in err and "f19-table1, fdd-table4, eraee-table1, eraee-tables." in err
+
+
 def test_a_failed_cell_is_reported_and_the_exit_code_says_so(out, capsys):
     (out / "work" / "cells.txt").write_text("needed a count\nother b refuse")
     assert call("word-counts", "--out", str(out)) == 1

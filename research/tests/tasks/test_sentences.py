@@ -13,10 +13,8 @@ import pytest
 from data_sets import DATA, needs_data
 from support.made_texts import RandomWords, load_sentences, make_topic_texts
 from wordveil.embeddings.embedding import load
-from wordveil.evaluation.utility.fasttext import FastText
 from wordveil.evaluation.utility.linear import LinearWords
 from wordveil.evaluation.utility.sentences import SentenceVectors
-from wordveil.evaluation.utility.tasks import measure_task
 from wordveil_research.tasks.sentences import (
     SENTENCE_TASKS,
     SentenceTask,
@@ -25,20 +23,6 @@ from wordveil_research.tasks.sentences import (
     measure_sentences,
     predict_folds,
 )
-from wordveil_research.tasks.slots import load_intents
-
-
-@needs_data("snips7.jsonl.xz")
-def test_intents_of_snips_are_as_published():
-    """0.983 by a support vector machine; random words leave the number of words alone."""
-    train, test = load_intents(DATA)
-    for classifier in (LinearWords(), FastText()):
-        (score,) = measure_task(classifier, train, test, "original", "snips7", 0)
-        assert score.value == pytest.approx(0.983, abs=0.02)
-    random = RandomWords(load("demo").words)
-    train, test = (part.with_texts(random.sanitise(part.texts, seed)) for seed, part in enumerate((train, test)))
-    (lowest,) = measure_task(LinearWords(), train, test, "random", "snips7", 0)
-    assert lowest.value < 0.25
 
 
 def check_sentences(task: SentenceTask) -> None:

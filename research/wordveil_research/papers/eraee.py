@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar
 
-from wordveil.embeddings.embedding import Embedding
+from wordveil.embeddings.embedding import DEMO, Embedding
 from wordveil.generators.training.packages import find_missing
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
@@ -82,6 +82,7 @@ class ERAETable1(Experiment):
     name: ClassVar[str] = "eraee-table1"
     title: ClassVar[str] = "Similarity, authorship and style (Bo, Ding, Fung, Iqbal 2021, Table 1)"
     version: ClassVar[int] = 3
+    embedding: ClassVar[str] = DEMO
     files: ClassVar[tuple[str, ...]] = tuple(f"{corpus}.jsonl.xz" for corpus in CORPORA.values())
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
@@ -105,7 +106,7 @@ class ERAETable1(Experiment):
         scores, sizes = merge_cells(results), _sizes(around)
         generator = sizes.generator
         facts = {
-            "words": f"the {generator.words:,} most frequent ones of the demo embedding, for all rows",
+            "words": f"the {generator.words:,} first ones of the embedding {around.embedding}, for all rows",
             "rows": f"random; syntf ({NEIGHBOURS} neighbours); er-ae with two-set (5 candidates) and softmax-rr",
             "generators": describe_generators(generator),
             "corpora": f"C50: at most {sizes.known} texts of an author to learn from and {sizes.judged} to judge; "
@@ -117,7 +118,8 @@ class ERAETable1(Experiment):
 
 
 def _sizes(around: Surroundings) -> Sizes:
-    return _QUICK if around.is_quick else Sizes()
+    sizes = _QUICK if around.is_quick else Sizes()
+    return replace(sizes, generator=replace(sizes.generator, vectors=around.embedding))
 
 
 def _plans(part: str, around: Surroundings) -> list[GeneratorPlan]:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.embeddings.embedding import Embedding
+from wordveil.embeddings.embedding import DEMO, Embedding
 from wordveil.generators.inference import WholeNumberGenerator
 from wordveil.generators.quantise import quantise_weights
 from wordveil.generators.training.packages import require_packages
@@ -76,6 +76,7 @@ class ERAETables(Experiment):
     name: ClassVar[str] = "eraee-tables"
     title: ClassVar[str] = "Candidates, choices and sentences of ER-AE (Bo, Ding, Fung, Iqbal 2021, Tables 2 to 4)"
     version: ClassVar[int] = 2
+    embedding: ClassVar[str] = DEMO
     files: ClassVar[tuple[str, ...]] = (NOVELS,)
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
@@ -111,7 +112,7 @@ class ERAETables(Experiment):
         sizes, every = _sizes(around), [score for part in results.values() for score in part]
         generator = sizes.generator
         facts = {
-            "words": f"the {generator.words:,} most frequent ones of the demo embedding",
+            "words": f"the {generator.words:,} first ones of the embedding {around.embedding}",
             "texts": f"novels by 33 authors; two of each ({sizes.book_words:,} words of each) train, and sentences of "
             f"a third one, of at most {generator.length} words, are judged",
             "generators": describe_generators(generator),
@@ -123,7 +124,8 @@ class ERAETables(Experiment):
 
 
 def _sizes(around: Surroundings) -> Sizes:
-    return _QUICK if around.is_quick else Sizes()
+    sizes = _QUICK if around.is_quick else Sizes()
+    return replace(sizes, generator=replace(sizes.generator, vectors=around.embedding))
 
 
 def _rows(around: Surroundings) -> Iterator[Row]:

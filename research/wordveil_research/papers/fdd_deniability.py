@@ -9,13 +9,16 @@ than 20 times as deniable.
 Here epsilon is found by bisection on the mechanisms' own draws, with the same keys at each step, over the words that
 both embeddings share. Since an epsilon counts distances of its own space, each row also has the true constant, and the
 loss that it allows between a word and its nearest neighbour: equal ``N_w`` is not equal privacy.
+
+Other rows have the noise as the paper prints it, in its 100 dimensions (:mod:`wordveil_research.papers.printed_noise`),
+beside the Moebius translation of the same noise.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -37,8 +40,9 @@ from wordveil.neighbours.blocks import BuildContext
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.measurement import Measurement
 from wordveil.scores.score import Group, Score, find_mean_interval
+from wordveil_research.papers.printed_noise import Walk, add, find_nearest, translate
 from wordveil_research.papers.repeats import find_score
-from wordveil_research.papers.rows import POINCARE_2, find_near, load_embedding
+from wordveil_research.papers.rows import POINCARE_2, POINCARE_100, find_near, load_embedding
 from wordveil_research.papers.tables import merge_cells
 from wordveil_research.runner.base import Cell, Experiment, Surroundings
 
@@ -47,6 +51,15 @@ TARGETS = (100, 200, 400, 700)
 """The ``N_w`` of the worst word: the paper compares at such values."""
 LOSSES = (5.0, 10.0, 20.0, 40.0, 70.0)
 """The certified losses between a word and its nearest neighbour, at which mechanisms are compared besides."""
+WALKS = tuple(
+    Walk(epsilon, sigma, steps)
+    for epsilon in (0.125, 8.0)
+    for sigma in (1.0, 0.1, 0.01, 0.001)
+    for steps in (100, 1_000)
+)
+"""The settings of the printed noise: the paper states none but epsilon."""
+PRINTED = {"as printed": add, "Moebius": translate}
+"""How the noise of a walk moves a word."""
 # In the logarithm of epsilon.
 _FINE = 0.01
 _MOST = 300.0
@@ -54,14 +67,14 @@ _MOST = 300.0
 
 @dataclass(frozen=True)
 class Contender:
-    """A mechanism over an embedding (:func:`wordveil_research.papers.rows.load_embedding`)."""
+    """A mechanism over an embedding (:func:`wordveil_research.papers.rows.load_embedding`), by default the run's."""
 
     mechanism: str
-    embedding: str
+    embedding: str = ""
 
 
 CONTENDERS = {
-    "laplace": Contender("laplace", DEMO),
+    "laplace": Contender("laplace"),
     "hyperbolic-fdd, 10-D": Contender("hyperbolic-fdd", DEMO_POINCARE),
     "hyperbolic-fdd, 2-D": Contender("hyperbolic-fdd", POINCARE_2),
     "hyperbolic-laplace, 2-D": Contender("hyperbolic-laplace", POINCARE_2),
@@ -84,23 +97,32 @@ class FDDTable4(Experiment):
 
     name: ClassVar[str] = "fdd-table4"
     title: ClassVar[str] = "Deniability at an equal worst case (Feyisetan, Diethe, Drake 2019, Table IV)"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
+    embedding: ClassVar[str] = DEMO
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
-        """Each mechanism at each target, and at each loss."""
+        """Each mechanism at each target, and at each loss; each walk of the printed noise."""
         words, targets, losses = (10, TARGETS[-1:], LOSSES[1:2]) if around.is_quick else (50, TARGETS, LOSSES)
-        return [
+        cells = [
             Cell(f"{name}, {part} {value:g}", {"row": name, "part": part, "value": value, "words": words})
             for part, values in ((_WORST, targets), (_NEAREST, losses))
             for value in values
             for name in CONTENDERS
         ]
+        embedding, walks = (POINCARE_2, WALKS[:1]) if around.is_quick else (POINCARE_100, WALKS)
+        for walk in walks:
+            settings = {"part": _PRINTED, "words": words, "embedding": embedding, **asdict(walk)}
+            cells.append(Cell(f"as printed, {_name_walk(walk)}", settings))
+        return cells
 
     def measure(self, cell: Cell, around: Surroundings) -> Sequence[Score]:
-        """Find the epsilon of one cell, and count with other keys."""
+        """Find the epsilon of one cell, and count with other keys; or draw the printed noise."""
         values = cell.settings
+        if values["part"] == _PRINTED:
+            walk = Walk(values["epsilon"], values["sigma"], values["burn_in"])
+            return list(_measure_walk(walk, load_embedding(values["embedding"], around.work), values["words"]))
         contender, count = CONTENDERS[values["row"]], values["words"]
-        embedding = _shared_embedding(contender.embedding, around.work)
+        embedding = _shared_embedding(contender.embedding or around.embedding, around.embedding, around.work)
         kind = MECHANISMS[contender.mechanism]
         chosen = (np.arange(count) * embedding.size // count).astype(np.int32)
         made: Any = kind.settings_type  # each of these mechanisms has an epsilon
@@ -120,14 +142,14 @@ class FDDTable4(Experiment):
 
     def report(
         self,
-        around: Surroundings,  # noqa: ARG002 - the other experiments look at it
+        around: Surroundings,
         results: Mapping[str, Sequence[Score]],
     ) -> Evaluation:
         """The table, and sentences on what it shows."""
         scores = merge_cells(results)
         facts = {
-            "embeddings": "the demo embedding (100 dimensions), the demo Poincare embedding (10 dimensions) and one "
-            f"trained in 2 dimensions, all reduced to the {len(_shared_words()):,} words that they share",
+            "embeddings": f"{around.embedding} for laplace, demo-poincare (10 dimensions) and one trained in 2 "
+            f"dimensions, all reduced to the {len(_shared_words(around.embedding)):,} words that they share",
             "draws": f"{DRAWS} of each of the words measured, evenly spread over these",
             "hierarchy of K_w": "the package's pairs of a word and its hypernyms, up to the root",
         }
@@ -153,6 +175,35 @@ def count_outputs(mechanism: Mechanism[Any], words: NDArray[np.int32], keys: Rel
     cells = np.arange(len(words))[:, None] * outputs + drawn
     came = np.bincount(cells.ravel(), minlength=len(words) * outputs).reshape(len(words), outputs)
     return Counts(stays, (came > 0).sum(axis=1), came)
+
+
+def _name_walk(walk: Walk) -> str:
+    return f"epsilon {walk.epsilon:g}, sigma {walk.sigma:g}, burn-in {walk.burn_in:,}"
+
+
+def _measure_walk(walk: Walk, embedding: Embedding, count: int) -> Iterator[Score]:
+    """What the printed noise of one walk does, added as printed and by Moebius translation."""
+    points, names = embedding.vectors.astype(np.float64), embedding.words.to_pylist()
+    chosen = np.arange(count) * embedding.size // count
+    noise = walk.draw(embedding.dimension, count, DRAWS, np.random.default_rng(0))
+    for name, move in PRINTED.items():
+        drawn = np.array(
+            [find_nearest(move(points[word], own), points) for word, own in zip(chosen, noise, strict=True)]
+        )
+        stays = (drawn == chosen[:, None]).sum(axis=1)
+        came = np.bincount(drawn.ravel(), minlength=embedding.size)
+        most = np.argsort(-came, kind="stable")[:_MOST_COMMON].tolist()
+        shares = ", ".join(f"{names[word]} {came[word] / drawn.size:.0%}" for word in most)
+        measurement = Measurement(f"{name}, {embedding.dimension}-D", _name_walk(walk), "draws", Group.PRIVACY)
+        figures = {
+            _STAYS: (float(stays.mean()), find_mean_interval(stays.astype(np.float64), 0), ""),
+            "worst N_w": (float(stays.max()), None, ""),
+            _COMMON: (float(came[most].sum() / drawn.size), None, shares),
+        }
+        for figure, (value, interval, note) in figures.items():
+            yield measurement.make_score(
+                figure, value, interval, count, _DEFINITIONS[figure], higher_is_better=False, note=note
+            )
 
 
 def _pad_columns(came: NDArray[np.int64], size: int) -> csr_array:
@@ -185,20 +236,21 @@ def _keys(purpose: str) -> ReleaseKeys:
 
 
 @cache
-def _shared_words() -> tuple[str, ...]:
-    known = set(load(DEMO).words.to_pylist())
+def _shared_words(euclidean: str) -> tuple[str, ...]:
+    known = set(load(euclidean).words.to_pylist())
     return tuple(word for word in load(DEMO_POINCARE).words.to_pylist() if word in known)
 
 
-def _shared_embedding(name: str, work: Path) -> Embedding:
+def _shared_embedding(name: str, euclidean: str, work: Path) -> Embedding:
     whole = load_embedding(name, work)
     place = {word: row for row, word in enumerate(whole.words.to_pylist())}
-    words = _shared_words()
+    words = _shared_words(euclidean)
     return check_embedding(list(words), whole.vectors[[place[word] for word in words]], whole.source)
 
 
 _STAYS, _OUTPUTS, _LOSS = "mean N_w", "mean S_w", "nearest-loss"
-_WORST, _NEAREST = "worst N_w", "loss to the nearest"
+_WORST, _NEAREST, _PRINTED = "worst N_w", "loss to the nearest", "as printed"
+_COMMON, _MOST_COMMON = "commonest outputs", 3
 _DEFINITIONS = {
     _STAYS: f"How often a word stays itself in {DRAWS} draws, mean over words.",
     _OUTPUTS: f"How many different words come out of {DRAWS} draws of a word, mean over words.",
@@ -210,6 +262,7 @@ _DEFINITIONS = {
     "epsilon": "The configured epsilon, found by bisection.",
     "true constant": "The certified loss of a token for each unit of the mechanism's own distance.",
     "nearest-loss": "The certified loss between a word and its nearest neighbour, median over words.",
+    _COMMON: f"The share of the {_MOST_COMMON} commonest outputs among all draws of all words.",
 }
 """Of each figure."""
 
@@ -237,6 +290,10 @@ def _score(
 
 _DIFFERENCES = (
     (
+        "The printed noise has an infinite loss, so that no row compares it at an equal one. The paper does not state "
+        "the size of a step and the burn-in, on which its figures depend."
+    ),
+    (
         "The paper compares 300-dimensional GloVe and 100-dimensional Poincare vectors. Its epsilons of the two are "
         "nominal, and count different distances; the second half of the table therefore compares at an equal certified "
         "loss between a word and its nearest neighbour."
@@ -260,6 +317,14 @@ def _note_findings(scores: Sequence[Score]) -> Iterator[str]:
             found = [_describe(scores, name, f"{part} {value:g}") for name in CONTENDERS]
             if any(found):
                 yield f"{part} {value:g}, an average word stays: {'; '.join(text for text in found if text)}."
+    for score in scores:
+        if score.figure == _COMMON:
+            stays = find_score(scores, score.subject, task=score.task, figure=_STAYS)
+            if stays is not None and stays.value is not None:
+                yield (
+                    f"{score.subject}, {score.task}: an average word stays {stays.value:.0f} times of {DRAWS}; most "
+                    f"draws are {score.note}."
+                )
 
 
 def _describe(scores: Sequence[Score], name: str, task: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -26,9 +26,12 @@ from wordveil.text.choices import UnknownWords
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil_research.field.matching import Candidate, Matched, Matcher, make_settings
+from wordveil_research.papers.policies import HIDDEN, choose_words, find_model
 from wordveil_research.papers.systems import WORDS_ALONE, TextSanitiser, build_system, open_built
 
-POINCARE_2 = "poincare-2"
+POINCARE_2, POINCARE_100 = "poincare-2", "poincare-100"
+_TRAINED = {POINCARE_2: 2, POINCARE_100: 100}
+"""The dimension of each embedding that is trained on first use."""
 _BUNDLES, _LISTS = "bundles", "lists"
 _SAMPLE = 100
 # Seeds of what an attacker draws are apart from those of what is released.
@@ -53,6 +56,8 @@ class Row:
         a name that :func:`load_embedding` knows.
     loss
         the largest loss of a token, for which an epsilon is looked for. 0: ``settings`` has the epsilon.
+    words
+        which words are hidden, a name of :mod:`wordveil_research.papers.policies`.
     """
 
     name: str
@@ -61,6 +66,7 @@ class Row:
     words_alone: bool = False
     embedding: str = DEMO
     loss: float = 0.0
+    words: str = HIDDEN
 
     @property
     def draws(self) -> bool:
@@ -75,7 +81,12 @@ class Row:
             "words_alone": self.words_alone,
             "embedding": self.embedding,
             **({"loss": self.loss} if self.loss else {}),
+            **({"hidden": self.words} if self.words else {}),
         }
+
+    def hiding(self, words: str) -> Row:
+        """The same row under another choice of the words that are hidden."""
+        return replace(self, name=f"{self.name}, {words}", words=words) if words else self
 
 
 ORIGINAL = Row("original")
@@ -85,21 +96,21 @@ NO_NOISE = Row("no noise", words_alone=True)
 
 
 def load_embedding(name: str, work: Path) -> Embedding:
-    """A public embedding: one of the package's, its first words alone as in ``demo:8000``, or :data:`POINCARE_2`, which
-    is trained on first use and kept in ``work/trained``.
+    """A public embedding: a path or a name, its first words alone as in ``demo:8000``, or one that is trained on first
+    use and kept in ``work/trained``: :data:`POINCARE_2` or :data:`POINCARE_100`.
 
-    :data:`POINCARE_2` is trained in two dimensions from the package's pairs of hypernyms. In the ten dimensions of
-    ``demo-poincare`` most words lie so far from all others that additive noise of any strength leaves them.
+    These are of the package's pairs of hypernyms, as ``demo-poincare`` is. In its ten dimensions most words lie so far
+    from all others that additive noise of any strength leaves them.
     """
-    whole, _, words = name.partition(":")
-    if words:
+    whole, _, words = name.rpartition(":")
+    if whole and words.isdecimal():
         return _take_first(load(whole), int(words))
-    if name != POINCARE_2:
+    if name not in _TRAINED:
         return load(name)
     from wordveil.embeddings.training.poincare import train_or_load
     from wordveil.embeddings.training.settings import TrainingSettings
 
-    settings = TrainingSettings(trainer="compiled", dimension=2, epochs=50, burn_in=20)
+    settings = TrainingSettings(trainer="compiled", dimension=_TRAINED[name], epochs=50, burn_in=20)
     with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as pairs:
         return train_or_load(pairs, settings, work / "trained", BuildContext())
 
@@ -124,16 +135,18 @@ class Untouched:
 
 @dataclass(frozen=True)
 class VocabularyWords:
-    """Writes the words of a vocabulary in lower case, and nothing else
+    """Writes the words of a vocabulary in lower case, what the policy copies, and nothing else
     (:class:`wordveil_research.papers.systems.TextSanitiser`). It is what a mechanism without noise writes, but for
     unknown words, which are left out.
     """
 
     embedding: Embedding
+    policy: TextPolicy = WORDS_ALONE
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:  # noqa: ARG002 - nothing is drawn
         """The known words of each text, separated by a space."""
-        codec = Codec(TextPolicy(unknown=UnknownWords.DROP), Vocabulary(self.embedding.words))
+        policy = replace(self.policy, unknown=UnknownWords.DROP)
+        codec = Codec(policy, Vocabulary(self.embedding.words), find_model(policy))
         encoded = codec.encode(pa.array(texts, pa.string()))
         written: list[str] = codec.decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist()
         return written
@@ -155,8 +168,9 @@ def open_row(
     BundleError
         where the mechanism cannot be built with these settings, or no epsilon has so small a loss.
     """
+    policy = choose_words(policy, row.words)
     if not row.mechanism:
-        return VocabularyWords(embedding) if row.words_alone else Untouched()
+        return VocabularyWords(embedding, policy) if row.words_alone else Untouched()
     store, kind = work / _BUNDLES, MECHANISMS[row.mechanism].settings_type
     if row.loss:
         found = match_loss(row, work)

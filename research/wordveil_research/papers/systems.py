@@ -15,6 +15,7 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.policy import TextPolicy
+from wordveil_research.papers.policies import find_model
 
 
 @runtime_checkable
@@ -78,7 +79,8 @@ def open_built(
     policy: TextPolicy = WORDS_ALONE,
 ) -> BundleSanitiser:
     """Open what was built of a mechanism without padding, as a bundle in a store."""
-    return BundleSanitiser(open_bundle(write_bundle(embedding, mechanism, settings, built, store)), policy)
+    bundle = open_bundle(write_bundle(embedding, mechanism, settings, built, store))
+    return BundleSanitiser(bundle, policy, find_model(policy))
 
 
 def write_bundle(

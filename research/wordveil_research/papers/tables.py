@@ -10,10 +10,11 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.scores.documents import Documents
 from wordveil.scores.score import Group, Score
+from wordveil_research.papers.policies import HIDDEN, choose_words
 from wordveil_research.papers.repeats import merge_repeats
 from wordveil_research.papers.rows import Row, VocabularyWords, seeds_of
 from wordveil_research.papers.samples import Split, keep_first
-from wordveil_research.papers.systems import TextSanitiser
+from wordveil_research.papers.systems import WORDS_ALONE, TextSanitiser
 from wordveil_research.runner.base import Cell, Surroundings
 
 
@@ -35,7 +36,7 @@ def row_of(cell: Cell) -> Row:
     """The row of a cell of :func:`plan_rows`."""
     values = cell.settings
     named = {name: values[name] for name in ("mechanism", "settings", "words_alone", "embedding")}
-    return Row(values["row"], **named, loss=values.get("loss", 0.0))
+    return Row(values["row"], **named, loss=values.get("loss", 0.0), words=values.get("hidden", HIDDEN))
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def write_row(row: Row, system: TextSanitiser, split: Split, embedding: Embeddin
     redrawn = split.train.with_texts(system.sanitise(split.train.texts, theirs))
     if not row.mechanism:
         return Written(redrawn, released, redrawn)
-    clean = VocabularyWords(embedding).sanitise(split.train.texts)
+    clean = VocabularyWords(embedding, choose_words(WORDS_ALONE, row.words)).sanitise(split.train.texts)
     return Written(split.train.with_texts(clean), released, redrawn)
 
 

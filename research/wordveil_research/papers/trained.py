@@ -53,7 +53,7 @@ class GeneratorSizes:
     Attributes
     ----------
     words
-        of the vocabulary: the most frequent ones of the demo embedding.
+        of the vocabulary: the first ones of the embedding.
     length, cells, latent
         of the shape. Encoder and generator have one layer each.
     known_words
@@ -62,6 +62,8 @@ class GeneratorSizes:
         passes over these texts, and how many of them come before the reward.
     batch, learning_rate, word_dropout
         of the training (:class:`wordveil.generators.training.settings.TrainingSettings`).
+    vectors
+        the public embedding whose words they are.
     """
 
     words: int = 8_000
@@ -74,11 +76,12 @@ class GeneratorSizes:
     batch: int = 64
     learning_rate: float = 0.003
     word_dropout: float = 0.3
+    vectors: str = DEMO
 
     @property
     def embedding(self) -> str:
         """The name of the words' embedding (:func:`wordveil_research.papers.rows.load_embedding`)."""
-        return f"{DEMO}:{self.words}"
+        return f"{self.vectors}:{self.words}"
 
     def find_shape(self, embedding: Embedding) -> GeneratorShape:
         """The shape over the words of an embedding."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from wordveil.embeddings.embedding import DEMO
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Score
 
@@ -42,12 +43,15 @@ class Surroundings:
         how many times whatever is random is repeated.
     is_quick
         whether a small part of the data will do, to see that it runs. The report says so.
+    embedding
+        the public embedding of an experiment that takes one (:attr:`Experiment.embedding`).
     """
 
     data: Path
     work: Path
     seeds: int = 5
     is_quick: bool = False
+    embedding: str = DEMO
 
 
 class Experiment(ABC):
@@ -60,7 +64,11 @@ class Experiment(ABC):
     version: ClassVar[int] = 1
     """Raised when the same cell would measure something else: kept cells of other versions are measured again."""
     files: ClassVar[tuple[str, ...]] = ()
-    """The files of the data directory that it reads."""
+    """The files of the data directory that it needs."""
+    more_files: ClassVar[tuple[str, ...]] = ()
+    """Those that it reads where they are there."""
+    embedding: ClassVar[str] = ""
+    """The embedding that a run may replace by another; empty where its rows say which they have."""
 
     @abstractmethod
     def plan(self, around: Surroundings) -> Sequence[Cell]:

@@ -19,8 +19,8 @@ class KeptCells:
     """The results of one experiment in a directory.
 
     A result is found by the digest of whatever decides it: the experiment's name and version, the cell's name and
-    settings, whether the run is quick, and the contents of the data files. A result that is found by another digest
-    is not used, and stays.
+    settings, whether the run is quick, and the contents of the data files and of an embedding's file. A result that is
+    found by another digest is not used, and stays.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class KeptCells:
     is_quick
         as in :class:`wordveil_research.runner.base.Surroundings`.
     data
-        the SHA-256 of each data file that the experiment reads.
+        the SHA-256 of each file that the experiment reads.
     """
 
     directory: Path
@@ -50,7 +50,10 @@ class KeptCells:
         """
         require_data(experiment, around.data)
         directory.mkdir(parents=True, exist_ok=True)
-        data = {name: _digest(around.data / name) for name in experiment.files}
+        names = (*experiment.files, *experiment.more_files)
+        data = {name: _digest(path) for name in names if (path := around.data / name).is_file()}
+        if experiment.embedding and (vectors := Path(around.embedding)).is_file():
+            data["embedding"] = _digest(vectors)
         return cls(directory, experiment, around.is_quick, data)
 
     def load(self, cell: Cell) -> tuple[Score, ...] | None:
