@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 
 from wordveil.arrays import Bool, Int32, Int64
 from wordveil.embeddings.vocabulary import view_strings
-from wordveil.text.cases import CAPITAL, LOWER, UPPER
 from wordveil.text.scanner import Scanned
 
-ARTICLES = ("a", "an", "A", "An", "A", "AN")
-"""In lower case, with a capital, in capitals: each before a consonant and before a vowel."""
+ARTICLES = ("a", "an", "A", "An")
+"""In lower case and with a capital, each before a consonant and before a vowel. "AN" becomes one with a capital: if it
+were told from "A", the hidden word would be known to begin with a vowel.
+"""
 _SPACE, _LAST_CAPITAL = 0x20, 0x5A
 # By sound, as far as letters tell: "an hour" and "an heir", but "a union", "a European" and "a one-way street".
 _AN = (
@@ -43,14 +44,14 @@ class PlacedArticles:
     ----------
     places
         int64 ``(articles,)``: their tokens, rising.
-    forms
-        int32 ``(articles,)``: how each is written (:mod:`wordveil.text.cases`).
+    is_capital
+        bool ``(articles,)``: which begin with a capital.
     takes_an
         bool ``(words,)``: :func:`find_vowels` of the vocabulary.
     """
 
     places: Int64
-    forms: Int32
+    is_capital: Bool
     takes_an: Bool
 
     @classmethod
@@ -62,15 +63,8 @@ class PlacedArticles:
         is_next = is_hidden[places + 1] & (tokens.starts[places + 1] == tokens.ends[places] + 1)
         data, places = view_strings(tokens.texts)[0], places[is_next]
         places = places[data[tokens.ends[places]] == _SPACE]
-        first, last = data[tokens.starts[places]], data[tokens.ends[places] - 1]
-        is_long = tokens.ends[places] - tokens.starts[places] > 1
-        forms = np.where(first > _LAST_CAPITAL, LOWER, np.where(is_long & (last <= _LAST_CAPITAL), UPPER, CAPITAL))
-        return cls(places, forms.astype(np.int32), takes_an)
+        return cls(places, data[tokens.starts[places]] <= _LAST_CAPITAL, takes_an)
 
     def choose(self, ids: Int32, is_hidden: Bool) -> Int32:
         """The row of :data:`ARTICLES` of each: int32 ``(articles,)``. ``ids``: what was drawn for hidden words."""
-        return 2 * self.forms + self.takes_an[ids[np.cumsum(is_hidden)[self.places]]]
-
-    def merge(self, values: Int32, of_articles: Int32, is_hidden: Bool) -> Int32:
-        """The values of hidden words and of articles, in the order of their tokens."""
-        return np.insert(values, np.cumsum(is_hidden)[self.places], of_articles)
+        return 2 * self.is_capital.astype(np.int32) + self.takes_an[ids[np.cumsum(is_hidden)[self.places]]]

@@ -93,7 +93,7 @@ class Codec:
         self._is_stop = np.append(np.asarray(pc.is_in(known, stop_words)), False)
         written = write_cases(vocabulary.array) if policy.case == Case.RESTORE else None
         index = vocabulary.index
-        self._takes_an = None
+        self._takes_an, self._articles = None, np.empty(0, np.int32)
         if policy.articles == Articles.AGREE:
             # The unknown word and padding come out as words, and as none.
             self._takes_an = np.append(find_vowels(vocabulary.array), [False, False])
@@ -185,13 +185,18 @@ class Codec:
             if not self._lower:
                 stops = self._stop_index.numbers(fold_words(tokens.words)) >= 0
             if policy.stop_word_capitals == StopWordCapitals.REPLACE:
-                stops &= tokens.cases != UPPER
+                # "AN" stays as "A" does: one that is replaced would show which of the two it was.
+                stops &= (tokens.cases != UPPER) | self._find_articles(tokens)
             action[stops] = _ACTIONS[policy.stop_words]
         if policy.digits != Digits.HIDE:
             action[tokens.has_digit] = _ACTIONS[policy.digits]
         if self._model is not None:
             action[self._find_carriers(tokens, kinds, self._model)] = KEEP
         return action
+
+    def _find_articles(self, tokens: Scanned) -> NDArray[np.bool_]:
+        """Which words are articles that follow the drawn words after them, if any are."""
+        return np.isin(tokens.numbers, self._articles)
 
     def _find_carriers(self, tokens: Scanned, kinds: Int8, model: NgramModel) -> NDArray[np.bool_]:
         """Which words belong to carrier phrases. Typed tokens belong to none: which ones they are decides nothing."""
@@ -255,7 +260,7 @@ class Codec:
             shown = self._types.show(cut.tokens, cut.kinds, action == SHOW)
         articles = None
         if self._takes_an is not None:
-            is_article = (action == KEEP) & np.isin(cut.tokens.numbers, self._articles)
+            is_article = (action == KEEP) & self._find_articles(cut.tokens)
             articles = PlacedArticles.find(cut.tokens, is_article, action == HIDE, self._takes_an)
         return Skeleton(cut.tokens, action, self._policy.punctuation == Punctuation.KEEP, case, shown, articles)
 

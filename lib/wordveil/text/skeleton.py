@@ -59,8 +59,8 @@ class Skeleton:
         """Write what is copied as bytes, with a mark for each hidden word, and another with class and shape for each
         token whose class shows; and the records' byte offsets.
         """
-        # No text holds U+0001. The last three are articles, which show how they are written and nothing else.
-        marks = view_strings(pa.array([f"\x01{number}" for number in range(6)], pa.string()))
+        # No text holds U+0001. The last two are articles, of which a capital shows and nothing else.
+        marks = view_strings(pa.array([f"\x01{number}" for number in range(5)], pa.string()))
         case = np.zeros(int((self.action == HIDE).sum()), np.int32) if self.case is None else self.case
         shown = None
         if self.shown is not None:
@@ -68,7 +68,7 @@ class Skeleton:
             shown = pc.binary_join_element_wise(letters.take(pa.array(self.shown.kinds)), self.shown.shapes, "\x01", "")
         action, case = self.action, case.astype(np.int32)
         if self.articles is not None:
-            action, case = self._merge(self.articles, case, self.articles.forms + 3)
+            action, case = self._merge(self.articles, case, self.articles.is_capital.astype(np.int32) + 3)
         out, bounds = _write(self, action, case, self.tokens.offsets, marks, shown)
         return out.data, bounds
 
@@ -91,7 +91,7 @@ class Skeleton:
         """The actions and the values of hidden words, where the articles are hidden words too."""
         action, is_hidden = self.action.copy(), self.action == HIDE
         action[articles.places] = HIDE
-        return action, articles.merge(values, of_articles, is_hidden)
+        return action, np.insert(values, np.cumsum(is_hidden)[articles.places], of_articles)
 
 
 def join_words(words: Words, ids: Int32, offsets: Int64) -> pa.StringArray:

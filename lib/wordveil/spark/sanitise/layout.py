@@ -47,7 +47,7 @@ def arrange_rows(
     the same values of these columns and are read sooner.
     """
     counted, directories = rows if counted is None else counted, None
-    if partition_by:
+    if partition_by and (number is None or number > TASK_ROWS):
         directories, number = _count_directories(counted, partition_by)
     elif number is None:
         number = counted.count()
