@@ -95,6 +95,9 @@ test-without-java: $(VENV)/.tests
 test-processors: $(VENV)/.tests  ## long: the tests without Java, as on three kinds of processors
 	@MAKE="$(MAKE)" scripts/test_processors.sh
 
+test-spark-versions: $(VENV)/.tests  ## long: the tests on Spark, with Spark 3.5 and 4.0
+	@VENV=$(VENV) scripts/test_spark_versions.sh
+
 # Without the linters: other versions have other rules.
 test-oldest:  ## the quickstart and all tests without Java, with the oldest dependencies that pyproject.toml allows
 	@$(MAKE) --no-print-directory VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt quickstart test-without-java

@@ -53,6 +53,7 @@ SEE = {
     "output": "[operations.md](operations.md#reading-the-output) describes the columns.",
     "ledger": "[releases.md](releases.md#budgets-and-the-ledger) describes ledger and budgets.",
     "budgets": "[releases.md](releases.md#budgets-and-the-ledger) describes ledger and budgets.",
+    "stream": "[releases.md](releases.md#a-stream) describes streams.",
     "gate": "[releases.md](releases.md) says when the gate is asked.",
     "evaluation": "[evaluation.md](evaluation.md) says what is measured and how to read it.",
     "spark": "[operations.md](operations.md#spark-options) lists the options that the job sets itself.",

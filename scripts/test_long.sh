@@ -32,6 +32,11 @@ can_download() { # whether the package index that pip is configured for answers
 run test-long-suite
 run test-research
 run test-processors
+if can_download; then
+    run test-spark-versions
+else
+    skip test-spark-versions "pip's package index does not answer."
+fi
 run chaos
 
 # The executors' packages come as an archive, which pip fills once.

@@ -54,7 +54,7 @@ _LONG_LIVED = (
     "-Xmn700m -XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=3000"
     " -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
 )
-_BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedCheckpointFileManager"
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +63,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.s3 import fetched_s3_jars
     from wordveil.spark.platform.session import build_session
+    from wordveil.spark.platform.versions import VERSION
 
     # Whichever process comes second finds one of the two done or begun, and does the other.
     prepare = [java_options, compile_loops]
@@ -79,7 +80,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         # It is safe within one process, and no other writes at the same time where this session does.
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
         # The same of Delta's checksums: eight processes a commit.
-        "spark.sql.streaming.checkpointFileManagerClass": _BY_FILE_SYSTEM,
+        "spark.sql.streaming.checkpointFileManagerClass": _BY_FILE_SYSTEM.format(
+            "checkpointing." if VERSION >= (4, 1) else ""
+        ),
         # Delta deletes old files by ten thousand tasks otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.warehouse.dir": str(home / "warehouse"),

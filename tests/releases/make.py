@@ -31,6 +31,7 @@ from wordveil.embeddings import embedding as embeddings
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.weights import save_weights
 from wordveil.spark.platform.session import build_session
+from wordveil.spark.platform.versions import from_arrow
 
 HERE = Path(__file__).parent
 _WORDS = (
@@ -99,7 +100,7 @@ def write_public(home: Path, session: Any) -> None:
     embedding.save(home / "embedding")
     save_weights(home / "generator.npz", make_repeating_weights(embedding, 8))
     with tempfile.TemporaryDirectory() as public:
-        session.createDataFrame(pa.table({"text": [*TEXTS.values()] * 3})).write.parquet(f"{public}/texts")
+        from_arrow(session, pa.table({"text": [*TEXTS.values()] * 3})).write.parquet(f"{public}/texts")
         run("ngrams", "--input", f"{public}/texts", "--text", "text", "--output", home / "ngrams", "--public",
             "--min-count", 2)  # fmt: skip
 
@@ -153,7 +154,7 @@ def write_release(home: Path, session: Any) -> None:
     """Write a release of two nights with a rotated key, a changed record and a withdrawn one."""
     table = pa.table({"id": [*TEXTS], "text": [*TEXTS.values()], "author": ["ann", "ann", "bob", "bob", "cy"]})
     table = table.append_column("day", pa.array(["d1"] * len(TEXTS)))
-    source = session.createDataFrame(table).coalesce(1).write.format("delta")
+    source = from_arrow(session, table).coalesce(1).write.format("delta")
     source.option("delta.enableChangeDataFeed", "true").save(str(home / "input"))
     config = home / "release.yaml"
     run("audit", "bundle", "--config", config, "--draws", 1000)

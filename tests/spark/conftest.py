@@ -8,6 +8,7 @@ import pytest
 
 from support.releases import Lake, States
 from support.workspaces import Workspace, corpus
+from wordveil.spark.platform.versions import VERSION
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +37,10 @@ def lake(states: States) -> Lake:
 def drawn(states: States) -> Lake:
     """The same release, which has run once."""
     return states.restore("drawn")
+
+
+@pytest.fixture
+def arrow_functions() -> None:
+    """For tests of the function for SQL."""
+    if VERSION < (4, 1):
+        pytest.skip("functions for SQL need Spark 4.1")

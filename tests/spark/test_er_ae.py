@@ -25,6 +25,7 @@ from wordveil.generators.weights import GeneratorWeights, save_weights
 from wordveil.records.sanitiser import release_terms
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import check_preview, sample_table
+from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.ledger import Terms
 from wordveil.spark.release.record_limit import check_record_limit
 from wordveil.spark.sanitise.distribution import distribute
@@ -188,7 +189,7 @@ def check_that_another_price_is_refused(lake: Lake, config: Config) -> None:
     ledger = lake.spark.read.format("delta").load(str(lake.ledger))
     assert priced.max_records is not None
     with pytest.raises(ReleaseError, match="at another price"):
-        check_record_limit(lake.spark.createDataFrame(asked), ledger, terms, priced.max_records)
+        check_record_limit(from_arrow(lake.spark, asked), ledger, terms, priced.max_records)
 
 
 def check_what_is_refused_without_a_ledger(lake: Lake, section: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from support.workspaces import KEY, Workspace, corpus, read_output
 from wordveil import Run, register, sanitise
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, ConfigError, InputError, KeyMaterialError, PlatformError
+from wordveil.spark.platform.versions import to_arrow
 from wordveil.spark.sanitise.job import run_sanitise
 
 POLICY = {"profile": "strict", "n_max": 24}
@@ -66,7 +67,7 @@ def test_a_frame_gives_the_rows_of_the_job(spark, workspace: Workspace, made: Wo
     )
     assert frame.columns == ["id", "day", "text", "status", "reason", "privacy", "content_tag", "run_id"]
     for _ in range(2):  # computed twice, the same rows
-        rows = frame.toArrow()
+        rows = to_arrow(frame)
         assert set(rows["run_id"].to_pylist()) == {run.run_id}
         assert sorted(rows.drop_columns(["run_id"]).to_pylist(), key=lambda row: row["id"]) == job_rows
 
@@ -87,12 +88,13 @@ def test_bad_rows_of_a_frame_are_quarantined(spark, workspace: Workspace, bundle
     assert found == {*expected, ("d", None, False)}
 
 
+@pytest.mark.usefixtures("arrow_functions")
 def test_sql_gives_the_rows_of_the_job(spark, workspace: Workspace, made: Workspace, bundle: Path, job_rows):
     register(spark, bundle=bundle, run=recorded(workspace), policy=POLICY, name="sanitise_tests")
     spark.read.parquet(str(made.root / "corpus")).createOrReplaceTempView("tickets")
     table = spark.sql("select id, inline(array(sanitise_tests(id, body))) from tickets")
     assert table.columns == ["id", "text", "status", "reason", "privacy"]
-    found = sorted(table.toArrow().to_pylist(), key=lambda row: row["id"])
+    found = sorted(to_arrow(table).to_pylist(), key=lambda row: row["id"])
     # Beside the job's column the table keeps `day`, which the caller selects himself and accounts for himself.
     for row, other in zip(found, job_rows, strict=True):
         assert {name: row[name] for name in ("id", "text", "status", "reason")} == {
@@ -103,6 +105,7 @@ def test_sql_gives_the_rows_of_the_job(spark, workspace: Workspace, made: Worksp
         assert row["privacy"] == {**other["privacy"], "exposes": exposes}
 
 
+@pytest.mark.usefixtures("arrow_functions")
 def test_bad_rows_of_sql_are_quarantined(spark, bundle: Path):
     register(spark, bundle=bundle, run=Run.throwaway(), policy=POLICY, max_bytes=4000, name="sanitise_tests")
     rows = [("a", "x"), (None, "x"), ("b", None), ("c", "x" * 5000)]
@@ -123,6 +126,7 @@ def test_bad_rows_of_sql_are_quarantined(spark, bundle: Path):
     }
 
 
+@pytest.mark.usefixtures("arrow_functions")
 def test_whole_numbers_are_ids_too(spark, bundle: Path):
     run = Run.throwaway()
     register(spark, bundle=bundle, run=run, policy=POLICY, name="sanitise_tests")
@@ -243,6 +247,7 @@ def test_streams_and_spark_connect_are_refused_by_name(spark, bundle: Path):
         register(ConnectSession(), bundle=bundle, run=Run.throwaway(), policy=POLICY)
 
 
+@pytest.mark.usefixtures("arrow_functions")
 def test_the_examples_of_the_documentation_run(spark, workspace: Workspace, bundle: Path, monkeypatch, capsys):
     path = workspace.write_corpus(
         pa.table({"ticket_id": ["1", "2"], "body": ["one two", "three"], "product": ["a", "b"]}), "raw-tickets"

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from support import toys
 from support.workspaces import WORDS, Workspace, packed_session
 from wordveil import Run, sanitise
+from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.sanitise import layout
 from wordveil.spark.sanitise.job import run_sanitise
 
@@ -143,7 +144,7 @@ def test_another_release_has_another_order(jobs: Jobs):
 def test_directories_do_not_multiply_files(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Tasks take directories one after the other, also that of null, and each directory's rows are in their order."""
     monkeypatch.setattr(layout, "TASK_ROWS", 20)
-    frame = spark.createDataFrame(table(sizes(1))).select("id", "day", "note")
+    frame = from_arrow(spark, table(sizes(1))).select("id", "day", "note")
     layout.arrange_rows(frame, 7, "id", partition_by=["day"]).write.partitionBy("day").parquet(f"{tmp_path}/out")
     files = files_of(tmp_path / "out")
     tasks, directories = RECORDS // 20, {directory for directory, _ in files}

@@ -5,6 +5,7 @@ charge for it.
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 import wordveil
 from support.releases import Lake
@@ -13,6 +14,7 @@ from wordveil import Run, register, sanitise
 from wordveil.assembly.bundles import find_bundle
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import sample_table
+from wordveil.spark.platform.versions import to_arrow
 from wordveil.spark.sanitise.job import run_sanitise
 from wordveil.text.tokeniser import Tokeniser, fold_words
 
@@ -48,6 +50,7 @@ def check(rows: list[dict], per_token: float) -> None:
     assert any(len(set(words(row["text"]))) > 2 for row in rows)
 
 
+@pytest.mark.usefixtures("arrow_functions")
 def test_a_job_a_frame_and_the_function_draw_each_word_once(spark, workspace: Workspace) -> None:
     path = workspace.write_corpus(corpus(), files=2)
     config = workspace.config(text=POLICY)
@@ -67,12 +70,12 @@ def test_a_job_a_frame_and_the_function_draw_each_word_once(spark, workspace: Wo
     run = Run.recorded(release="tests", run_log_dir=str(workspace.root / "runs"), key_file=str(workspace.root / "key"))
     options = {"bundle": bundle, "run": run, "policy": POLICY}
     frame = sanitise(spark.read.parquet(str(path)), id="id", text="body", keep=["day"], **options)
-    drawn = sorted(frame.drop("run_id").toArrow().to_pylist(), key=lambda row: row["id"])
+    drawn = sorted(to_arrow(frame.drop("run_id")).to_pylist(), key=lambda row: row["id"])
     assert drawn == rows
     register(spark, name="sanitise_repeated", **options)
     spark.read.parquet(str(path)).createOrReplaceTempView("repeated")
     found = spark.sql("select id, inline(array(sanitise_repeated(id, body))) from repeated order by id")
-    written = found.toArrow().to_pylist()
+    written = to_arrow(found).to_pylist()
     assert [row["text"] for row in written] == [row["text"] for row in rows]
     assert all("repetition" in row["privacy"]["exposes"] for row in written)
 

@@ -66,6 +66,7 @@ def pythons(tmp_path: Path) -> dict[str, Path]:
     }
 
 
+@pytest.mark.usefixtures("arrow_functions")
 def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
     spark, workspace: Workspace, pythons, monkeypatch: pytest.MonkeyPatch
 ):

@@ -159,7 +159,9 @@ def write_delta(spark: Any, table: pa.Table, path: Path | str, *, feed: bool = F
     """Add the table's rows to a Delta table in one commit with one file; made where there is none, ``feed`` with its
     change data feed on.
     """
-    frame = spark.createDataFrame(table)
+    from wordveil.spark.platform.versions import from_arrow
+
+    frame = from_arrow(spark, table)
     writer = frame.coalesce(1).write.format("delta").mode(mode)
     if mode == "overwrite":
         writer = writer.option("overwriteSchema", "true")

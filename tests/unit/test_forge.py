@@ -84,7 +84,8 @@ def test_each_python_of_the_package_is_tested():
         assert {python for run, python in runs(WORKFLOWS["check"]) if run == f"make {target}"} == set(pythons)
     others = {("test", newest), ("release", newest), ("test-oldest", oldest), ("check-import", oldest)}
     assert {(f"make {target}", python) for target, python in others} <= set(runs(WORKFLOWS["check"]))
-    assert {("make test-newest", oldest), ("make test-newest", newest)} == set(runs(WORKFLOWS["canary"]))
+    daily = {("make test-newest", oldest), ("make test-newest", newest), ("make test-spark-versions", oldest)}
+    assert daily == set(runs(WORKFLOWS["canary"]))
 
 
 def test_checks_run_on_each_change_and_the_canary_daily():

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from typer import Argument, Option, Typer
 
@@ -106,6 +106,43 @@ def night(
             print_json(made.to_dict())
         assert made.decision is not None
         require_passed(made.decision)
+
+
+@releases.command()
+def stream(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    every: Annotated[
+        str | None,
+        Option("--every", metavar="INTERVAL", help='Go on, with a batch at this interval, such as "5 minutes".'),
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """Take the new rows of a stream's source into the input, and run a night for each batch. Ends with the last row,
+    unless --every is set.
+    """
+    from wordveil.spark.release.stream import run_stream
+
+    made: dict[str, Any] = {"batches": 0, "last": None}
+    with write_report("release stream", report) as tell:
+        settings = read_release_config(config, overrides)
+
+        def keep(night: Night) -> None:
+            assert night.decision is not None
+            made.update(batches=made["batches"] + 1, last=night.to_dict())
+            tell(made)
+            if not as_json:
+                _print_night(night, settings.release)
+            require_passed(night.decision)
+
+        with show_progress() as (progress, tasks):
+            run_stream(settings, prepare_session(settings), every=every, progress=progress, tasks=tasks, done=keep)
+    if as_json:
+        print_json(made)
+    elif not made["batches"]:
+        print_note("the source has no new rows.")
 
 
 @releases.command()

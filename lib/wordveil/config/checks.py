@@ -19,6 +19,7 @@ from wordveil.config.schema import (
     LedgerSection,
     OutputSection,
     SparkSection,
+    StreamSection,
     TextSection,
 )
 from wordveil.embeddings.embedding import SHIPPED
@@ -51,6 +52,7 @@ class Sections:
     output: OutputSection | None
     ledger: LedgerSection | None
     budgets: BudgetsSection | None
+    stream: StreamSection | None
     gate: GateSection | None
     evaluation: EvaluationSection | None
     spark: SparkSection | None
@@ -202,6 +204,8 @@ def _output_faults(sections: Sections, source: Source | None, output: OutputSect
         )
         yield Fault("ledger", "", problem)
     yield from _nesting_faults(source, output, sections.ledger)
+    if sections.stream:
+        yield from _stream_faults(source, sections.stream)
 
 
 def _one_shot_faults(sections: Sections, output: OutputSection) -> Iterable[Fault]:
@@ -209,6 +213,7 @@ def _one_shot_faults(sections: Sections, output: OutputSection) -> Iterable[Faul
     given = {
         "ledger": sections.ledger,
         "budgets": sections.budgets,
+        "stream": sections.stream,
         "gate": sections.gate and sections.gate.model_dump(exclude_none=True),
         "output.public": output.public,
         "output.public_table": output.public_table,
@@ -232,6 +237,23 @@ def _nesting_faults(source: Source | None, output: OutputSection, ledger: Ledger
         reported = name == "input.path" or {name, other} == {"output.path", "input.path"}
         if not reported and (path + "/").startswith(above + "/"):
             yield Fault(name, path, f"is {other}, or inside it. Choose another path.")
+
+
+def _stream_faults(source: Source | None, stream: StreamSection) -> Iterable[Fault]:
+    """A stream without one source, or without a place to land."""
+    if (stream.path is None) == (stream.table is None):
+        yield Fault("stream", "", "set exactly one of stream.path and stream.table.")
+    if source is None:
+        return
+    if source.path is None:
+        yield Fault(
+            "input.path", "", "is required with `stream`, whose rows land there. Name it in place of input.table."
+        )
+    elif stream.path and stream.path.rstrip("/") == source.path.rstrip("/"):
+        problem = "is input.path, where the rows land. Name another path there, or remove `stream`."
+        yield Fault("stream.path", stream.path, problem)
+    if source.version is not None or source.timestamp is not None:
+        yield Fault("stream", "", "adds versions to the input. Remove input.version and input.timestamp.")
 
 
 def _table_faults(source: Source, output: OutputSection) -> Iterable[Fault]:

@@ -28,6 +28,7 @@ from wordveil.config.schema import (
     ReleaseName,
     Section,
     SparkSection,
+    StreamSection,
     TextSection,
 )
 from wordveil.config.yaml_file import read_yaml, set_key
@@ -69,6 +70,7 @@ class Config(Section):
     output: OutputSection
     ledger: LedgerSection | None = None
     budgets: BudgetsSection | None = None
+    stream: StreamSection | None = None
     gate: GateSection = GateSection()
     evaluation: EvaluationSection = EvaluationSection()
     spark: SparkSection = SparkSection()

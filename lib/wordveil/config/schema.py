@@ -125,6 +125,24 @@ class InputSection(ColumnsSection):
         return Source(**self.model_dump())
 
 
+class StreamSection(Section):
+    """Where `wordveil release stream` takes new records from: a Delta table whose rows are only appended."""
+
+    path: Location | None = None
+    """The path of the table. Set exactly one of ``path`` and ``table``."""
+    table: Name | None = None
+    """The name of the table in the session's catalogue."""
+    checkpoint: Location
+    """The directory in which Spark keeps how far it has read. Each release has its own."""
+    max_files: Annotated[int, Field(ge=1)] | None = None
+    """The most files of the source that one batch takes; by default Delta's own limit."""
+
+    @property
+    def name(self) -> str:
+        """The source, as the configuration names it."""
+        return self.path or self.table or ""
+
+
 class TextSection(Section):
     """The text policy: a profile and what to change in it (:class:`wordveil.text.policy.TextPolicy`)."""
 

@@ -10,13 +10,13 @@ from pyspark.ml.clustering import LDA, LDAModel
 from pyspark.ml.feature import CountVectorizer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
 
 from wordveil.errors import InputError, usage_error
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
 from wordveil.spark.platform.progress import ignore
+from wordveil.spark.platform.versions import parse_schema
 
 TERMS, TOPICS = "terms", "topics"
 """The tables in the output's directory."""
@@ -159,8 +159,6 @@ def _find_topics(
 
 
 def _replace(spark: SparkSession, path: str, rows: DataFrame, schema: str) -> None:
-    typed = StructType.fromDDL(schema)
-    assert isinstance(typed, StructType)
     store = DeltaTable(spark, path, "table of analytics")
-    store.create(typed)
+    store.create(parse_schema(schema))
     store.replace(rows.coalesce(1))

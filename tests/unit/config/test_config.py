@@ -485,6 +485,37 @@ def test_a_column_called_stale_contradicts_a_release_that_adds_one():
     assert any("Stale" in fault and "keep_last" in fault for fault in told)
 
 
+@pytest.mark.parametrize(
+    ("stream", "source", "words"),
+    [
+        ({}, {}, "stream: set exactly one of stream.path and stream.table."),
+        ({"path": "/lake/in/"}, {}, "stream.path = /lake/in/: is input.path"),
+        (
+            {"path": "/lake/a"},
+            {"path": None, "format": None, "table": "raw.tickets"},
+            "input.path: is required with `stream`, whose rows land there.",
+        ),
+        ({"path": "/lake/a"}, {"version": 3}, "stream: adds versions to the input"),
+        ({"path": "/lake/a", "max_files": 0}, {}, "stream.max_files = 0: should be greater than or equal to 1"),
+    ],
+)
+def test_a_stream_has_one_source_and_a_place_to_land(stream, source, words):
+    def release(**sections: Any) -> dict[str, Any]:
+        columns = {"path": "/lake/in", "format": "delta", "id": "id", "text": "body"}
+        return {
+            **changed("text", {"profile": "strict", "n_max": 64}),
+            "input": {name: value for name, value in {**columns, **source}.items() if value is not None},
+            "output": {"path": "/lake/out", "format": "delta"},
+            "ledger": {"path": "/lake/ledger"},
+            **sections,
+        }
+
+    parse_config(release(), "job.yaml")
+    told = faults(release(stream={"checkpoint": "/lake/checkpoint", **stream}))
+    assert len(told) == 1
+    assert words in told[0]
+
+
 def test_settings_can_be_overridden(tmp_path: Path):
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(base()))

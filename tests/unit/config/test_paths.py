@@ -38,7 +38,7 @@ NO_PATHS = {
             "language",
         )
     ),
-    *("output.public_table", "output.partition_by", "key.env", "text.stop_word_list", "text.language"),
+    *("stream.table", "output.public_table", "output.partition_by", "key.env", "text.stop_word_list", "text.language"),
     *("budgets.unit", "gate.exposes", "spark.master", "spark.app_name", "spark.options"),
 }
 
@@ -63,6 +63,7 @@ def settings(**changed: Any) -> dict[str, Any]:
         "key": {"file": "wordveil.key"},
         "output": {"path": "../lake/support", "format": "delta", "public": "public"},
         "ledger": {"path": "ledger"},
+        "stream": {"path": "events", "checkpoint": "../checkpoint"},
         "spark": {"delta_jars": "jars"},
         **changed,
     }
@@ -86,6 +87,8 @@ def paths_of(config: Config) -> dict[str, Any]:
         "output.path": config.output.path,
         "output.public": config.output.public,
         "ledger.path": config.ledger and config.ledger.path,
+        "stream.path": config.stream and config.stream.path,
+        "stream.checkpoint": config.stream and config.stream.checkpoint,
         "spark.delta_jars": config.spark.delta_jars,
     }
 
@@ -103,6 +106,8 @@ def expected(home: str, conf: str) -> dict[str, str]:
         "output.path": f"{home}/lake/support",
         "output.public": f"{conf}/public",
         "ledger.path": f"{conf}/ledger",
+        "stream.path": f"{conf}/events",
+        "stream.checkpoint": f"{home}/checkpoint",
         "spark.delta_jars": f"{conf}/jars",
     }
 
@@ -150,7 +155,10 @@ def test_absolute_paths_and_those_with_a_scheme_stay_as_written(place: str, tmp_
     assert make_absolute(place, tmp_path) == place
     config = load_config(
         write(
-            tmp_path, settings(input={"path": place, "id": "ticket", "text": "body"}, output={"path": "o"}, ledger=None)
+            tmp_path,
+            settings(
+                input={"path": place, "id": "ticket", "text": "body"}, output={"path": "o"}, ledger=None, stream=None
+            ),
         )
     )
     assert config.input.path == place

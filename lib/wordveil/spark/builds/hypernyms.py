@@ -14,6 +14,7 @@ from wordveil.embeddings.training.poincare import ReadPairs
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.versions import to_arrow
 
 
 def read_on_executors(session: Callable[[], SparkSession]) -> ReadPairs:
@@ -54,4 +55,4 @@ def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: TrainingS
             stop = sorted(settings.left_out)
             taken = taken.where(~sql.lower(word).isin(stop) & ~sql.lower(hypernym).isin(stop))
         added = taken.groupBy("word", "hypernym").agg(sql.sum("count").alias("count"))
-        return added.where(sql.col("count") >= settings.min_count).toArrow().cast(PAIR_SCHEMA)
+        return to_arrow(added.where(sql.col("count") >= settings.min_count)).cast(PAIR_SCHEMA)

@@ -27,6 +27,7 @@ from wordveil.errors import NgramError, did_you_mean, usage_error
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
+from wordveil.spark.platform.versions import is_valid_utf8, to_arrow
 from wordveil.text.counting import GRAM_FIELDS, PACKED_FIELDS, WORD_FIELDS, CountGrams, CountWords, pack, rank_words
 from wordveil.text.slots import Grams, NgramModel, NgramSettings, assemble_trie
 from wordveil.version import __version__
@@ -105,7 +106,7 @@ def _select_texts(table: DataFrame, name: str) -> DataFrame:
         raise usage_error("--text", name, problem)
     text = column(name)
     as_string = text.cast("string")
-    fit = text.isNotNull() & (F.octet_length(text) <= MAX_TEXT_BYTES) & F.is_valid_utf8(as_string)
+    fit = text.isNotNull() & (F.octet_length(text) <= MAX_TEXT_BYTES) & is_valid_utf8(as_string)
     return table.where(fit).select(as_string.alias("text"))
 
 
@@ -128,7 +129,7 @@ def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringAr
     counted = counted.persist(StorageLevel.DISK_ONLY)
     try:
         total = counted.where(F.col("word") != "").agg(F.sum("number")).first()
-        frequent = counted.where((F.col("word") == "") | (F.col("number") >= settings.min_count)).toArrow()
+        frequent = to_arrow(counted.where((F.col("word") == "") | (F.col("number") >= settings.min_count)))
     finally:
         counted.unpersist()
     words, numbers = rank_words(frequent.combine_chunks())

@@ -45,6 +45,7 @@ from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
+from wordveil.spark.platform.versions import from_arrow, repartition_by_number, to_arrow
 from wordveil.spark.sanitise.job import write_sanitised
 from wordveil.spark.sanitise.materials import Materials
 from wordveil.version import __version__
@@ -81,8 +82,8 @@ class _Pipeline:
         table = _make_table(self.config.source, self.inputs, other=other, as_strings=as_strings)
         part = np.arange(table.num_rows) * _FILES // table.num_rows
         weighed = _weigh(table, int(np.searchsorted(part, _FILES - 1)) if other else 0)
-        rows = self.spark.createDataFrame(weighed.append_column(_PART, pa.array(part, pa.int32())))
-        parts = rows.repartitionById(_FILES, _PART).drop(_PART)
+        rows = from_arrow(self.spark, weighed.append_column(_PART, pa.array(part, pa.int32())))
+        parts = repartition_by_number(rows, _FILES, _PART).drop(_PART)
         parts.write.option("compression", "none").parquet(path)
         return path
 
@@ -103,7 +104,7 @@ class _Pipeline:
         """The rows of an output in the order of its files, as a reader finds them."""
         rows = self.spark.read.parquet(path)
         file, row = (F.col(f"_metadata.{name}") for name in ("file_path", "row_index"))
-        table = rows.select("*", file.alias("__file"), row.alias("__row")).toArrow()
+        table = to_arrow(rows.select("*", file.alias("__file"), row.alias("__row")))
         root = str(Files(self.spark, path).path)
         files = [_split_path(name, root) for name in table["__file"].to_pylist()]
         positions = list(zip(files, table["__row"].to_pylist(), strict=True))
@@ -279,7 +280,7 @@ def _find_admitted(
     for side in (0, 1):
         path = pipeline.write_input(f"where-{side}", other=bool(side), as_strings=True)
         try:
-            rows = pipeline.read_input(path, where, params).select(pipeline.config.source.id).toArrow()
+            rows = to_arrow(pipeline.read_input(path, where, params).select(pipeline.config.source.id))
         except (ConfigError, InputError, PySparkException):
             return None
         admitted.append(frozenset(rows.column(0).to_pylist()))

@@ -19,6 +19,7 @@ from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.records.schema import REASON_COLUMN, RELEASED
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import column, field_column, find_field
+from wordveil.spark.platform.versions import from_arrow, to_arrow
 
 _ID, _AUTHOR, _LABEL = "__id", "__author", "__label"
 _TEXT, _BUNDLE, _POLICY = "__released", "__bundle", "__policy"
@@ -73,14 +74,14 @@ def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) 
     try:
         total = both.count()
         ids = _choose(both, config.evaluation, seed, has_author=config.author is not None).distinct()
-        chosen = F.broadcast(source.sparkSession.createDataFrame(ids.toArrow()))
+        chosen = F.broadcast(from_arrow(source.sparkSession, to_arrow(ids)))
     finally:
         both.unpersist()
     before = described.join(chosen, column(name) == chosen[_ID], "left_semi")
     screened = screen_input(before, config.source, internal=[_AUTHOR, _LABEL])
     inputs = config.text_columns.inputs
-    texts = screened.select(column(name).alias(_ID), *inputs, REASON_COLUMN, _AUTHOR, _LABEL).toArrow()
-    after = released.join(chosen, _ID, "left_semi").toArrow()
+    texts = to_arrow(screened.select(column(name).alias(_ID), *inputs, REASON_COLUMN, _AUTHOR, _LABEL))
+    after = to_arrow(released.join(chosen, _ID, "left_semi"))
     return _pair(texts, after, inputs, total)
 
 
@@ -114,9 +115,9 @@ def _choose(both: DataFrame, section: EvaluationSection, seed: int, *, has_autho
         room = min(section.authors, section.records // section.min_texts)
         named = both.where(F.length(_AUTHOR) > 0)
         counts = named.groupBy(_AUTHOR).count().where(F.col("count") >= section.min_texts)
-        authors = counts.orderBy(F.xxhash64(F.lit(seed), _AUTHOR), _AUTHOR).limit(room).select(_AUTHOR).toArrow()
+        authors = to_arrow(counts.orderBy(F.xxhash64(F.lit(seed), _AUTHOR), _AUTHOR).limit(room).select(_AUTHOR))
         if authors.num_rows > 1:
-            candidates = F.broadcast(both.sparkSession.createDataFrame(authors))
+            candidates = F.broadcast(from_arrow(both.sparkSession, authors))
             rank = F.row_number().over(Window.partitionBy(_AUTHOR).orderBy(order, _ID))
             ranked = named.join(candidates, _AUTHOR, "left_semi").withColumn("__rank", rank)
             return ranked.where(F.col("__rank") <= section.records // authors.num_rows).select(_ID)

@@ -25,6 +25,7 @@ from wordveil.records.schema import (
     UNDECODABLE,
 )
 from wordveil.spark.platform.columns import column, field_column, find_field, text_paths
+from wordveil.spark.platform.versions import is_valid_utf8
 
 # Up to this number, duplicate ids are sent to every executor instead of shuffling the texts to join them.
 _BROADCAST_IDS = 1_000_000
@@ -51,7 +52,7 @@ def screen_input(
     unreadable = (
         F.when(reduce(and_, (text.isNull() for text in texts)), NULL_TEXT)
         .when(total > columns.max_bytes, OVERSIZE)
-        .when(reduce(or_, (~F.is_valid_utf8(text) for text in texts)), UNDECODABLE)
+        .when(reduce(or_, (~is_valid_utf8(text) for text in texts)), UNDECODABLE)
     )
     reason = F.coalesce(known, unreadable)
     passed = [column(name) for name in (columns.id, *columns.keep, *internal)]
@@ -79,7 +80,7 @@ def flag_invalid_ids(table: DataFrame, columns: Columns, *, is_unique: bool = Fa
     reason = (
         F.when(malformed, MALFORMED)
         .when(record_id.isNull(), NULL_ID)
-        .when(~F.is_valid_utf8(record_id) if is_string else F.lit(False), INVALID_ID)
+        .when(~is_valid_utf8(record_id) if is_string else F.lit(False), INVALID_ID)
         .when(duplicate, DUPLICATE_ID)
     )
     return table, reason

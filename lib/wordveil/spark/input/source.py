@@ -31,6 +31,7 @@ from wordveil.spark.platform.errors import error_condition, input_errors, silenc
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.formats import require_format
 from wordveil.spark.platform.jvm import gateway
+from wordveil.spark.platform.versions import file_path
 
 if TYPE_CHECKING:
     from wordveil.config.load import Config
@@ -40,6 +41,12 @@ FILE_COLUMN = "__wordveil_file"
 _FORMAT_NAMES = {"delta": "Delta", "parquet": "Parquet", "csv": "CSV", "json": "JSON", "orc": "ORC"}
 # Delta's parser drops the parameters of a query that Spark binds while it parses. Bound by the analyser, they are kept.
 _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
+# What Delta's errors say that have no name before Delta 4.1.
+_UNNAMED = {
+    "Cannot time travel Delta table": "DELTA_VERSION_NOT_FOUND",
+    "is before the earliest version": "DELTA_TIMESTAMP_EARLIER",
+    "is after the latest version": "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+}
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,7 @@ class InputTable:
         self._check(frame)
         try:
             with silence_query_logs():
-                located = frame.withColumn(FILE_COLUMN, frame.metadataColumn("_metadata").getField("file_path"))
+                located = frame.withColumn(FILE_COLUMN, file_path(frame))
         except AnalysisException:
             return self._filter(frame.withColumn(FILE_COLUMN, F.lit("")))
         return self._filter(located if names is None else self._read_files(frame, names))
@@ -120,7 +127,7 @@ class InputTable:
         if (snapshot := _find_snapshot(frame)) is not None:
             with suppress(Py4JError):  # another version of Delta also opens the other files, and the filter drops them
                 frame = read_delta_files(self.spark, snapshot.deltaLog(), int(snapshot.version()), names)
-        path = frame.metadataColumn("_metadata").getField("file_path")
+        path = file_path(frame)
         return frame.where(path.isin(*both)).withColumn(FILE_COLUMN, path)
 
     def _load_version(self, version: int | None) -> DataFrame:
@@ -252,6 +259,8 @@ def _version_errors(source: Source) -> Iterator[None]:
             yield
     except PySparkException as error:
         name = error_condition(error)
+        if name == "AnalysisException":
+            name = next((known for sign, known in _UNNAMED.items() if sign in str(error)), name)
         setting, value = ("timestamp", source.timestamp) if source.timestamp else ("version", source.version)
         if name == "UNSUPPORTED_FEATURE.TIME_TRAVEL":
             problem = "only Delta tables have versions. Remove it."

@@ -23,6 +23,7 @@ from wordveil.spark.input.source import FILE_COLUMN, InputTable, open_input
 from wordveil.spark.plan.spread import MAX_SEED, choose_records, draw_rate, new_seed, spread_records
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
+from wordveil.spark.platform.versions import from_arrow
 
 # A sample is held in the driver's memory; more records would hardly change its figures.
 MAX_RECORDS = 100_000
@@ -200,7 +201,7 @@ def _read_records(
         return []
     rates = {FILE_COLUMN: [*taken], _RATE: [draw_rate(number, counts[name]) for name, number in taken.items()]}
     table = source.read_with_files(taken)
-    table = table.join(F.broadcast(source.spark.createDataFrame(pa.table(rates))), FILE_COLUMN)
+    table = table.join(F.broadcast(from_arrow(source.spark, pa.table(rates))), FILE_COLUMN)
     table = table.withColumn(_DRAWN, F.rand(seed) < F.col(_RATE))
     records = screen_input(table, source.source, internal=[FILE_COLUMN, _DRAWN]).where(_DRAWN)
     rows = records.select(*names, FILE_COLUMN).collect()

@@ -8,12 +8,14 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.log_store import JAR, log_store_options
+from wordveil.spark.platform.versions import VERSION
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -67,6 +69,16 @@ def require_delta(session: SparkSession) -> None:
         raise PlatformError(f"the Spark session has Delta's extension but not Delta's catalog. {hint}")
 
 
+def open_snapshot(log: Any, version: int, none: Any) -> Any:
+    """Delta's view of a version. ``log``: Delta's own object of the table; ``none``: Scala's None."""
+    try:
+        return log.getSnapshotAt(version, none, none, False)
+    except Py4JJavaError:
+        raise
+    except Py4JError:  # before Delta 4.1 it takes one argument less
+        return log.getSnapshotAt(version, none, none)
+
+
 def read_delta_files(spark: SparkSession, log: Any, version: int, names: Collection[str]) -> DataFrame:
     """Read the rows of some data files of a Delta table and open no other file. Given a condition on file names, Delta
     would open them all.
@@ -75,7 +87,7 @@ def read_delta_files(spark: SparkSession, log: Any, version: int, names: Collect
     error where Delta's classes differ from those of the tested version.
     """
     none = java_class(spark, "scala.Option").apply(None)
-    snapshot = log.getSnapshotAt(version, none, none, False)
+    snapshot = open_snapshot(log, version, none)
     files = snapshot.allFiles()
     ends = {f"/{row[0]}" for row in DataFrame(files.toDF(), spark).select("path").collect()}
     chosen = [end[1:] for name in names if (end := _find_end(name, ends)) is not None]
@@ -107,7 +119,7 @@ def ivy_home() -> Path:
         home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError:
         home = Path.home()
-    return home / ".ivy2.5.2"
+    return home / (".ivy2.5.2" if VERSION >= (4, 0) else ".ivy2")
 
 
 def artifact() -> str:

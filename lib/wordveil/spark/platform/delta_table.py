@@ -18,8 +18,9 @@ from wordveil.errors import ReleaseError
 from wordveil.release.delta_log import DELTA_LOG
 from wordveil.release.layout import TABLE_VERSION, VERSION_PROPERTY
 from wordveil.release.verify import lost_version
+from wordveil.spark.platform.delta import open_snapshot
 from wordveil.spark.platform.filesystem import Files
-from wordveil.spark.platform.jvm import java_class
+from wordveil.spark.platform.jvm import java_class, list_items
 from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.progress import ignore
 
@@ -79,7 +80,7 @@ class DeltaTable:
         log, none = self._log()
         log.update(False, none, none)
         try:
-            return log.getSnapshotAt(version, none, none, False)
+            return open_snapshot(log, version, none)
         except Py4JJavaError:
             raise lost_version(f"{self.kind} {self.path}", version) from None
 
@@ -134,6 +135,11 @@ class DeltaTable:
     def has(self, idempotency_key: str) -> bool:
         """Whether :meth:`append` has written under ``idempotency_key``."""
         return bool(self._snapshot().transactions().get(f"wordveil {idempotency_key}").isDefined())
+
+    def appenders(self, prefix: str) -> set[str]:
+        """The names under which applications appended exactly once, of those that begin with ``prefix``."""
+        names = {str(action.appId()) for action in list_items(self._snapshot().setTransactions())}
+        return {name for name in names if name.startswith(prefix)}
 
     def list_files(self, snapshot: Any) -> list[Row]:
         """Return what the log says about each data file of a :meth:`snapshot`."""

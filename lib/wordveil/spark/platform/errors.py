@@ -9,18 +9,19 @@ from datetime import UTC, datetime
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.logger import PySparkLogger
 
 from wordveil.credentials import hide_credentials
 from wordveil.errors import InputError, SparkJobError
 from wordveil.spark.platform.formats import describe_foreign
 from wordveil.spark.platform.jvm import java_log
+from wordveil.spark.platform.versions import find_query_loggers
 
 _FILE = re.compile(
     r"(?:reading file|footer for file:?|File|Version file) ((?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.\w+)",
     re.ASCII,
 )
 _JAVA = re.compile(r"^(?::|Caused by:) [\w.$]+: \[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE | re.ASCII)
+_STREAM = re.compile(r"terminated with exception: \[([A-Z][A-Z0-9_.]+)\]", re.ASCII)
 _LOST_COMMIT = "The Delta log lacks a commit. Restore the missing file of _delta_log, or restore the table from a copy."
 _LOST_FILE = (
     "A data file is missing: it was deleted, or vacuumed from an older version. Restore it, or read a newer version."
@@ -44,6 +45,10 @@ _HINTS = {
     "FAILED_READ_FILE.FILE_NOT_EXIST": _LOST_FILE,
     "FAILED_READ_FILE": "The file is damaged or cannot be read. Restore it; wordveil never skips a file.",
     "CANNOT_READ_FILE_FOOTER": "The file is damaged. Restore it; wordveil never skips a file.",
+    "DELTA_SOURCE": (
+        "Rows of the stream's source were updated or deleted, and a stream takes rows that are only appended. Update "
+        "the release from that table itself, by `wordveil release night` with input.changes: feed."
+    ),
     "CAST_INVALID_INPUT": "A value cannot be cast in input.where. Use try_cast there.",
 }
 
@@ -71,7 +76,7 @@ def input_errors(setting: str, source: str, kind: str = "table") -> Iterator[Non
 @contextmanager
 def silence_query_logs() -> Iterator[None]:
     """Keep PySpark from printing the errors of queries itself: their messages may quote values of records."""
-    loggers = [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    loggers = find_query_loggers()
     before = [logger.disabled for logger in loggers]
     try:
         for logger in loggers:
@@ -84,7 +89,9 @@ def silence_query_logs() -> Iterator[None]:
 
 def error_condition(error: BaseException) -> str:
     """Return Spark's name of an error condition; the type of the error where it has none."""
-    condition = getattr(error, "getCondition", lambda: None)()
+    condition = getattr(error, "getCondition", getattr(error, "getErrorClass", lambda: None))()
+    if condition == "STREAM_FAILED" and (batch := _STREAM.search(str(error))):
+        condition = batch[1]
     if condition is None and (java := _JAVA.search(str(error))):
         condition = java[1]
     return condition or type(error).__name__

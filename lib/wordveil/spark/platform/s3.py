@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from wordveil.errors import PlatformError
 from wordveil.spark.platform.delta import ivy_home
+from wordveil.spark.platform.versions import VERSION
 
 _SDK = "software.amazon.awssdk"
 _SDK_VERSION = "2.29.52"
@@ -44,9 +46,16 @@ _EXCLUDED = (
 def s3_options(given: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
     """Return the options that bring S3A to a new session, in addition to those ``given``: jars that Ivy has fetched, or
     else fetches. None where spark-submit started its Java process, which takes no more jars.
+
+    Raises :class:`PlatformError` before Spark 4.1, which has an older Hadoop.
     """
     if submitted:
         return {}
+    if VERSION < (4, 1):
+        raise PlatformError(
+            "spark.s3 = true: it brings hadoop-aws 3.4.2, which needs Spark 4.1 or newer. Name the jars of hadoop-aws "
+            "that fit this Spark in spark.jars, or give them to spark-submit by --packages."
+        )
     if files := fetched_s3_jars(given.get("spark.jars.ivy")):
         return {"spark.jars": _join(given.get("spark.jars"), *map(str, files))}
     return {
@@ -58,7 +67,7 @@ def s3_options(given: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
 def fetched_s3_jars(ivy: str | None = None) -> list[Path]:
     """Find the jars in Ivy's directory, ``ivy`` or Spark's default; empty if one is missing."""
     files = list_jars(Path(ivy) if ivy else ivy_home())
-    return files if all(file.is_file() for file in files) else []
+    return files if VERSION >= (4, 1) and all(file.is_file() for file in files) else []
 
 
 def list_jars(ivy: Path) -> list[Path]:

@@ -32,6 +32,7 @@ from wordveil.release.layout import AUTHOR_COLUMN
 from wordveil.spark.input.screening import flag_invalid_ids, screen_input
 from wordveil.spark.input.source import InputTable
 from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.versions import try_cast
 from wordveil.spark.release.latest import filter_by_ids, latest_state
 from wordveil.spark.sanitise.worker import Inspect
 
@@ -204,7 +205,7 @@ def _drop_withdrawn(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFra
     """The rows without the records whose withdrawal was requested, column ``record_id``."""
     if withdrawn.isEmpty():
         return rows
-    ids = withdrawn.select(F.col("record_id").try_cast(rows.schema[name].dataType).alias("__id"))
+    ids = withdrawn.select(try_cast("record_id", rows.schema[name].dataType).alias("__id"))
     return filter_by_ids(rows, name, ids, "left_anti")
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from wordveil.release.events import Event, Events, parse_events
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
+from wordveil.spark.platform.versions import from_arrow, parse_schema
 
 _SCHEMA = "seq bigint, event string, run_id string, at string, body string"
 
@@ -28,9 +28,7 @@ class Journal(Events):
     @staticmethod
     def create(table: DeltaTable) -> None:
         """Create the table where there is none."""
-        schema = StructType.fromDDL(_SCHEMA)
-        assert isinstance(schema, StructType)
-        table.create(schema)
+        table.create(parse_schema(_SCHEMA))
 
     def refresh(self) -> None:
         """Read the events again where others may have been written since."""
@@ -66,7 +64,7 @@ class Journal(Events):
             values = {**asdict(made), "body": json.dumps(made.body, sort_keys=True)}
             # Spark reads an Arrow table itself; for a list of rows it would start Python workers, which takes longer
             # than the commit.
-            rows = events.sparkSession.createDataFrame(pa.Table.from_pylist([values]), _SCHEMA).coalesce(1)
+            rows = from_arrow(events.sparkSession, pa.Table.from_pylist([values]), _SCHEMA).coalesce(1)
             return Decision(rows, made)
 
         added = self._table.compare_and_append(decide, step=event)

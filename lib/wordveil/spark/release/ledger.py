@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
+from wordveil.spark.platform.versions import from_arrow, parse_schema
 from wordveil.spark.release.latest import filter_by_ids
 
 RESERVE, REFUSE, READMIT = "reserve", "refuse", "readmit"
@@ -51,9 +52,7 @@ _TASKS_A_CORE = 4
 
 def ledger_schema() -> StructType:
     """The table's columns."""
-    schema = StructType.fromDDL(SCHEMA)
-    assert isinstance(schema, StructType)
-    return schema
+    return parse_schema(SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -279,7 +278,7 @@ class Ledger:
         nobody = pa.table({"record_id": pa.nulls(1, pa.string()), "author": pa.nulls(1, pa.string())})
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
-            row = ledger.sparkSession.createDataFrame(nobody)
+            row = from_arrow(ledger.sparkSession, nobody)
             marks = (_make_marks(row, Terms.naming(release, name, run_id), RESET) for name in tables)
             return Decision(reduce(DataFrame.unionByName, marks), None)
 

@@ -31,6 +31,7 @@ from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.locks import hold_lock
+from wordveil.spark.platform.versions import from_arrow, try_cast
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.ledger import Ledger
 
@@ -165,8 +166,8 @@ class ReleaseTables:
         A text that is no value of that type cannot be the id of a record: its ``__id`` is null.
         """
         kind = self.draws.read().schema[name].dataType
-        given = self.spark.createDataFrame(pa.table({"__id": pa.array(ids, pa.string())}))
-        return given.select(F.col("__id").try_cast(kind).alias("__id"), F.col("__id").alias("named"))
+        given = from_arrow(self.spark, pa.table({"__id": pa.array(ids, pa.string())}))
+        return given.select(try_cast("__id", kind).alias("__id"), F.col("__id").alias("named"))
 
 
 def _draws_schema(rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> StructType:

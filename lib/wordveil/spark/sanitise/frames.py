@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from wordveil.artifacts.bundle import Bundle, find_one, open_bundle
@@ -29,6 +28,7 @@ from wordveil.spark.input.scans import check_scans
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.session import check_session
+from wordveil.spark.platform.versions import find_arrow_udf
 from wordveil.spark.platform.workers import require_workers
 from wordveil.spark.sanitise.distribution import distribute, distribute_model
 from wordveil.spark.sanitise.job import sanitise_records
@@ -197,15 +197,15 @@ def register(
     """
     settings, columns, checked, texts = _parse(policy, text, id="record_id", max_bytes=max_bytes)
     check_session(session, allow_unencrypted=allow_unencrypted)
+    arrow_udf = find_arrow_udf()
     job = _make_job(session, bundle, run, checked, settings, columns, texts, how, ORDER_EXPOSES["input"])
     body = SanitiseColumns(job, max_bytes)
 
     def wordveil_sanitise(record_id: pa.Array, *text: pa.Array) -> pa.Array:
         return body(record_id, *text)
 
-    # By PySpark's annotations the kind of a function may not be taken from its own annotations.
-    function = arrow_udf(wordveil_sanitise, from_arrow_schema(pa.schema(texts.struct_fields)))  # type: ignore[call-overload]
-    session.udf.register(name, function)
+    schema = from_arrow_schema(pa.schema(texts.struct_fields))
+    session.udf.register(name, arrow_udf(wordveil_sanitise, schema))
 
 
 def _parse(

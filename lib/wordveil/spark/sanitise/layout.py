@@ -22,6 +22,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from wordveil.records.schema import ID_REASONS
 from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.versions import repartition_by_number
 
 TASK_ROWS = 50_000
 """The approximate number of rows that one task sorts and writes: hashes spread ids by chance."""
@@ -64,7 +65,7 @@ def arrange_rows(
     # Spark requires rows in the order of their directories. If it sorted them itself, it could undo the order within
     # a directory.
     keys: list[str | Column] = [*map(column, partition_by), _ORDER, column(name), _TIE]
-    return keyed.repartitionById(tasks, _TASK).sortWithinPartitions(*keys).select(*map(column, rows.columns))
+    return repartition_by_number(keyed, tasks, _TASK).sortWithinPartitions(*keys).select(*map(column, rows.columns))
 
 
 def _count_directories(rows: DataFrame, partition_by: Sequence[str]) -> tuple[DataFrame, int]:

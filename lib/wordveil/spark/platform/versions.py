@@ -1,0 +1,122 @@
+"""What PySpark 3.5 and 4.0 lack of PySpark 4.1. This is the only module that asks for Spark's version."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyspark
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import DataType, StructType, _parse_datatype_string
+
+from wordveil.arrays import UInt32
+from wordveil.errors import PlatformError
+
+VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+"""Spark's version, such as ``(4, 1)``."""
+
+
+def find_query_loggers() -> list[logging.Logger]:
+    """PySpark's own loggers of failed queries, which 3.5 does not have."""
+    if VERSION < (4, 0):
+        return []
+    from pyspark.logger import PySparkLogger
+
+    return [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+
+
+def is_valid_utf8(text: Column) -> Column:
+    """Whether a string's bytes are UTF-8."""
+    if VERSION >= (4, 0):
+        return F.is_valid_utf8(text)
+    # Before 4.0, to decode bytes puts U+FFFD for those that are not UTF-8.
+    return F.encode(F.decode(text.cast("binary"), "UTF-8"), "UTF-8") == text.cast("binary")
+
+
+def try_cast(name: str, kind: DataType) -> Column:
+    """The column ``name`` as ``kind``; null where that cannot be."""
+    return F.expr(f"try_cast(`{name}` AS {kind.simpleString()})")
+
+
+def file_path(frame: DataFrame) -> Column:
+    """The file of each row. Raises PySpark's AnalysisException for a table without files."""
+    if VERSION >= (4, 0):
+        metadata = frame.metadataColumn("_metadata")
+    else:
+        metadata = Column(frame._jdf.metadataColumn("_metadata"))  # noqa: SLF001 - PySpark 3.5 has no other way
+    return metadata.getField("file_path")
+
+
+def parse_schema(columns: str) -> StructType:
+    """The schema of ``columns``, such as ``id bigint, name string``."""
+    parsed = StructType.fromDDL(columns) if VERSION >= (4, 0) else _parse_datatype_string(columns)
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+def from_arrow(session: SparkSession, table: pa.Table, schema: StructType | str | None = None) -> DataFrame:
+    """A DataFrame of the rows of ``table``, by default with its schema."""
+    if VERSION >= (4, 0):
+        return session.createDataFrame(table, schema)
+    return session.createDataFrame(table.to_pylist(), schema or from_arrow_schema(table.schema))
+
+
+def to_arrow(frame: DataFrame) -> pa.Table:
+    """All rows of ``frame``."""
+    if VERSION >= (4, 0):
+        return frame.toArrow()
+    schema = to_arrow_schema(frame.schema)
+    batches = frame._collect_as_arrow()  # type: ignore[operator]  # noqa: SLF001 - PySpark 3.5 has no other way
+    return pa.Table.from_batches(batches, schema)
+
+
+def repartition_by_number(rows: DataFrame, partitions: int, name: str) -> DataFrame:
+    """Send each row to the partition whose number is in its column ``name``, of type int."""
+    if VERSION >= (4, 1):
+        return rows.repartitionById(partitions, name)
+    # Spark chooses the partition by its hash of a column. Each number is replaced by one whose hash chooses it.
+    chosen = F.array(*map(F.lit, find_hashed(partitions)))
+    key = f"{name}_hashed"
+    return rows.withColumn(key, chosen[F.col(name)]).repartition(partitions, key).drop(key)
+
+
+def find_hashed(partitions: int) -> list[int]:
+    """For each partition a number that Spark's hash of an int sends there."""
+    numbers = np.arange(64 * partitions, dtype=np.uint32)
+    hashed, first = np.unique(_hash_ints(numbers).view(np.int32) % partitions, return_index=True)
+    assert len(hashed) == partitions  # each is missed with a chance of e^-64
+    return [int(numbers[place]) for place in first]
+
+
+def _hash_ints(numbers: UInt32) -> UInt32:
+    """Spark's hash of ints: MurmurHash3 (x86, 32 bits) of four bytes, with the seed 42."""
+
+    def rotate(values: UInt32, by: int) -> UInt32:
+        return (values << np.uint32(by)) | (values >> np.uint32(32 - by))
+
+    mixed = rotate(numbers * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    state = rotate(np.uint32(42) ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    state ^= np.uint32(4)
+    state = (state ^ (state >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    state = (state ^ (state >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return state ^ (state >> np.uint32(16))
+
+
+def find_arrow_udf() -> Callable[..., Callable[..., Column]]:
+    """PySpark's ``arrow_udf``, for functions for SQL that take Arrow arrays.
+
+    Raises :class:`PlatformError` before Spark 4.1, whose functions take rows by way of pandas: that fails on a text
+    that is not UTF-8, with the text in its message.
+    """
+    if VERSION < (4, 1):
+        raise PlatformError(
+            f"the function for SQL needs Spark 4.1 or newer, and this is {pyspark.__version__}. Use "
+            "wordveil.sanitise(frame), and make the result a view."
+        )
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    return arrow_udf

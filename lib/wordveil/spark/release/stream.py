@@ -1,0 +1,121 @@
+"""A release that follows a stream: each micro-batch lands in the release's input, and becomes one of its nights.
+
+A batch may begin again after a crash. Its rows land once, by the number that Delta keeps of the stream; its run has the
+batch's name, and a run that has ended is not repeated. So a replayed batch draws and charges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from wordveil.config.load import Config
+from wordveil.config.schema import StreamSection
+from wordveil.errors import ConfigError, Fault
+from wordveil.spark.platform.columns import check_columns
+from wordveil.spark.platform.delta_table import FILE_ROWS, DeltaTable
+from wordveil.spark.platform.errors import input_errors, job_errors
+from wordveil.spark.platform.locks import hold_lock
+from wordveil.spark.platform.progress import TaskProgress, ignore
+from wordveil.spark.release.night import Night, run_night
+
+_APPENDED_BY = "wordveil stream "
+
+
+def run_stream(
+    config: Config,
+    session: Callable[[], SparkSession],
+    *,
+    every: str | None = None,
+    progress: Callable[[str], None] = ignore,
+    tasks: TaskProgress = ignore,
+    done: Callable[[Night], None] = ignore,
+) -> None:
+    """Take the new rows of ``stream`` into the release's input, and run a night for each micro-batch.
+
+    ``every``: an interval of Spark's, such as ``5 minutes``, at which batches are taken until the process is stopped;
+    None takes what there is and ends. ``done`` is called after each batch; what it raises stops the stream, and the
+    batch begins again with the next call.
+
+    Raises :class:`ConfigError` without a section ``stream`` or where the source lacks the release's columns,
+    :class:`InputError` for a source that cannot be read, and what a night raises.
+    """
+    stream, landing = config.stream, config.input.path
+    if stream is None or landing is None:
+        raise ConfigError("configuration", [Fault("stream", "", "is required. Name the source and stream.checkpoint.")])
+    spark = session()
+    source = _read_source(spark, stream)
+    check_columns(source.schema, config.source, "the stream's source")
+    batches = _Batches(config, DeltaTable(spark, landing, "input"), progress, tasks, done)
+    with job_errors(f"the batch begins again with the next start from {stream.checkpoint}"):
+        batches.create(source)
+        writer = source.writeStream.option("checkpointLocation", stream.checkpoint).foreachBatch(batches.process)
+        query = (writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)).start()
+        try:
+            query.awaitTermination()
+        except PySparkException as error:
+            # Spark wraps what a batch raises.
+            raise batches.failure or error from None
+        finally:
+            query.stop()
+
+
+def _read_source(spark: SparkSession, stream: StreamSection) -> DataFrame:
+    reader = spark.readStream.format("delta")
+    if stream.max_files is not None:
+        reader = reader.option("maxFilesPerTrigger", stream.max_files)
+    with input_errors("stream", stream.name, "stream of a Delta table"):
+        return reader.table(stream.name) if stream.table else reader.load(stream.name)
+
+
+@dataclass
+class _Batches:
+    """What becomes of the batches of one query. ``failure``: what the last one raised."""
+
+    config: Config
+    landing: DeltaTable
+    progress: Callable[[str], None]
+    tasks: TaskProgress
+    done: Callable[[Night], None]
+    failure: Exception | None = field(default=None, init=False)
+    others: bool | None = field(default=None, init=False)
+    """Whether the landing table has rows of another query, which is asked once."""
+
+    def create(self, source: DataFrame) -> None:
+        """Make the landing table where there is none, with its change data feed on."""
+        if not self.landing.exists():
+            with hold_lock(self.landing.spark, self.landing.path):
+                empty = source.sparkSession.createDataFrame([], source.schema)
+                empty.write.format("delta").option("delta.enableChangeDataFeed", "true").save(self.landing.path)
+
+    def process(self, rows: DataFrame, number: int) -> None:
+        """Land a batch and run its night."""
+        spark = self.landing.spark
+        query = str(rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
+        try:
+            self.progress(f"batch {number}: taking its rows")
+            self._land(rows, query, number)
+            run_id = f"stream-{query.replace('-', '')[:16]}-{number}"
+            self.done(run_night(self.config, lambda: spark, run_id=run_id, progress=self.progress, tasks=self.tasks))
+        except Exception as error:  # noqa: BLE001 - Spark logs what it gets, and messages of errors may quote a record
+            self.failure = error
+            raise RuntimeError("the batch failed") from None
+
+    def _land(self, rows: DataFrame, query: str, number: int) -> None:
+        """Append a batch once. Rows that another query appended are left out: a lost checkpoint brings them again."""
+        table = self.landing
+        with hold_lock(table.spark, table.path):
+            landed = table.read()
+            wanted = rows.select(*(F.col(f"`{name}`") for name in landed.columns))
+            if self.others is None:
+                self.others = bool(table.appenders(_APPENDED_BY) - {f"{_APPENDED_BY}{query}"})
+            if self.others:
+                whole = F.to_json(F.struct("*"))
+                known = landed.select(whole.alias("__row"))
+                wanted = wanted.withColumn("__row", whole).join(known, "__row", "left_anti").drop("__row")
+            writer = wanted.write.format("delta").mode("append").option("maxRecordsPerFile", FILE_ROWS)
+            writer.option("txnAppId", f"{_APPENDED_BY}{query}").option("txnVersion", number).save(table.path)

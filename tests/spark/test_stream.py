@@ -1,0 +1,100 @@
+"""A release that follows a stream: each batch is a night, and is paid for once, whatever happens."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.releases import DiedError, Lake
+from support.workspaces import Workspace, corpus, write_delta
+from wordveil.errors import ConfigError, SparkJobError
+from wordveil.spark.platform import delta_table
+from wordveil.spark.release.night import Night
+from wordveil.spark.release.stream import run_stream
+
+
+class Stream:
+    """A lake whose input comes from a stream."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self.source, self.checkpoint = lake.root / "source", lake.root / "checkpoint"
+
+    def config(self, **stream: Any) -> Any:
+        places = {"path": str(self.source), "checkpoint": str(self.checkpoint)}
+        return self.lake.config(input={"changes": "feed"}, stream={**places, **stream})
+
+    def arrive(self, count: int, seed: int) -> None:
+        """New records in the source, with ids of their own."""
+        table = corpus(count, seed)
+        ids = [f"s{seed}-{number}" for number in range(count)]
+        write_delta(self.lake.spark, table.set_column(0, "id", [ids]), self.source)
+
+    def follow(self, **stream: Any) -> list[Night]:
+        nights: list[Night] = []
+        run_stream(self.config(**stream), lambda: self.lake.spark, done=nights.append)
+        return nights
+
+
+@pytest.fixture
+def stream(spark, workspace: Workspace) -> Iterator[Stream]:
+    made = Stream(Lake(spark, workspace))
+    made.arrive(4, seed=1)
+    yield made
+    for query in spark.streams.active:
+        query.stop()
+
+
+def test_each_batch_is_a_night_and_a_batch_that_dies_is_paid_for_once(stream: Stream, monkeypatch: pytest.MonkeyPatch):
+    lake = stream.lake
+    (first,) = stream.follow()
+    assert first.report.released == 4
+    assert first.publication is not None
+    assert stream.follow() == []
+    stream.arrive(3, seed=2)
+
+    def die(step: str) -> None:
+        if step == "draws":
+            raise DiedError
+
+    # Once its rows have landed and its run is drawn, but not settled.
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_table, "after_commit", die)
+        with pytest.raises(DiedError):
+            stream.follow()
+    assert lake.reserved() > 0
+    (second,) = stream.follow()
+    assert second.report.run_id == f"{first.report.run_id.rsplit('-', 1)[0]}-1"
+    assert second.publication is not None
+    assert len(lake.rows(lake.input)) == len(lake.newest()) == 7
+    assert lake.reserved() == 0
+    assert len(lake.draws()) == 7
+
+
+@pytest.mark.long
+def test_a_lost_checkpoint_brings_no_row_twice_and_repeats_no_name(stream: Stream):
+    lake = stream.lake
+    (first,) = stream.follow()
+    spent = lake.spent()
+    shutil.rmtree(stream.checkpoint)
+    stream.arrive(2, seed=2)
+    (second,) = stream.follow()
+    assert second.report.run_id.rsplit("-", 1)[0] != first.report.run_id.rsplit("-", 1)[0]
+    assert second.report.released == 2
+    assert len(lake.rows(lake.input)) == len(lake.newest()) == 6
+    assert {name: tokens for name, tokens in lake.spent().items() if name.startswith("s1-")} == spent
+
+
+def test_a_source_that_changes_rows_is_named_and_what_it_lacks_too(stream: Stream):
+    stream.follow()
+    stream.lake.spark.sql(f"DELETE FROM delta.`{stream.source}` WHERE id = 's1-0'")
+    with pytest.raises(SparkJobError, match="only appended") as error:
+        stream.follow()
+    assert "the batch begins again" in str(error.value)
+    lacking = stream.lake.root / "lacking"
+    write_delta(stream.lake.spark, corpus(2).drop_columns(["body"]), lacking)
+    with pytest.raises(ConfigError, match=r"input\.text = body: the table has no such column"):
+        stream.follow(path=str(lacking))
