@@ -163,6 +163,24 @@ def show_night_rows() -> Texts:
         yield cells(label, *(f"{count / 200_000:.2f}" if count else "0" for count in counts))
 
 
+@page("docs/scale.md")
+def show_scale() -> Texts:
+    nights = read("night_rows")["nights"]
+    for label, name in {
+        "input, by its feed": "feed",
+        "draws": "draws",
+        "ledger": "ledger",
+        "public table": "public",
+    }.items():
+        small, large = (
+            [night["1% edited"][what].get(name, 0) / int(records) for what in ("read", "written")]
+            for records, night in nights.items()
+        )
+        assert small == large
+        yield cells(label, *(f"{count:.2f}" if count else "0" for count in large))
+    yield f"scanned {nights['200000']['all edited']['read']['draws'] / 200_000:.2f} times"
+
+
 def show_starts() -> Texts:
     for run in read("start_up")["runs"]:
         medians = (f"{median(seconds):.1f}" for seconds in run["seconds"].values())
