@@ -40,7 +40,7 @@ def drawn(states: States) -> Lake:
 
 
 @pytest.fixture
-def arrow_functions() -> None:
-    """For tests of the function for SQL."""
+def newest_spark() -> None:
+    """For what older versions of Spark and Delta lack: functions for SQL, statistics from values alone."""
     if VERSION < (4, 1):
-        pytest.skip("functions for SQL need Spark 4.1")
+        pytest.skip("needs Spark 4.1")

@@ -88,7 +88,7 @@ def test_bad_rows_of_a_frame_are_quarantined(spark, workspace: Workspace, bundle
     assert found == {*expected, ("d", None, False)}
 
 
-@pytest.mark.usefixtures("arrow_functions")
+@pytest.mark.usefixtures("newest_spark")
 def test_sql_gives_the_rows_of_the_job(spark, workspace: Workspace, made: Workspace, bundle: Path, job_rows):
     register(spark, bundle=bundle, run=recorded(workspace), policy=POLICY, name="sanitise_tests")
     spark.read.parquet(str(made.root / "corpus")).createOrReplaceTempView("tickets")
@@ -105,7 +105,7 @@ def test_sql_gives_the_rows_of_the_job(spark, workspace: Workspace, made: Worksp
         assert row["privacy"] == {**other["privacy"], "exposes": exposes}
 
 
-@pytest.mark.usefixtures("arrow_functions")
+@pytest.mark.usefixtures("newest_spark")
 def test_bad_rows_of_sql_are_quarantined(spark, bundle: Path):
     register(spark, bundle=bundle, run=Run.throwaway(), policy=POLICY, max_bytes=4000, name="sanitise_tests")
     rows = [("a", "x"), (None, "x"), ("b", None), ("c", "x" * 5000)]
@@ -126,7 +126,7 @@ def test_bad_rows_of_sql_are_quarantined(spark, bundle: Path):
     }
 
 
-@pytest.mark.usefixtures("arrow_functions")
+@pytest.mark.usefixtures("newest_spark")
 def test_whole_numbers_are_ids_too(spark, bundle: Path):
     run = Run.throwaway()
     register(spark, bundle=bundle, run=run, policy=POLICY, name="sanitise_tests")
@@ -247,7 +247,7 @@ def test_streams_and_spark_connect_are_refused_by_name(spark, bundle: Path):
         register(ConnectSession(), bundle=bundle, run=Run.throwaway(), policy=POLICY)
 
 
-@pytest.mark.usefixtures("arrow_functions")
+@pytest.mark.usefixtures("newest_spark")
 def test_the_examples_of_the_documentation_run(spark, workspace: Workspace, bundle: Path, monkeypatch, capsys):
     path = workspace.write_corpus(
         pa.table({"ticket_id": ["1", "2"], "body": ["one two", "three"], "product": ["a", "b"]}), "raw-tickets"

@@ -340,6 +340,7 @@ def test_a_checkpoint_keeps_the_text_of_the_statistics(states: States):
     assert "Files with other statistics: " in refuse(lake)
 
 
+@pytest.mark.usefixtures("newest_spark")
 def test_a_checkpoint_without_that_text_is_left_to_spark(lake: Lake):
     """Spark writes it anew from the values that the checkpoint has."""
     properties = "'delta.checkpoint.writeStatsAsJson' = false, 'delta.checkpoint.writeStatsAsStruct' = true"

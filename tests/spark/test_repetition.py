@@ -50,7 +50,7 @@ def check(rows: list[dict], per_token: float) -> None:
     assert any(len(set(words(row["text"]))) > 2 for row in rows)
 
 
-@pytest.mark.usefixtures("arrow_functions")
+@pytest.mark.usefixtures("newest_spark")
 def test_a_job_a_frame_and_the_function_draw_each_word_once(spark, workspace: Workspace) -> None:
     path = workspace.write_corpus(corpus(), files=2)
     config = workspace.config(text=POLICY)

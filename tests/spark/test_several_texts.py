@@ -87,7 +87,7 @@ def test_nested_fields_and_other_types(spark, workspace: Workspace):
         assert "text" in read_output(workspace.root / text)[0]
 
 
-@pytest.mark.usefixtures("arrow_functions")
+@pytest.mark.usefixtures("newest_spark")
 def test_a_frame_and_a_function_give_the_rows_of_the_job(spark, workspace: Workspace):
     workspace.write_corpus(mails(12))
     config = workspace.config(input=TEXTS, text=STRICT)

@@ -204,14 +204,14 @@ def test_a_change_data_feed_that_was_off_is_named_with_its_fix(spark, tmp_path: 
 def test_a_condition_filters_with_parameters(spark, workspace: Workspace):
     """test_the_command_line_takes_parameters does so with a Delta table."""
     workspace.write_corpus(corpus(30))
-    before = spark.conf.get(BIND_LATE)
+    before = spark.conf.get(BIND_LATE, None)
     config = workspace.config(input={"where": "day = :ds and note >= :least -- of the day"})
     report = run_sanitise(config, lambda: spark, params={"ds": "d1", "least": "10"})
     assert report.records == 7
     assert {row["day"] for row in read_output(workspace.root / "output")} == {"d1"}
     assert make_plan(config, lambda: spark, params={"ds": "d1", "least": "10"}).columns["body"] == "string"
     assert read_input(spark, config, {"ds": "d1' or '1'='1", "least": "10"}).count() == 0
-    assert spark.conf.get(BIND_LATE) == before
+    assert spark.conf.get(BIND_LATE, None) == before
     assert spark.sql("SHOW VIEWS LIKE 'wordveil*'").isEmpty()
 
 

@@ -66,7 +66,7 @@ def pythons(tmp_path: Path) -> dict[str, Path]:
     }
 
 
-@pytest.mark.usefixtures("arrow_functions")
+@pytest.mark.usefixtures("newest_spark")
 def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
     spark, workspace: Workspace, pythons, monkeypatch: pytest.MonkeyPatch
 ):
