@@ -1,5 +1,5 @@
-"""Fetches the jars of Delta once, at install time, and with ``--s3`` those of S3A: two processes that fetch them for
-the first time at once get in each other's way.
+"""Fetches the jars of Delta once, at install time, and for the tests those of S3A (``--s3``) and
+Iceberg (``--iceberg``). Two processes that fetch them for the first time at once get in each other's way.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 
 SESSION = (
     "from wordveil.config.schema import SparkSection; from wordveil.spark.platform.session import build_session; "
-    "build_session(SparkSection(master='local[1]', s3={s3}), delta=True).stop()"
+    "build_session(SparkSection(master='local[1]', {settings}), delta=True).stop()"
 )
 
 
@@ -18,14 +18,18 @@ def main() -> None:
     error.
     """
     from wordveil.spark.platform.delta import fetched_jars
+    from wordveil.spark.platform.iceberg import ARTIFACT, fetched_iceberg_jars
     from wordveil.spark.platform.s3 import fetched_s3_jars
 
-    s3 = "--s3" in sys.argv[1:]
-    find, what = (fetched_s3_jars, "S3A's") if s3 else (fetched_jars, "Delta's")
+    find, what, settings = {
+        "": (fetched_jars, "Delta's", ""),
+        "--s3": (fetched_s3_jars, "S3A's", "s3=True"),
+        "--iceberg": (fetched_iceberg_jars, "Iceberg's", f"options={{'spark.jars.packages': '{ARTIFACT}'}}"),
+    }["".join(sys.argv[1:])]
     if find():
         return
     print(f"wordveil: fetching {what} jars (a minute, once)")
-    done = subprocess.run([sys.executable, "-c", SESSION.format(s3=s3)], capture_output=True, check=False)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", SESSION.format(settings=settings)], capture_output=True, check=False)  # noqa: S603
     if done.returncode != 0 or not find():
         print(
             f"wordveil: {what} jars could not be fetched. What needs them, tests included, takes spark.delta_jars: a "

@@ -159,7 +159,7 @@ def test_tables_of_the_catalogue_are_read_by_name(spark, catalogue: str):
         source = open_input(spark, section(None, table=f"{catalogue}.{name}", **plain))
         assert (source.latest_version, source.table_id, source.is_delta) == (None, None, False)
         assert ids(source.read()) == ids(source.read_with_files()) == names(0, count)
-        with pytest.raises(ConfigError, match=r"input\.version = 0: only Delta tables have versions"):
+        with pytest.raises(ConfigError, match=r"input\.version = 0: only Delta and Iceberg tables have versions"):
             open_input(spark, section(None, table=f"{catalogue}.{name}", version=0, **plain))
         with pytest.raises(InputError, match="only Delta tables have a change data feed"):
             source.changes(0, 1)

@@ -225,8 +225,8 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
             facts["over budget"] = f"{_reasons(report.refused)}, those refused before among them"
         if report.stale:
             facts["stale"] = f"{report.stale:,}: the edit is over a budget, the last version stays"
-        if report.input_version is not None:
-            facts["input version"] = str(report.input_version)
+    if report.input_version is not None:
+        facts["input version"] = str(report.input_version)
     pure = "none: unbounded for any two texts" if report.released else "nothing released"
     return facts | {
         "records": f"{report.records:,}",

@@ -191,10 +191,10 @@ def _output_faults(sections: Sections, source: Source | None, output: OutputSect
     if output.format != "delta":
         yield from _one_shot_faults(sections, output)
         return
-    if source and not source.needs_delta:
+    if source and not source.may_have_versions:
         problem = (
-            "a release reads a Delta table, so that a retry can read the same version. Set input.format: delta, or "
-            "output.format: parquet."
+            "a release reads a Delta or an Iceberg table, so that a retry can read the same version. Set input.format: "
+            "delta or iceberg, or output.format: parquet."
         )
         yield Fault("output.format", output.format, problem)
     if sections.ledger is None:

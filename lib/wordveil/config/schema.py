@@ -94,11 +94,11 @@ class InputSection(ColumnsSection):
     ``jdbc``, has neither.
     """
     table: Name | None = None
-    """The name of the table in the session's catalogue."""
+    """The name of the table: ``database.table`` in the session's catalogue, or ``catalogue.database.table``."""
     format: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")] | None = None
-    """The format of the table at ``path``: ``parquet`` (the default), ``delta``, ``orc``, ``json`` (a record a line),
-    ``csv``, ``text`` (a record a file), or any source of Spark by its name or class, such as ``avro`` or ``jdbc``. For
-    ``table`` the catalogue knows the format.
+    """The format of the table at ``path``: ``parquet`` (the default), ``delta``, ``iceberg``, ``orc``, ``json`` (a
+    record a line), ``csv``, ``text`` (a record a file), or any source of Spark by its name or class, such as ``avro``
+    or ``jdbc``. For ``table`` the catalogue knows the format.
     """
     options: dict[str, str] = {}
     """Options of Spark's reader for the format, such as ``header: "false"``, without secrets."""
@@ -109,13 +109,15 @@ class InputSection(ColumnsSection):
     once to find them, and all columns of CSV are strings.
     """
     version: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    """The version of a Delta table; by default the latest one when the run begins."""
+    """The version of a Delta table, or the id of an Iceberg table's snapshot; by default the latest one when the run
+    begins.
+    """
     timestamp: Name | None = None
     """Instead of ``version``: selects the version that was the latest at this time, in the session's time zone."""
     where: Name | None = None
     """A condition in Spark SQL with ``:name`` parameters; records for which it is not true are not read."""
     changes: Literal["feed", "scan"] | None = None
-    """How a release finds what changed since it read the input last: by the table's change data feed, or by
+    """How a release finds what changed since it read the input last: by the change data feed of a Delta table, or by
     default by comparing the contents of all records.
     """
 
@@ -255,7 +257,7 @@ class OutputSection(Section):
     public: Location | None = None
     """The path of a release's public table; by default in the release's home."""
     public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
-    """The name of the public table in the session's catalogue (``lake.public.tickets``)."""
+    """The name of the public table, in a catalogue that takes Delta tables (``lake.public.tickets``)."""
     writers: Literal["one"] | None = None
     """``one`` states that one process at a time writes to the release and its ledger, of all releases that share the
     ledger. Only a release on an object store that does not refuse to create an object twice needs it: there two

@@ -10,11 +10,11 @@ from types import MappingProxyType
 
 from wordveil.errors import Fault, did_you_mean, shown_value
 from wordveil.input.columns import find_column_faults
-from wordveil.input.source import PARSED_FORMATS, Source
+from wordveil.input.source import PARSED_FORMATS, VERSIONED_FORMATS, Source
 
-KNOWN = ("parquet", "delta", "orc", "json", "csv", "text", "avro", "jdbc", "xml", "binaryfile")
+KNOWN = ("parquet", "delta", "iceberg", "orc", "json", "csv", "text", "avro", "jdbc", "xml", "binaryfile")
 """Spark's names of formats, in lower case. Others are possible, by name or class."""
-FILE_FORMATS = frozenset({"parquet", "delta", "orc", "json", "csv", "text", "avro", "xml"})
+FILE_FORMATS = frozenset({"parquet", "delta", "iceberg", "orc", "json", "csv", "text", "avro", "xml"})
 """Formats of files, which require a path."""
 CORRUPT_COLUMN = "__corrupt"
 """The column in which Spark puts a row that it cannot parse."""
@@ -25,8 +25,14 @@ _CSV = {"header": "true", "multiLine": "true", "escape": '"', "columnPruning": "
 READER_OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({"csv": MappingProxyType(_CSV)})
 """Options that differ from Spark's defaults, unless a configuration sets them."""
 
+NO_FEED = (
+    "Iceberg tables have no change data feed. Set input.changes: scan, which compares the contents of all records, or "
+    "remove it."
+)
+"""Why ``input.changes: feed`` is a fault for an Iceberg table."""
 _TIME_TRAVEL = "Set input.version or input.timestamp."
 _FEED = "Set input.changes."
+_PART = "would read only a part of the table. Remove it; a release finds what changed by comparing contents."
 _TYPES = "takes types from the data, so that they may differ from night to night. Name them in input.columns."
 _LOSES = "would drop records silently. Remove it."
 _OURS = "is set by wordveil, so that no row is lost silently. Remove it."
@@ -44,6 +50,8 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
         "startingtimestamp": _FEED,
         "endingversion": _FEED,
         "endingtimestamp": _FEED,
+        **dict.fromkeys(("snapshot-id", "as-of-timestamp"), _TIME_TRAVEL),
+        **dict.fromkeys(("start-snapshot-id", "end-snapshot-id"), _PART),
         "inferschema": _TYPES,
         "samplingratio": _TYPES,
         "ignorecorruptfiles": _LOSES,
@@ -64,6 +72,7 @@ _REFUSED_PARSED: Mapping[str, str] = MappingProxyType(
         "singlevariantcolumn": "puts a whole row into one column. Name the columns in input.columns.",
     }
 )
+_REFUSED_ICEBERG = {"branch": _TIME_TRAVEL, "tag": _TIME_TRAVEL}
 
 
 def find_source_faults(source: Source) -> Iterator[Fault]:
@@ -81,10 +90,12 @@ def find_source_faults(source: Source) -> Iterator[Fault]:
     if len(chosen) == 2:
         problem = "and input.version both say which version to read. Remove one of them."
         yield Fault("input.timestamp", str(source.timestamp), problem)
-    if source.table is None and source.kind != "delta":
+    if not source.may_have_versions:
         for name, value in chosen.items():
-            problem = "only Delta tables have versions. Set input.format: delta, or remove it."
+            problem = "only Delta and Iceberg tables have versions. Set input.format: delta or iceberg, or remove it."
             yield Fault(f"input.{name}", shown_value(value), problem)
+    if source.table is None and source.kind == "iceberg" and source.changes == "feed":
+        yield Fault("input.changes", source.changes, NO_FEED)
     if source.timestamp is not None:
         try:
             datetime.fromisoformat(source.timestamp)
@@ -103,8 +114,9 @@ def _format_faults(source: Source) -> Iterator[Fault]:
     if source.format is not None and source.kind not in KNOWN and (near := did_you_mean(source.kind, KNOWN)):
         problem = f"is not a format that Spark is known to have.{near} Other sources can also be named by their class."
         yield Fault("input.format", source.format, problem)
-    if source.columns is not None and source.kind == "delta":
-        yield Fault("input.columns", source.columns[:80], "a Delta table has its own columns. Remove it.")
+    if source.columns is not None and source.kind in VERSIONED_FORMATS:
+        problem = "the table has its own columns. Remove it."
+        yield Fault("input.columns", source.columns[:80], problem)
     yield from _option_faults(source)
     if source.kind == "text" and find_option(source, "wholetext").lower() != "true":
         problem = (
@@ -117,6 +129,7 @@ def _format_faults(source: Source) -> Iterator[Fault]:
 def _option_faults(source: Source) -> Iterator[Fault]:
     seen: dict[str, str] = {}
     refused = {**_REFUSED, **(_REFUSED_PARSED if source.kind in PARSED_FORMATS else {})}
+    refused |= _REFUSED_ICEBERG if source.kind == "iceberg" else {}
     named = [("options", name) for name in source.options] + [("options_env", name) for name in source.options_env]
     for section, name in named:
         where, folded = f"input.{section}.{name}", name.lower()

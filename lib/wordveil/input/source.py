@@ -12,6 +12,8 @@ from wordveil.privacy.relations import Exposure
 
 PARSED_FORMATS = frozenset({"csv", "json", "xml"})
 """Formats of rows that may be impossible to parse. Such a row is quarantined."""
+VERSIONED_FORMATS = frozenset({"delta", "iceberg"})
+"""Formats of tables that can be read again as they once were."""
 # Other names of Spark's own readers: the packages that they once were, and their classes.
 _READER = re.compile(
     r"(?:com\.databricks\.spark|org\.apache\.spark\.sql(?:\.execution\.datasources)?(?:\.v2)?)"
@@ -66,3 +68,8 @@ class Source(Columns):
     def needs_delta(self) -> bool:
         """Whether the session must know Delta. The format of a catalogue's table is known only once it is opened."""
         return self.kind == "delta" or self.table is not None
+
+    @property
+    def may_have_versions(self) -> bool:
+        """Whether the table has versions, as far as is known before it is opened."""
+        return self.kind in VERSIONED_FORMATS or self.table is not None

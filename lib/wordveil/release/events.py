@@ -42,9 +42,10 @@ class Intent:
     kind
         ``sanitise``, or ``withdraw`` (of the records listed in ``ids``).
     source, source_id
-        the input as the configuration names it, and Delta's identifier of that table.
+        the input as the configuration names it, and the identifier that Delta or Iceberg gave that table.
     version, since
-        the input's version; with ``changes: feed`` the version up to which the slice has been read before.
+        the input's version, or the id of its Iceberg snapshot; with ``changes: feed`` the version up to which the slice
+        has been read before.
     where, params
         the slice of the input.
     changes

@@ -90,7 +90,8 @@ class Manifest:
     relation, exposes
         as in the ``privacy`` column.
     input, input_version
-        Delta's identifier of the corpus, and its version. Its path would reveal private storage.
+        the identifier of the corpus that Delta or Iceberg gave it, and its version or the id of its snapshot. Its
+        path would reveal private storage.
     n_max
         the public number of tokens where the length is hidden, else None.
     rules

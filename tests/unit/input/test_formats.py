@@ -11,7 +11,7 @@ import pytest
 from support.toys import toy_settings
 from wordveil.config.load import parse_config
 from wordveil.errors import ConfigError
-from wordveil.input.formats import has_header, reader_options
+from wordveil.input.formats import find_source_faults, has_header, reader_options
 from wordveil.input.source import Source
 
 HIDDEN = "pelican-37"
@@ -118,6 +118,18 @@ def test_the_values_of_options_are_strings():
 def test_a_catalogue_knows_options_and_columns():
     found = faults(path=None, table="lake.in", options={"a": "b"}, columns="id INT")
     assert {"input.options", "input.columns"} <= set(found)
+
+
+def test_iceberg_has_versions_and_no_feed():
+    given = settings(format="iceberg", version=2**62)
+    assert parse_config(given, "tests").source.version == 2**62
+    options = {"snapshot-id": "1", "as-of-timestamp": "1", "branch": "b", "tag": "t", "start-snapshot-id": "1"}
+    given = source(format="iceberg", options=options, columns="id INT", changes="feed")
+    found = {fault.where: fault.problem for fault in find_source_faults(given)}
+    assert {f"input.options.{name}" for name in options} <= set(found)
+    assert found["input.columns"] == "the table has its own columns. Remove it."
+    assert "Set input.changes: scan" in found["input.changes"]
+    assert "input.path" in faults(format="iceberg", path=None)
 
 
 def test_lines_of_text_have_no_ids():

@@ -7,9 +7,8 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from wordveil.errors import ConfigError, Fault, InputError, did_you_mean
-from wordveil.input.formats import FILE_FORMATS, has_header
+from wordveil.input.formats import FILE_FORMATS, NO_FEED, has_header
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
 from wordveil.records.schema import MALFORMED_COLUMN
@@ -25,12 +24,13 @@ from wordveil.release.delta_log import DELTA_LOG
 from wordveil.spark.input.condition import check_condition
 from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source
 from wordveil.spark.input.scans import check_scans
+from wordveil.spark.input.table_versions import find_snapshot, find_version, refresh_table, version_errors
 from wordveil.spark.platform.columns import check_columns
-from wordveil.spark.platform.delta import CHANGE_FEED, read_delta_files, require_delta
+from wordveil.spark.platform.delta import CHANGE_FEED, read_delta_files, read_delta_version, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.formats import require_format
-from wordveil.spark.platform.jvm import gateway
+from wordveil.spark.platform.iceberg import find_iceberg_path
 from wordveil.spark.platform.versions import file_path
 
 if TYPE_CHECKING:
@@ -38,24 +38,20 @@ if TYPE_CHECKING:
 
 FILE_COLUMN = "__wordveil_file"
 """The column of :meth:`InputTable.read_with_files`."""
-_FORMAT_NAMES = {"delta": "Delta", "parquet": "Parquet", "csv": "CSV", "json": "JSON", "orc": "ORC"}
+_TABLE_NAMES = {"delta": "Delta", "iceberg": "Iceberg"}
+_FORMAT_NAMES = {**_TABLE_NAMES, "parquet": "Parquet", "csv": "CSV", "json": "JSON", "orc": "ORC"}
 # Delta's parser drops the parameters of a query that Spark binds while it parses. Bound by the analyser, they are kept.
 _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
-# What Delta's errors say that have no name before Delta 4.1.
-_UNNAMED = {
-    "Cannot time travel Delta table": "DELTA_VERSION_NOT_FOUND",
-    "is before the earliest version": "DELTA_TIMESTAMP_EARLIER",
-    "is after the latest version": "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
-}
 
 
 @dataclass(frozen=True)
 class InputTable:
     """The opened input. Opening and reading check names, columns, version and condition, and read no data.
 
-    ``latest_version``: the version of a Delta table that the settings choose, by default the latest when it was opened.
-    ``table_id``: Delta's own identifier of the table; a table that is deleted and created again has another. Both are
-    None for other tables. ``columns``: those of a format whose rows are parsed.
+    ``latest_version``: the version of the table that the settings choose, by default the latest when it was opened; of
+    an Iceberg table the id of that snapshot. ``table_id``: the format's own identifier of the table; a table that is
+    deleted and created again has another. Both are None for tables without versions. ``is_delta``: whether the table
+    has a change data feed. ``columns``: those of a format whose rows are parsed.
     """
 
     spark: SparkSession
@@ -63,12 +59,8 @@ class InputTable:
     params: Mapping[str, str]
     latest_version: int | None = None
     table_id: str | None = None
+    is_delta: bool = False
     columns: StructType | None = None
-
-    @property
-    def is_delta(self) -> bool:
-        """Whether the table has versions and a change data feed."""
-        return self.table_id is not None
 
     def read(self, version: int | None = None) -> DataFrame:
         """Read the records of ``version``, by default of :attr:`latest_version`, even if the table changes meanwhile.
@@ -124,7 +116,7 @@ class InputTable:
     def _read_files(self, frame: DataFrame, names: Collection[str]) -> DataFrame:
         # Spark lists local files as file:///x and calls them file:/x in their metadata.
         both = {*names, *(re.sub("^file:/(?!/)", "file:///", name) for name in names)}
-        if (snapshot := _find_snapshot(frame)) is not None:
+        if (snapshot := find_snapshot(frame)) is not None:
             with suppress(Py4JError):  # another version of Delta also opens the other files, and the filter drops them
                 frame = read_delta_files(self.spark, snapshot.deltaLog(), int(snapshot.version()), names)
         path = file_path(frame)
@@ -132,21 +124,41 @@ class InputTable:
 
     def _load_version(self, version: int | None) -> DataFrame:
         chosen = self.latest_version if version is None else version
-        options = {"versionAsOf": str(chosen)} if self.is_delta else {}
+        if self.table_id is None:
+            with input_errors(self.source.setting, self.source.name):
+                return self._load({})
         at = replace(self.source, version=chosen, timestamp=None)
-        with input_errors(self.source.setting, self.source.name), _version_errors(at):
-            return self._load(options)
+        with input_errors(self.source.setting, self.source.name), version_errors(at):
+            frame = self._load({"versionAsOf": str(chosen)})
+            found = find_version(frame, at)
+        if found is None or found.number != chosen:
+            raise InputError(
+                f"{self.source.setting} = {self.source.name}: Spark does not read it at version {chosen}, so that two "
+                "readings may differ. Name the table by the other of input.table and input.path."
+            )
+        return frame
 
     def _load(self, options: Mapping[str, str]) -> DataFrame:
         table = self.source.table
         if table is not None:
-            frame = self.spark.read.options(**options).table(table)
+            frame = self._load_table(table, options)
             check_scans(frame, "input.table", table)
             return frame
         frame = read_source(self.spark, self.source, self.columns, options)
         if self.source.kind not in OPENED_FORMATS:
             check_scans(frame, "input.format", self.source.reader)
         return frame
+
+    def _load_table(self, name: str, options: Mapping[str, str]) -> DataFrame:
+        try:
+            return self.spark.read.options(**options).table(name)
+        except AnalysisException as error:
+            # So a catalogue answers that passes names on to Delta's, but no versions, as Unity Catalog's.
+            if "versionAsOf" not in options or error_condition(error) != "TABLE_OR_VIEW_NOT_FOUND":
+                raise
+            if (snapshot := find_snapshot(self.spark.read.table(name))) is None:
+                raise
+            return read_delta_version(self.spark, snapshot.deltaLog(), int(options["versionAsOf"]))
 
     def _filter(self, frame: DataFrame) -> DataFrame:
         if self.source.where is None:
@@ -173,16 +185,20 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
         _check_path(spark, source)
     chosen = {"versionAsOf": source.version, "timestampAsOf": source.timestamp}
     options = {name: str(value) for name, value in chosen.items() if value is not None}
-    with input_errors(source.setting, source.name, _kind(source)), _version_errors(source):
+    with input_errors(source.setting, source.name, _kind(source)), version_errors(source):
         check_headers(spark, source)
         table = InputTable(spark, source, params, columns=find_columns(spark, source))
-        snapshot = _find_snapshot(table._load(options))  # noqa: SLF001
-        if snapshot is not None:
-            return replace(table, latest_version=int(snapshot.version()), table_id=str(snapshot.metadata().id()))
-    if source.kind == "delta":
+        frame = table._load({})  # noqa: SLF001
+        refresh_table(frame)
+        version = find_version(table._load(options) if options else frame, source)  # noqa: SLF001
+    if version is not None:
+        if source.changes == "feed" and not version.is_delta:
+            raise ConfigError("configuration", [Fault("input.changes", source.changes, NO_FEED)])
+        return replace(table, latest_version=version.number, table_id=version.table_id, is_delta=version.is_delta)
+    if name := _TABLE_NAMES.get(source.kind):
         raise InputError(
-            f"{source.setting} = {source.name}: Delta did not return the table's version. Use a classic session "
-            "with Delta."
+            f"{source.setting} = {source.name}: {name} did not return the table's version. Use a classic session with "
+            f"{name}."
         )
     return table
 
@@ -210,7 +226,7 @@ def is_delta_path(spark: SparkSession, path: str) -> bool:
 
 def has_change_feed(table: DataFrame) -> bool:
     """Whether ``table`` reads a Delta table whose change data feed is on."""
-    snapshot = _find_snapshot(table)
+    snapshot = find_snapshot(table)
     properties = None if snapshot is None else snapshot.metadata().configuration()
     return properties is not None and properties.contains(CHANGE_FEED) and properties.apply(CHANGE_FEED) == "true"
 
@@ -228,6 +244,12 @@ def _check_path(spark: SparkSession, source: Source) -> None:
                 "deleted and replaced records. Set input.format: delta."
             )
             raise ConfigError("configuration", [Fault("input.path", path, problem)])
+        if source.kind != "iceberg" and (table := find_iceberg_path(spark, path)):
+            problem = (
+                "is in an Iceberg table, whose data files include deleted and replaced records. Name the table: "
+                f"input.table, or input.format: iceberg and input.path: {table}."
+            )
+            raise ConfigError("configuration", [Fault("input.path", path, problem)])
     require_format("input.path", path, source.kind)
 
 
@@ -235,49 +257,6 @@ def _kind(source: Source) -> str:
     if source.table is not None:
         return "table"
     return f"{_FORMAT_NAMES[source.kind]} table" if source.kind in _FORMAT_NAMES else source.reader
-
-
-def _find_snapshot(frame: DataFrame) -> Any:
-    """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version."""
-    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
-    while plan.nodeName() == "SubqueryAlias":
-        plan = plan.child()
-    if plan.getClass().getSimpleName() != "LogicalRelation":
-        return None
-    files = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
-    if not is_instance_of(gateway(frame.sparkSession), plan.relation(), files):
-        return None
-    location = plan.relation().location()
-    return location.snapshotAtAnalysis() if "TahoeLog" in location.getClass().getSimpleName() else None
-
-
-@contextmanager
-def _version_errors(source: Source) -> Iterator[None]:
-    """Turn Delta's error about a version that cannot be read into a fault of the setting that chose it."""
-    try:
-        with silence_query_logs():
-            yield
-    except PySparkException as error:
-        name = error_condition(error)
-        if name == "AnalysisException":
-            name = next((known for sign, known in _UNNAMED.items() if sign in str(error)), name)
-        setting, value = ("timestamp", source.timestamp) if source.timestamp else ("version", source.version)
-        if name == "UNSUPPORTED_FEATURE.TIME_TRAVEL":
-            problem = "only Delta tables have versions. Remove it."
-        elif name == "DELTA_VERSION_NOT_FOUND":
-            numbers = re.findall(r"Available versions: \[(\d+), (\d+)\]", str(error))
-            shown = f" It has {numbers[0][0]} to {numbers[0][1]}." if numbers else " Choose another."
-            problem = f"the Delta table does not have this version, or no longer has it.{shown}"
-        elif name == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT":
-            problem = "is after the latest version of the Delta table. Use an earlier time, or none to read the latest."
-        elif name.startswith("DELTA_TIMESTAMP_EARLIER"):
-            problem = "is before the first version that the Delta table still has. Use a later time."
-        elif name == "DELTA_TIMESTAMP_INVALID":
-            problem = 'is not a date or time that Spark reads. Write it as in "2026-11-20 03:00:00".'
-        else:
-            raise
-        where = f"{source.setting} {source.name}"
-        raise ConfigError(where, [Fault(f"input.{setting}", "" if value is None else str(value), problem)]) from None
 
 
 @contextmanager

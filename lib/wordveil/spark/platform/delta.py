@@ -8,12 +8,14 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.errors import PlatformError
-from wordveil.spark.platform.jvm import java_class
+from wordveil.spark.platform.jvm import gateway, java_array, java_class
 from wordveil.spark.platform.log_store import JAR, log_store_options
 from wordveil.spark.platform.versions import VERSION
 
@@ -52,7 +54,9 @@ def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -
 
 
 def require_delta(session: SparkSession) -> None:
-    """Raise :class:`PlatformError` unless the session has Delta's extension, catalog and jars."""
+    """Raise :class:`PlatformError` unless the session has Delta's extension, jars and catalogue, or a catalogue that
+    passes on to Delta's.
+    """
     hint = (
         f"Start it with spark.sql.extensions={EXTENSION}, spark.sql.catalog.spark_catalog={CATALOG} and Delta's jars "
         f"({' and '.join(_JARS)}): name them in spark.jars or --jars, or fetch them with --packages."
@@ -65,8 +69,28 @@ def require_delta(session: SparkSession) -> None:
         raise PlatformError(
             f"the Spark session is configured for Delta, but its Java process started without Delta's jars. {hint}"
         )
-    if session.conf.get("spark.sql.catalog.spark_catalog", "") != CATALOG:
-        raise PlatformError(f"the Spark session has Delta's extension but not Delta's catalog. {hint}")
+    catalogue = session.conf.get("spark.sql.catalog.spark_catalog", "") or "Spark's own"
+    if catalogue != CATALOG and not _knows_delta(session):
+        raise PlatformError(
+            f"the Spark session has Delta's extension, but its catalogue ({catalogue}) is neither Delta's nor one that "
+            f"passes on to it. {hint}"
+        )
+
+
+def _knows_delta(session: SparkSession) -> bool:
+    """Whether the session's catalogue extends Delta's, or passes on to it: of Spark's catalogues only Delta's takes a
+    path for a table's name, and returns a table without looking there.
+    """
+    try:
+        catalogue = session._jsparkSession.sessionState().catalogManager().catalog("spark_catalog")  # noqa: SLF001 - PySpark has no way to ask
+        if is_instance_of(gateway(session), catalogue, CATALOG):
+            return True
+        namespace = java_array(session, java_class(session, "java.lang.String"), "delta")
+        identifier = java_class(session, "org.apache.spark.sql.connector.catalog.Identifier")
+        table = catalogue.loadTable(identifier.of(namespace, "/"))
+    except (PySparkException, Py4JError):
+        return False
+    return bool(table.getClass().getName().startswith("org.apache.spark.sql.delta."))
 
 
 def open_snapshot(log: Any, version: int, none: Any) -> Any:
@@ -94,6 +118,14 @@ def read_delta_files(spark: SparkSession, log: Any, version: int, names: Collect
     rows = files.filter(F.col("path").isin(*chosen)._jc).collectAsList()  # noqa: SLF001 - what else keeps the rows' type
     parts = java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq(rows)
     return DataFrame(log.createDataFrame(snapshot, parts, False, none), spark)
+
+
+def read_delta_version(spark: SparkSession, log: Any, version: int) -> DataFrame:
+    """Read a version of a Delta table past its catalogue. ``log``: Delta's own object of the table."""
+    option = java_class(spark, "scala.Option")
+    none, parts = option.apply(None), java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq([])
+    relation = log.createRelation(parts, option.apply(open_snapshot(log, version, none)), none, True)
+    return DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)  # noqa: SLF001 - PySpark has no way
 
 
 def _find_end(name: str, ends: Collection[str]) -> str | None:

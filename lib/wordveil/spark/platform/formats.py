@@ -13,6 +13,7 @@ from typing import NamedTuple
 import yaml
 
 from wordveil.errors import InputError
+from wordveil.input.source import VERSIONED_FORMATS
 
 # How every Parquet file begins; the second where the footer is encrypted.
 _MAGIC = (b"PAR1", b"PARE")
@@ -87,10 +88,10 @@ def require_format(setting: str, path: str, kind: str) -> None:
     """Check the first file of an input on this machine's disk, by its first bytes, against its format ``kind``.
 
     Raises :class:`InputError`, which names the format to set. Other file systems, empty files, what cannot be read and
-    Delta tables, whose files are Parquet, are left to Spark.
+    tables of Delta and Iceberg, whose files are Parquet, are left to Spark.
     """
     file = next(walk_files(_local_path(path)), None)
-    if kind == "delta" or file is None:
+    if kind in VERSIONED_FORMATS or file is None:
         return
     if kind != "parquet":
         if os.access(file, os.R_OK) and _starts_as_parquet(file):

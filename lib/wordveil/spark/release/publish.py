@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
@@ -29,7 +31,7 @@ from wordveil.release.rules import GateResult
 from wordveil.release.verify import MANIFEST, compare_with, hash_text
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
-from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.errors import describe_cause, job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
@@ -170,7 +172,9 @@ def _write_rows(public: DeltaTable, rows: DataFrame, config: Config, seed: int, 
     public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
     if output.public_table:  # a catalogue may refuse, so it is asked before there is a row
         location = Files(public.spark, public.path).path
-        public.spark.sql(f"CREATE TABLE IF NOT EXISTS {_quoted(output.public_table)} USING delta LOCATION '{location}'")
+        statement = f"CREATE TABLE IF NOT EXISTS {_quoted(output.public_table)} USING delta LOCATION '{location}'"
+        with _catalogue_errors(output.public_table):
+            public.spark.sql(statement)
     return public.replace(rows, records_per_file=output.records_per_file)
 
 
@@ -241,15 +245,31 @@ def _next_publication(tables: ReleaseTables, journal: Journal, public_key: str) 
 
 def _check_name(tables: ReleaseTables, name: str) -> None:
     """Raise :class:`ReleaseError` where the catalogue knows another table by the public table's name."""
-    if not tables.spark.catalog.tableExists(_quoted(name)):
-        return
-    location = tables.spark.sql(f"DESCRIBE DETAIL {_quoted(name)}").first()
+    with _catalogue_errors(name):
+        if not tables.spark.catalog.tableExists(_quoted(name)):
+            return
+    location = None
+    with suppress(AnalysisException):  # it is not Delta's
+        location = tables.spark.sql(f"DESCRIBE DETAIL {_quoted(name)}").first()
     here = str(Files(tables.spark, tables.public.path).path.toUri().getPath()).rstrip("/")
     if location is None or not str(location["location"]).rstrip("/").endswith(here):
         raise ReleaseError(
             f"output.public_table = {name}: the catalogue has another table with that name. Choose another name, or "
             "drop that table."
         )
+
+
+@contextmanager
+def _catalogue_errors(name: str) -> Iterator[None]:
+    """Turn a catalogue's refusal of the public table's ``name`` into an error of that setting."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise ReleaseError(
+            f"output.public_table = {name}: the catalogue refuses it, and {_OUTCOME}: {describe_cause(error)} Name a "
+            "catalogue that takes Delta tables by their path, as one of Iceberg does not, or remove the setting: "
+            "readers can use the path."
+        ) from None
 
 
 def _quoted(name: str) -> str:

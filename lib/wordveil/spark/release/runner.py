@@ -59,10 +59,10 @@ class ReleaseRunner:
 
         def begin(journal: Journal) -> RunReport | None:
             table = open_input(self.release.spark, self.source, self.params)
-            if not table.is_delta:
+            if table.latest_version is None:
                 raise ReleaseError(
-                    f"input {self.source.name}: is not a Delta table. A release reads a Delta table, so that a run "
-                    "that was interrupted can read the same version again. Name a Delta table, or write Parquet."
+                    f"input {self.source.name}: is neither a Delta nor an Iceberg table. A release reads one of these, "
+                    "so that a run that was interrupted can read the same version again. Name one, or write Parquet."
                 )
             intent = self._make_intent(journal, table, run_id or new_run_id(), full_snapshot=full_snapshot)
             last = journal.last_of(intent.slice)

@@ -57,7 +57,8 @@ def run_sanitise(
     require_classic(spark)
     require_free_paths(spark, config.output, config.ledger)
     draft = draft_output(spark, config.output.path, settings.run_id, overwrite=overwrite)
-    table = open_input(spark, config.source, params).read()
+    source = open_input(spark, config.source, params)
+    table = source.read()
     started = time.perf_counter()
     try:
         with (
@@ -79,6 +80,7 @@ def run_sanitise(
         output=str(draft.files.path),
         seconds=time.perf_counter() - started,
         notes=notes,
+        input_version=source.latest_version,
     )
 
 

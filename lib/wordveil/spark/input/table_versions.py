@@ -1,0 +1,132 @@
+"""Versions of tables: Delta's, and Iceberg's snapshots. Spark reads both by the options ``versionAsOf`` and
+``timestampAsOf``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.java_gateway import is_instance_of
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.input.source import Source
+from wordveil.spark.platform.errors import error_condition, silence_query_logs
+from wordveil.spark.platform.iceberg import find_iceberg_table
+from wordveil.spark.platform.jvm import gateway
+
+_TOO_EARLY = "is before the first version that the Delta table still has. Use a later time."
+_TOO_LATE = "is after the latest version of the Delta table. Use an earlier time, or none to read the latest."
+_NO_TIME = 'is not a date or time that Spark reads. Write it as in "2026-11-20 03:00:00".'
+_NO_VERSION = "the Delta table does not have this version, or no longer has it."
+# What is wrong, by the beginning of Spark's error condition, or by words of an error that has none: Iceberg's, and
+# those of Delta before 4.1.
+_PROBLEMS = {
+    "UNSUPPORTED_FEATURE.TIME_TRAVEL": "only Delta and Iceberg tables have versions. Remove it.",
+    "DELTA_VERSION_NOT_FOUND": _NO_VERSION,
+    "Cannot time travel Delta table": _NO_VERSION,
+    "Cannot find snapshot with ID": (
+        "the Iceberg table does not have this snapshot, or no longer has it. Choose another."
+    ),
+    "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": _TOO_LATE,
+    "is after the latest version": _TOO_LATE,
+    "DELTA_TIMESTAMP_EARLIER": _TOO_EARLY,
+    "is before the earliest version": _TOO_EARLY,
+    "Cannot find a snapshot older than": (
+        "is before the first snapshot that the Iceberg table still has. Use a later time."
+    ),
+    "DELTA_TIMESTAMP_INVALID": _NO_TIME,
+    "INVALID_TIME_TRAVEL_TIMESTAMP": _NO_TIME,
+}
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """Which version of a table a frame reads.
+
+    ``number``: Delta's version, or the id of Iceberg's snapshot, which is no counter. ``table_id``: the format's own
+    identifier of the table; a table that is deleted and created again has another. ``is_delta``: whether it is Delta's.
+    """
+
+    number: int
+    table_id: str
+    is_delta: bool
+
+
+def find_version(frame: DataFrame, source: Source) -> TableVersion | None:
+    """The version that a frame reads; None for tables without versions, and for views.
+
+    Raises :class:`InputError` for an Iceberg table of which no version can be read again.
+    """
+    snapshot = find_snapshot(frame)
+    if snapshot is not None:
+        return TableVersion(int(snapshot.version()), str(snapshot.metadata().id()), is_delta=True)
+    iceberg = find_iceberg_table(frame)
+    if iceberg is None:
+        return None
+    if iceberg.branch() is not None:
+        raise _selected(source)
+    number, newest = iceberg.snapshotId(), iceberg.table().currentSnapshot()
+    if number is None and newest is None:
+        raise InputError(
+            f"{source.setting} = {source.name}: the Iceberg table has no snapshot yet. Write to it first; a write of "
+            "no rows is enough."
+        )
+    chosen = newest.snapshotId() if number is None else number
+    return TableVersion(int(chosen), str(iceberg.table().uuid()), is_delta=False)
+
+
+def refresh_table(frame: DataFrame) -> None:
+    """Let Iceberg's catalogue see what other processes have written: it keeps tables as it last saw them."""
+    iceberg = find_iceberg_table(frame)
+    if iceberg is not None:
+        iceberg.table().refresh()
+
+
+def find_snapshot(frame: DataFrame) -> Any:
+    """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
+    while plan.nodeName() == "SubqueryAlias":
+        plan = plan.child()
+    if plan.getClass().getSimpleName() != "LogicalRelation":
+        return None
+    files = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+    if not is_instance_of(gateway(frame.sparkSession), plan.relation(), files):
+        return None
+    location = plan.relation().location()
+    return location.snapshotAtAnalysis() if "TahoeLog" in location.getClass().getSimpleName() else None
+
+
+@contextmanager
+def version_errors(source: Source) -> Iterator[None]:
+    """Turn an error about a version that cannot be read into a fault of the setting that chose it."""
+    try:
+        with silence_query_logs():
+            yield
+    except PySparkException as error:
+        name, message = error_condition(error), str(error)
+        if "Can't time travel" in message:
+            raise _selected(source) from None
+        signs = (sign for sign in _PROBLEMS if name.startswith(sign) or sign in message)
+        problem = _PROBLEMS.get(next(signs, ""))
+        if problem is None:
+            raise
+        if problem == _NO_VERSION:
+            numbers = re.findall(r"Available versions: \[(\d+), (\d+)\]", message)
+            problem += f" It has {numbers[0][0]} to {numbers[0][1]}." if numbers else " Choose another."
+        setting, value = ("timestamp", source.timestamp) if source.timestamp else ("version", source.version)
+        where = f"{source.setting} {source.name}"
+        raise ConfigError(where, [Fault(f"input.{setting}", "" if value is None else str(value), problem)]) from None
+
+
+def _selected(source: Source) -> InputError:
+    """The error for a name, or a session, that chooses a branch, a tag or a snapshot of an Iceberg table."""
+    return InputError(
+        f"{source.setting} = {source.name}: is read at a branch, a tag or a snapshot of its own, so that no version "
+        "can be chosen. Name the table itself, and set input.version to that snapshot."
+    )

@@ -1,0 +1,46 @@
+"""Iceberg in a Spark session: its jar, and the table that a frame reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from wordveil.spark.platform.delta import ivy_home
+from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.versions import VERSION
+
+_SCALA = "2.13" if VERSION >= (4, 0) else "2.12"
+ARTIFACT = f"org.apache.iceberg:iceberg-spark-runtime-{VERSION[0]}.{VERSION[1]}_{_SCALA}:1.12.0"
+"""The Maven coordinates of the jar for this Spark. Reading needs neither another jar nor Iceberg's extension."""
+_TABLE = "org.apache.iceberg.spark.source.SparkTable"
+
+
+def fetched_iceberg_jars(ivy: str | None = None) -> list[Path]:
+    """Find the jar in Ivy's directory, ``ivy`` or Spark's default; empty if it is missing."""
+    group, name, version = ARTIFACT.split(":")
+    file = (Path(ivy) if ivy else ivy_home()) / "jars" / f"{group}_{name}-{version}.jar"
+    return [file] if file.is_file() else []
+
+
+def find_iceberg_table(frame: DataFrame) -> Any:
+    """Iceberg's object of the table that a frame reads; None for other tables, and for views."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
+    while plan.nodeName() == "SubqueryAlias":
+        plan = plan.child()
+    if plan.getClass().getSimpleName() != "DataSourceV2Relation":
+        return None
+    # By its name: a session without Iceberg has no such class.
+    return plan.table() if plan.table().getClass().getName() == _TABLE else None
+
+
+def find_iceberg_path(spark: SparkSession, path: str) -> str | None:
+    """The directory of the Iceberg table whose data files are at ``path``, where it has the usual layout; None where
+    there is none.
+    """
+    layout = re.fullmatch(r"(.+)/data(/.*)?", path)
+    if layout is None or not Files(spark, f"{layout[1]}/metadata/any").list_matching("*.metadata.json"):
+        return None
+    return layout[1]
