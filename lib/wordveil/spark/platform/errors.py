@@ -20,6 +20,7 @@ _FILE = re.compile(
     r"(?:reading file|footer for file:?|File|Version file) ((?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.\w+)",
     re.ASCII,
 )
+_NOT_PARQUET = re.compile(r": ((?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.\w+) is not a Parquet file", re.ASCII)
 _JAVA = re.compile(r"^(?::|Caused by:) [\w.$]+: \[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE | re.ASCII)
 _STREAM = re.compile(r"terminated with exception: \[([A-Z][A-Z0-9_.]+)\]", re.ASCII)
 _LOST_COMMIT = "The Delta log lacks a commit. Restore the missing file of _delta_log, or restore the table from a copy."
@@ -115,6 +116,8 @@ def describe_cause(error: BaseException) -> str:
             f"{name}. A disk is full: the output's, or Spark's scratch (spark.local.dir, SPARK_LOCAL_DIRS). Free some "
             "space and start again."
         )
+    if damaged := _NOT_PARQUET.search(text):  # Spark 3.5 has no name for it
+        name, file = "CANNOT_READ_FILE_FOOTER", damaged
     if name.startswith("CANNOT_READ_FILE_FOOTER") and file and not file[1].endswith(".parquet"):
         return f"{name} in {file[1]}. {describe_foreign(file[1])} If it should be one, it is damaged: restore it."
     hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), "")

@@ -30,6 +30,8 @@ OPTIONS: dict[str, str] = {
     # A batch ends at 4 MiB or at 1,024 rows, so that a worker's memory does not depend on the corpus.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 2**20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+    # Off in Spark 3.5, where a cast of the condition that fails would leave its record out without a word.
+    "spark.sql.ansi.enabled": "true",
     # Drawing takes far longer for each byte than Spark's own work: smaller tasks end together, and retries lose less.
     "spark.sql.files.maxPartitionBytes": str(16 * 2**20),
     "spark.sql.files.openCostInBytes": str(256 * 2**10),
