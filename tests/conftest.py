@@ -66,10 +66,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from wordveil.spark.platform.session import build_session
     from wordveil.spark.platform.versions import VERSION
 
-    # Whichever process comes second finds one of the two done or begun, and does the other.
-    prepare = [java_options, compile_loops]
-    for step in prepare[:: -1 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw1" else 1]:
-        step()
+    # One process compiles the loops. The other one makes the archive, and starts Spark while it waits for the loops.
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+        compile_loops()
     os.environ["SPARK_SUBMIT_OPTS"] = f"{java_options()} {_LONG_LIVED}"
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
@@ -97,6 +96,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     has_s3 = bool(fetched_s3_jars())
     section = SparkSection(master="local[2]", delta_jars=str(delta_jars()), s3=has_s3, options=options)
     session = build_session(section, delta=True)
+    compile_loops()
     yield session
     session.stop()
 

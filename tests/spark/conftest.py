@@ -20,7 +20,7 @@ def released(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
     states = States(lake)
     lake.write(corpus(8))
     states.keep("written")
-    lake.run(run_id="night-1")
+    states.report = lake.run(run_id="night-1")
     states.keep("drawn")
     lake.release()
     states.keep("published")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.releases import DiedError, Lake, States
-from support.workspaces import KEY, Workspace, corpus, draw_key
+from support.workspaces import KEY, corpus, draw_key
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError, WordveilError
 from wordveil.release.events import Intent
@@ -40,36 +40,25 @@ def die_at(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def made(spark, tmp_path_factory: pytest.TempPathFactory) -> tuple[States, RunReport]:
-    """An input of six records with a release over it that has not run (``written``), whose run ``night-1`` died after
-    it had reserved (``reserved``), or that has run as ``night-1`` (``drawn``), and what that run reported.
+def states(released: States) -> States:
+    """A release of eight records that has not run (``written``), whose run ``night-1`` died after it had reserved
+    (``reserved``), or that has run as ``night-1`` (``drawn``).
     """
-    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("crashes")))
-    states = States(lake)
-    lake.write(corpus(6))
-    states.keep("written")
-    report = lake.run(run_id="night-1")
-    states.keep("drawn")
-    states.restore("written")
+    lake = released.restore("written")
     with pytest.MonkeyPatch.context() as patch:
         seen = die_at(patch, RESERVED)
         with pytest.raises(DiedError):
             lake.run(run_id="night-1")
     assert seen[-1] == "reserve"
-    states.keep("reserved")
-    return states, report
+    released.keep("reserved")
+    return released
 
 
 @pytest.fixture
-def states(made: tuple[States, RunReport]) -> States:
-    """These states."""
-    return made[0]
-
-
-@pytest.fixture
-def undisturbed(made: tuple[States, RunReport]) -> RunReport:
+def undisturbed(states: States) -> RunReport:
     """The report of the first run."""
-    return made[1]
+    assert states.report is not None
+    return states.report
 
 
 @pytest.fixture
@@ -107,7 +96,7 @@ def test_a_run_that_dies_after_each_commit_is_finished(
         "finished",
     ]
     report = lake.run(run_id="night-1")
-    assert (report.run_id, report.records, report.released) == ("night-1", 6, 6)
+    assert (report.run_id, report.records, report.released) == ("night-1", 8, 8)
     assert dataclasses.replace(undisturbed, seconds=report.seconds) == report, (
         "counted afterwards as on the way to the table"
     )
@@ -118,15 +107,15 @@ def test_what_was_interrupted_is_finished_as_it_began_though_the_input_and_the_k
     """The open run keeps to its version and its epoch; then the new one sees what came after."""
     undisturbed = states.restore("drawn").draws()
     lake = states.restore("reserved")
-    assert lake.reserved() == 6 * 24, "what is reserved counts until it is settled"
+    assert lake.reserved() == 8 * 24, "what is reserved counts until it is settled"
     lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
-    lake.write(corpus(7).slice(6, 1))
+    lake.write(corpus(9).slice(8, 1))
     rotate_key(lake.root / "key")
     report = lake.run(lake.config(input={"changes": "feed"}), run_id="night-2")
     assert (report.changes, report.records, report.withdrawn) == ("feed", 1, 1)
     assert [row for row in lake.draws() if row["run_id"] == "night-1"] == undisturbed
     released = {row["id"]: (row["run_id"], row["__epoch"]) for row in lake.draws() if row["status"] == "released"}
-    assert released == {**{f"r{number:05d}": ("night-1", 1) for number in range(6)}, "r00006": ("night-2", 2)}
+    assert released == {**{f"r{number:05d}": ("night-1", 1) for number in range(8)}, "r00008": ("night-2", 2)}
     assert lake.reserved() == 0
     lake.workspace.write_key("key", KEY)
     with pytest.raises(ReleaseError, match="epoch"):
@@ -138,7 +127,7 @@ def test_what_was_interrupted_is_finished_as_it_began_though_the_input_and_the_k
 
 def test_a_run_id_that_has_finished_reports_and_does_nothing(drawn: Lake, undisturbed: RunReport):
     draws = drawn.draws()
-    drawn.write(corpus(8).slice(6, 2))
+    drawn.write(corpus(10).slice(8, 2))
     again = drawn.run(run_id="night-1")
     assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(undisturbed, seconds=0.0)
     assert drawn.draws() == draws
@@ -150,12 +139,12 @@ def test_an_abandoned_run_is_charged_in_full_and_never_drawn(reserved: Lake):
     lake = reserved
     abandon(lake.config(), lambda: lake.spark, "night-1")
     assert lake.draws() == []
-    assert (sum(lake.spent().values()), lake.reserved()) == (6 * 24, 0)
+    assert (sum(lake.spent().values()), lake.reserved()) == (8 * 24, 0)
     with pytest.raises(ReleaseError, match="was abandoned"):
         lake.run(run_id="night-1")
     report = lake.run(run_id="night-2")
-    assert report.records == 6
-    assert sum(lake.spent().values()) == 2 * 6 * 24, "what was given up may have been seen: it stays charged"
+    assert report.records == 8
+    assert sum(lake.spent().values()) == 2 * 8 * 24, "what was given up may have been seen: it stays charged"
 
 
 def test_a_table_that_was_deleted_meanwhile_is_named(drawn: Lake):
@@ -169,7 +158,7 @@ def test_a_table_that_was_deleted_meanwhile_is_named(drawn: Lake):
             lake.run()
         aside.rename(place)
     shutil.rmtree(lake.input)
-    lake.write(corpus(6))
+    lake.write(corpus(8))
     with pytest.raises(ReleaseError, match="is not the table that the release has read"):
         lake.run(lake.config(input={"changes": "feed"}))
     assert lake.run(full_snapshot=True).records == 0
@@ -184,9 +173,9 @@ def test_two_runs_of_one_release_wait_for_each_other(lake: Lake, tmp_path: Path)
             pool.submit(run_release, lake.config(), lambda: lake.spark, run_id=f"night-{number}") for number in (1, 2)
         ]
         reports = [future.result() for future in futures]
-    assert sorted(report.records for report in reports) == [0, 6]
-    assert len(lake.draws()) == 6
-    assert lake.spent() == {f"r{number:05d}": 24 for number in range(6)}
+    assert sorted(report.records for report in reports) == [0, 8]
+    assert len(lake.draws()) == 8
+    assert lake.spent() == {f"r{number:05d}": 24 for number in range(8)}
 
 
 def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, monkeypatch: pytest.MonkeyPatch):
@@ -228,4 +217,4 @@ def test_a_run_that_somebody_else_began_meanwhile_is_not_begun_twice(lake: Lake,
     monkeypatch.setattr(ReleaseRunner, "_begin", racing)
     report = lake.run(run_id="night-1")
     assert report == inner[0]
-    assert len(lake.draws()) == 6
+    assert len(lake.draws()) == 8

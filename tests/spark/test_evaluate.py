@@ -22,6 +22,7 @@ from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import read_input
 from wordveil.spark.release.evaluate import evaluate_release
 from wordveil.spark.release.gate import run_gate
+from wordveil.spark.release.publish import publish
 from wordveil.spark.sanitise.job import run_sanitise
 
 SECTION = {"label": "topic", "attackers": ["svm-words", "svm-characters"], "tasks": ["linear-words"]}
@@ -195,18 +196,14 @@ def bounded_by(bound: float) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def states(spark, tmp_path_factory: pytest.TempPathFactory) -> States:
-    """A release that has a bundle (``written``), that has run (``drawn``), and that was published by a gate that lets
-    any authors be found (``published``).
-    """
+    """A release that has a bundle (``written``), and that has run (``drawn``)."""
     lake = Lake(spark, Workspace(tmp_path_factory.mktemp("release")))
-    states, config = States(lake), release_of(lake, gate=bounded_by(float(AUTHORS)))
+    states, config = States(lake), release_of(lake)
     lake.write(make_habits())
     build_bundle(config)
     states.keep("written")
     lake.run(config, run_id="first")
     states.keep("drawn")
-    lake.release(config)
-    states.keep("published")
     return states
 
 
@@ -219,7 +216,7 @@ def test_a_release_is_measured_against_the_version_that_was_read(spark, states: 
     states.restore("drawn")
     with pytest.raises(ReleaseError, match="nothing was published yet"):
         evaluate_release(config, lambda: spark, published=True)
-    states.restore("published")
+    lake.release(release_of(lake, gate=bounded_by(float(AUTHORS))))
     # What the input says now is of nobody: against it no author could be told from another.
     lake.sql("UPDATE {input} SET body = 'nothing'")
     for published in (False, True):
@@ -230,20 +227,23 @@ def test_a_release_is_measured_against_the_version_that_was_read(spark, states: 
 
 
 def test_the_gate_refuses_a_release_whose_authors_are_found(spark, states: States):
-    """And decides the same when it is asked again, draws nothing, and publishes no figure."""
+    """And measures the same when it is asked again, draws nothing, and publishes no figure."""
     lake = states.restore("drawn")
     config = release_of(lake, gate={**bounded_by(2.0), "linked": 0.5})
     assert "gate" in config.shown
-    first, second = (run_gate(config, lambda: spark) for _ in range(2))
+    first = run_gate(config, lambda: spark)
     assert not first.result.passed
     result, linked = first.result.failures
     assert (result.name, str(result.kind)) == ("attack_to_chance", "private")
     assert 3.0 < result.value <= AUTHORS
     assert (linked.name, str(linked.kind)) == ("linked", "private")
     assert 0.8 < linked.value <= 1
-    assert second.result == first.result
     assert len(lake.draws()) == AUTHORS * TEXTS
-    states.restore("published")
+    passing = release_of(lake, gate={**bounded_by(float(AUTHORS)), "linked": 1.0})
+    second = run_gate(passing, lambda: spark)
+    assert second.result.passed
+    assert [one.value for one in second.result.results] == [one.value for one in first.result.results]
+    publish(passing, lambda: spark)
     manifest = json.loads((lake.public / "_manifest.json").read_text())["manifest"]
     (entry,) = [one for one in manifest["gate"] if one["name"] == "attack_to_chance"]
     assert "value" not in entry

@@ -67,7 +67,13 @@ def rows_of_parts(spark, workspace: Workspace, **sections) -> list[dict]:
 
 
 @pytest.mark.parametrize(
-    "text", [READABLE, {"profile": "strict", "length": "sample", "n_max": 10, "output": "bag"}], ids=["readable", "bag"]
+    "text",
+    [
+        pytest.param(READABLE, id="readable"),
+        pytest.param(
+            {"profile": "strict", "length": "sample", "n_max": 10, "output": "bag"}, id="bag", marks=pytest.mark.long
+        ),
+    ],
 )
 def test_partitions_and_batches_change_nothing(spark, filled: Workspace, text):
     expected = rows_of(spark, filled, "one", text=text)
@@ -88,7 +94,6 @@ SYNTF = {"name": "syntf", "epsilon": 20.0, "neighbours": 12}
     ("text", "mechanism"),
     [
         pytest.param(STRICT, TIGHT, id="strict-tight"),
-        pytest.param(READABLE, SYNTF, id="readable-syntf"),
         *(
             pytest.param(text, mechanism, id=f"{text['profile']}-{name}", marks=pytest.mark.long)
             for text, mechanism, name in (
@@ -96,6 +101,7 @@ SYNTF = {"name": "syntf", "epsilon": 20.0, "neighbours": 12}
                 (STRICT, SYNTF, "syntf"),
                 (READABLE, TIGHT, "tight"),
                 (READABLE, WHOLE, "whole"),
+                (READABLE, SYNTF, "syntf"),
             )
         ),
     ],
@@ -108,16 +114,13 @@ def test_partitions_change_nothing_for_a_table_either(spark, filled: Workspace, 
     assert rows_of_parts(spark, filled, text=text, mechanism=mechanism) == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mechanism",
     [
         pytest.param({"name": "hyperbolic-fdd", "epsilon": 3.0}, id="fdd"),
-        pytest.param({"name": "hyperbolic-laplace", "epsilon": 12.0}, id="laplace", marks=pytest.mark.long),
-        pytest.param(
-            {"name": "exponential", "epsilon": 3.0, "metric": "hyperbolic", "gamma": 3.0},
-            id="exponential",
-            marks=pytest.mark.long,
-        ),
+        pytest.param({"name": "hyperbolic-laplace", "epsilon": 12.0}, id="laplace"),
+        pytest.param({"name": "exponential", "epsilon": 3.0, "metric": "hyperbolic", "gamma": 3.0}, id="exponential"),
     ],
 )
 def test_partitions_change_nothing_in_hyperbolic_space_either(spark, filled: Workspace, mechanism):

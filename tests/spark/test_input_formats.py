@@ -77,7 +77,7 @@ def folder_with(workspace: Workspace, **files: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["csv", "orc", "json"])
+@pytest.mark.parametrize("kind", ["csv", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("orc", "json"))])
 def test_a_format_gives_the_rows_of_the_same_parquet_table(spark, workspace: Workspace, table, expected, kind):
     write(table, workspace.root / "corpus", kind)
     report = run(spark, workspace, format=kind)
@@ -117,7 +117,12 @@ MALFORMED = {
 
 @pytest.mark.parametrize(
     ("kind", "where"),
-    [("csv", None), ("json", None), ("csv", "day = 'd1'"), pytest.param("json", "day = 'd1'", marks=pytest.mark.long)],
+    [
+        ("json", None),
+        ("csv", "day = 'd1'"),
+        pytest.param("csv", None, marks=pytest.mark.long),
+        pytest.param("json", "day = 'd1'", marks=pytest.mark.long),
+    ],
 )
 def test_a_malformed_row_is_quarantined_without_its_content(spark, workspace: Workspace, kind, where):
     folder_with(workspace, **{f"a__{kind}": MALFORMED[kind]})
@@ -196,7 +201,7 @@ def test_sources_that_are_not_there_are_named(spark, workspace: Workspace, monke
         open_input(spark, settings)
 
 
-@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("kind", ["csv", pytest.param("json", marks=pytest.mark.long)])
 def test_a_first_configuration(spark, workspace: Workspace, table, kind):
     folder = workspace.root / "tickets"
     write(table, folder, kind)

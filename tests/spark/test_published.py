@@ -41,14 +41,13 @@ def settings(lake: Lake) -> Config:
 
 @pytest.fixture(scope="module")
 def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
-    """Six records of three days: drawn, published, and published again without one that was withdrawn."""
+    """Six records of three days: published, and published again without one that was withdrawn."""
     lake = Lake(spark, Workspace(tmp_path_factory.mktemp("published")))
     table = corpus(6)
     days = pa.array(["2026-11-20", "a=b c%/ü", "{x}[y]"] * 2)
     lake.write(table.set_column(table.schema.get_field_index("day"), "day", days))
     made = States(lake)
     lake.run(settings(lake), run_id="night-1")
-    made.keep("drawn")
     lake.release(settings(lake))
     made.keep("published")
     withdraw(settings(lake), lambda: spark, ["r00001"], run_id="erasure-1")
@@ -157,6 +156,7 @@ def test_another_reader_of_delta_finds_the_signed_rows(lake: Lake):
     rows = read_independently(lake, found.manifest.public_version)
     assert [row["day"] for row in rows] == ["2026-11-20", "a=b c%/ü", "{x}[y]"] * 2
     assert (snapshot.records, len(rows), found.manifest.public_version) == (6, 6, SIGNED)
+    assert "gate" not in found.manifest.exposes, "its rules are public"
     assert rows == sorted(lake.rows(lake.public), key=lambda row: str(row["id"]))
     table = deltalake.DeltaTable(lake.public, version=SIGNED)
     assert [field["name"] for field in snapshot.schema["fields"]] == [field.name for field in table.schema().fields]
@@ -391,11 +391,9 @@ def test_old_files_that_are_deleted_change_nothing(states: States):
     assert verify(lake).manifest == before
 
 
-def test_rows_that_someone_wrote_are_not_signed(states: States):
+def test_rows_that_someone_wrote_are_not_signed(lake: Lake):
     """Not by a publication of a version that was not published before, whatever the log says was written already."""
-    lake = states.restore("drawn")
     publication_of = {"txn": {"appId": "wordveil publish support", "version": 10**9}}
-    lake.release(settings(lake))
     commit(lake, SIGNED + 1, publication_of, poison(lake))
     lake.forget()
     with pytest.raises(ReleaseError, match="A changed table is not signed again"):

@@ -116,6 +116,8 @@ class States:
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._kept = lake.root.with_name(f"{lake.root.name}-states")
+        self.report: RunReport | None = None
+        """What the run that drew has reported."""
 
     def keep(self, name: str) -> None:
         """Keep the directory as it is now."""

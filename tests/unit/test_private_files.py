@@ -207,12 +207,15 @@ def test_train_and_build_work_under_both_umasks(tmp_path: Path, mask: int) -> No
     (tmp_path / "out").mkdir()
     for name in ("generator.jsonl", "generator.svg"):
         (tmp_path / "out" / name).touch(0o644)  # of an earlier training
-    for command in (("train", "--config", "generator.yaml"), ("build", "--config", "job.yaml", "--json")):
-        line = [sys.executable, "-m", "wordveil", *command]
+    made = [tmp_path / "out" / name for name in ("generator.npz", "generator.jsonl", "generator.svg")]
+    found = []
+    for command in (("train", "--config", "generator.yaml"), ("build", "--config", "job.yaml")):
+        line = [sys.executable, "-m", "wordveil", *command, "--json"]
         done = subprocess.run(line, cwd=tmp_path, umask=mask, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
-    bundle = Path(json.loads(done.stdout)["path"])
-    made = [tmp_path / "out" / name for name in ("generator.npz", "generator.jsonl", "generator.svg")]
+        found.append(json.loads(done.stdout))
+    trained, bundle = found[0], Path(found[1]["path"])
+    assert (trained["path"], trained["corpus"], trained["steps"]) == (str(made[0]), "private", 2)
     assert_private(bundle, tmp_path / "out" / "generator.npz.training", *made)
 
 
