@@ -18,6 +18,7 @@ from wordveil.input.source import Source
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.delta import require_delta
 from wordveil.spark.platform.jvm import java_class
+from wordveil.spark.platform.versions import from_arrow
 
 SETTING = "spark.sql.catalog.spark_catalog"
 
@@ -55,11 +56,11 @@ def test_a_catalogue_that_passes_on_to_delta_is_used(spark: Any, other: Any, tmp
     name = "spark_catalog.passing.tickets"
     other.sql("CREATE DATABASE passing")
     try:
-        other.createDataFrame(corpus(3)).coalesce(1).writeTo(name).using("delta").create()
+        from_arrow(other, corpus(3)).coalesce(1).writeTo(name).using("delta").create()
         opened = open_input(other, Source(id="id", text="body", table=name))
         assert (opened.latest_version, opened.is_delta, opened.source.table) == (1, True, name)
         frame = opened.read()
-        other.createDataFrame(corpus(5)).coalesce(1).writeTo(name).append()
+        from_arrow(other, corpus(5)).coalesce(1).writeTo(name).append()
         assert frame.count() == opened.read().count() == opened.read_with_files().count() == 3
         assert open_input(other, Source(id="id", text="body", table=name)).read().count() == 8
         assert open_input(other, Source(id="id", text="body", table=name, version=1)).read().count() == 3

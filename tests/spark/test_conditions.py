@@ -17,6 +17,7 @@ from wordveil.errors import ConfigError
 from wordveil.spark.input.source import read_input
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.platform import delta_table
+from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import MANIFEST
 from wordveil.spark.sanitise.job import run_sanitise
@@ -92,7 +93,7 @@ def canaries() -> pa.Table:
 def asked(spark, workspace: Workspace):
     """Makes the configuration of a readable release with a condition on texts that most conditions fail on."""
     workspace.write_corpus(canaries())
-    spark.createDataFrame(canaries()).createOrReplaceTempView("canaries")
+    from_arrow(spark, canaries()).createOrReplaceTempView("canaries")
     yield lambda where, **sections: workspace.config(input={"where": where}, text=READABLE, **sections)
     spark.catalog.dropTempView("canaries")
 
@@ -120,7 +121,7 @@ def test_a_condition_that_could_fail_on_a_text_is_refused_and_shows_none(spark, 
 def test_a_condition_that_cannot_fail_is_asked_of_any_text(spark, workspace: Workspace, kind, capfd):
     """All of them of all texts, whatever an earlier part of a condition lets through."""
     path = str(workspace.root / "corpus")
-    spark.createDataFrame(canaries()).selectExpr("id", BODY[kind], "day", "note").write.parquet(path)
+    from_arrow(spark, canaries()).selectExpr("id", BODY[kind], "day", "note").write.parquet(path)
     parts = [part for whole in SAFE for part in whole.split(" or ") if kind == "string" or "try_cast" not in part]
     # Each part of a condition is looked at, whether Spark would ask it or not.
     read_input(spark, workspace.config(input={"where": " or ".join(parts)}, text=READABLE))
@@ -150,7 +151,7 @@ def test_rows_and_plan_say_that_the_condition_reads_the_text(spark, workspace: W
 
 
 def test_a_view_of_public_columns_filters_for_a_policy_of_any_two_texts(spark, workspace: Workspace):
-    spark.createDataFrame(corpus(30)).createOrReplaceTempView("flagged")
+    from_arrow(spark, corpus(30)).createOrReplaceTempView("flagged")
     source = {"path": None, "table": "flagged"}
     with pytest.raises(ConfigError, match=r"input\.where = length\(body\) > 3: names body, the text column"):
         workspace.config(input={**source, "where": "length(body) > 3"})

@@ -12,6 +12,7 @@ import pytest
 from support.releases import Lake, States, corpus_with_authors
 from support.workspaces import Workspace, corpus
 from wordveil.errors import ReleaseError, WordveilError
+from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.publish import publish
 
 
@@ -23,7 +24,7 @@ def lake(spark, workspace: Workspace) -> Lake:
 
 def test_the_ledger_has_few_files_and_statistics_of_what_entries_are_looked_for_by(lake: Lake):
     """However many tasks read the texts: a file for each would cost more than the entries in it."""
-    rows = lake.spark.createDataFrame(corpus(20)).repartition(10)
+    rows = from_arrow(lake.spark, corpus(20)).repartition(10)
     rows.write.format("delta").save(str(lake.input))
     size = lake.spark.conf.get("spark.sql.files.maxPartitionBytes")
     lake.spark.conf.set("spark.sql.files.maxPartitionBytes", "1000")

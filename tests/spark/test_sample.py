@@ -17,6 +17,7 @@ from wordveil.errors import BundleError, ConfigError, SparkJobError
 from wordveil.spark.input.inspect import read_columns
 from wordveil.spark.plan import spread
 from wordveil.spark.plan.sample import MAX_RECORDS, check_preview, make_preview
+from wordveil.spark.platform.versions import from_arrow
 
 CANARY = "zqxcanaryzqx"
 
@@ -92,7 +93,7 @@ def test_only_the_files_that_were_chosen_are_read(spark, workspace: Workspace, m
     if kind == "parquet":
         workspace.write_corpus(corpus(4000), files=8)
     else:
-        spark.createDataFrame(corpus(4000)).repartition(8).write.format("delta").save(str(path))
+        from_arrow(spark, corpus(4000)).repartition(8).write.format("delta").save(str(path))
     files = {f"file:{file}": pq.read_metadata(file).num_rows for file in path.glob("*.parquet")}
     chosen = [set(spread.spread_records(files, 100, seed)) for seed in range(50)]
     seed = next(number for number, names in enumerate(chosen) if len(names) == 2)

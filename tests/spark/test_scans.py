@@ -14,6 +14,7 @@ from wordveil import Run, sanitise
 from wordveil.errors import ConfigError
 from wordveil.spark.input.scans import check_scans
 from wordveil.spark.input.source import read_input
+from wordveil.spark.platform.versions import from_arrow
 
 SECRET = "HIV positive"
 TEXTS = [f'he said ""x,\n{SECRET}', 'plain, and "quoted"']
@@ -183,7 +184,7 @@ def test_frames_of_other_origin_are_taken(spark, lake: Path):
     parquet = spark.table("scans.parquet")
     for frame in (
         spark.createDataFrame([("a", "x")], "id string, body string"),
-        spark.createDataFrame(corpus(2)),
+        from_arrow(spark, corpus(2)),
         spark.range(3),
         spark.sql("SELECT 1 AS id, 'x' AS body"),
         spark.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT * FROM n"),

@@ -21,6 +21,7 @@ from wordveil.spark.input.inspect import read_columns
 from wordveil.spark.input.source import has_change_feed, open_input, read_input
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import check_preview, make_preview
+from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.sanitise.job import run_sanitise
 
 BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
@@ -89,7 +90,7 @@ def test_deleted_records_of_a_delta_table_are_not_read(spark, workspace: Workspa
 
 def test_a_partition_of_a_delta_table_is_no_parquet_table(spark, workspace: Workspace):
     path = workspace.root / "corpus"
-    spark.createDataFrame(corpus(6)).write.format("delta").partitionBy("day").save(str(path))
+    from_arrow(spark, corpus(6)).write.format("delta").partitionBy("day").save(str(path))
     with pytest.raises(ConfigError, match=r"Set input\.format: delta"):
         read_input(spark, workspace.config(input={"path": f"{path}/day=d1/", "keep": []}))
     assert [(c.name, c.partition) for c in read_columns(lambda: spark, str(path))] == [
@@ -147,9 +148,9 @@ def test_a_table_made_again_has_another_identity(spark, table: Path):
 
 
 def test_tables_of_the_catalogue_are_read_by_name(spark, catalogue: str):
-    spark.createDataFrame(corpus(5)).write.format("delta").saveAsTable(f"{catalogue}.tickets")
-    spark.createDataFrame(rows(5, 7)).write.format("delta").mode("append").saveAsTable(f"{catalogue}.tickets")
-    spark.createDataFrame(corpus(4)).write.format("parquet").saveAsTable(f"{catalogue}.old")
+    from_arrow(spark, corpus(5)).write.format("delta").saveAsTable(f"{catalogue}.tickets")
+    from_arrow(spark, rows(5, 7)).write.format("delta").mode("append").saveAsTable(f"{catalogue}.tickets")
+    from_arrow(spark, corpus(4)).write.format("parquet").saveAsTable(f"{catalogue}.old")
     spark.sql(f"CREATE VIEW {catalogue}.few AS SELECT * FROM {catalogue}.tickets WHERE id < 'r00002'")
     plain = {"format": None}
     source = open_input(spark, section(None, table=f"{catalogue}.tickets", **plain))
@@ -218,7 +219,7 @@ def test_a_condition_filters_with_parameters(spark, workspace: Workspace):
 @pytest.mark.parametrize("kind", ["delta", pytest.param("parquet", marks=pytest.mark.long)])
 def test_a_sample_of_what_the_condition_lets_in(spark, workspace: Workspace, kind: str):
     if kind == "delta":
-        spark.createDataFrame(corpus(40)).repartition(4).write.format("delta").save(str(workspace.root / "corpus"))
+        from_arrow(spark, corpus(40)).repartition(4).write.format("delta").save(str(workspace.root / "corpus"))
     else:
         workspace.write_corpus(corpus(40), files=4)
     config = workspace.config(input={"format": kind, "where": "note >= :least"})

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordveil.spark.platform.iceberg import fetched_iceberg_jars
+from wordveil.spark.platform.versions import from_arrow
 
 
 def missing() -> str | None:
@@ -25,7 +26,7 @@ def options(warehouse: Path, name: str = "ice") -> dict[str, str]:
 
 def write(spark: Any, table: pa.Table, name: str) -> None:
     """Add the table's rows to an Iceberg table in one snapshot; made where there is none."""
-    frame = spark.createDataFrame(table).coalesce(1)
+    frame = from_arrow(spark, table).coalesce(1)
     writer = frame.writeTo(name)
     if spark.catalog.tableExists(name):
         writer.append()
