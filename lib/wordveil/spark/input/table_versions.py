@@ -18,7 +18,7 @@ from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.input.source import Source
 from wordveil.spark.platform.errors import error_condition, silence_query_logs
 from wordveil.spark.platform.iceberg import find_iceberg_table
-from wordveil.spark.platform.jvm import gateway
+from wordveil.spark.platform.jvm import find_relation, gateway
 
 _TOO_EARLY = "is before the first version that the Delta table still has. Use a later time."
 _TOO_LATE = "is after the latest version of the Delta table. Use an earlier time, or none to read the latest."
@@ -90,15 +90,11 @@ def refresh_table(frame: DataFrame) -> None:
 
 def find_snapshot(frame: DataFrame) -> Any:
     """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version."""
-    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
-    while plan.nodeName() == "SubqueryAlias":
-        plan = plan.child()
-    if plan.getClass().getSimpleName() != "LogicalRelation":
-        return None
+    relation = find_relation(frame, "LogicalRelation")
     files = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
-    if not is_instance_of(gateway(frame.sparkSession), plan.relation(), files):
+    if relation is None or not is_instance_of(gateway(frame.sparkSession), relation.relation(), files):
         return None
-    location = plan.relation().location()
+    location = relation.relation().location()
     return location.snapshotAtAnalysis() if "TahoeLog" in location.getClass().getSimpleName() else None
 
 

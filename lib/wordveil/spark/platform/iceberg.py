@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.spark.platform.delta import ivy_home
 from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.jvm import find_relation
 from wordveil.spark.platform.versions import VERSION
 
 _SCALA = "2.13" if VERSION >= (4, 0) else "2.12"
@@ -27,13 +28,10 @@ def fetched_iceberg_jars(ivy: str | None = None) -> list[Path]:
 
 def find_iceberg_table(frame: DataFrame) -> Any:
     """Iceberg's object of the table that a frame reads; None for other tables, and for views."""
-    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
-    while plan.nodeName() == "SubqueryAlias":
-        plan = plan.child()
-    if plan.getClass().getSimpleName() != "DataSourceV2Relation":
-        return None
+    relation = find_relation(frame, "DataSourceV2Relation")
     # By its name: a session without Iceberg has no such class.
-    return plan.table() if plan.table().getClass().getName() == _TABLE else None
+    is_iceberg = relation is not None and relation.table().getClass().getName() == _TABLE
+    return relation.table() if is_iceberg else None
 
 
 def find_iceberg_path(spark: SparkSession, path: str) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 _STANDARD_ERROR = 2
 _SHOWN_LINES = 5
@@ -146,6 +146,16 @@ def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
     for index, item in enumerate(items):
         array[index] = item
     return array
+
+
+def find_relation(frame: DataFrame, kind: str) -> Any:
+    """Spark's own object of the table that a frame reads, of the class ``kind``; None for other tables, and for
+    views.
+    """
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
+    while plan.nodeName() == "SubqueryAlias":
+        plan = plan.child()
+    return plan if plan.getClass().getSimpleName() == kind else None
 
 
 def list_items(sequence: Any) -> list[Any]:

@@ -7,6 +7,7 @@ batch's name, and a run that has ended is not repeated. So a replayed batch draw
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
@@ -22,6 +23,7 @@ from wordveil.spark.platform.errors import input_errors, job_errors
 from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.night import Night, run_night
+from wordveil.spark.sanitise.materials import load_materials
 
 _APPENDED_BY = "wordveil stream "
 
@@ -47,6 +49,7 @@ def run_stream(
     stream, landing = config.stream, config.input.path
     if stream is None or landing is None:
         raise ConfigError("configuration", [Fault("stream", "", "is required. Name the source and stream.checkpoint.")])
+    load_materials(config, progress, tasks)  # what is wrong with bundle and key is said before a row lands
     spark = session()
     source = _read_source(spark, stream)
     check_columns(source.schema, config.source, "the stream's source")
@@ -61,7 +64,8 @@ def run_stream(
             # Spark wraps what a batch raises.
             raise batches.failure or error from None
         finally:
-            query.stop()
+            with suppress(Exception):  # a signal during a call to the JVM can break that connection
+                query.stop()
 
 
 def _read_source(spark: SparkSession, stream: StreamSection) -> DataFrame:
