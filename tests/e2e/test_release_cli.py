@@ -214,6 +214,11 @@ def publish(lake: Lake, call: Commands, config: Path) -> dict[str, Any]:
     write_config(lake, gate={"min_records": 5, "quarantine_rate": 0.5})
     night = call.read("release", "night", "-c", config, "--run-id", "night-1")
     assert (night["sanitise"]["run_id"], night["gate"]["passed"]) == ("night-1", True)
+    events = lake.input.with_name("events")
+    write_delta(lake.spark, pq.read_table(next(lake.input.glob("*.parquet"))).slice(0, 0), events)
+    places = {"stream.path": events, "stream.checkpoint": lake.input.with_name("checkpoint")}
+    followed = call.read("release", "stream", "-c", config, *(f"--set={name}={path}" for name, path in places.items()))
+    assert followed == {"batches": 0, "last": None}
     assert sum(lake.spent().values()) == 12 * 24, "it was charged once"
     published: dict[str, Any] = night["publish"]
     manifest = published["manifest"]

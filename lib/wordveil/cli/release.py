@@ -128,6 +128,7 @@ def stream(
     made: dict[str, Any] = {"batches": 0, "last": None}
     with write_report("release stream", report) as tell:
         settings = read_release_config(config, overrides)
+        tell(made)
 
         def keep(night: Night) -> None:
             assert night.decision is not None

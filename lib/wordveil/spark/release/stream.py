@@ -6,11 +6,10 @@ batch's name, and a run that has ended is not repeated. So a replayed batch draw
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -26,6 +25,7 @@ from wordveil.spark.release.night import Night, run_night
 from wordveil.spark.sanitise.materials import load_materials
 
 _APPENDED_BY = "wordveil stream "
+_INTERVAL = 0.25
 
 
 def run_stream(
@@ -59,13 +59,14 @@ def run_stream(
         writer = source.writeStream.option("checkpointLocation", stream.checkpoint).foreachBatch(batches.process)
         query = (writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)).start()
         try:
-            query.awaitTermination()
-        except PySparkException as error:
-            # Spark wraps what a batch raises.
-            raise batches.failure or error from None
+            # Not by waiting in Java: a signal would find the connection taken, and the query could not be stopped.
+            while query.isActive:
+                time.sleep(_INTERVAL)
         finally:
-            with suppress(Exception):  # a signal during a call to the JVM can break that connection
-                query.stop()
+            query.stop()  # once its batch has ended
+        if batches.failure is not None:
+            raise batches.failure
+        query.awaitTermination()  # raises what else has ended it
 
 
 def _read_source(spark: SparkSession, stream: StreamSection) -> DataFrame:
@@ -97,7 +98,9 @@ class _Batches:
                 empty.write.format("delta").option("delta.enableChangeDataFeed", "true").save(self.landing.path)
 
     def process(self, rows: DataFrame, number: int) -> None:
-        """Land a batch and run its night."""
+        """Land a batch and run its night. The first batch of a table without rows has none."""
+        if rows.isEmpty():
+            return
         spark = self.landing.spark
         query = str(rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
         try:
@@ -105,6 +108,7 @@ class _Batches:
             self._land(rows, query, number)
             run_id = f"stream-{query.replace('-', '')[:16]}-{number}"
             self.done(run_night(self.config, lambda: spark, run_id=run_id, progress=self.progress, tasks=self.tasks))
+            self.progress("looking for new rows")
         except Exception as error:  # noqa: BLE001 - Spark logs what it gets, and messages of errors may quote a record
             self.failure = error
             raise RuntimeError("the batch failed") from None
