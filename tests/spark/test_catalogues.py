@@ -42,6 +42,7 @@ def test_a_catalogue_without_delta_is_refused_by_name(other: Any, name: str | No
     assert f"its catalogue ({shown}) is neither Delta's nor one that passes on to it" in str(refused.value)
 
 
+@pytest.mark.usefixtures("newest_spark")
 def test_a_catalogue_that_passes_on_to_delta_is_used(spark: Any, other: Any, tmp_path: Path):
     """Each reading is of one version, although the catalogue passes no version on."""
     if (javac := shutil.which("javac")) is None:

@@ -17,7 +17,7 @@ from wordveil.errors import ConfigError
 from wordveil.spark.input.source import read_input
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.platform import delta_table
-from wordveil.spark.platform.versions import from_arrow
+from wordveil.spark.platform.versions import VERSION, from_arrow
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import MANIFEST
 from wordveil.spark.sanitise.job import run_sanitise
@@ -105,6 +105,8 @@ def event_log(spark) -> bytes:
 
 def test_a_condition_that_could_fail_on_a_text_is_refused_and_shows_none(spark, asked, capfd):
     for where, function in FAILING:
+        if VERSION < (4, 0) and ("::" in where or "*" in where):
+            continue  # another syntax
         with pytest.raises(ConfigError) as error:
             read_input(spark, asked(where)).count()
         (fault,) = error.value.faults
@@ -167,6 +169,7 @@ SEEN_BY_SPARK = [
 ]
 
 
+@pytest.mark.usefixtures("newest_spark")
 def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(spark, asked, workspace, monkeypatch):
     monkeypatch.setattr("wordveil.input.conditions.find_reading", lambda *_: "")
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION starts(x STRING) RETURNS BOOLEAN RETURN x LIKE 'd%'")

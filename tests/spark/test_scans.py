@@ -180,6 +180,7 @@ def test_batches_of_a_stream_are_looked_at(spark, lake: Path, tmp_path: Path):
     assert said["csv"].startswith("frame: reads files as csv with options")
 
 
+@pytest.mark.usefixtures("newest_spark")
 def test_frames_of_other_origin_are_taken(spark, lake: Path):
     parquet = spark.table("scans.parquet")
     for frame in (

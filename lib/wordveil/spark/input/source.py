@@ -24,7 +24,14 @@ from wordveil.release.delta_log import DELTA_LOG
 from wordveil.spark.input.condition import check_condition
 from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source
 from wordveil.spark.input.scans import check_scans
-from wordveil.spark.input.table_versions import find_snapshot, find_version, refresh_table, version_errors
+from wordveil.spark.input.table_versions import (
+    NO_VERSIONS,
+    find_snapshot,
+    find_version,
+    refresh_table,
+    version_errors,
+    wrong_version,
+)
 from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.delta import CHANGE_FEED, read_delta_files, read_delta_version, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
@@ -195,6 +202,8 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
         if source.changes == "feed" and not version.is_delta:
             raise ConfigError("configuration", [Fault("input.changes", source.changes, NO_FEED)])
         return replace(table, latest_version=version.number, table_id=version.table_id, is_delta=version.is_delta)
+    if options:  # Spark 3.5 ignores them for some tables
+        raise wrong_version(source, NO_VERSIONS)
     if name := _TABLE_NAMES.get(source.kind):
         raise InputError(
             f"{source.setting} = {source.name}: {name} did not return the table's version. Use a classic session with "

@@ -23,18 +23,19 @@ from wordveil.spark.platform.jvm import find_relation, gateway
 _TOO_EARLY = "is before the first version that the Delta table still has. Use a later time."
 _TOO_LATE = "is after the latest version of the Delta table. Use an earlier time, or none to read the latest."
 _NO_TIME = 'is not a date or time that Spark reads. Write it as in "2026-11-20 03:00:00".'
+NO_VERSIONS = "only Delta and Iceberg tables have versions. Remove it."
 _NO_VERSION = "the Delta table does not have this version, or no longer has it."
 # What is wrong, by the beginning of Spark's error condition, or by words of an error that has none: Iceberg's, and
 # those of Delta before 4.1.
 _PROBLEMS = {
-    "UNSUPPORTED_FEATURE.TIME_TRAVEL": "only Delta and Iceberg tables have versions. Remove it.",
+    "UNSUPPORTED_FEATURE.TIME_TRAVEL": NO_VERSIONS,
     "DELTA_VERSION_NOT_FOUND": _NO_VERSION,
     "Cannot time travel Delta table": _NO_VERSION,
     "Cannot find snapshot with ID": (
         "the Iceberg table does not have this snapshot, or no longer has it. Choose another."
     ),
     "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": _TOO_LATE,
-    "is after the latest version": _TOO_LATE,
+    "is after the latest": _TOO_LATE,
     "DELTA_TIMESTAMP_EARLIER": _TOO_EARLY,
     "is before the earliest version": _TOO_EARLY,
     "Cannot find a snapshot older than": (
@@ -115,9 +116,14 @@ def version_errors(source: Source) -> Iterator[None]:
         if problem == _NO_VERSION:
             numbers = re.findall(r"Available versions: \[(\d+), (\d+)\]", message)
             problem += f" It has {numbers[0][0]} to {numbers[0][1]}." if numbers else " Choose another."
-        setting, value = ("timestamp", source.timestamp) if source.timestamp else ("version", source.version)
-        where = f"{source.setting} {source.name}"
-        raise ConfigError(where, [Fault(f"input.{setting}", "" if value is None else str(value), problem)]) from None
+        raise wrong_version(source, problem) from None
+
+
+def wrong_version(source: Source, problem: str) -> ConfigError:
+    """The error for the setting that chose a version."""
+    setting, value = ("timestamp", source.timestamp) if source.timestamp else ("version", source.version)
+    where = f"{source.setting} {source.name}"
+    return ConfigError(where, [Fault(f"input.{setting}", "" if value is None else str(value), problem)])
 
 
 def _selected(source: Source) -> InputError:
