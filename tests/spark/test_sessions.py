@@ -260,11 +260,11 @@ def test_s3a_comes_by_path_where_ivy_has_fetched_it(tmp_path: Path):
         [packages["spark.jars.packages"], delta.artifact()]
     )
     (tmp_path / "jars").mkdir()
-    for fetched in s3.list_jars(tmp_path):
+    for fetched in delta.list_jars(s3.JARS, tmp_path):
         assert s3.fetched_s3_jars(str(tmp_path)) == []
         fetched.touch()
     jars = s3.s3_options(given, submitted=False)["spark.jars"].split(",")
-    assert jars == ["mine.jar", *map(str, s3.list_jars(tmp_path))]
+    assert jars == ["mine.jar", *map(str, delta.list_jars(s3.JARS, tmp_path))]
     assert len(jars) == 37
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -134,15 +134,24 @@ def _find_end(name: str, ends: Collection[str]) -> str | None:
 
 
 def fetched_jars(ivy: str | None = None) -> list[Path]:
-    """Find Delta's jars of the installed version in Ivy's directory, ``ivy`` or Spark's default; empty if one is
-    missing.
+    """Find Delta's jars of the installed version, as :func:`find_fetched` does."""
+    group, name, version = artifact().split(":")
+    return find_fetched([f"{group}:{jar}:{version}" for jar in (name, "delta-storage")], ivy)
+
+
+def find_fetched(coordinates: Iterable[str], ivy: str | None = None) -> list[Path]:
+    """Find jars by their Maven coordinates in Ivy's directory, ``ivy`` or Spark's default; empty if one is missing.
 
     Paths of jars spare Ivy's resolution, which takes seconds, prints line by line, and races between processes.
     """
-    home = Path(ivy) if ivy else ivy_home()
-    group, name, version = artifact().split(":")
-    files = [home / "jars" / f"{group}_{jar}-{version}.jar" for jar in (name, "delta-storage")]
+    files = list_jars(coordinates, Path(ivy) if ivy else ivy_home())
     return files if all(file.is_file() for file in files) else []
+
+
+def list_jars(coordinates: Iterable[str], ivy: Path) -> list[Path]:
+    """Where Ivy keeps the jars that it has fetched into the directory ``ivy``."""
+    names = [one.split(":") for one in coordinates]
+    return [ivy / "jars" / f"{group}_{name}-{version}.jar" for group, name, version in names]
 
 
 def ivy_home() -> Path:

@@ -136,10 +136,10 @@ class DeltaTable:
         """Whether :meth:`append` has written under ``idempotency_key``."""
         return bool(self._snapshot().transactions().get(f"wordveil {idempotency_key}").isDefined())
 
-    def appenders(self, prefix: str) -> set[str]:
-        """The names under which applications appended exactly once, of those that begin with ``prefix``."""
-        names = {str(action.appId()) for action in list_items(self._snapshot().setTransactions())}
-        return {name for name in names if name.startswith(prefix)}
+    def idempotency_keys(self) -> set[str]:
+        """The keys under which :meth:`append` has written."""
+        names = (str(action.appId()) for action in list_items(self._snapshot().setTransactions()))
+        return {name.removeprefix("wordveil ") for name in names if name.startswith("wordveil ")}
 
     def list_files(self, snapshot: Any) -> list[Row]:
         """Return what the log says about each data file of a :meth:`snapshot`."""
@@ -151,11 +151,21 @@ class DeltaTable:
         reader = self.spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(self.path)
 
-    def append(self, frame: DataFrame, *, step: str, idempotency_key: str, records_per_file: int | None = None) -> None:
-        """Append in one commit; a second call with the same ``idempotency_key`` does nothing."""
+    def append(
+        self,
+        frame: DataFrame,
+        *,
+        step: str,
+        idempotency_key: str,
+        number: int = 1,
+        records_per_file: int | None = None,
+    ) -> None:
+        """Append in one commit; a second call with the same ``idempotency_key``, and a ``number`` that is not larger,
+        does nothing.
+        """
         with hold_lock(self.spark, self.path):
             writer = frame.write.format("delta").mode("append").option("txnAppId", f"wordveil {idempotency_key}")
-            writer = writer.option("txnVersion", 1).option("maxRecordsPerFile", records_per_file or FILE_ROWS)
+            writer = writer.option("txnVersion", number).option("maxRecordsPerFile", records_per_file or FILE_ROWS)
             try:
                 writer.save(self.path)
             except Exception as error:

@@ -16,11 +16,9 @@ from wordveil.spark.platform.formats import describe_foreign
 from wordveil.spark.platform.jvm import java_log
 from wordveil.spark.platform.versions import find_query_loggers
 
-_FILE = re.compile(
-    r"(?:reading file|footer for file:?|File|Version file) ((?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.\w+)",
-    re.ASCII,
-)
-_NOT_PARQUET = re.compile(r": ((?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.\w+) is not a Parquet file", re.ASCII)
+_PATH = r"((?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.\w+)"
+_FILE = re.compile(rf"(?:reading file|footer for file:?|File|Version file) {_PATH}", re.ASCII)
+_NOT_PARQUET = re.compile(rf": {_PATH} is not a Parquet file", re.ASCII)
 _JAVA = re.compile(r"^(?::|Caused by:) [\w.$]+: \[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE | re.ASCII)
 _STREAM = re.compile(r"terminated with exception: \[([A-Z][A-Z0-9_.]+)\]", re.ASCII)
 _LOST_COMMIT = "The Delta log lacks a commit. Restore the missing file of _delta_log, or restore the table from a copy."

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from wordveil.spark.platform.delta import ivy_home
+from wordveil.spark.platform.delta import find_fetched
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import find_relation
 from wordveil.spark.platform.versions import VERSION
@@ -20,10 +20,8 @@ _TABLE = "org.apache.iceberg.spark.source.SparkTable"
 
 
 def fetched_iceberg_jars(ivy: str | None = None) -> list[Path]:
-    """Find the jar in Ivy's directory, ``ivy`` or Spark's default; empty if it is missing."""
-    group, name, version = ARTIFACT.split(":")
-    file = (Path(ivy) if ivy else ivy_home()) / "jars" / f"{group}_{name}-{version}.jar"
-    return [file] if file.is_file() else []
+    """Find the jar, as :func:`find_fetched` does."""
+    return find_fetched([ARTIFACT], ivy)
 
 
 def find_iceberg_table(frame: DataFrame) -> Any:

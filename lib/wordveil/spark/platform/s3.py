@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wordveil.errors import PlatformError
-from wordveil.spark.platform.delta import ivy_home
+from wordveil.spark.platform.delta import find_fetched
 from wordveil.spark.platform.versions import VERSION
 
 _SDK = "software.amazon.awssdk"
@@ -29,7 +29,7 @@ _MODULES = (
     *("metrics-spi", "netty-nio-client", "profiles", "protocol-core", "regions", "retries", "retries-spi"),
     *("sdk-core", "third-party-jackson-core", "utils"),
 )
-_JARS = (
+JARS = (
     *_ASKED,
     *(f"{_SDK}:{name}:{_SDK_VERSION}" for name in _MODULES),
     "software.amazon.eventstream:eventstream:1.0.1",
@@ -65,15 +65,8 @@ def s3_options(given: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
 
 
 def fetched_s3_jars(ivy: str | None = None) -> list[Path]:
-    """Find the jars in Ivy's directory, ``ivy`` or Spark's default; empty if one is missing."""
-    files = list_jars(Path(ivy) if ivy else ivy_home())
-    return files if VERSION >= (4, 1) and all(file.is_file() for file in files) else []
-
-
-def list_jars(ivy: Path) -> list[Path]:
-    """Where Ivy keeps the jars that it has fetched into the directory ``ivy``."""
-    names = [coordinates.split(":") for coordinates in _JARS]
-    return [ivy / "jars" / f"{group}_{name}-{version}.jar" for group, name, version in names]
+    """Find the jars, as :func:`find_fetched` does; none before Spark 4.1."""
+    return find_fetched(JARS, ivy) if VERSION >= (4, 1) else []
 
 
 def _join(*parts: str | None) -> str:

@@ -16,15 +16,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from wordveil.config.load import Config
 from wordveil.config.schema import StreamSection
 from wordveil.errors import ConfigError, Fault
-from wordveil.spark.platform.columns import check_columns
-from wordveil.spark.platform.delta_table import FILE_ROWS, DeltaTable
+from wordveil.spark.platform.columns import check_columns, column
+from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
 from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.night import Night, run_night
 from wordveil.spark.sanitise.materials import load_materials
 
-_APPENDED_BY = "wordveil stream "
+_STREAM = "stream "
 _INTERVAL = 0.25
 
 
@@ -115,15 +115,13 @@ class _Batches:
 
     def _land(self, rows: DataFrame, query: str, number: int) -> None:
         """Append a batch once. Rows that another query appended are left out: a lost checkpoint brings them again."""
-        table = self.landing
-        with hold_lock(table.spark, table.path):
-            landed = table.read()
-            wanted = rows.select(*(F.col(f"`{name}`") for name in landed.columns))
-            if self.others is None:
-                self.others = bool(table.appenders(_APPENDED_BY) - {f"{_APPENDED_BY}{query}"})
-            if self.others:
-                whole = F.to_json(F.struct("*"))
-                known = landed.select(whole.alias("__row"))
-                wanted = wanted.withColumn("__row", whole).join(known, "__row", "left_anti").drop("__row")
-            writer = wanted.write.format("delta").mode("append").option("maxRecordsPerFile", FILE_ROWS)
-            writer.option("txnAppId", f"{_APPENDED_BY}{query}").option("txnVersion", number).save(table.path)
+        table, key = self.landing, f"{_STREAM}{query}"
+        landed = table.read()
+        wanted = rows.select(*map(column, landed.columns))
+        if self.others is None:
+            self.others = any(other.startswith(_STREAM) and other != key for other in table.idempotency_keys())
+        if self.others:
+            whole = F.to_json(F.struct("*"))
+            known = landed.select(whole.alias("__row"))
+            wanted = wanted.withColumn("__row", whole).join(known, "__row", "left_anti").drop("__row")
+        table.append(wanted, step="land", idempotency_key=key, number=number)
