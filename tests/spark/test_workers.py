@@ -15,6 +15,7 @@ from support.workspaces import Workspace
 from wordveil import Run, build_bundle, register, sanitise
 from wordveil.errors import PlatformError
 from wordveil.spark.platform import workers
+from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.workers import MODULES, WorkerPython, describe_problem, require_workers
 from wordveil.version import __version__
 
@@ -74,7 +75,11 @@ def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
     options = {"bundle": build_bundle(workspace.config()), "policy": {"n_max": 8}}
     recorded = {"run_log_dir": str(workspace.root / "runs"), "key_file": str(workspace.root / "key")}
     found = {}
+    # As in a session that wordveil did not start.
+    settings = java_class(spark, "org.apache.spark.SparkEnv").get().conf()
+    daemon = settings.get("spark.python.daemon.module")
     with monkeypatch.context() as patch:
+        settings.remove("spark.python.daemon.module")
         for name, path in pythons.items():
             patch.setattr(spark.sparkContext, "pythonExec", str(path))
             with pytest.raises(PlatformError) as refused:
@@ -82,6 +87,11 @@ def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
             found[name] = str(refused.value)
         with pytest.raises(PlatformError, match=re.escape(found["none"])):
             register(spark, run=Run.recorded(release="tests", **recorded), **options)
+        settings.set("spark.python.daemon.module", daemon)
+        # The daemon of a session of wordveil's imports it itself.
+        patch.setattr(spark.sparkContext, "pythonExec", str(pythons["empty"]))
+        with pytest.raises(PlatformError, match="which cannot import wordveil"):
+            require_workers(spark.sparkContext)
     assert not (workspace.root / "runs").exists()
     for name, path in pythons.items():
         assert found[name].startswith(f"Spark's workers run {'' if name == 'empty' else path}"), found

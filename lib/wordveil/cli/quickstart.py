@@ -7,9 +7,12 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import resources
+from importlib.metadata import distribution
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.options import JsonOption, prepare_session, print_report, read_config
@@ -18,6 +21,8 @@ from wordveil.crypto.keys import create_key
 from wordveil.errors import OutputExistsError, usage_error
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from wordveil.artifacts.bundle import Bundle
 
 HOME = Path("quickstart")
@@ -30,22 +35,42 @@ SHOWN = ("001", "002", "009")
 
 def quickstart(*, as_json: JsonOption = False) -> None:
     """Sanitise 300 news articles with local Spark, and explain the result. All its files are in ./quickstart."""
-    from wordveil.spark.platform.jvm import make_archive
-    from wordveil.spark.platform.session import check_java
-    from wordveil.spark.sanitise.job import run_sanitise
+    from wordveil.config.schema import SparkSection
+    from wordveil.spark.platform.jvm import check_java, make_archive
+    from wordveil.spark.platform.session import build_session
 
     check_java()
     make_archive()
+    spark = Thread(target=start_spark, args=(lambda: build_session(SparkSection(), is_short=True),), daemon=True)
+    spark.start()
     with show_progress() as (progress, tasks):
         progress("writing the articles, a key and the job")
         prepare_home()
         settings = read_config(HOME / JOB, ())
-        report = run_sanitise(settings, prepare_session(settings), progress=progress, tasks=tasks)
+
+        def wait() -> SparkSession:
+            spark.join()
+            return prepare_session(settings)()
+
+        from wordveil.spark.sanitise.job import run_sanitise
+
+        report = run_sanitise(settings, wait, progress=progress, tasks=tasks)
     if as_json:
         print_json(report.to_dict())
         return
     print_report(report)
     explain(read_rows(HOME / CORPUS), read_rows(HOME / OUTPUT))
+
+
+def start_spark(build: Callable[[], SparkSession]) -> None:
+    """Start Spark and its Python workers while this process loads what a job needs, which takes as long.
+
+    What goes wrong here goes wrong again where the job asks for its session.
+    """
+    with suppress(Exception):
+        session = build()
+        rows = session.range(0, 1, 1, numPartitions=1).mapInArrow(lambda batches: batches, "id long")
+        Thread(target=rows.count, daemon=True).start()
 
 
 def prepare_home() -> None:
@@ -78,9 +103,10 @@ def write_corpus(path: Path) -> None:
     """Write the news articles of gensim's wheel as Parquet, partitioned by batch."""
     import pyarrow as pa
     import pyarrow.dataset as ds
-    from gensim.test.utils import datapath
 
-    articles = Path(datapath("lee_background.cor")).read_text("utf-8").splitlines()
+    # Named without the package itself, which takes a second to load.
+    source = distribution("gensim").locate_file("gensim/test/test_data/lee_background.cor")
+    articles = Path(str(source)).read_text("utf-8").splitlines()
     columns = {
         "article": [f"{number:03d}" for number in range(len(articles))],
         "body": [article.strip() for article in articles],

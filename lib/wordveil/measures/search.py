@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from scipy.optimize import brentq
-
 from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_down, round_up
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
@@ -122,6 +120,8 @@ def find_epsilon(
             largest = step / 4
             continue
         if crosses:
+            from scipy.optimize import brentq  # takes half a second to load, which jobs do without
+
             return Crossing(read(brentq(miss, inner, outer, xtol=fine / 2)))
         slope = (miss(outer) - miss(inner)) / (outer - inner)
         inner = outer

@@ -6,7 +6,6 @@ They are computed from the density that a mechanism claims, by another route tha
 from __future__ import annotations
 
 import numpy as np
-from scipy.integrate import cumulative_simpson
 from scipy.special import betaincc, gammainc
 
 from wordveil.arrays import Float64
@@ -32,6 +31,7 @@ def hyperbolic_fdd(radii: Float64, n: int, epsilon: float) -> Float64:
     The density of the radius is proportional to ``exp(-epsilon r) sech^{2n}(r/2) sinh^{n-1} r``. It is summed up by
     Simpson's rule.
     """
+    from scipy.integrate import cumulative_simpson  # takes longer to load than the rest of this package
 
     rough = _log_fdd(_LOGARITHMS, n, epsilon)
     inside = _LOGARITHMS[rough > rough.max() - _DEPTH]

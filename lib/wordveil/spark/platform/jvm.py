@@ -6,6 +6,7 @@ import atexit
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -18,6 +19,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
+from wordveil.errors import PlatformError
+
+JAVA_VERSION = 17
 _STANDARD_ERROR = 2
 _SHOWN_LINES = 5
 # What Java, log4j and Ivy write at each start, whether it fails or not.
@@ -75,6 +79,22 @@ def find_java() -> str | None:
     """The program that Spark starts: that of ``JAVA_HOME``, else of the ``PATH``; None where neither names one."""
     home = os.environ.get("JAVA_HOME")
     return f"{home}/bin/java" if home else shutil.which("java")
+
+
+def check_java() -> None:
+    """Raise :class:`PlatformError` unless Java 17 or newer is installed."""
+    java = find_java()
+    hint = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
+    if java is None:
+        raise PlatformError(f"Spark needs Java, and no java was found on the PATH. {hint}")
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        raise PlatformError(f"Java at {java} cannot be run. {hint}") from None
+    version = re.search(r'version "(\d+)', answer.stderr)
+    if version is None or int(version[1]) < JAVA_VERSION:
+        installed = version[1] if version else "of an unknown version"
+        raise PlatformError(f"{java} is Java {installed}, and Spark needs {JAVA_VERSION} or newer. {hint}")
 
 
 def find_archive() -> Path | None:

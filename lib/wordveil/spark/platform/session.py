@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
-import subprocess
 import sys
 from importlib import resources
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from wordveil.config.load import Config
-from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.delta import delta_options, require_delta
-from wordveil.spark.platform.jvm import find_java, java_log, read_archive, redirect_console, start_java
+from wordveil.spark.platform.jvm import check_java, java_log, read_archive, redirect_console, start_java
 from wordveil.spark.platform.s3 import s3_options
 
-JAVA_VERSION = 17
+if TYPE_CHECKING:
+    from wordveil.config.load import Config
+    from wordveil.config.schema import SparkSection
+
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG_OPTION = f"-Dlog4j2.configurationFile=file:{resources.files('wordveil') / 'data' / 'log4j2.properties'}"
 
@@ -131,7 +131,8 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
         java = " ".join((_LOG_OPTION, read_archive(), SHORT_JAVA if is_short else ""))
         options |= {**LOCAL_OPTIONS, **(SHORT_OPTIONS if is_short else {}), _JAVA_OPTIONS: java}
         # Workers run the same Python as this process; PySpark would take the first python3 on the PATH.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if os.environ.setdefault("PYSPARK_PYTHON", sys.executable) == sys.executable:
+            options["spark.python.daemon.module"] = "wordveil.spark.sanitise.daemon"
     chosen = {name: value for name, value in options.items() if name not in submitted or name in SAFETY}
     chosen |= section.options
     if section.s3:
@@ -217,22 +218,6 @@ def _submitted_options() -> dict[str, str]:
         return {}
     SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM; until then SparkConf is empty
     return dict(SparkConf().getAll())
-
-
-def check_java() -> None:
-    """Raise :class:`PlatformError` unless Java 17 or newer is installed."""
-    java = find_java()
-    hint = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
-    if java is None:
-        raise PlatformError(f"Spark needs Java, and no java was found on the PATH. {hint}")
-    try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603
-    except (OSError, subprocess.CalledProcessError):
-        raise PlatformError(f"Java at {java} cannot be run. {hint}") from None
-    version = re.search(r'version "(\d+)', answer.stderr)
-    if version is None or int(version[1]) < JAVA_VERSION:
-        installed = version[1] if version else "of an unknown version"
-        raise PlatformError(f"{java} is Java {installed}, and Spark needs {JAVA_VERSION} or newer. {hint}")
 
 
 def require_classic(session: SparkSession) -> None:
