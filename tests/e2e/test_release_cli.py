@@ -251,6 +251,9 @@ def measure(lake: Lake, call: Commands, config: Path) -> None:
     assert cells == [f"'{NAMES[name]}" if name.startswith("=") else NAMES[name] for name in AUTHORS]
     assert all(one["contexts"] == 3 and one["left"] == 1e6 - one["spent"] for one in authors)
     assert {(one["unit"], one["for"], one["unbounded"]) for one in authors} == {("pure", "any_text", False)}
+    spent = authors[0]["spent"]
+    lasting = call.read("plan", "-c", config, "--sample", 2)["runs_left"]
+    assert lasting == {"author": (1e6 - spent) // spent, "corpus": (2e6 - spent) // spent}
     out, _ = call("ledger", "--ledger", lake.ledger, "--rows", "--csv", "--author", AUTHORS[1])
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["record_id"] for row in rows] == ["r00001", "r00005", "r00009"]

@@ -22,6 +22,7 @@ from wordveil.release.budgets import Budget
 from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.ledger import SCHEMA, Terms
+from wordveil.spark.release.ledger_report import forecast_runs
 from wordveil.spark.release.maintenance import reset
 
 METRIC = "euclidean:0123456789abcdef"
@@ -135,6 +136,9 @@ def test_an_author_may_spend_once_over_all_releases(lake: Lake):
     again = lake.run(budget_config(lake, author=4 * cost))
     assert (again.records, again.released) == (3, 3), "what is refused for the same reason again is not written again"
     assert sum(lake.spent().values()) == 12 * 24
+    # An author has used 4 of 8.5 in three runs of two releases, 3 of 9.5 in the two runs of this one.
+    lasting = forecast_runs(lake.spark, budget_config(lake, author=8.5 * cost, corpus=9.5 * cost))
+    assert lasting == {"author": 3, "corpus": 4}
 
 
 def test_a_run_that_is_to_fail_draws_and_charges_nothing_and_may_begin_again(lake: Lake):

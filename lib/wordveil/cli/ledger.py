@@ -21,7 +21,7 @@ from wordveil.cli.options import (
 )
 from wordveil.cli.output import Table, print_csv_rows, print_json_rows, print_note, print_rows, show_status
 from wordveil.errors import ConfigError, Fault
-from wordveil.release.budgets import PURE, Budget
+from wordveil.release.budgets import PURE, Budget, count_runs_left
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -103,7 +103,7 @@ def ledger(
             print_csv_rows(stream, [*costs.columns, "unbounded", "unit", "for"])
     if is_table:
         _print(shown, budget, costs.columns, limit or TABLE_ROWS, unlimited=_unlimited(settings, is_partial=is_partial))
-        if (more := count_runs_left(shown, runs)) is not None:
+        if shown and not rows and (more := count_runs_left(shown[0], runs)) is not None:
             print_note(
                 f"at the mean rate of the {runs:,} runs so far, the first row reaches its limit in {more:,} more."
             )
@@ -135,14 +135,6 @@ def _unlimited(config: Config | None, *, is_partial: bool) -> str | None:
         if is_partial
         else None
     )
-
-
-def count_runs_left(rows: list[dict[str, Any]], runs: int) -> int | None:
-    """After how many runs at the mean rate the most expensive row has no room; None where it has no limit."""
-    if not rows or not runs or rows[0].get("left") is None:
-        return None
-    used = rows[0]["corpus"] if "corpus" in rows[0] else rows[0]["spent"]
-    return int(max(rows[0]["left"], 0) * runs / used) if used else None
 
 
 def _plain(rows: DataFrame, budget: Budget) -> Iterator[dict[str, Any]]:

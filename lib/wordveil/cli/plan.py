@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -19,6 +21,8 @@ from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import Recovery
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from wordveil.assembly.bundles import FindBundle
     from wordveil.config.load import Config
     from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast
@@ -37,7 +41,8 @@ def plan(
         Option(
             "--sample",
             metavar="N",
-            help="Read N random records, spread over the table, and show rates, lengths, keep-rate and core-hours.",
+            help="Read N random records, spread over the table, and show rates, lengths, keep-rate and core-hours; of "
+            "the ledger, how many more runs each limit lasts.",
         ),
     ] = None,
     seed: Annotated[
@@ -79,7 +84,7 @@ def plan(
     """
     from wordveil.assembly.bundles import compare_mechanisms, find_once, measure_texts
     from wordveil.neighbours.blocks import BuildContext
-    from wordveil.spark.plan.plan import add_typical, make_plan
+    from wordveil.spark.plan.plan import make_plan
     from wordveil.spark.plan.sample import check_preview, make_preview
 
     with write_report("plan", report) as tell:
@@ -106,7 +111,7 @@ def plan(
             session = prepare_session(settings, is_short=True)
             result = make_plan(settings, session, params=values, look=has_records, find=find)
             preview = make_preview(settings, wanted, session, progress, params=values)
-            result = add_typical(result, preview.sample, find, settings.policy)
+            result = _add_sampled(result, preview, find, settings, session)
         compared = {"comparison": comparison.to_dict()} if comparison else {}
         shown = {"sentence": sentence.to_dict()} if sentence and text else {}
         measured = {"text_distance": apart.to_dict()} if apart else {}
@@ -131,6 +136,23 @@ def plan(
             for table in tables.comparison_tables(comparison):
                 print_rows(table)
             print_note(tables.COMPARISON_NOTE)
+
+
+def _add_sampled(
+    plan: Plan, preview: Preview, find: FindBundle, config: Config, session: Callable[[], SparkSession]
+) -> Plan:
+    """What a command that reads a sample also says: how records of its median length are linked, and how long the
+    budgets last.
+    """
+    from wordveil.spark.plan.plan import add_typical
+    from wordveil.spark.platform.errors import job_errors
+    from wordveil.spark.release.ledger_report import forecast_runs
+
+    if preview.sample is None:
+        return plan
+    with job_errors("nothing was planned"):
+        runs_left = forecast_runs(session(), config)
+    return replace(add_typical(plan, preview.sample, find, config.policy), runs_left=runs_left)
 
 
 def check_text(text: str | None, *, compare: bool, against: str | None = None) -> None:
@@ -188,8 +210,10 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         facts["epsilon of a token"] = tables.number(plan.epsilon_bound / plan.tokens)
     if plan.delta:
         facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
-    for scope, count in plan.fitting.items():
-        facts[f"budgets.{scope}"] = f"admits {count:,} {_FITTING[scope]}"
+    for scope in plan.fitting | plan.runs_left:
+        admits = [f"admits {plan.fitting[scope]:,} {_FITTING[scope]}"] if scope in plan.fitting else []
+        lasts = [f"lasts {plan.runs_left[scope]:,} more runs at their mean rate"] if scope in plan.runs_left else []
+        facts[f"budgets.{scope}"] = "; ".join(admits + lasts)
     if plan.linkage is not None:
         facts["linked"] = linkage_fact(plan.linkage, plan.composition)
     if plan.bundle is not None:

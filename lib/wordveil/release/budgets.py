@@ -18,6 +18,7 @@ from wordveil.errors import Fault
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.relations import Relation
 
+BudgetScope = Literal["record", "author", "corpus"]
 PURE = "pure"
 OVER_RECORD_BUDGET = "over_record_budget"
 OVER_AUTHOR_BUDGET = "over_author_budget"
@@ -87,9 +88,9 @@ class Budget:
         return cls(**{**values, "relation": Relation(values["relation"])})
 
     @property
-    def limits(self) -> dict[str, float]:
+    def limits(self) -> dict[BudgetScope, float]:
         """The limits that are set, by scope."""
-        scopes = {"record": self.record, "author": self.author, "corpus": self.corpus}
+        scopes: dict[BudgetScope, float | None] = {"record": self.record, "author": self.author, "corpus": self.corpus}
         return {scope: limit for scope, limit in scopes.items() if limit is not None}
 
 
@@ -104,6 +105,14 @@ def count_fitting(limit: float, price: float, tokens: int) -> int:
     """How many contexts of ``tokens`` tokens, each at ``price``, a limit admits."""
     most = int(min(limit / (price * tokens), MAX_EXACT // tokens)) + 1 if price * tokens > 0 else MAX_EXACT // tokens
     return next(count for count in range(most, -1, -1) if multiply(count * tokens, price) <= limit)
+
+
+def count_runs_left(row: Mapping[str, Any], runs: int) -> int | None:
+    """After how many more runs, at the mean rate of the ``runs`` so far, a row of the ledger's report has no room; None
+    where nothing limits it.
+    """
+    used = row.get("corpus", row["spent"])
+    return int(max(row["left"], 0) * runs / used) if runs and used and row.get("left") is not None else None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wordveil.cli.ledger import count_runs_left, ledger_table, plain_row
+from wordveil.cli.ledger import ledger_table, plain_row
 from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
 from wordveil.cli.tables import (
@@ -30,7 +30,7 @@ from wordveil.measures.preview import UnknownWord
 from wordveil.measures.text_lengths import OutputLength
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
-from wordveil.release.budgets import Budget
+from wordveil.release.budgets import Budget, count_runs_left
 from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.spark.plan.sample import Preview
 from wordveil.spark.sanitise.report import RunReport
@@ -135,10 +135,10 @@ def test_infinite_costs_are_null_in_json_and_unbounded_in_tables():
 
 def test_the_first_row_says_how_long_its_limit_lasts():
     row = {"author": "a", "spent": 30.0, "left": 70.0}
-    assert count_runs_left([row], 3) == 7
-    assert count_runs_left([{**row, "corpus": 60.0}], 3) == 3, "of a release its most expensive author counts"
-    for rows, runs in (([], 3), ([row], 0), ([{**row, "left": None}], 3), ([{**row, "spent": 0.0}], 3)):
-        assert count_runs_left(rows, runs) is None
+    assert count_runs_left(row, 3) == 7
+    assert count_runs_left({**row, "corpus": 60.0}, 3) == 3, "of a release its most expensive author counts"
+    for unlimited, runs in ((row, 0), ({**row, "left": None}, 3), ({**row, "spent": 0.0}, 3)):
+        assert count_runs_left(unlimited, runs) is None
 
 
 def test_json_is_an_array_and_csv_has_a_header(capsys: pytest.CaptureFixture[str]):

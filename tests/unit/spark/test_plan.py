@@ -62,7 +62,6 @@ def test_a_samples_median_record_is_among_those_whose_linkage_is_forecast(worksp
     assert plan.linkage is not None
     assert bundle is not None
     assert plan.linkage.typical is None
-    assert add_typical(plan, None, find, policy) is plan
     for words, most in ((2, None), (9, 3)):
         texts = [" ".join(WORDS[: words + extra]) for extra in (-1, 0, 1)]
         batch = pa.record_batch({"__text": texts, "__reason": pa.nulls(3, pa.string())})

@@ -46,7 +46,8 @@ class Plan:
     or where it does not say. ``output_words`` says how many words texts of some lengths come out with; empty without a
     bundle. ``linkage``: how surely records are linked to their originals; None without a bundle, where the mechanism
     does not know its probabilities, and where the order of words is hidden. ``fitting``: how many records of the public
-    length, or versions of one, each limit of a pure budget admits, by scope.
+    length, or versions of one, each limit of a pure budget admits, by scope. ``runs_left``: how many more runs each
+    limit lasts at the mean rate so far, where the ledger was read.
     """
 
     release: str
@@ -72,6 +73,7 @@ class Plan:
     output_words: tuple[OutputLength, ...] = ()
     linkage: LinkageForecast | None = None
     fitting: dict[str, int] = field(default_factory=dict)
+    runs_left: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -148,9 +150,9 @@ def _count_fitting(budget: Budget | None, terms: ReleaseTerms) -> dict[str, int]
     return {scope: count_fitting(limit, price, terms.tokens) for scope, limit in budget.limits.items()}
 
 
-def add_typical(plan: Plan, table: TableSample | None, find: FindBundle, policy: TextPolicy) -> Plan:
+def add_typical(plan: Plan, table: TableSample, find: FindBundle, policy: TextPolicy) -> Plan:
     """``plan`` with the share of linked records of a sample's median number of drawn words."""
-    counted = None if table is None else table.sample.distinct or table.sample.lengths
+    counted = table.sample.distinct or table.sample.lengths
     if plan.linkage is None or not counted or not counted.median:
         return plan
     bundle = find()

@@ -11,9 +11,10 @@ from typing import Any, Literal
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from wordveil.config.load import Config
 from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Relation
-from wordveil.release.budgets import PURE, Budget
+from wordveil.release.budgets import PURE, Budget, count_runs_left
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.release.admission import cost, owner, price_of, total
 from wordveil.spark.release.ledger import ABANDON, ATTRIBUTE, COSTS, RESERVE, SETTLE
@@ -112,6 +113,23 @@ def sum_costs(
 def count_runs(entries: DataFrame) -> int:
     """How many runs have charged something."""
     return entries.where(F.col("spent_draws") > 0).select("release", "run_id").distinct().count()
+
+
+def forecast_runs(spark: SparkSession, config: Config) -> dict[str, int]:
+    """:func:`count_runs_left` of what is most expensive in each scope with a limit; nothing without budgets, and before
+    the first run.
+    """
+    budget, ledger = config.budget, config.ledger
+    if budget is None or ledger is None or not DeltaTable(spark, ledger.path, "ledger").exists():
+        return {}
+    left = {}
+    for scope in budget.limits:
+        # The limit of an author holds for all releases together.
+        entries = read_ledger(spark, ledger.path, Selection(None if scope == "author" else config.release))
+        costs = sum_costs(entries, "release" if scope == "corpus" else scope, budget, release=config.release)
+        row = order_by_cost(costs.where("left is not null")).first()
+        left[scope] = count_runs_left(row.asDict(), count_runs(entries)) if row else None
+    return {scope: count for scope, count in left.items() if count is not None}
 
 
 def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
