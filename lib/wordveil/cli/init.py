@@ -94,7 +94,7 @@ def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) 
     if as_json:
         print_json(facts)
         return
-    facts["release"] = "incremental" if is_release else "one job"
+    facts["release"] = "yes, updated night by night" if is_release else "no, one job"
     shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
     shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
     guessed = f"the columns were guessed from their names: check {output}, fill in what is missing, then run"

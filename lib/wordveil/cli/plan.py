@@ -191,7 +191,8 @@ def plan_facts(plan: Plan) -> dict[str, str]:
     word = "distinct word of a record" if plan.composition == Composition.DISTINCT else "token"
     of = "that pays for" if plan.composition == Composition.CORPUS else "of"
     unit = f"a record {of} {plan.tokens} tokens" if hidden else f"a {word} (the length is public)"
-    facts = {
+    facts = {"linked": linkage_fact(plan.linkage, plan.composition)} if plan.linkage is not None else {}
+    facts |= {
         "release": plan.release,
         "input": plan.input,
         "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
@@ -214,8 +215,6 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         admits = [f"admits {plan.fitting[scope]:,} {_FITTING[scope]}"] if scope in plan.fitting else []
         lasts = [f"lasts {plan.runs_left[scope]:,} more runs at their mean rate"] if scope in plan.runs_left else []
         facts[f"budgets.{scope}"] = "; ".join(admits + lasts)
-    if plan.linkage is not None:
-        facts["linked"] = linkage_fact(plan.linkage, plan.composition)
     if plan.bundle is not None:
         facts |= tables.recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
     if plan.has_records is not None:

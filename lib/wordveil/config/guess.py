@@ -11,7 +11,7 @@ from wordveil.records.schema import RESERVED_COLUMNS
 _IDS = ("id", "uuid", "guid", "key")
 _ID_TYPES = ("string", "tinyint", "smallint", "int", "bigint")
 _TEXTS = ("text", "body", "message", "content", "comment", "description")
-_AUTHORS = ("author", "user", "customer", "sender")
+_AUTHORS = ("author", "writer", "user", "customer", "sender")
 _DAYS = ("ds", "dt", "date", "day")
 _DAY_TYPES = ("string", "date")
 _FIELD = re.compile(r"\w+")

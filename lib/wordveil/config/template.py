@@ -197,11 +197,8 @@ _NOT_READ = "the table's schema by `wordveil init`; no row was read"
 _READ = "the files by `wordveil init`, which read them for their columns and types alone"
 _RELEASE_STEPS = """\
 # An incremental release: each night draws what is new or has changed (`wordveil release --help`). First run
-# `wordveil build` and `wordveil plan`; then every night, each with --config:
-#   wordveil sanitise
-#   wordveil release gate
-#   wordveil release publish
-# `wordveil init --airflow DIR` writes a DAG that does this.
+# `wordveil build` and `wordveil plan`; then every night `wordveil release night`, which sanitises, asks the gate and
+# publishes. `wordveil init --airflow DIR` writes a DAG that does this.
 """
 _FEED = """\
   changes: feed     # reads only what has changed, and sees deletions. The table's change data feed is on

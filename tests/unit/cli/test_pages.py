@@ -23,6 +23,7 @@ from wordveil.cli.pages import (
 )
 from wordveil.cli.plan import check_text, plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
+from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast
 from wordveil.measures.comparison import Comparison, Line
 from wordveil.measures.corpus_sample import Quantiles, Sample
 from wordveil.measures.preview import WordPreview
@@ -134,6 +135,13 @@ def test_a_page_is_one_well_formed_file_that_loads_nothing(name: str):
     assert "default-src 'none'" in page
     assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in elements.tags
     assert "prefers-color-scheme: dark" in page
+
+
+def test_a_plan_says_first_how_surely_records_are_linked():
+    plan = replace(PLAN, linkage=LinkageForecast(10_000, {5: 0.99, 20: 1.0}, half=2))
+    assert next(iter(plan_facts(plan))) == "linked"
+    text = read_text(plan_page(plan))
+    assert text.index("finds the right one for 99% of the records of 5 words") < text.index("What is released")
 
 
 def test_the_page_of_a_plan_says_what_is_released_and_at_which_price():

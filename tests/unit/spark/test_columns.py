@@ -18,6 +18,7 @@ SCHEMA = (
     .add("day", StringType())
     .add("note", LongType())
     .add("ratio", DoubleType())
+    .add("meta", StructType().add("writer", StringType()))
 )
 
 
@@ -41,6 +42,7 @@ def find_faults(**columns: Any) -> list[str]:
         ({"id": "ratio"}, "input.id = ratio: is of type double. Ids must be strings or whole numbers"),
         ({"keep": ["zzz"]}, "input.keep = zzz: the table has no such column. It has: id, body, day, note, ratio"),
         ({"keep": ["a`b"]}, "input.keep = a`b: Spark cannot quote a backtick in a column's name"),
+        ({"author": "meta.writer"}, "input.author = meta.writer: is a field of a struct, which only a text may be."),
         ({"author": "bod"}, "input.author = bod: the table has no such column. Did you mean body?"),
     ],
 )

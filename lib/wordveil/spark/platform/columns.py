@@ -79,7 +79,10 @@ def _schema_faults(schema: StructType, columns: Columns, *, lists: bool) -> Iter
             problem = "Spark cannot quote a backtick in a column's name. Rename the column in a view of the input."
             yield Fault(where, name, problem)
         elif name not in schema.names:
-            yield Fault(where, name, f"the table has no such column.{_suggest_column(name, schema.names, lists=lists)}")
+            is_inside = find_field(schema, name.split(".")) is not None
+            inside = "is a field of a struct, which only a text may be. Make it a column in a view of the input."
+            missing = f"the table has no such column.{_suggest_column(name, schema.names, lists=lists)}"
+            yield Fault(where, name, inside if is_inside else missing)
         elif problem := _type_problem(where, schema[name].dataType):
             yield Fault(where, name, problem)
 
