@@ -235,16 +235,10 @@ def test_sessions_are_checked_and_not_set(spark, bundle: Path):
     assert spark.conf.get(name) == before
 
 
-def test_streams_and_spark_connect_are_refused_by_name(spark, bundle: Path):
+def test_streams_are_refused_by_name(spark, bundle: Path):
     stream = spark.readStream.format("rate").load().selectExpr("cast(value as string) id", "'x' body")
     with pytest.raises(InputError, match="stream"):
         sanitise(stream, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy=POLICY)
-
-    class ConnectSession:
-        """Of a Connect session nothing matters but what it lacks."""
-
-    with pytest.raises(PlatformError, match="Spark Connect"):
-        register(ConnectSession(), bundle=bundle, run=Run.throwaway(), policy=POLICY)
 
 
 @pytest.mark.usefixtures("newest_spark")

@@ -99,9 +99,9 @@ def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
         assert "\n" not in found[name]
     assert f"(Python {HERE}), which cannot import {', '.join(MODULES[:-1])} and {MODULES[-1]}." in found["empty"]
     assert "which cannot import pyspark." in found["isolated"]
-    assert f"(Python 3.10), and the driver runs Python {HERE}." in found["old"]
+    assert f"(Python 3.10), and this process runs Python {HERE}." in found["old"]
     assert "which does not start." in found["none"]
-    monkeypatch.setattr(workers, "_checked_contexts", WeakKeyDictionary())
+    monkeypatch.setattr(workers, "_checked", WeakKeyDictionary())
     rows = sanitise(frame, run=Run.throwaway(), id="id", text="body", **options).collect()
     assert [row.status for row in rows] == ["released"]
 
@@ -114,12 +114,15 @@ def test_a_worker_that_fits_is_no_problem():
 @pytest.mark.parametrize(
     ("worker", "message"),
     [
-        (("/usr/bin/python3", "3.10", __version__, ()), rf"\(Python 3\.10\), and the driver runs Python {HERE}\. Set"),
+        (
+            ("/usr/bin/python3", "3.10", __version__, ()),
+            rf"\(Python 3\.10\), and this process runs Python {HERE}\.",
+        ),
         (("/usr/bin/python3", HERE, "", ("wordveil",)), "which cannot import wordveil. Set PYSPARK_PYTHON="),
         (("/usr/bin/python3", HERE, __version__, ("numba", "scipy")), "which cannot import numba and scipy. Set"),
         (
             ("/usr/bin/python3", HERE, "0.0.1", ()),
-            rf"imports wordveil 0\.0\.1, and the driver imports wordveil {__version__}",
+            rf"imports wordveil 0\.0\.1, and this process imports wordveil {__version__}",
         ),
     ],
 )

@@ -25,5 +25,15 @@ def test_two_masters_are_refused(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_running_session_of_connect_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: SimpleNamespace(conf=None))
-    with pytest.raises(PlatformError, match=r"Spark Connect sessions are not supported.* Use a classic session\.$"):
+    with pytest.raises(PlatformError, match=r"^Spark Connect sessions serve .* in a classic session"):
         session.build_session(SparkSection())
+
+
+def test_a_process_of_connect_starts_no_classic_session(monkeypatch: pytest.MonkeyPatch):
+    """Nor does it become a client of the server that the environment names."""
+    for name, value in {"SPARK_CONNECT_MODE_ENABLED": "1", "SPARK_REMOTE": "sc://db"}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(SparkSession, "getActiveSession", lambda: None)
+            patch.setenv(name, value)
+            with pytest.raises(PlatformError, match="without SPARK_REMOTE: `wordveil sanitise`"):
+                session.build_session(SparkSection())

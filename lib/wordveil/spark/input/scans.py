@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.errors import ConfigError, Fault
+from wordveil.spark.platform.connect import is_connect, list_plan_lines
 from wordveil.spark.platform.jvm import java_class, list_items
 
 _SOURCES = "org.apache.spark.sql.execution.datasources"
@@ -30,6 +31,22 @@ _NO_FILES = {"CTERelationRef", "EmptyRelation", "LocalRelation", "OneRowRelation
 # How Spark names the step of a query, or the call, that made an RDD.
 _PARSING = re.compile(r"(?:Batch)?Scan (csv|hive|json|libsvm|text|xml)\b ?(.*)")
 _LINES = "textFile"
+# Spark Connect shows a plan as text alone. The files that know where their rows end, and the nodes that read nothing.
+_FILES = {"avro", "binaryFile", "orc", "parquet"}
+_TEXTS = {"csv", "json", "libsvm", "text", "xml"}
+_NODES = _NO_FILES | {
+    *("Aggregate", "CTERelationDef", "CollectMetrics", "Deduplicate", "Distinct", "Except", "Expand", "Filter"),
+    *("FlatMapCoGroupsInArrow", "FlatMapCoGroupsInPandas", "FlatMapGroupsInArrow", "FlatMapGroupsInPandas", "Generate"),
+    *("GlobalLimit", "Intersect", "Join", "LateralJoin", "LocalLimit", "MapInArrow", "MapInPandas", "Offset"),
+    *("Project", "RebalancePartitions", "Relation", "Repartition", "RepartitionByExpression", "ResolvedHint"),
+    *("Sample", "Sort", "SubqueryAlias", "Tail", "Union", "UnionLoop", "View", "Window", "WithCTE"),
+}
+_UNKNOWN = (
+    "In a Spark Connect session, that may be an RDD, a checkpoint, a table of another system or of Hive, or a literal "
+    "with a line break. Write the records as Parquet or Delta, and read that, or use a classic session."
+)
+_NODE = re.compile(r"(?:   |:  )*(?:\+- |:- )?([A-Za-z]\w*)(?: |$)")
+_FORMAT = re.compile(r"\] (\w+)$")
 
 
 def check_scans(frame: DataFrame, setting: str, value: str = "", *, is_ours: bool = False) -> None:
@@ -38,12 +55,37 @@ def check_scans(frame: DataFrame, setting: str, value: str = "", *, is_ours: boo
     ``setting``: the setting or the argument that names the frame, and its ``value``. ``is_ours``: whether wordveil has
     opened what the frame reads. Then only the subqueries of a condition are inspected.
     """
+    fault = "configuration" if value else "arguments"
+    if is_connect(frame.sparkSession):
+        if problem := _inspect_lines(list_plan_lines(frame)):
+            raise ConfigError(fault, [Fault(setting, value[:80], problem)])
+        return
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
     inspector = _ScanInspector(frame.sparkSession)
     plans = [*([] if is_ours else [plan]), *list_items(plan.subqueriesAll())]
     for leaf in (leaf for part in plans for leaf in list_items(part.collectLeaves())):
         if problem := inspector.inspect(leaf):
-            raise ConfigError("configuration" if value else "arguments", [Fault(setting, value[:80], problem)])
+            raise ConfigError(fault, [Fault(setting, value[:80], problem)])
+
+
+def _inspect_lines(lines: list[str] | None) -> str:
+    """What is wrong with the text of a plan; empty where nothing is. It never quotes the text.
+
+    Each node begins a line with its name. Column names and literals may add lines, but the last line of a relation
+    always ends with its format. So lines of unknown beginnings or endings are refused, whatever they are.
+    """
+    if lines is None:
+        return f"has a plan that Spark shows in part. {_UNKNOWN}"
+    for line in filter(None, lines):
+        node, file_format = _NODE.match(line), _FORMAT.search(line)
+        name = file_format[1] if file_format else ""
+        if name in _TEXTS:
+            return _describe("files", name)
+        if node is None or node[1] not in _NODES or (name or "parquet") not in _FILES:
+            return f"has a plan with a part that wordveil does not know. {_UNKNOWN}"
+        if node[1] == "Relation" and not name:
+            return f"reads a source that wordveil does not know. {_UNKNOWN}"
+    return ""
 
 
 @dataclass(frozen=True)

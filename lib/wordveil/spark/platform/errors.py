@@ -39,6 +39,7 @@ _HINTS = {
     "DELTA_MISSING_DELTA_TABLE": "It is not a Delta table. Set `format: parquet` if it is a Parquet table.",
     "TABLE_OR_VIEW_NOT_FOUND": _NO_TABLE,
     "REQUIRES_SINGLE_PART_NAMESPACE": _NO_TABLE,
+    "PATH_ALREADY_EXISTS": "Something is there. If an interrupted run left it, delete it.",
     "PARSE_SYNTAX_ERROR": "It is not the name of a table. Write database.table, and put unusual names in backticks.",
     "UNABLE_TO_INFER_SCHEMA": "It has no data file from which the columns can be read.",
     "FAILED_READ_FILE.FILE_NOT_EXIST": _LOST_FILE,

@@ -19,6 +19,11 @@ _DRAFT = ".wordveil-"
 _HADOOP = "org.apache.hadoop.fs"
 
 
+def quote_glob(path: str) -> str:
+    """A path as a glob of Hadoop's that matches it alone."""
+    return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)
+
+
 class Files:
     """The file system under one path, through Hadoop: local, HDFS and whatever else the session is configured for."""
 
@@ -47,6 +52,10 @@ class Files:
         """Whether there is anything at the path."""
         return bool(self._system.exists(path or self.path))
 
+    def is_file(self, path: Any) -> bool:
+        """Whether there is a file at the path, and no directory."""
+        return bool(self._system.getFileStatus(path).isFile())
+
     def move(self, source: Any, target: Any, *, over: bool = False) -> None:
         """Rename. If ``target`` exists this fails (a plain rename would move the source into it); with ``over`` it
         replaces the target.
@@ -74,7 +83,8 @@ class Files:
 
     def list_matching(self, name: str) -> list[Any]:
         """List the paths in this one's directory whose name matches a glob, in order."""
-        return [status.getPath() for status in self._system.globStatus(self.sibling(name)) or ()]
+        pattern = self._path(f"{quote_glob(str(self.path.getParent()))}/{name}")
+        return [status.getPath() for status in self._system.globStatus(pattern) or ()]
 
     def verify_checksums(self, *, on: bool) -> None:
         """Set whether reading a local file compares it with the checksum that Hadoop keeps beside it."""

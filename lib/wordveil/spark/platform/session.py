@@ -12,8 +12,10 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from wordveil.errors import PlatformError
+from wordveil.spark.platform.connect import SERVED_ALONE, check_server, is_connect
 from wordveil.spark.platform.delta import delta_options, require_delta
 from wordveil.spark.platform.jvm import check_java, java_log, read_archive, redirect_console, start_java
 from wordveil.spark.platform.s3 import s3_options
@@ -110,11 +112,10 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
     have Delta. ``is_short``: whether, in local mode, it should start soon and will have few rows to work on.
 
     Options given to spark-submit override :data:`OPTIONS` except :data:`SAFETY`; ``section.options`` override all.
-    Raises :class:`PlatformError` if Java or Delta is missing or does not fit, for a running session of Spark Connect,
-    and outside local mode for a session without :data:`ENCRYPTION`, unless ``section.allow_unencrypted`` is set.
+    Raises :class:`PlatformError` if Java or Delta is missing or does not fit, in a process of Spark Connect, and
+    outside local mode for a session without :data:`ENCRYPTION`, unless ``section.allow_unencrypted`` is set.
     """
-    if (running := SparkSession.getActiveSession()) is not None:
-        require_classic(running)
+    if (running := _find_running()) is not None:
         for name, value in {**OPTIONS, **section.options}.items():
             if running.conf.isModifiable(name):
                 running.conf.set(name, value)
@@ -143,6 +144,15 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
     if submitted:
         redirect_console(session)
     return _check(session, section, delta=delta)
+
+
+def _find_running() -> SparkSession | None:
+    """The running session. In a process of Spark Connect no classic session can start, nor can there be one."""
+    if is_remote() or "SPARK_REMOTE" in os.environ:
+        raise PlatformError(SERVED_ALONE)
+    if (running := SparkSession.getActiveSession()) is not None:
+        require_classic(running)
+    return running
 
 
 def _start(options: dict[str, str]) -> SparkSession:
@@ -201,14 +211,14 @@ def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> Non
     """Raise :class:`PlatformError` for a session outside local mode that lacks part of :data:`ENCRYPTION`, unless
     ``allow_unencrypted`` is set.
     """
-    context = session.sparkContext
-    missing = [name for name in ENCRYPTION if str(context.getConf().get(name, "false")).lower() != "true"]
-    if missing and not allow_unencrypted and not _is_local(str(context.master)):
+    options = session.conf if is_connect(session) else session.sparkContext.getConf()
+    missing = [name for name in ENCRYPTION if str(options.get(name, "false")).lower() != "true"]
+    if missing and not allow_unencrypted and not _is_local(str(options.get("spark.master", ""))):
         raise PlatformError(
             f"the Spark session lacks {', '.join(f'{name}=true' for name in missing)}. Without them, ids and a "
-            "release's subkeys cross the network or are written to scratch unencrypted. Start the session with them. "
-            "To allow it, set spark.allow_unencrypted: true in the configuration, or pass allow_unencrypted=True in "
-            "code."
+            "release's subkeys cross the network or are written to scratch unencrypted. Start the session, or the "
+            "server of Spark Connect, with them. To allow it, set spark.allow_unencrypted: true in the configuration, "
+            "or pass allow_unencrypted=True in code."
         )
 
 
@@ -222,16 +232,18 @@ def _submitted_options() -> dict[str, str]:
 
 def require_classic(session: SparkSession) -> None:
     """Raise :class:`PlatformError` for a Spark Connect session."""
-    if not hasattr(session, "_jsparkSession"):
-        raise PlatformError(
-            "Spark Connect sessions are not supported, because the bundle is distributed through the executors' files. "
-            "Use a classic session."
-        )
+    if is_connect(session):
+        raise PlatformError(SERVED_ALONE)
 
 
-def check_session(session: SparkSession, *, allow_unencrypted: bool = False) -> None:
-    """Raise :class:`PlatformError` unless a session that wordveil did not build can be used as it is."""
-    require_classic(session)
+def check_session(session: SparkSession, *, allow_unencrypted: bool = False, may_connect: bool = False) -> None:
+    """Raise :class:`PlatformError` unless a session that wordveil did not build can be used as it is. ``may_connect``:
+    whether it may be of Spark Connect.
+    """
+    if may_connect and is_connect(session):
+        check_server(session, allow_unencrypted=allow_unencrypted)
+    else:
+        require_classic(session)
     require_encryption(session, allow_unencrypted=allow_unencrypted)
     for name in SAFETY:
         if session.conf.get(name, "false") != "false":

@@ -21,12 +21,13 @@ VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 
 
 def find_query_loggers() -> list[logging.Logger]:
-    """PySpark's own loggers of failed queries, which 3.5 does not have."""
+    """PySpark's own loggers of failed queries, which 3.5 does not have. The third is of Spark Connect."""
     if VERSION < (4, 0):
         return []
     from pyspark.logger import PySparkLogger
 
-    return [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    names = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
+    return [PySparkLogger.getLogger(name) for name in names]
 
 
 def is_valid_utf8(text: Column) -> Column:

@@ -15,14 +15,16 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from wordveil.errors import PlatformError
+from wordveil.spark.platform.connect import ask_worker
 from wordveil.spark.platform.errors import describe_cause, silence_query_logs
 from wordveil.version import __version__
 
 MODULES = ("wordveil", "numpy", "pyarrow", "numba", "scipy", "cryptography", "threadpoolctl", "annotated_types")
 """What a worker imports to sanitise; all but the first come with wordveil."""
-_checked_contexts: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
+_checked: WeakKeyDictionary[SparkContext | SparkSession, str] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -37,43 +39,54 @@ class WorkerPython:
     missing: tuple[str, ...]
 
 
-def require_workers(context: SparkContext) -> None:
-    """Check that the session's Python workers run this Python version and can import what they need.
+def require_workers(asked: SparkContext | SparkSession) -> None:
+    """Check that the session's Python workers run this Python version and can import what they need. ``asked``: the
+    session's context; of Spark Connect the session.
 
     One task in one worker imports :data:`MODULES`. It reads no data and draws nothing. A session that passed is not
     asked again. Raises :class:`PlatformError`, which names what is missing and the fix.
     """
-    executable = str(context.pythonExec)
-    if _checked_contexts.get(context) == executable:
+    executable = _find_executable(asked)
+    if _checked.get(asked) == executable:
         return
-    if problem := describe_problem(_ask_worker(context)):
+    if problem := describe_problem(_ask_worker(asked)):
         raise PlatformError(problem)
-    _checked_contexts[context] = executable
+    _checked[asked] = executable
+
+
+def _find_executable(asked: SparkContext | SparkSession) -> str:
+    if isinstance(asked, SparkContext):
+        return str(asked.pythonExec)
+    return asked.conf.get("spark.pyspark.python", "") or "the server's Python"
 
 
 def describe_problem(worker: WorkerPython) -> str:
     """Say why a worker cannot do the work, and how to fix it; empty where nothing is wrong."""
     subject = f"Spark's workers run {worker.executable} (Python {worker.version})"
     if worker.version != _version_here():
-        return f"{subject}, and the driver runs Python {_version_here()}. {_hint()}"
+        return f"{subject}, and this process runs Python {_version_here()}. {_hint()}"
     if worker.missing:
         *others, last = worker.missing
         names = f"{', '.join(others)} and {last}" if others else last
         return f"{subject}, which cannot import {names}. {_hint()}"
     if worker.wordveil != __version__:
         return (
-            f"{subject}, which imports wordveil {worker.wordveil}, and the driver imports wordveil {__version__}. "
+            f"{subject}, which imports wordveil {worker.wordveil}, and this process imports wordveil {__version__}. "
             f"Install the same version in both places. {_hint()}"
         )
     return ""
 
 
-def _ask_worker(context: SparkContext) -> WorkerPython:
+def _ask_worker(asked: SparkContext | SparkSession) -> WorkerPython:
+    question = _make_question()
     try:
         with silence_query_logs():
-            (answer,) = context.parallelize([MODULES], 1).map(_make_question()).collect()
+            if isinstance(asked, SparkContext):
+                (answer,) = asked.parallelize([MODULES], 1).map(question).collect()
+            else:
+                answer = ask_worker(asked, question, MODULES)
     except (PySparkException, Py4JError) as error:
-        raise PlatformError(_describe_failure(str(context.pythonExec), error)) from None
+        raise PlatformError(_describe_failure(_find_executable(asked), error)) from None
     return WorkerPython(*answer)
 
 
@@ -104,7 +117,7 @@ def _describe_failure(executable: str, error: BaseException) -> str:
     if "PYTHON_VERSION_MISMATCH" in text:
         other = re.search(r"different version:? \(?(\d+\.\d+)", text)
         version = f" (Python {other[1]})" if other else ", another version of Python"
-        return f"{subject}{version}, and the driver runs Python {_version_here()}. {_hint()}"
+        return f"{subject}{version}, and this process runs Python {_version_here()}. {_hint()}"
     if module := re.search(r"No module named '?([\w.]+)", text):
         return f"{subject}, which cannot import {module[1]}. {_hint()}"
     if re.search(r"Cannot run program|error=2, No such file", text):
@@ -115,8 +128,9 @@ def _describe_failure(executable: str, error: BaseException) -> str:
 def _hint() -> str:
     return (
         f"Set PYSPARK_PYTHON={sys.executable} in the environment before the session starts, or spark.pyspark.python "
-        "where spark-submit starts it. On a cluster, name a Python on the executors that has wordveil, or send one "
-        "with spark.archives. SparkContext.addPyFile adds wordveil alone, where only wordveil is missing."
+        "where spark-submit starts it; for Spark Connect, where its server starts. On a cluster, name a Python on the "
+        "executors that has wordveil, or send one with spark.archives. SparkContext.addPyFile adds wordveil alone, "
+        "where only wordveil is missing."
     )
 
 

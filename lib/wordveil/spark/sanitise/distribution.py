@@ -6,11 +6,14 @@ unpacks it beside the executor's other files. Either way workers map the files i
 however many Python workers it runs. A bundle of a private corpus is sent encrypted
 (:mod:`wordveil.spark.sanitise.sealed`). An n-gram model is distributed in the same way; its identity is its digest,
 which the policy names.
+
+In the caller's own session the identity travels with the function instead: Spark Connect has no broadcast variables.
 """
 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import secrets
 import shutil
 import tarfile
@@ -19,25 +22,35 @@ from functools import cache
 from pathlib import Path
 
 from pyspark import Broadcast, SparkContext
+from pyspark.sql import SparkSession
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import Secret
+from wordveil.spark.platform.connect import is_beside, list_archives, send_archive
 from wordveil.spark.sanitise.sealed import SEALED, seal
 from wordveil.spark.sanitise.worker import BundlePlace
 from wordveil.text.slots import NgramModel
 
+Sender = SparkContext | SparkSession
+"""What sends to executors: a session's context; of Spark Connect the session."""
+
 
 def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundlePlace, Broadcast[bytes]]:
     """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``)."""
+    return distribute_payload(context, bundle, how), context.broadcast(bundle.identity)
+
+
+def distribute_payload(sender: Sender, bundle: Bundle, how: str) -> BundlePlace:
+    """The same without the identity."""
     # Bundles of two recipes may share a fingerprint, and a worker asks for this one's manifest.
     name = f"wordveil-{bundle.fingerprint}-{bundle.manifest['seal'][:16]}"
     key = _draw_key(name) if bundle.mechanism.private_weights else None
-    return _distribute_directory(context, bundle.path, name, how, key), context.broadcast(bundle.identity)
+    return _distribute_directory(sender, bundle.path, name, how, key)
 
 
-def distribute_model(context: SparkContext, model: NgramModel | None, how: str) -> BundlePlace | None:
+def distribute_model(sender: Sender, model: NgramModel | None, how: str) -> BundlePlace | None:
     """Make an n-gram model readable by every executor; None if there is none. ``how``: as for the bundle."""
-    return None if model is None else _distribute_directory(context, model.path, f"wordveil-ngrams-{model.digest}", how)
+    return None if model is None else _distribute_directory(sender, model.path, f"wordveil-ngrams-{model.digest}", how)
 
 
 @cache
@@ -46,12 +59,15 @@ def _draw_key(name: str) -> Secret:  # noqa: ARG001 - each archive of this proce
 
 
 def _distribute_directory(
-    context: SparkContext, directory: Path, name: str, how: str, key: Secret | None = None
+    sender: Sender, directory: Path, name: str, how: str, key: Secret | None = None
 ) -> BundlePlace:
-    if how == "path" or (how == "auto" and str(context.master).startswith("local[")):
+    if how == "path" or (how == "auto" and _is_local(sender)):
         return BundlePlace(str(directory.resolve()), archive=False)
+    if key is not None:
+        name += f"-{hashlib.sha256(key.reveal()).hexdigest()[:16]}"
     name = f"{name}.tar"
-    if not any(name in archive for archive in context.listArchives):  # a session sends it once
+    sent = sender.listArchives if isinstance(sender, SparkContext) else list_archives(sender)
+    if not any(name in archive for archive in sent):  # a session sends it once
         home = Path(tempfile.mkdtemp(prefix="wordveil-archive-"))
         atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors may fetch it until the session ends
         files = sorted(directory.iterdir())
@@ -60,6 +76,20 @@ def _distribute_directory(
             seal(directory, files[0], key)
         with tarfile.open(home / name, "w") as archive:
             for file in files:
-                archive.add(file, arcname=file.name)
-        context.addArchive(str(home / name))
+                archive.add(file, arcname=file.name, filter=_strip)
+        if isinstance(sender, SparkContext):
+            sender.addArchive(str(home / name))
+        else:
+            send_archive(sender, home / name)
     return BundlePlace(name, archive=True, key=key)
+
+
+def _is_local(sender: Sender) -> bool:
+    if isinstance(sender, SparkContext):
+        return str(sender.master).startswith("local[")
+    return is_beside(sender) and (sender.conf.get("spark.master", "") or "").startswith("local[")
+
+
+def _strip(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Without owner and time one bundle makes one archive: a server of Spark Connect refuses another of its name."""
+    return member.replace(uid=0, gid=0, uname="", gname="", mtime=0, mode=0o644, deep=False)

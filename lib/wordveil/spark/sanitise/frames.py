@@ -27,14 +27,15 @@ from wordveil.records.schema import STATISTICS
 from wordveil.spark.input.scans import check_scans
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import check_columns
+from wordveil.spark.platform.connect import is_connect
 from wordveil.spark.platform.session import check_session
 from wordveil.spark.platform.versions import find_arrow_udf
 from wordveil.spark.platform.workers import require_workers
-from wordveil.spark.sanitise.distribution import distribute, distribute_model
+from wordveil.spark.sanitise.distribution import distribute_model, distribute_payload
 from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.spark.sanitise.run_log import Run
-from wordveil.spark.sanitise.worker import Sanitise, SanitiseColumns
+from wordveil.spark.sanitise.worker import InlineBytes, Sanitise, SanitiseColumns
 from wordveil.text.policy import TextPolicy
 
 FUNCTION = "sanitise"
@@ -110,6 +111,8 @@ def sanitise(
         If the policy's n-gram model is missing or damaged.
     wordveil.errors.PlatformError
         If the session or its Python workers cannot be used.
+    wordveil.errors.SparkJobError
+        If the run's record cannot be read or written.
 
     Examples
     --------
@@ -120,7 +123,7 @@ def sanitise(
     """
     settings, columns, checked, texts = _parse(policy, text, id=id, keep=list(keep), max_bytes=max_bytes)
     session = frame.sparkSession
-    check_session(session, allow_unencrypted=allow_unencrypted)
+    check_session(session, allow_unencrypted=allow_unencrypted, may_connect=True)
     if frame.isStreaming:
         raise InputError(
             "the DataFrame is a stream, in which repeated ids cannot be found. Sanitise its batches in foreachBatch."
@@ -160,7 +163,7 @@ def register(
     Parameters
     ----------
     session : pyspark.sql.SparkSession
-        The session whose SQL gets the function. Not a Spark Connect session.
+        The session whose SQL gets the function.
     bundle : Bundle or str or pathlib.Path
         The bundle to draw with, its directory as ``wordveil build`` prints it, or a store with no other bundle.
     run : Run
@@ -189,6 +192,8 @@ def register(
         If the policy's n-gram model is missing or damaged.
     wordveil.errors.PlatformError
         If the session or its Python workers cannot be used.
+    wordveil.errors.SparkJobError
+        If the run's record cannot be read or written.
 
     Examples
     --------
@@ -196,7 +201,7 @@ def register(
     >>> spark.sql("select id, inline(array(sanitise(id, body))) from tickets")
     """
     settings, columns, checked, texts = _parse(policy, text, id="record_id", max_bytes=max_bytes)
-    check_session(session, allow_unencrypted=allow_unencrypted)
+    check_session(session, allow_unencrypted=allow_unencrypted, may_connect=True)
     arrow_udf = find_arrow_udf()
     job = _make_job(session, bundle, run, checked, settings, columns, texts, how, ORDER_EXPOSES["input"])
     body = SanitiseColumns(job, max_bytes)
@@ -234,9 +239,10 @@ def _make_job(
     opened = bundle if isinstance(bundle, Bundle) else open_bundle(find_one(Path(bundle)))
     opened.check_policy(policy, texts.widths)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None
-    require_workers(session.sparkContext)
+    sender = session if is_connect(session) else session.sparkContext
+    require_workers(sender)
     settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep), shown, columns=texts)
     release_terms(settings, opened)  # refuses what only a ledger can count, before the run is recorded
     run.record(session, opened, policy, columns, texts)
-    location, identity = distribute(session.sparkContext, opened, how)
-    return Sanitise(settings, run.keys, location, identity, distribute_model(session.sparkContext, ngrams, how))
+    location, model = distribute_payload(sender, opened, how), distribute_model(sender, ngrams, how)
+    return Sanitise(settings, run.keys, location, InlineBytes(opened.identity), model)

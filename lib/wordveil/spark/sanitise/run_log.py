@@ -17,6 +17,8 @@ from wordveil.errors import ConfigError, Fault
 from wordveil.input.columns import Columns
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.fixed_settings import explain_change, list_settings
+from wordveil.spark.platform.connect import is_connect, read_texts, write_text
+from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.text.policy import TextPolicy
 from wordveil.version import __version__
@@ -162,6 +164,8 @@ class Run:
         ------
         wordveil.errors.ConfigError
             If the release's other runs had another bundle, policy or key.
+        wordveil.errors.SparkJobError
+            If a record cannot be read or written.
         """
         if self.run_log_dir is None:
             return
@@ -171,13 +175,17 @@ class Run:
             "policy_fingerprint": texts.fingerprint(policy),
             "key_fingerprint": self.key_fingerprint,
         }
-        files = Files(session, f"{self.run_log_dir.rstrip('/')}/{self.release}/{self.run_id}.json")
+        directory = f"{self.run_log_dir.rstrip('/')}/{self.release}"
+        path = f"{directory}/{self.run_id}.json"
         settings = list_settings(policy, bundle, texts)
-        for other in files.list_matching("*.json"):
-            self._check_terms(terms, settings, json.loads(files.read(other)))
-        if files.exists():
-            return  # the same run again, in the same terms
-        files.write_new(json.dumps(self._content(terms, settings, columns), indent=1))
+        with job_errors(f"the run is not recorded in {path}"):
+            others = [json.loads(text) for text in _read_records(session, directory)]
+            for other in others:
+                self._check_terms(terms, settings, other)
+            if any(other["run_id"] == self.run_id for other in others):
+                return  # the same run again, in the same terms
+            content = json.dumps(self._content(terms, settings, columns), indent=1)
+            _write_record(session, path, content)
 
     def _check_terms(self, terms: dict[str, str], settings: dict[str, str], other: dict[str, Any]) -> None:
         if other.get("record_version") != RECORD_VERSION:
@@ -212,3 +220,19 @@ class Run:
             "settings": settings,
             "columns": asdict(columns),
         }
+
+
+def _read_records(session: SparkSession, directory: str) -> list[str]:
+    """The records of a release: files, or directories of one file where a session of Spark Connect wrote them."""
+    if is_connect(session):
+        return read_texts(session, directory, "*.json")
+    files = Files(session, f"{directory}/NAME")
+    found = [path for names in ("*.json", "*.json/part-*") for path in files.list_matching(names)]
+    return [files.read(path) for path in found if files.is_file(path)]
+
+
+def _write_record(session: SparkSession, path: str, content: str) -> None:
+    if is_connect(session):
+        write_text(session, path, content)
+    else:
+        Files(session, path).write_new(content)

@@ -57,6 +57,13 @@ class BytesBroadcast(Protocol):
 
 
 @dataclass(frozen=True)
+class InlineBytes:
+    """Bytes that travel with the function, in place of a broadcast variable."""
+
+    value: bytes
+
+
+@dataclass(frozen=True)
 class Sanitise:
     """The body of ``mapInArrow``: takes batches and returns sanitised batches, without side effects.
 
