@@ -3,11 +3,9 @@
 In one session, one after the other, on real text (film reviews; without the data directory gensim's news articles):
 
 * job and release: the same records from Parquet to Parquet, and from Delta as a release's first run, with journal,
-ledger,
-  reservations and settlement, in turns;
+  ledger, reservations and settlement, in turns;
 * a million records: a first run, a night without a change, a night after 1% of the records were edited, by the change
-data
-  feed and by comparing contents;
+  data feed and by comparing contents;
 * ledger: what each author has spent, over ten million entries.
 
     python research/benchmarks/releases.py [--smallest] [--only PART]
