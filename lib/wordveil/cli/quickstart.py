@@ -41,6 +41,7 @@ def quickstart(*, as_json: JsonOption = False) -> None:
 
     check_java()
     make_archive()
+    # What it needs is loaded before it starts: two threads that load modules wait for each other.
     spark = Thread(target=start_spark, args=(lambda: build_session(SparkSection(), is_short=True),), daemon=True)
     spark.start()
     with show_progress() as (progress, tasks):
