@@ -40,17 +40,19 @@ def quickstart(*, as_json: JsonOption = False) -> None:
     from wordveil.spark.platform.session import build_session
 
     check_java()
-    make_archive()
     # What it needs is loaded before it starts: two threads that load modules wait for each other.
     spark = Thread(target=start_spark, args=(lambda: build_session(SparkSection(), is_short=True),), daemon=True)
-    spark.start()
+    # A Java process that writes the archive must not end before it has loaded Spark's classes.
+    if not make_archive():
+        spark.start()
     with show_progress() as (progress, tasks):
         progress("writing the articles, a key and the job")
         prepare_home()
         settings = read_config(HOME / JOB, ())
 
         def wait() -> SparkSession:
-            spark.join()
+            if spark.is_alive():
+                spark.join()
             return prepare_session(settings)()
 
         from wordveil.spark.sanitise.job import run_sanitise

@@ -26,13 +26,13 @@ def test_an_archive_is_made_once(cache: Path, monkeypatch: pytest.MonkeyPatch):
     archive = find_archive()
     assert archive is not None
     assert read_archive() == ""
-    make_archive()
+    assert make_archive()
     assert os.environ["SPARK_SUBMIT_OPTS"] == f'-Dmine=1 "-XX:ArchiveClassesAtExit={archive}" -Xlog:disable'
     assert archive.parent.stat().st_mode & 0o77 == 0
     archive.touch()
     assert read_archive() == f'"-XX:SharedArchiveFile={archive}" -Xlog:disable'
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "")
-    make_archive()
+    assert not make_archive()
     assert os.environ["SPARK_SUBMIT_OPTS"] == ""
 
 
@@ -48,5 +48,5 @@ def test_another_java_has_another_archive(cache: Path, tmp_path: Path):
 
 def test_a_cache_that_cannot_be_written_does_no_harm(cache: Path):
     cache.write_text("no directory")
-    make_archive()
+    assert not make_archive()
     assert os.environ["SPARK_SUBMIT_OPTS"] == "-Dmine=1"

@@ -115,17 +115,19 @@ def read_archive() -> str:
     return f'"-XX:SharedArchiveFile={archive}" -Xlog:disable' if archive and archive.exists() else ""
 
 
-def make_archive() -> None:
+def make_archive() -> bool:
     """Have the Java process that is started next write the archive when it ends, if there is none. That takes it some
-    ten seconds, for which nobody waits.
+    ten seconds, for which nobody waits. Returns whether it will.
     """
     archive = find_archive()
     if archive is None or archive.exists():
-        return
+        return False
     with suppress(OSError):
         archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         given = os.environ.get("SPARK_SUBMIT_OPTS", "")
         os.environ["SPARK_SUBMIT_OPTS"] = f'{given} "-XX:ArchiveClassesAtExit={archive}" -Xlog:disable'
+        return True
+    return False
 
 
 def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
