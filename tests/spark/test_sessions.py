@@ -164,7 +164,8 @@ print(json.dumps([refused, refusal(SparkSection(**section, allow_unencrypted=Tru
 
 def session(master: str, **options: str) -> SimpleNamespace:
     """What the checks ask a session for."""
-    conf = SimpleNamespace(get=lambda name, default=None: options.get(name.replace(".", "_"), default))
+    given = {"spark_master": master, **options}
+    conf = SimpleNamespace(get=lambda name, default=None: given.get(name.replace(".", "_"), default))
     context = SimpleNamespace(master=master, getConf=lambda: conf)
     return SimpleNamespace(sparkContext=context, conf=conf, _jsparkSession=None)
 
