@@ -48,6 +48,8 @@ OPTIONS: dict[str, str] = {
     "spark.executorEnv.MKL_NUM_THREADS": "1",
     # The command line draws its own progress.
     "spark.ui.showConsoleProgress": "false",
+    # Spark would note the line of Python behind each expression: four more calls of Java for each of thousands.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 # Always set by wordveil: otherwise records are lost silently. The configuration refuses other values.
 SAFETY = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")

@@ -9,7 +9,9 @@ before costs nothing and is let in, whatever has been spent.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import or_
 from typing import Literal, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -28,6 +30,9 @@ from wordveil.release.budgets import (
 from wordveil.spark.release.latest import filter_by_ids
 from wordveil.spark.release.ledger import ATTRIBUTE, Terms
 
+# In this order: the first scope that fails names the reason.
+_REASONS = (OVER_RECORD_BUDGET, OVER_AUTHOR_BUDGET, OVER_CORPUS_BUDGET)
+
 
 def admit_candidates(
     candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget, number: int | None = None
@@ -36,46 +41,64 @@ def admit_candidates(
 
     ``number``: how many candidates there are, if that is known. What a ledger holds of others than a few is not summed.
     """
-    is_charged = F.col("is_charged")
-    priced = candidates.withColumns({"owner": owner(), "units": (~is_charged).cast("bigint")})
-    ours = ledger.where(F.col("release") == terms.release)
-    reason, no_author = F.lit(None).cast("string"), F.lit(None).cast("string")
-    scopes = (
-        # Draws that were charged to a further author have been counted for the record before.
-        ("record_id", budget.record, ours.where(F.col("kind") != ATTRIBUTE), OVER_RECORD_BUDGET),
-        ("author", budget.author, ledger.where(F.col("author").isNotNull()), OVER_AUTHOR_BUDGET),
-        ("owner", budget.corpus, ours.withColumn("owner", owner()), OVER_CORPUS_BUDGET),
-    )
-    for key, limit, entries, name in scopes:
-        if limit is None:
-            continue
-        if key == "author":
-            no_author = F.when(F.col("author").isNull(), NULL_AUTHOR)
-            reason = F.coalesce(reason, no_author)
-        if number is not None:
-            keys = priced.select(F.col(key).alias("__id"))
-            entries = filter_by_ids(entries, key, keys, number=number)  # noqa: PLW2901 - the same, less the others
-        for measure in _measures(budget, limit):
-            priced = _with_total(priced, _spent(entries, key, measure), key, terms, measure)
-            reason = F.coalesce(reason, F.when(F.col(f"{key}_{measure.name}") > measure.limit, name))
-    reason = F.when(is_charged, no_author).otherwise(reason)
-    return priced.select("record_id", "author", "tokens", "is_charged", reason.alias("reason"))
+    own = ["record_id", "author", "tokens", "is_charged"]
+    sums = [*_list_sums(budget, terms.release)]
+    costs = {name: F.lit(getattr(terms, name)) for name in ("price", "epsilon", "delta", "metric", "relation")}
+    units = (~F.col("is_charged")).cast("bigint")
+    asked = {"tokens": units * F.col("tokens"), "draws": units}
+    parts = (_part(item, asked, item.key, limit=F.lit(item.limit), rank=F.lit(item.rank)) for item in sums)
+    priced = candidates.withColumns(costs).select(*own, F.inline(F.array(*parts)))
+    used = {unit: F.col(f"reserved_{unit}") + F.col(f"spent_{unit}") for unit in ("tokens", "draws")}
+    parts = (_part(item, used, F.when(item.counts, item.key), draws=used["draws"]) for item in sums)
+    # Files without an entry that counts are not read.
+    counted = ledger.where(reduce(or_, (item.counts for item in sums)))
+    entries = counted.select(F.inline(F.array(*parts))).where("key is not null")
+    if number is not None:
+        entries = filter_by_ids(entries, "key", priced.select(F.col("key").alias("__id")), number=number * len(sums))
+    over = F.when(F.col("total") > F.col("limit"), F.col("rank"))
+    failed = _with_total(priced, entries).groupBy(*own).agg(F.min(over).alias("rank"))
+    no_author = F.lit(None).cast("string")
+    if budget.author is not None:
+        no_author = F.when(F.col("author").isNull(), NULL_AUTHOR)
+    record, author, corpus = (F.when(F.col("rank") == rank, name) for rank, name in enumerate(_REASONS))
+    reason = F.when(F.col("is_charged"), no_author).otherwise(F.coalesce(record, no_author, author, corpus))
+    return failed.select(*own, reason.alias("reason"))
 
 
-class _Measure(NamedTuple):
-    """One sum that a scope limits. ``price``: of a unit, from the columns of an entry."""
+class _Sum(NamedTuple):
+    """A sum that is limited. ``rank``: of its reason. ``key``: what it is the sum of, from the columns of a candidate
+    or an entry. ``counts``: whether it counts an entry. ``price``: of a unit, from the columns of an entry.
+    """
 
-    name: str
+    rank: int
     limit: float
+    key: Column
+    counts: Column
     unit: Literal["tokens", "draws"]
     price: Column
 
 
-def _measures(budget: Budget, limit: float) -> Iterator[_Measure]:
-    """What is limited in a scope: the budget's unit, and deltas if the budget limits them."""
-    yield _Measure("total", limit, "tokens" if budget.unit == PURE else "draws", price_of(budget))
-    if budget.delta is not None:
-        yield _Measure("delta_total", budget.delta, "tokens", F.col("delta"))
+def _list_sums(budget: Budget, release: str) -> Iterator[_Sum]:
+    """What is limited in each scope: the budget's unit, and deltas if the budget limits them."""
+    ours = F.col("release") == release
+    scopes = (
+        # Draws that were charged to a further author have been counted for the record before.
+        (budget.record, F.col("record_id"), ours & (F.col("kind") != ATTRIBUTE)),
+        (budget.author, owner(), F.col("author").isNotNull()),
+        (budget.corpus, owner(), ours),
+    )
+    for rank, (limit, key, counts) in enumerate(scopes):
+        if limit is not None:
+            named = F.concat(F.lit(f"{_REASONS[rank]} "), key)
+            yield _Sum(rank, limit, named, counts, "tokens" if budget.unit == PURE else "draws", price_of(budget))
+            if budget.delta is not None:
+                yield _Sum(rank, budget.delta, F.concat(F.lit("delta "), named), counts, "tokens", F.col("delta"))
+
+
+def _part(item: _Sum, quantities: Mapping[str, Column], key: Column, **further: Column) -> Column:
+    """What a candidate or an entry adds to a sum: ``key``, ``unit_price``, ``quantity``, and ``further``."""
+    named = {"key": key, "unit_price": item.price, "quantity": quantities[item.unit], **further}
+    return F.struct(*(value.alias(name) for name, value in named.items()))
 
 
 def price_of(budget: Budget) -> Column:
@@ -101,36 +124,20 @@ def cost(price: Column, quantity: Column) -> Column:
     return F.when(price == math.inf, F.lit(math.inf)).otherwise(price * quantity.cast("double"))
 
 
-def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
-    """What each key has used: ``key`` and ``key_parts``, an array of (unit_price, quantity)."""
-    used = entries.groupBy(key, measure.price.alias("unit_price")).agg(
-        F.sum(F.col(f"reserved_{measure.unit}") + F.col(f"spent_{measure.unit}")).alias("quantity"),
-        F.sum(F.col("reserved_draws") + F.col("spent_draws")).alias("draws"),
-    )
+def _with_total(asked: DataFrame, entries: DataFrame) -> DataFrame:
+    """Add ``total``: what a key has used once its candidates, up to this one in the order of ids, are drawn."""
+    used = entries.groupBy("key", "unit_price").agg(F.sum("quantity").alias("quantity"), F.sum("draws").alias("draws"))
     # A context without tokens costs nothing; where the budget does not cover it, its cost is still infinite.
-    return (
-        used.where("draws <> 0")
-        .groupBy(key)
-        .agg(F.collect_list(F.struct("unit_price", "quantity")).alias(f"{key}_parts"))
-    )
-
-
-def _with_total(candidates: DataFrame, spent: DataFrame, key: str, terms: Terms, measure: _Measure) -> DataFrame:
-    """Add what ``key`` will have used once a candidate, and all before it in the order of ids, are drawn."""
-    order = Window.partitionBy(key).orderBy("record_id").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    quantity = F.col("units") * F.col("tokens") if measure.unit == "tokens" else F.col("units")
-    costs = ("price", "epsilon", "delta", "metric", "relation")
-    priced = candidates.join(spent, key, "left").select(
-        "*", F.sum(quantity).over(order).alias("running"), *(F.lit(getattr(terms, name)).alias(name) for name in costs)
-    )
-    priced = priced.withColumn("unit_price", measure.price)
-    parts, price = F.col(f"{key}_parts"), F.col("unit_price")
+    parts = F.collect_list(F.struct("unit_price", "quantity")).alias("parts")
+    spent = used.where("draws <> 0").groupBy("key").agg(parts)
+    order = Window.partitionBy("key").orderBy("record_id").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    running = asked.withColumn("quantity", F.sum("quantity").over(order)).join(spent, "key", "left")
     none = F.array().cast("array<struct<unit_price:double,quantity:bigint>>")
-    others = F.coalesce(F.filter(parts, lambda part: part["unit_price"] != price), none)
-    same = F.coalesce(F.filter(parts, lambda part: part["unit_price"] == price), none)
-    quantity = F.aggregate(same, F.col("running"), lambda sum_, part: sum_ + part["quantity"])
-    name = f"{key}_{measure.name}"
-    return priced.withColumn(name, total(others) + price * quantity.cast("double")).select(*candidates.columns, name)
+    known, price = F.coalesce("parts", none), F.col("unit_price")
+    others = F.filter(known, lambda part: part["unit_price"] != price)
+    same = F.filter(known, lambda part: part["unit_price"] == price)
+    quantity = F.aggregate(same, F.col("quantity"), lambda sum_, part: sum_ + part["quantity"])
+    return running.withColumn("total", total(others) + price * quantity.cast("double"))
 
 
 def owner() -> Column:

@@ -195,7 +195,8 @@ class RunSteps:
         if self._known is None:
             assert self.table is not None
             self.progress("looking for what changed")
-            earlier = None if self.intent.changes == "all" else self.tables.draws.read()
+            draws = self.tables.draws
+            earlier = None if self.intent.changes == "all" else draws.read(draws.version())
             bare = replace(self.job, settings=replace(self.job.settings, kept=(), internal=1))
             withdrawn = self.tables.ledger.withdrawn(self.tables.release)
             self._known = find_candidates(self.table, earlier, withdrawn, self.intent, self.columns, Inspect(bare))
