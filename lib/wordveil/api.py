@@ -149,7 +149,7 @@ def build_bundle(config: ConfigSource, *, session: SparkSession | None = None) -
     chosen = _open_session(session, settings.spark, delta=False)
 
     def start() -> SparkSession:
-        require_workers(chosen.sparkContext)
+        require_workers(chosen)
         return chosen
 
     work = BuildContext(compute=compute_on_executors(start))
@@ -291,7 +291,7 @@ def run_job(
 
     def start() -> SparkSession:
         chosen = _open_session(session, settings.spark, delta=settings.needs_delta)
-        require_workers(chosen.sparkContext)
+        require_workers(chosen)
         return chosen
 
     if is_release:

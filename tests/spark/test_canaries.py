@@ -137,9 +137,9 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
 
     config = filled.config()
     bundle = ready_bundle(config)
-    place, identity = distribute(spark.sparkContext, bundle, "auto")
+    place = distribute(spark, bundle, "auto")
     keys = load_key(config.key.file, None).for_release("tests")
-    job = Sanitise(RecordSettings("tests", "run", config.policy, ("day",)), keys, place, identity)
+    job = Sanitise(RecordSettings("tests", "run", config.policy, ("day",)), keys, place, bundle.identity)
     frame = sanitise_records(screen_input(read_input(spark, config), config.source), job)
     frame.explain(mode="extended")
     plan = capfd.readouterr().out + frame._jdf.queryExecution().toString()

@@ -102,9 +102,9 @@ def sealed(session, bundle, how):  # as a bundle of a private corpus
     key = Secret(secrets.token_bytes(32))
     return distribution._distribute_directory(session, bundle.path, "wordveil-sealed", "archive", key)
 
-plain, frames.distribute_payload = frames.distribute_payload, sealed
+plain, frames.distribute = frames.distribute, sealed
 facts["sealed"] = [rows(sanitise(records, **given)) for _ in range(2)]
-frames.distribute_payload = plain
+frames.distribute = plain
 
 register(session, bundle=bundle, run=run, policy=policy)
 records.createOrReplaceTempView("records")

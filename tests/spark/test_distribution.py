@@ -79,16 +79,16 @@ from wordveil.spark.platform.session import build_session
 config = load_config(Path(sys.argv[1]))
 spark = build_session(config.spark)
 
-def hidden(context, bundle, how):
-    sent = distribute(context, bundle, how)
-    assert sent[0].archive
+def hidden(spark, bundle, how):
+    sent = distribute(spark, bundle, how)
+    assert sent.archive
     bundle.path.rename(bundle.path.with_name("hidden"))  # executors cannot read the driver's path
     return sent
 
 plain = materials.distribute_model
 
-def hidden_model(context, model, how):
-    sent = plain(context, model, how)
+def hidden_model(spark, model, how):
+    sent = plain(spark, model, how)
     if model is not None:
         assert sent.archive
         model.path.joinpath("counts.bin").unlink()  # the manifest alone is looked at after this
@@ -105,14 +105,14 @@ print(json.dumps({"records": report.records, "payload_copies": len({path.stat().
 def test_workers_map_the_payload_and_do_not_copy_it(spark, workspace: Workspace):
     """In every worker process the index is in shared, file-backed, read-only pages."""
     bundle = build_bundle(workspace.config())
-    place, identity = distribute(spark.sparkContext, bundle, "auto")
+    place = distribute(spark, bundle, "auto")
     keys = toys.KEYS
-    job = Sanitise(RecordSettings("tests", "run", workspace.config().policy, ()), keys, place, identity)
+    job = Sanitise(RecordSettings("tests", "run", workspace.config().policy, ()), keys, place, bundle.identity)
 
     def mapping(_):
         import wordveil.spark.sanitise.worker as worker
 
-        sanitiser = worker._sanitiser(job.settings, job.keys, job.location, job.identity.value)
+        sanitiser = worker._sanitiser(job.settings, job.keys, job.location, job.identity)
         index = sanitiser._bundle.mechanism._index
         maps = [line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith("index.bin")]
         yield os.getpid(), index.flags.writeable, [line.split()[1] for line in maps]
@@ -127,9 +127,8 @@ def test_workers_map_the_payload_and_do_not_copy_it(spark, workspace: Workspace)
 def test_the_worker_refuses_another_bundle_than_the_run_began_with(spark, workspace: Workspace):
     bundle = build_bundle(workspace.config())
     other = build_bundle(workspace.config(mechanism={"epsilon": 5.0}))
-    place, _ = distribute(spark.sparkContext, bundle, "path")
-    wrong = spark.sparkContext.broadcast(other.identity)
-    job = Sanitise(RecordSettings("tests", "run", workspace.config().policy, ()), toys.KEYS, place, wrong)
+    place = distribute(spark, bundle, "path")
+    job = Sanitise(RecordSettings("tests", "run", workspace.config().policy, ()), toys.KEYS, place, other.identity)
     with pytest.raises(BundleError, match="not the bundle"):
         list(job(iter(())))
 
@@ -146,7 +145,7 @@ def test_a_damaged_bundle_stops_the_run_by_name(spark, workspace: Workspace):
 def test_the_archive_is_sent_once_a_session(spark, workspace: Workspace):
     bundle = build_bundle(workspace.config())
     before = len(spark.sparkContext.listArchives)
-    places = {distribute(spark.sparkContext, bundle, "archive")[0] for _ in range(2)}
+    places = {distribute(spark, bundle, "archive") for _ in range(2)}
     assert len(places) == 1
     assert len(spark.sparkContext.listArchives) == before + 1
     path = next(archive for archive in spark.sparkContext.listArchives if bundle.fingerprint in archive)
@@ -160,7 +159,7 @@ def test_a_bundle_of_another_recipe_and_equal_content_is_sent_too(spark, workspa
     counts.write_text("".join(f"{word}\t1\n" for word in bundle.vocabulary.array.to_pylist()), "utf-8")
     other = build_bundle(workspace.config(mechanism={"frequencies": str(counts)}))
     assert (other.fingerprint, other.path == bundle.path) == (bundle.fingerprint, False)
-    places = {distribute(spark.sparkContext, one, "archive")[0] for one in (bundle, other)}
+    places = {distribute(spark, one, "archive") for one in (bundle, other)}
     assert len(places) == 2
 
 

@@ -166,10 +166,10 @@ def test_executors_show_no_one_else_the_weights_of_a_private_corpus(lake: Lake, 
     """Spark unpacks archives with the modes of the umask, and keeps the archive too."""
     section = mechanism(workspace.root, replace(weights, corpus="private"), corpus="private", max_records=15)
     bundle = wordveil.build_bundle(lake.config(mechanism=section, text=TEXT))
-    place, identity = distribute(lake.spark.sparkContext, bundle, "archive")
+    place = distribute(lake.spark, bundle, "archive")
 
     def open_in_worker(_: Any) -> Any:
-        yield str(load_bundle(place, identity.value).path)
+        yield str(load_bundle(place, bundle.identity).path)
 
     (opened,) = set(lake.spark.sparkContext.parallelize([0, 1], 2).mapPartitions(open_in_worker).collect())
     opened = Path(opened)

@@ -91,7 +91,7 @@ def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
         # The daemon of a session of wordveil's imports it itself.
         patch.setattr(spark.sparkContext, "pythonExec", str(pythons["empty"]))
         with pytest.raises(PlatformError, match="which cannot import wordveil"):
-            require_workers(spark.sparkContext)
+            require_workers(spark)
     assert not (workspace.root / "runs").exists()
     for name, path in pythons.items():
         assert found[name].startswith(f"Spark's workers run {'' if name == 'empty' else path}"), found
@@ -131,17 +131,16 @@ def test_what_does_not_fit_is_named_with_the_fix(worker, message):
 
 
 def test_a_session_that_passed_is_not_asked_again(spark, monkeypatch: pytest.MonkeyPatch):
-    context = spark.sparkContext
-    require_workers(context)
+    require_workers(spark)
     asked = []
     monkeypatch.setattr(workers, "_ask_worker", asked.append)
-    require_workers(context)
+    require_workers(spark)
     assert asked == []
-    monkeypatch.setattr(context, "pythonExec", "/another/python")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/another/python")
     monkeypatch.setattr(
         workers, "_ask_worker", lambda _: asked.append(1) or WorkerPython("/another/python", HERE, __version__, ())
     )
-    require_workers(context)
+    require_workers(spark)
     assert asked == [1]
 
 

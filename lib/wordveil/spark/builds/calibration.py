@@ -21,7 +21,7 @@ from wordveil.measures.calibration.subjects import BuiltSubject
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.workers import require_workers
 from wordveil.spark.sanitise.distribution import distribute
-from wordveil.spark.sanitise.worker import BundlePlace, BytesBroadcast, load_bundle
+from wordveil.spark.sanitise.worker import BundlePlace, load_bundle
 
 # Tasks of one job for each core: the driver holds the counts of one job at a time.
 _TASKS = 4
@@ -32,12 +32,12 @@ class CountWords:
     """What an executor does: it draws the words of a block with the bundle at ``location``."""
 
     location: BundlePlace
-    identity: BytesBroadcast
+    identity: bytes
     runs: int
 
     def __call__(self, words: NDArray[np.int32]) -> WordCounts:
         """Return the counts of the block."""
-        return count_block(load_bundle(self.location, self.identity.value).mechanism, words, self.runs)
+        return count_block(load_bundle(self.location, self.identity).mechanism, words, self.runs)
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,14 @@ class ExecutorCounter:
             yield from self._count(bundle, split_words(words, runs), runs)
 
     def _count(self, bundle: Bundle, blocks: Sequence[NDArray[np.int32]], runs: int) -> Iterator[WordCounts]:
-        context = self.session().sparkContext
-        require_workers(context)
-        location, identity = distribute(context, bundle, self.how)
+        spark = self.session()
+        require_workers(spark)
+        count = CountWords(distribute(spark, bundle, self.how), bundle.identity, runs)
+        context = spark.sparkContext
         step = _TASKS * context.defaultParallelism
-        try:
-            for start in range(0, len(blocks), step):
-                part = blocks[start : start + step]
-                yield from context.parallelize(part, len(part)).map(CountWords(location, identity, runs)).collect()
-        finally:
-            identity.unpersist()
+        for start in range(0, len(blocks), step):
+            part = blocks[start : start + step]
+            yield from context.parallelize(part, len(part)).map(count).collect()
 
 
 def count_on_executors(session: Callable[[], SparkSession], how: str = "auto") -> Callable[[BuiltSubject], DrawCounter]:

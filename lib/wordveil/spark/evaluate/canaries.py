@@ -96,8 +96,8 @@ class _Pipeline:
         settings = replace(self.config.record_settings(_NAME), release=_NAME)
         if bundle.mechanism.private_weights == "":
             settings = replace(settings, max_records=None)
-        with materials.distribute(self.spark.sparkContext, settings) as job:
-            write_sanitised(table, path, job, self.source, self.config.output)
+        job = materials.distribute(self.spark, settings)
+        write_sanitised(table, path, job, self.source, self.config.output)
         return self.read_output(path)
 
     def read_output(self, path: str) -> Output:

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from wordveil.errors import PlatformError
-from wordveil.spark.platform.connect import ask_worker
+from wordveil.spark.platform.connect import ask_worker, is_connect
 from wordveil.spark.platform.errors import describe_cause, silence_query_logs
 from wordveil.version import __version__
 
@@ -39,25 +39,24 @@ class WorkerPython:
     missing: tuple[str, ...]
 
 
-def require_workers(asked: SparkContext | SparkSession) -> None:
-    """Check that the session's Python workers run this Python version and can import what they need. ``asked``: the
-    session's context; of Spark Connect the session.
+def require_workers(spark: SparkSession) -> None:
+    """Check that the session's Python workers run this Python version and can import what they need.
 
     One task in one worker imports :data:`MODULES`. It reads no data and draws nothing. A session that passed is not
     asked again. Raises :class:`PlatformError`, which names what is missing and the fix.
     """
-    executable = _find_executable(asked)
-    if _checked.get(asked) == executable:
+    executable, owner = _find_executable(spark), spark if is_connect(spark) else spark.sparkContext
+    if _checked.get(owner) == executable:
         return
-    if problem := describe_problem(_ask_worker(asked)):
+    if problem := describe_problem(_ask_worker(spark)):
         raise PlatformError(problem)
-    _checked[asked] = executable
+    _checked[owner] = executable
 
 
-def _find_executable(asked: SparkContext | SparkSession) -> str:
-    if isinstance(asked, SparkContext):
-        return str(asked.pythonExec)
-    return asked.conf.get("spark.pyspark.python", "") or "the server's Python"
+def _find_executable(spark: SparkSession) -> str:
+    if is_connect(spark):
+        return spark.conf.get("spark.pyspark.python", "") or "the server's Python"
+    return str(spark.sparkContext.pythonExec)
 
 
 def describe_problem(worker: WorkerPython) -> str:
@@ -77,16 +76,16 @@ def describe_problem(worker: WorkerPython) -> str:
     return ""
 
 
-def _ask_worker(asked: SparkContext | SparkSession) -> WorkerPython:
+def _ask_worker(spark: SparkSession) -> WorkerPython:
     question = _make_question()
     try:
         with silence_query_logs():
-            if isinstance(asked, SparkContext):
-                (answer,) = asked.parallelize([MODULES], 1).map(question).collect()
+            if is_connect(spark):
+                answer = ask_worker(spark, question, MODULES)
             else:
-                answer = ask_worker(asked, question, MODULES)
+                (answer,) = spark.sparkContext.parallelize([MODULES], 1).map(question).collect()
     except (PySparkException, Py4JError) as error:
-        raise PlatformError(_describe_failure(_find_executable(asked), error)) from None
+        raise PlatformError(_describe_failure(_find_executable(spark), error)) from None
     return WorkerPython(*answer)
 
 

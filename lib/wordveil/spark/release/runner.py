@@ -126,44 +126,43 @@ class ReleaseRunner:
         self, journal: Journal, intent: Intent, table: InputTable | None, *, is_fresh: bool = False
     ) -> RunReport:
         started = time.perf_counter()
-        context, settings = self.release.spark.sparkContext, self._settings_of(intent)
+        spark, settings = self.release.spark, self._settings_of(intent)
         give_up = f"`wordveil release abandon {intent.run_id}`"
         outcome = f"run {intent.run_id} is open (start it again, or give it up with {give_up})"
-        with self.materials.distribute(context, replace(settings, internal=2), intent.terms.epoch) as job:
-            steps = RunSteps(
-                tables=self._tables,
-                intent=intent,
-                table=table,
-                job=job,
-                terms=release_terms(settings, self.materials.bundle),
-                columns=replace(self.source, max_bytes=intent.max_bytes) if table else self.source,
-                records_per_file=self.records_per_file,
-                progress=self.progress,
-                is_fresh=is_fresh,
-            )
-            try:
-                with job_errors(outcome), watch_tasks(context, intent.run_id, self.tasks):
-                    if exceeding := steps.reserve():
-                        _close(journal, intent, exceeding)
-                        raise ReleaseError(
-                            f"budgets: {exceeding:,} records would exceed a limit and on_exceeded is fail. Nothing was "
-                            "drawn or charged. Raise the limit, leave records out with input.where, or set "
-                            "on_exceeded: quarantine."
-                        )
-                    steps.draw()
-                    steps.settle()
-                    report = self._report(intent, steps.counts(), time.perf_counter() - started)
-                    journal.add(
-                        FINISHED,
-                        intent.run_id,
-                        lambda _: report.to_dict(),
-                        unless=lambda events: _has_finished(events, intent),
+        steps = RunSteps(
+            tables=self._tables,
+            intent=intent,
+            table=table,
+            job=self.materials.distribute(spark, replace(settings, internal=2), intent.terms.epoch),
+            terms=release_terms(settings, self.materials.bundle),
+            columns=replace(self.source, max_bytes=intent.max_bytes) if table else self.source,
+            records_per_file=self.records_per_file,
+            progress=self.progress,
+            is_fresh=is_fresh,
+        )
+        try:
+            with job_errors(outcome), watch_tasks(spark.sparkContext, intent.run_id, self.tasks):
+                if exceeding := steps.reserve():
+                    _close(journal, intent, exceeding)
+                    raise ReleaseError(
+                        f"budgets: {exceeding:,} records would exceed a limit and on_exceeded is fail. Nothing was "
+                        "drawn or charged. Raise the limit, leave records out with input.where, or set "
+                        "on_exceeded: quarantine."
                     )
-            except RecordLimitError as error:
-                _close(journal, intent, error.over)
-                raise
-            finally:
-                steps.close()
+                steps.draw()
+                steps.settle()
+                report = self._report(intent, steps.counts(), time.perf_counter() - started)
+                journal.add(
+                    FINISHED,
+                    intent.run_id,
+                    lambda _: report.to_dict(),
+                    unless=lambda events: _has_finished(events, intent),
+                )
+        except RecordLimitError as error:
+            _close(journal, intent, error.over)
+            raise
+        finally:
+            steps.close()
         return report
 
     def _read_journal(self) -> Journal:

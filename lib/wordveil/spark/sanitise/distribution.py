@@ -1,13 +1,11 @@
 """How a bundle, and the n-gram model of a text policy, reach the executors.
 
-A broadcast variable carries the bundle's identity (manifest and checksums; a few kilobytes). Executors that see the
+The bundle's identity (manifest and checksums; a few kilobytes) travels with the function. Executors that see the
 driver's path read the payload there. Otherwise Spark sends it once to each executor as an uncompressed archive and
 unpacks it beside the executor's other files. Either way workers map the files into memory: one copy for each executor,
 however many Python workers it runs. A bundle of a private corpus is sent encrypted
 (:mod:`wordveil.spark.sanitise.sealed`). An n-gram model is distributed in the same way; its identity is its digest,
 which the policy names.
-
-In the caller's own session the identity travels with the function instead: Spark Connect has no broadcast variables.
 """
 
 from __future__ import annotations
@@ -21,36 +19,27 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from pyspark import Broadcast, SparkContext
 from pyspark.sql import SparkSession
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import Secret
-from wordveil.spark.platform.connect import is_beside, list_archives, send_archive
+from wordveil.spark.platform.connect import is_beside, is_connect, list_archives, send_archive
 from wordveil.spark.sanitise.sealed import SEALED, seal
 from wordveil.spark.sanitise.worker import BundlePlace
 from wordveil.text.slots import NgramModel
 
-Sender = SparkContext | SparkSession
-"""What sends to executors: a session's context; of Spark Connect the session."""
 
-
-def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundlePlace, Broadcast[bytes]]:
+def distribute(spark: SparkSession, bundle: Bundle, how: str) -> BundlePlace:
     """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``)."""
-    return distribute_payload(context, bundle, how), context.broadcast(bundle.identity)
-
-
-def distribute_payload(sender: Sender, bundle: Bundle, how: str) -> BundlePlace:
-    """The same without the identity."""
     # Bundles of two recipes may share a fingerprint, and a worker asks for this one's manifest.
     name = f"wordveil-{bundle.fingerprint}-{bundle.manifest['seal'][:16]}"
     key = _draw_key(name) if bundle.mechanism.private_weights else None
-    return _distribute_directory(sender, bundle.path, name, how, key)
+    return _distribute_directory(spark, bundle.path, name, how, key)
 
 
-def distribute_model(sender: Sender, model: NgramModel | None, how: str) -> BundlePlace | None:
+def distribute_model(spark: SparkSession, model: NgramModel | None, how: str) -> BundlePlace | None:
     """Make an n-gram model readable by every executor; None if there is none. ``how``: as for the bundle."""
-    return None if model is None else _distribute_directory(sender, model.path, f"wordveil-ngrams-{model.digest}", how)
+    return None if model is None else _distribute_directory(spark, model.path, f"wordveil-ngrams-{model.digest}", how)
 
 
 @cache
@@ -59,14 +48,14 @@ def _draw_key(name: str) -> Secret:  # noqa: ARG001 - each archive of this proce
 
 
 def _distribute_directory(
-    sender: Sender, directory: Path, name: str, how: str, key: Secret | None = None
+    spark: SparkSession, directory: Path, name: str, how: str, key: Secret | None = None
 ) -> BundlePlace:
-    if how == "path" or (how == "auto" and _is_local(sender)):
+    if how == "path" or (how == "auto" and _is_local(spark)):
         return BundlePlace(str(directory.resolve()), archive=False)
     if key is not None:
         name += f"-{hashlib.sha256(key.reveal()).hexdigest()[:16]}"
     name = f"{name}.tar"
-    sent = sender.listArchives if isinstance(sender, SparkContext) else list_archives(sender)
+    sent = list_archives(spark) if is_connect(spark) else spark.sparkContext.listArchives
     if not any(name in archive for archive in sent):  # a session sends it once
         home = Path(tempfile.mkdtemp(prefix="wordveil-archive-"))
         atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors may fetch it until the session ends
@@ -77,17 +66,17 @@ def _distribute_directory(
         with tarfile.open(home / name, "w") as archive:
             for file in files:
                 archive.add(file, arcname=file.name, filter=_strip)
-        if isinstance(sender, SparkContext):
-            sender.addArchive(str(home / name))
+        if is_connect(spark):
+            send_archive(spark, home / name)
         else:
-            send_archive(sender, home / name)
+            spark.sparkContext.addArchive(str(home / name))
     return BundlePlace(name, archive=True, key=key)
 
 
-def _is_local(sender: Sender) -> bool:
-    if isinstance(sender, SparkContext):
-        return str(sender.master).startswith("local[")
-    return is_beside(sender) and (sender.conf.get("spark.master", "") or "").startswith("local[")
+def _is_local(spark: SparkSession) -> bool:
+    if is_connect(spark) and not is_beside(spark):
+        return False
+    return (spark.conf.get("spark.master", "") or "").startswith("local[")
 
 
 def _strip(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -27,15 +27,14 @@ from wordveil.records.schema import STATISTICS
 from wordveil.spark.input.scans import check_scans
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import check_columns
-from wordveil.spark.platform.connect import is_connect
 from wordveil.spark.platform.session import check_session
 from wordveil.spark.platform.versions import find_arrow_udf
 from wordveil.spark.platform.workers import require_workers
-from wordveil.spark.sanitise.distribution import distribute_model, distribute_payload
+from wordveil.spark.sanitise.distribution import distribute, distribute_model
 from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.spark.sanitise.run_log import Run
-from wordveil.spark.sanitise.worker import InlineBytes, Sanitise, SanitiseColumns
+from wordveil.spark.sanitise.worker import Sanitise, SanitiseColumns
 from wordveil.text.policy import TextPolicy
 
 FUNCTION = "sanitise"
@@ -239,10 +238,9 @@ def _make_job(
     opened = bundle if isinstance(bundle, Bundle) else open_bundle(find_one(Path(bundle)))
     opened.check_policy(policy, texts.widths)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None
-    sender = session if is_connect(session) else session.sparkContext
-    require_workers(sender)
+    require_workers(session)
     settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep), shown, columns=texts)
     release_terms(settings, opened)  # refuses what only a ledger can count, before the run is recorded
     run.record(session, opened, policy, columns, texts)
-    location, model = distribute_payload(sender, opened, how), distribute_model(sender, ngrams, how)
-    return Sanitise(settings, run.keys, location, InlineBytes(opened.identity), model)
+    location, model = distribute(session, opened, how), distribute_model(session, ngrams, how)
+    return Sanitise(settings, run.keys, location, opened.identity, model)

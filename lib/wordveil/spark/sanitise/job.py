@@ -61,11 +61,8 @@ def run_sanitise(
     table = source.read()
     started = time.perf_counter()
     try:
-        with (
-            materials.distribute(spark.sparkContext, settings) as job,
-            job_errors(),
-            watch_tasks(spark.sparkContext, settings.run_id, tasks),
-        ):
+        job = materials.distribute(spark, settings)
+        with job_errors(), watch_tasks(spark.sparkContext, settings.run_id, tasks):
             counts = write_sanitised(table, draft.path, job, config.source, config.output, progress)
             draft.publish(overwrite=overwrite)
     except BaseException:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import find_ngrams, ready_bundle
@@ -29,20 +28,12 @@ class Materials:
     ngrams: NgramModel | None
     how: str
 
-    @contextmanager
-    def distribute(
-        self, context: SparkContext, settings: RecordSettings, epoch: int | None = None
-    ) -> Iterator[Sanitise]:
-        """What workers do under ``settings``, with the keys of a noise ``epoch`` (by default the current one).
-
-        Executors can reach bundle and model only inside the ``with`` block.
-        """
-        location, identity = distribute(context, self.bundle, self.how)
-        try:
-            model = distribute_model(context, self.ngrams, self.how)
-            yield Sanitise(settings, self.key.for_release(settings.release, epoch), location, identity, model)
-        finally:
-            identity.unpersist()
+    def distribute(self, spark: SparkSession, settings: RecordSettings, epoch: int | None = None) -> Sanitise:
+        """What workers do under ``settings``, with the keys of a noise ``epoch`` (by default the current one)."""
+        location = distribute(spark, self.bundle, self.how)
+        model = distribute_model(spark, self.ngrams, self.how)
+        keys = self.key.for_release(settings.release, epoch)
+        return Sanitise(settings, keys, location, self.bundle.identity, model)
 
 
 def load_materials(config: Config, progress: Callable[[str], None], tasks: TaskProgress) -> Materials:

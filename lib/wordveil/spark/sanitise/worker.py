@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
 from zipimport import zipimporter
 
 import pyarrow as pa
@@ -49,20 +48,6 @@ class BundlePlace:
         return directory if self.key is None else unseal(directory, self.key)
 
 
-class BytesBroadcast(Protocol):
-    """A Spark broadcast variable of bytes."""
-
-    @property
-    def value(self) -> bytes: ...
-
-
-@dataclass(frozen=True)
-class InlineBytes:
-    """Bytes that travel with the function, in place of a broadcast variable."""
-
-    value: bytes
-
-
 @dataclass(frozen=True)
 class Sanitise:
     """The body of ``mapInArrow``: takes batches and returns sanitised batches, without side effects.
@@ -74,12 +59,12 @@ class Sanitise:
     settings: RecordSettings
     keys: ReleaseKeys
     location: BundlePlace
-    identity: BytesBroadcast
+    identity: bytes
     model: BundlePlace | None = None
 
     def sanitiser(self) -> RecordSanitiser:
         """Return what sanitises batches; each worker makes it once."""
-        return _sanitiser(self.settings, self.keys, self.location, self.identity.value, self.model)
+        return _sanitiser(self.settings, self.keys, self.location, self.identity, self.model)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Sanitise batches. Raises :class:`WorkerError` without the original message, which may quote a record."""
