@@ -52,8 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # minutes: Java's second compiler, which processes of a minute go without, pays for what runs often, and not for what a
 # few tests run.
 _LONG_LIVED = (
-    "-Xmn700m -XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=3000"
-    " -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
+    "-Xmn700m -XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=60000 -XX:Tier4MinInvocationThreshold=10000"
+    " -XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=500000"
 )
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedCheckpointFileManager"
 
