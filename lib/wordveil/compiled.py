@@ -61,22 +61,24 @@ vector instructions.
 
 
 def _read_eight(_: Any, data: Any, offset: Any) -> Any:
-    def generate(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        return builder.load(_point(context, builder, data, arguments), align=1)
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_point(context, builder, signature, arguments), align=1)
 
     return types.uint64(data, offset), generate
 
 
 def _write_eight(_: Any, data: Any, offset: Any, word: Any) -> Any:
-    def generate(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _point(context, builder, data, arguments), align=1)
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _point(context, builder, signature, arguments), align=1)
 
     return types.void(data, offset, word), generate
 
 
-def _point(context: Any, builder: Any, data: Any, arguments: Any) -> Any:
-    array = context.make_array(data)(context, builder, arguments[0])
-    return cgutils.pointer_add(builder, array.data, arguments[1], ir.IntType(64).as_pointer())  # type: ignore[no-untyped-call]
+def _point(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kind, width = signature.args[:2]
+    array = context.make_array(kind)(context, builder, arguments[0])
+    offset = context.cast(builder, arguments[1], width, types.intp)  # Numba 0.62 adds 64 bits to 64 alone
+    return cgutils.pointer_add(builder, array.data, offset, ir.IntType(64).as_pointer())  # type: ignore[no-untyped-call]
 
 
 read_eight: Any = intrinsic(_read_eight)
