@@ -48,7 +48,7 @@ OPTIONS: dict[str, str] = {
     "spark.executorEnv.MKL_NUM_THREADS": "1",
     # The command line draws its own progress.
     "spark.ui.showConsoleProgress": "false",
-    # Spark would note the line of Python behind each expression: four more calls of Java for each of thousands.
+    # To note the line of Python behind each expression, Spark would call Java four more times, for thousands of them.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 # Always set by wordveil: otherwise records are lost silently. The configuration refuses other values.

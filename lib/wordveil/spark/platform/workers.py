@@ -45,7 +45,8 @@ def require_workers(spark: SparkSession) -> None:
     One task in one worker imports :data:`MODULES`. It reads no data and draws nothing. A session that passed is not
     asked again. Raises :class:`PlatformError`, which names what is missing and the fix.
     """
-    executable, owner = _find_executable(spark), spark if is_connect(spark) else spark.sparkContext
+    executable = _find_executable(spark)
+    owner = spark if is_connect(spark) else spark.sparkContext  # which all classic sessions share
     if _checked.get(owner) == executable:
         return
     if problem := describe_problem(_ask_worker(spark)):

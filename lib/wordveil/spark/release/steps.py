@@ -196,6 +196,7 @@ class RunSteps:
             assert self.table is not None
             self.progress("looking for what changed")
             draws = self.tables.draws
+            # At a version: what is kept of the newest one Spark plans again once the run has appended its draws.
             earlier = None if self.intent.changes == "all" else draws.read(draws.version())
             bare = replace(self.job, settings=replace(self.job.settings, kept=(), internal=1))
             withdrawn = self.tables.ledger.withdrawn(self.tables.release)
