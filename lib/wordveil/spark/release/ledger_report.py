@@ -122,10 +122,11 @@ def forecast_runs(spark: SparkSession, config: Config) -> dict[str, int]:
     budget, ledger = config.budget, config.ledger
     if budget is None or ledger is None or not DeltaTable(spark, ledger.path, "ledger").exists():
         return {}
-    left = {}
+    left, all_entries = {}, read_ledger(spark, ledger.path, Selection())
+    ours = all_entries.where(F.col("release") == config.release)
     for scope in budget.limits:
         # The limit of an author holds for all releases together.
-        entries = read_ledger(spark, ledger.path, Selection(None if scope == "author" else config.release))
+        entries = all_entries if scope == "author" else ours
         costs = sum_costs(entries, "release" if scope == "corpus" else scope, budget, release=config.release)
         row = order_by_cost(costs.where("left is not null")).first()
         left[scope] = count_runs_left(row.asDict(), count_runs(entries)) if row else None
