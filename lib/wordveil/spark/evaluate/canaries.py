@@ -44,7 +44,7 @@ from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.platform.session import require_classic
+from wordveil.spark.platform.session import is_local, require_classic
 from wordveil.spark.platform.versions import from_arrow, repartition_by_number, to_arrow
 from wordveil.spark.sanitise.job import write_sanitised
 from wordveil.spark.sanitise.materials import Materials
@@ -228,7 +228,7 @@ def _make_inputs(config: Config, bundle: Bundle, model: Any, copies: int, seed: 
 @contextmanager
 def _open_directory(spark: SparkSession, config: Config) -> Iterator[str]:
     """A directory for tables that all executors see: on this machine, or beside the output. It is deleted after use."""
-    if str(spark.sparkContext.master).startswith("local"):
+    if is_local(str(spark.sparkContext.master)):
         with TemporaryDirectory(prefix="wordveil-canaries-") as local:
             yield f"file:{local}"
         return

@@ -190,7 +190,7 @@ def _check(session: SparkSession, section: SparkSection, *, delta: bool) -> Spar
 
 
 def _encryption(master: str, section: SparkSection, submitted: dict[str, str]) -> dict[str, str]:
-    if _is_local(master):
+    if is_local(master):
         return ENCRYPTION
     if master.startswith("local-cluster"):
         return {**ENCRYPTION, "spark.authenticate.secret": secrets.token_hex(32)}  # Spark requires one
@@ -205,7 +205,8 @@ def _encryption(master: str, section: SparkSection, submitted: dict[str, str]) -
     return ENCRYPTION
 
 
-def _is_local(master: str) -> bool:
+def is_local(master: str) -> bool:
+    """Whether Spark runs in one process on this machine, by ``spark.master``."""
     return master == "local" or master.startswith("local[")
 
 
@@ -215,7 +216,7 @@ def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> Non
     """
     options = session.conf if is_connect(session) else session.sparkContext.getConf()
     missing = [name for name in ENCRYPTION if str(options.get(name, "false")).lower() != "true"]
-    if missing and not allow_unencrypted and not _is_local(str(options.get("spark.master", ""))):
+    if missing and not allow_unencrypted and not is_local(str(options.get("spark.master", ""))):
         raise PlatformError(
             f"the Spark session lacks {', '.join(f'{name}=true' for name in missing)}. Without them, ids and a "
             "release's subkeys cross the network or are written to scratch unencrypted. Start the session, or the "

@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import Secret
 from wordveil.spark.platform.connect import is_beside, is_connect, list_archives, send_archive
+from wordveil.spark.platform.session import is_local
 from wordveil.spark.sanitise.sealed import SEALED, seal
 from wordveil.spark.sanitise.worker import BundlePlace
 from wordveil.text.slots import NgramModel
@@ -76,7 +77,7 @@ def _distribute_directory(
 def _is_local(spark: SparkSession) -> bool:
     if is_connect(spark) and not is_beside(spark):
         return False
-    return (spark.conf.get("spark.master", "") or "").startswith("local[")
+    return is_local(spark.conf.get("spark.master", "") or "")
 
 
 def _strip(member: tarfile.TarInfo) -> tarfile.TarInfo:
