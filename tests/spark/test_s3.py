@@ -1,9 +1,10 @@
 """Releases on S3: one of many writers creates a commit, no commit of two drivers is lost, and a store on which that
-does not hold is refused.
+does not hold is refused. Outputs in Parquet there: half of one is not taken for a whole one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,15 +19,17 @@ from support import object_store
 from support.releases import DiedError, Lake, States, corpus_with_authors
 from support.workspaces import clean_environment, corpus, write_delta
 from wordveil.config.load import Config
-from wordveil.errors import ConfigError
+from wordveil.errors import ConfigError, InputError, OutputExistsError
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import verify_table
 from wordveil.spark.platform import delta_table
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.log_store import CLASS, require_exclusive_commits
+from wordveil.spark.platform.output import MARKER, Draft, list_drafts, require_complete
 from wordveil.spark.release.maintenance import show
 from wordveil.spark.release.verify import verify_by_spark
+from wordveil.spark.sanitise.job import run_sanitise
 
 pytestmark = pytest.mark.skipif(object_store.missing() is not None, reason=str(object_store.missing()))
 
@@ -186,6 +189,47 @@ def test_nights_on_s3_that_die_are_those_of_a_disk(released: States, endpoint: s
     lake.release(there)
     for name, ours in (("release/draws", "release/draws"), ("shown", "release/public"), ("ledger", "ledger")):
         assert rows(spark, f"s3a://lake/nights/{name}") == rows(spark, lake.root / ours), name
+
+
+def test_a_parquet_output_says_that_it_is_complete(released: States, endpoint: str, monkeypatch: pytest.MonkeyPatch):
+    """A rename copies file by file: where a process dies in it, half an output has the final name."""
+    lake = released.restore("written")
+    spark, path = lake.spark, "s3a://lake/jobs/out"
+    config = lake.workspace.config(input={"path": str(lake.input), "format": "delta"}, output={"path": path})
+    files = Files(spark, path)
+    run_sanitise(config, lambda: spark, run_id="first")
+    marker = json.loads(files.read(files.below(MARKER)))
+    assert marker["run_id"] == "first"
+    assert marker["files"]
+    assert {**marker["files"], MARKER: files.list_files()[MARKER]} == files.list_files()
+    assert spark.read.parquet(path).count() == 8
+    require_complete(files)
+    for wrote in ("other.parquet", MARKER):
+        Files(spark, f"{path}/{wrote}").write("{}")
+        with pytest.raises(InputError, match=f"its files are not those that its {MARKER} lists"):
+            require_complete(files)
+
+    with pytest.raises(OutputExistsError, match="or has files of two runs"):
+        Draft(files, files.path, "second")._mark({})
+    files.delete(files.path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Draft, "discard", lambda _: None)
+        patch.setattr(Files, "move", lambda *_: (_ for _ in ()).throw(DiedError))
+        with pytest.raises(DiedError):
+            run_sanitise(config, lambda: spark, run_id="killed")
+    (draft,) = list_drafts(files)
+    name = next(iter(Files(spark, draft).list_files()))
+    Files(spark, f"{path}/{name}").write("part")
+    with pytest.raises(OutputExistsError, match=f"it has no {MARKER}.* or was killed; {draft} has the rest"):
+        run_sanitise(config, lambda: spark)
+    assert ".out.wordveil-killed-" in draft
+    with pytest.raises(InputError, match="Wait for the run, or write the output again"):
+        require_complete(files)
+    report = run_sanitise(config, lambda: spark, overwrite=True)
+    require_complete(files)
+    assert report.notes == (
+        f"{draft} is the draft of a run. If no run is writing it, an interrupted run left it: delete it",
+    )
 
 
 def test_a_store_that_ignores_conditions_is_refused_by_name(released: States, endpoint: str):

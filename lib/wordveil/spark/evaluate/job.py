@@ -36,6 +36,7 @@ from wordveil.spark.input.source import open_input
 from wordveil.spark.plan.spread import draw_words
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.output import require_complete
 from wordveil.spark.platform.progress import ignore
 from wordveil.version import __version__
 
@@ -70,7 +71,7 @@ def evaluate_output(
     BundleError
         where there is no bundle, or the output was drawn with another one.
     InputError
-        where there is no output, or it has no record of the input.
+        where there is no output, it is not complete, or it has no record of the input.
     PlatformError
         where a package is missing.
     """
@@ -83,6 +84,7 @@ def evaluate_output(
         raise InputError(
             f"output.path = {config.output.path}: there is no output to measure. Run `wordveil sanitise` first."
         )
+    require_complete(files)
     with job_errors(OUTCOME):
         source = open_input(spark, config.source, params)
         progress("reading records")

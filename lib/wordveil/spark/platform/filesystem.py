@@ -1,21 +1,19 @@
-"""The file system under a path, through Hadoop, and outputs written atomically."""
+"""The file system under a path, through Hadoop."""
 
 from __future__ import annotations
 
 import re
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from wordveil.errors import ConfigError, Fault, OutputExistsError, usage_error
+from wordveil.errors import usage_error
 from wordveil.spark.platform.jvm import java_array, java_class
 
-_DRAFT = ".wordveil-"
 _HADOOP = "org.apache.hadoop.fs"
 
 
@@ -81,6 +79,12 @@ class Files:
         """Delete whatever is there."""
         self._system.delete(path, True)
 
+    def list_beside(self, prefix: str) -> list[Any]:
+        """List the paths in this one's directory whose names begin with ``prefix``."""
+        parent = self.path.getParent()
+        found = self._system.listStatus(parent) if self._system.exists(parent) else ()
+        return [path for path in (status.getPath() for status in found) if path.getName().startswith(prefix)]
+
     def list_matching(self, name: str) -> list[Any]:
         """List the paths in this one's directory whose name matches a glob, in order."""
         pattern = self._path(f"{quote_glob(str(self.path.getParent()))}/{name}")
@@ -99,13 +103,15 @@ class Files:
             for file in Path(str(directory.toUri().getPath())).rglob(".*.crc"):
                 file.unlink()
 
-    def list_files(self) -> dict[str, int]:
-        """Return all files below this directory by their paths relative to it, with their sizes in bytes."""
-        sizes: dict[str, int] = {}
-        if not self._system.exists(self.path):
+    def list_files(self, directory: Any | None = None) -> dict[str, int]:
+        """Return all files below this directory, or below ``directory``, by their paths relative to it, with their
+        sizes in bytes.
+        """
+        top, sizes = directory or self.path, dict[str, int]()
+        if not self._system.exists(top):
             return sizes
-        root = str(self.path.toUri().getPath()).rstrip("/") + "/"
-        files = self._system.listFiles(self.path, True)
+        root = str(top.toUri().getPath()).rstrip("/") + "/"
+        files = self._system.listFiles(top, True)
         while files.hasNext():
             status = files.next()
             sizes[str(status.getPath().toUri().getPath()).removeprefix(root)] = int(status.getLen())
@@ -137,13 +143,14 @@ class Files:
 
     def replace(self, text: str) -> None:
         """Write a small file beside its path and rename it in one step; it replaces one that exists."""
-        draft = self.sibling(f".{self.path.getName()}{_DRAFT}{secrets.token_hex(4)}")
+        draft = self.sibling(f".{self.path.getName()}.wordveil-{secrets.token_hex(4)}")
         self._fill(self._system.create(draft, True), text)
         self.move(draft, self.path, over=True)
 
-    def write_new(self, text: str) -> None:
-        """Write a small file; fails if it exists."""
-        self._fill(self._system.create(self.path, False), text)
+    def write_new(self, text: str, path: Any | None = None) -> None:
+        """Write a small file, this one or the one at ``path``; fails if it exists. S3 itself refuses then."""
+        builder = self._system.createFile(path or self.path).recursive().overwrite(False)
+        self._fill(builder.opt("fs.option.create.conditional.overwrite", True).build(), text)
 
     @staticmethod
     def _fill(stream: Any, text: str) -> None:
@@ -151,81 +158,6 @@ class Files:
             stream.write(text.encode("utf-8"))
         finally:
             stream.close()
-
-    def list_drafts(self) -> list[str]:
-        """List the drafts of this path beside it: other runs are writing them, or interrupted runs left them."""
-        parent = self.path.getParent()
-        if not self._system.exists(parent):
-            return []
-        prefix = f".{self.path.getName()}{_DRAFT}"
-        paths = [status.getPath() for status in self._system.listStatus(parent)]
-        return [str(path) for path in paths if path.getName().startswith(prefix)]
-
-
-@dataclass(frozen=True)
-class Draft:
-    """An output that is being written: beside its final path, and moved there in one step."""
-
-    files: Files
-    directory: Any
-    run_id: str
-
-    @property
-    def path(self) -> str:
-        """Where to write."""
-        return str(self.directory)
-
-    def publish(self, *, overwrite: bool) -> None:
-        """Move the table to its final path, without checksum files. With ``overwrite``, an existing table is moved
-        aside first and deleted last.
-        """
-        self.files.delete_checksums(self.directory)
-        aside = None
-        if overwrite and self.files.exists():
-            aside = self.files.sibling(f".{self.files.path.getName()}{_DRAFT}{self.run_id}.replaced")
-            self.files.move(self.files.path, aside)
-        try:
-            self.files.move(self.directory, self.files.path)
-        except Exception:
-            if aside is not None:
-                self.files.move(aside, self.files.path)
-                raise
-            if self.files.exists():
-                raise OutputExistsError(
-                    f"output.path = {self.files.path}: another process created it while the job ran. The job changed "
-                    "nothing there. Choose another path."
-                ) from None
-            raise
-        if aside is not None:
-            self.files.delete(aside)
-
-    def discard(self) -> None:
-        """Delete what was written, if anything."""
-        with suppress(Exception):
-            self.files.delete(self.directory)
-
-
-def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool) -> Draft:
-    """Return the draft of an output, at a path that no other attempt uses.
-
-    Raises :class:`OutputExistsError` if the output exists and ``overwrite`` is not set, and :class:`ConfigError` if
-    nothing can be written.
-    """
-    files = Files(spark, path)
-    if files.exists() and not overwrite:
-        raise OutputExistsError(
-            f"output.path = {path}: already exists. Choose another path, or pass --overwrite to replace it."
-        )
-    directory = files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}")
-    try:
-        files.try_directory(directory)
-    except Py4JError:
-        problem = (
-            "no directory can be created beside it: a file is in the way, or the parent directory is read-only or "
-            "belongs to another user. Choose a path that you may write to."
-        )
-        raise ConfigError("configuration", [Fault("output.path", path, problem)]) from None
-    return Draft(files, directory, run_id)
 
 
 def replace_file(path: str, text: str) -> None:

@@ -19,8 +19,8 @@ from wordveil.records.schema import REASON_COLUMN, STATISTIC_FIELDS, STATISTICS
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.filesystem import draft_output
 from wordveil.spark.platform.free_paths import require_free_paths
+from wordveil.spark.platform.output import draft_output, list_drafts
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.counts import aggregates, report_counts
@@ -68,7 +68,7 @@ def run_sanitise(
     except BaseException:
         draft.discard()
         raise
-    notes = tuple(map(_leftover_note, draft.files.list_drafts()))
+    notes = tuple(map(_leftover_note, list_drafts(draft.files)))
     return make_report(
         settings,
         materials.bundle,
