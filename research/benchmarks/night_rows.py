@@ -1,8 +1,9 @@
 """How many rows of each table a night reads and writes, where 1% of the records have changed and where all have.
 
 Counters, not clocks: what Spark's scans gave, by its event log, and what Delta's log says that was written. Short
-records in a Delta table with its change data feed on; a release with a budget of each author, its first run, a night
-after 1% of the records were edited, one after all were, and one after 1% more were added.
+records of a hundred days in a Delta table with its change data feed on; a release in directories of days, with a budget
+of each author; its first run, and nights after 1% of the records were edited, some of each day, after a day with 1%
+more was added, and after all were edited.
 
     python research/benchmarks/night_rows.py [--records N ...]
 
@@ -25,10 +26,10 @@ from rich.table import Table
 
 from common import SLOTS, draft_mechanism, machine, make_parser, save_results
 
-RECORDS, SMALLEST = (20_000, 200_000), 200
-AUTHORS = 1000
+RECORDS, SMALLEST = (100_000, 200_000), 200
+AUTHORS, DAYS = 1000, 100
 FEED = "feed"
-COLUMNS = {"id": "id", "text": "body", "author": "author"}
+COLUMNS = {"id": "id", "text": "body", "author": "author", "keep": ["day"]}
 
 
 def write_config(home: Path, *, smallest: bool) -> Any:
@@ -47,7 +48,7 @@ def write_config(home: Path, *, smallest: bool) -> Any:
             "build_missing": True,
             "text": {"profile": "strict", "n_max": 8},
             "key": {"file": str(home / "key")},
-            "output": {"path": str(home / "release"), "format": "delta"},
+            "output": {"path": str(home / "release"), "format": "delta", "partition_by": ["day"]},
             "ledger": {"path": str(home / "ledger")},
             "budgets": {"unit": "pure", "relation": "same_length", "author": 1e9, "on_exceeded": "keep_last"},
             "gate": {"min_records": 10},
@@ -148,6 +149,7 @@ def measure(home: Path, records: int, *, smallest: bool) -> dict[str, Any]:
     made = spark.range(records).select(
         F.format_string("r%010d", "id").alias("id"),
         F.format_string("a%d", number % AUTHORS).alias("author"),
+        F.format_string("d%03d", F.floor(number * DAYS / records)).alias("day"),
         F.format_string("the house of number %d stands here", number % 7).alias("body"),
     )
     made.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(home / "input"))
@@ -157,14 +159,14 @@ def measure(home: Path, records: int, *, smallest: bool) -> dict[str, Any]:
         return lambda: spark.sql(f"UPDATE {table} SET body = concat('new ', body) WHERE {condition}")  # noqa: S608
 
     def add() -> None:
-        added = made.where("id like '%07'").withColumn("id", F.concat(F.lit("x"), "id"))
+        added = made.where("id like '%07'").withColumns({"id": F.concat(F.lit("x"), "id"), "day": F.lit("new")})
         added.write.format("delta").mode("append").save(str(home / "input"))
 
     changes: dict[str, Callable[[], object]] = {
         "first run": lambda: None,
         "1% edited": edit("id LIKE '%07'"),
-        "all edited": edit("true"),
         "1% added": add,
+        "all edited": edit("true"),
     }
     nights: list[tuple[str, float]] = []
     written = {}

@@ -6,6 +6,10 @@ In one session, one after the other, on real text (film reviews; without the dat
   ledger, reservations and settlement, in turns;
 * a million records: a first run, a night without a change, a night after 1% of the records were edited, by the change
   data feed and by comparing contents;
+* merge: at three sizes, a first run beside a plain copy to Delta, and a run after 1% was edited beside Delta's MERGE of
+  the same rows into that copy;
+* publication: a million records in directories of a hundred days, after a run that drew some of each, and after one
+  that added a day with 1% more;
 * ledger: what each author has spent, over ten million entries.
 
     python research/benchmarks/releases.py [--smallest] [--only PART]
@@ -28,15 +32,28 @@ from typing import Any
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from common import RESULTS, SLOTS, machine, make_parser, processor_seconds, save_results
 from tables import Tables, reviews, write_reviews
 
-PARTS = ("overhead", "nights", "ledger")
+PARTS = ("overhead", "nights", "merge", "publication", "ledger")
 ROUNDS, COPIES = 3, 8
-RECORDS, ENTRIES, AUTHORS = 1_000_000, 10_000_000, 100_000
+RECORDS, ENTRIES, AUTHORS, DAYS = 1_000_000, 10_000_000, 100_000, 100
+WARM, MERGED = 10_000, (40_000, 400_000, 2_000_000)
+PUBLICATIONS = {
+    "first": "of a first run",
+    "of_each_day": "with 1% edited, of each day",
+    "a_day": "with a day of 1% added",
+}
+MERGE_STEPS = {
+    "copy": "plain copy to Delta",
+    "first": "first run",
+    "merge": "MERGE of 1% into the copy",
+    "night": "run with 1% edited",
+}
 WORDS_A_RECORD = 60
 N_MAX = 64
 
@@ -79,16 +96,21 @@ class Releases(Tables):
 
         return run_sanitise(self.config(corpus, run, "exponential"), lambda: self.spark)
 
+    def release_config(self, table: Path, run: str, changes: str = "feed", days: tuple[str, ...] = ()) -> Any:
+        """A release; in directories of ``days``, if there is such a column."""
+        read = {"path": str(table), "format": "delta", "changes": changes, "keep": [*days]}
+        tables = {
+            "input": {**self.settings["input"], **read},
+            "output": {"path": str(self.home / f"release-{run}"), "format": "delta", "partition_by": [*days]},
+            "ledger": {"path": str(self.home / f"ledger-{run}")},
+        }
+        return self.config(table, run, "exponential", **tables, gate={"min_records": 1})
+
     def release(self, table: Path, run: str, changes: str = "feed") -> Any:
         """One run of a release; its report."""
         from wordveil.spark.release.run import run_release
 
-        tables = {
-            "input": {**self.settings["input"], "path": str(table), "format": "delta", "changes": changes},
-            "output": {"path": str(self.home / f"release-{run}"), "format": "delta"},
-            "ledger": {"path": str(self.home / f"ledger-{run}")},
-        }
-        return run_release(self.config(table, run, "exponential", **tables), lambda: self.spark)
+        return run_release(self.release_config(table, run, changes), lambda: self.spark)
 
 
 def overhead(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
@@ -115,8 +137,8 @@ def overhead(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
     return found
 
 
-def nights(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]:
-    """A release of many short records over some nights."""
+def short_records(benchmark: Releases, texts: list[str], records: int) -> Any:
+    """Many short records with numbers as ids."""
     from pyspark.sql import functions as F  # noqa: N812
 
     spark = benchmark.spark
@@ -127,12 +149,16 @@ def nights(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any
     base = spark.createDataFrame(
         [(number, piece) for number, piece in enumerate(pieces)], "piece bigint, text_body string"
     )
-    base = base.repartition(8).cache()
+    base = base.repartition(8)
     copies = -(-records // len(pieces))
     frame = base.crossJoin(F.broadcast(spark.range(copies).withColumnRenamed("id", "copy")))
     frame = frame.select((F.col("copy") * len(pieces) + F.col("piece")).cast("string").alias("id"), "text_body")
-    table = benchmark.write_delta(frame.limit(records), "short")
-    base.unpersist()
+    return frame.limit(records)
+
+
+def nights(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]:
+    """A release of many short records over some nights."""
+    spark, table = benchmark.spark, benchmark.write_delta(short_records(benchmark, texts, records), "short")
     found: dict[str, Any] = {"records": records}
     for changes in ("feed", "scan"):
         found[f"first_{changes}"], first = seconds(lambda changes=changes: benchmark.release(table, changes, changes))
@@ -143,6 +169,70 @@ def nights(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any
     for changes in ("feed", "scan"):
         taken, report = seconds(lambda changes=changes: benchmark.release(table, changes, changes))
         found[f"edited_{changes}"], found["edited_records"] = taken, report.records
+    return found
+
+
+def merge(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]:
+    """Processor seconds of a first run and a night, and of what plain Delta does with the same rows."""
+    from delta.tables import DeltaTable
+    from pyspark.sql import functions as F  # noqa: N812
+
+    spark, copy = benchmark.spark, str(benchmark.home / f"copy-{records}")
+    table = benchmark.write_delta(short_records(benchmark, texts, records), f"merged-{records}")
+    is_edited = F.col("id").cast("bigint") % 100 == 7
+
+    def read() -> Any:
+        return spark.read.format("delta").load(str(table))
+
+    def update() -> None:
+        target = DeltaTable.forPath(spark, copy).alias("t")
+        target.merge(read().where(is_edited).alias("s"), "t.id = s.id").whenMatchedUpdateAll().execute()
+
+    found: dict[str, Any] = {"records": records}
+    actions: dict[str, Callable[[], object]] = {
+        "copy": lambda: read().write.format("delta").save(copy),
+        "first": lambda: benchmark.release(table, f"merge-{records}"),
+        "edit": lambda: DeltaTable.forPath(spark, str(table)).update(is_edited, {"text_body": F.upper("text_body")}),
+        "merge": update,
+        "night": lambda: benchmark.release(table, f"merge-{records}"),
+    }
+    for name, action in actions.items():
+        before = processor_seconds()
+        taken, _ = seconds(action)
+        found[name] = {"seconds": taken, "processor_seconds": processor_seconds() - before}
+    return found
+
+
+def publication(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]:
+    """A release in directories: each night's seconds by step, and the files that its publication left and wrote."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from wordveil.spark.release.night import run_night
+
+    made = short_records(benchmark, texts, records)
+    first = made.withColumn("day", F.format_string("d%03d", F.floor(F.col("id").cast("bigint") * DAYS / records)))
+    added = made.limit(records // DAYS).withColumns({"id": F.concat(F.lit("x"), "id"), "day": F.lit("new")})
+    table = benchmark.write_delta(first, "days")
+    config = benchmark.release_config(table, "days", days=("day",))
+    edit = f"UPDATE delta.`{table}` SET text_body = concat('edited ', text_body) WHERE cast(id AS bigint) % {DAYS} = 7"  # noqa: S608
+    changes: dict[str, Callable[[], object]] = {
+        "first": lambda: None,
+        "of_each_day": lambda: benchmark.spark.sql(edit),
+        "a_day": lambda: benchmark.write_delta(added, "days"),
+    }
+    found: dict[str, Any] = {"records": records, "directories": DAYS}
+    files: set[str] = set()
+    for name, change in changes.items():
+        change()
+        times = [time.perf_counter()]
+        night = run_night(
+            config, lambda: benchmark.spark, done=lambda _, times=times: times.append(time.perf_counter())
+        )
+        published: Any = night.publication
+        listed = {file["path"] for file in published.document["manifest"]["files"]}
+        found[name] = dict(zip(("sanitise", "gate", "publish"), np.diff(times).tolist(), strict=True))
+        found[name] |= {"files_left": len(listed & files), "files_written": len(listed - files)}
+        files = listed
     return found
 
 
@@ -196,6 +286,12 @@ def main() -> None:
             content["overhead"] = overhead(benchmark, benchmark.home / "overhead", rounds)
         if "nights" in parts:
             content["nights"] = nights(benchmark, texts, RECORDS // part)
+        if "merge" in parts:
+            if not chosen.smallest:
+                merge(benchmark, texts, WARM)
+            content["merge"] = {"sizes": [merge(benchmark, texts, size // part) for size in MERGED]}
+        if "publication" in parts:
+            content["publication"] = publication(benchmark, texts, RECORDS // part)
         if "ledger" in parts:
             content["ledger"] = ledger(benchmark, ENTRIES // part)
     for name in parts:
@@ -221,6 +317,14 @@ def show(content: dict[str, Any]) -> None:
         rows["a night without a change"] = f"{night['unchanged']:.2f} s, {night['unchanged_records']} rows drawn"
         rows["1% edited, by the change data feed"] = f"{night['edited_feed']:.1f} s, {night['edited_records']:,} drawn"
         rows["1% edited, contents compared"] = f"{night['edited_scan']:.1f} s"
+    for found in content.get("merge", {}).get("sizes", ()):
+        for name, label in MERGE_STEPS.items():
+            rows[f"{label}, {found['records']:,} records, processor time"] = f"{found[name]['processor_seconds']:.1f} s"
+    if found := content.get("publication"):
+        for name, label in PUBLICATIONS.items():
+            of = found[name]
+            shown = f"{of['publish']:.1f} s, {of['files_written']} files written, {of['files_left']} left"
+            rows[f"publication {label}"] = shown
     if book := content.get("ledger"):
         rows[f"ledger by author, {book['entries']:,} entries"] = f"{book['by_author']:.1f} s"
     for what, figure in rows.items():

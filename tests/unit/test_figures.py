@@ -7,7 +7,7 @@ no such text touches says that it has no result file. After a new measurement th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import mean, median
 from typing import Any
 
@@ -139,11 +139,24 @@ def show_releases() -> Texts:
         "ledger by author, 10,000,000 entries": releases["ledger"]["by_author"],
     }.items():
         yield cells(label, f"{seconds:.1f} s")
+    yield from show_publications(releases["publication"])
+    yield from show_merges(releases["merge"]["sizes"])
     night = read("night")["seconds"]
     for name in ("release night", "the three commands"):
         yield cells(
             *(f"{one:.0f}" for one in (median(night[name]),)), f"{min(night[name]):.0f} to {max(night[name]):.0f}"
         )
+
+
+def show_publications(found: Mapping[str, Any]) -> Texts:
+    for name in ("of_each_day", "a_day"):
+        yield cells(f"{found[name]['publish']:.1f} s")
+
+
+def show_merges(sizes: Iterable[Mapping[str, Any]]) -> Texts:
+    for found in sizes:
+        shown = (f"{found[name]['processor_seconds']:.1f}" for name in ("copy", "first", "merge", "night"))
+        yield cells(f"{found['records']:,}", *shown)
 
 
 def show_overhead(found: Mapping[str, Any]) -> Texts:
@@ -173,12 +186,18 @@ def show_scale() -> Texts:
         "public table": "public",
     }.items():
         small, large = (
-            [night["1% edited"][what].get(name, 0) / int(records) for what in ("read", "written")]
+            [
+                night[of][what].get(name, 0) / int(records)
+                for of in ("1% edited", "1% added")
+                for what in ("read", "written")
+            ]
             for records, night in nights.items()
         )
-        assert small == large
+        assert small[:2] == large[:2]
         yield cells(label, *(f"{count:.2f}" if count else "0" for count in large))
-    yield f"scanned {nights['200000']['all edited']['read']['draws'] / 200_000:.2f} times"
+    yield f"{nights['200000']['all edited']['read']['draws'] / 200_000:.2f} rows of draws are read"
+    for name in ("of_each_day", "a_day"):
+        yield f"{read('releases')['publication'][name]['publish']:.1f} s after"
 
 
 def show_starts() -> Texts:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -113,12 +115,20 @@ def _prepare(section: SparkSection, *, delta: bool, is_short: Callable[[], bool]
     from wordveil.spark.platform.session import build_session
 
     def start() -> SparkSession:
+        # Spark makes this directory for tables of its own, of which commands write none.
+        if not (unused := Path("spark-warehouse").absolute()).exists():
+            atexit.register(_remove_empty, unused)
         session = build_session(section, delta=delta, is_short=is_short())
         # PySpark's own handler calls into the JVM from inside a call and breaks it.
         signal.signal(signal.SIGINT, terminate)
         return session
 
     return start
+
+
+def _remove_empty(directory: Path) -> None:
+    with suppress(OSError):
+        directory.rmdir()
 
 
 def print_report(report: RunReport, *, is_release: bool = False) -> None:

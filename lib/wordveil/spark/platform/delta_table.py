@@ -173,9 +173,11 @@ class DeltaTable:
                     raise
         after_commit(step)
 
-    def replace(self, rows: DataFrame, *, records_per_file: int | None = None) -> int:
+    def replace(self, rows: DataFrame, *, where: str | None = None, records_per_file: int | None = None) -> int:
         """Replace all rows in one commit, and add their new columns. Returns its version, which is not the newest where
         others write.
+
+        ``where``: replace only the rows that meet this condition on the table's partition columns, in SQL.
         """
         token = secrets.token_hex(16)
         with hold_lock(self.spark, self.path):
@@ -183,6 +185,8 @@ class DeltaTable:
             writer = rows.write.format("delta").mode("overwrite").option("userMetadata", token)
             # Some sessions replace only partitions that have new rows. Withdrawn text would remain in the others.
             writer = writer.option("partitionOverwriteMode", "static").option("mergeSchema", "true")
+            if where:
+                writer = writer.option("replaceWhere", where)
             if records_per_file:
                 writer = writer.option("maxRecordsPerFile", records_per_file)
             writer.save(self.path)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.assembly.audits import find_audits
 from wordveil.config.load import Config
 from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.columns import TextColumns
-from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
+from wordveil.records.schema import RELEASED
 from wordveil.release.events import GATE, PUBLISHED
 from wordveil.release.layout import DRAWS_VERSION, LEDGER_VERSION
 from wordveil.release.rules import GateResult, Measured, evaluate
@@ -26,6 +26,8 @@ from wordveil.spark.release.preconditions import require_live, require_no_open_r
 
 if TYPE_CHECKING:
     from wordveil.spark.evaluate.job import Materials
+
+_COUNTS = ("records", "released", "quarantined", "empty", "stale", "words", "unknown", "unchanged")
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,10 @@ def gate_release(
         progress("measuring")
         rows = release.newest_rows(version)
         shown = published_exposes(config.shown, journal)
-        measured = _measure(rows, shown, config.text_columns, has_word_rule=rules.min_distinct_words is not None)
+        # Distinct words are counted for their rule alone: that takes a shuffle of all words.
+        has_word_rule = rules.min_distinct_words is not None
+        distinct = _count_distinct_words(rows, config.text_columns) if has_word_rule else None
+        measured = _measure(release.count_rows(version, config.text_columns), shown, distinct)
         if attackers is not None:
             from wordveil.spark.release.evaluate import measure_gate_attacks
 
@@ -124,50 +129,24 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
     return tuple(sorted({*configured, *seen, *(entry for intent in journal.intents() for entry in intent.terms.shown)}))
 
 
-def _measure(newest_draws: DataFrame, shown: Collection[str], texts: TextColumns, *, has_word_rule: bool) -> Measured:
-    """The current figures of a release. A record is empty where all of its ``texts`` are.
-
-    ``shown``: what a publication would show besides what its rows say. Distinct words are counted for their rule alone,
-    since that takes a shuffle of all words.
+def _measure(counted: Row, shown: Collection[str], distinct_words: int | None) -> Measured:
+    """The figures of a release. ``counted``: by :func:`wordveil.spark.release.latest.count_newest`. ``shown``: what a
+    publication would show besides what its rows say.
     """
-    rows = newest_draws.where(F.col("status") != WITHDRAWN)
-    released = F.col("status") == RELEASED
-    text = F.concat_ws(" ", *map(field_column, texts.paths))
-    figures = rows.agg(
-        F.count(F.lit(1)).alias("records"),
-        F.count_if(released).alias("released"),
-        F.count_if(F.col("status") == QUARANTINED).alias("quarantined"),
-        F.count_if(released & (F.trim(text) == "")).alias("empty"),
-        F.count_if(released & F.col("reason").isNotNull()).alias("stale"),
-        F.sum(WORDS_COLUMN).alias("words"),
-        F.sum(UNKNOWN_COLUMN).alias("unknown"),
-        F.sum(UNCHANGED_COLUMN).alias("unchanged"),
-        F.max("privacy.epsilon_bound").alias("bound"),
-        F.max("privacy.epsilon_pure").alias("pure"),
-        F.count_if(released & F.col("privacy.epsilon_pure").isNull()).alias("unbounded"),
-        F.collect_set("privacy.relation").alias("relations"),
-        F.sort_array(F.array_distinct(F.flatten(F.collect_set("privacy.exposes")))).alias("exposes"),
-    ).first()
-    assert figures is not None
-    distinct = None
-    if has_word_rule:
-        words = rows.where(released).select(F.explode(F.split(text, " ")).alias("word")).where("word <> ''")
-        distinct = words.distinct().count()
-    exposes = tuple(sorted({*figures.exposes, *shown}))
-    relations = {narrow_relation(Relation(name), exposes) for name in figures.relations}
-    unbounded = figures.unbounded or Exposure.CONDITION in exposes
+    exposes = tuple(sorted({*counted.exposes, *shown}))
+    relations = {narrow_relation(Relation(name), exposes) for name in counted.relations}
+    is_unbounded = counted.unbounded or Exposure.CONDITION in exposes
     return Measured(
         relation=relations.pop() if len(relations) == 1 else None,
         exposes=exposes,
-        epsilon_pure=None if unbounded else figures.pure or 0.0,
-        epsilon_bound=figures.bound or 0.0,
-        records=figures.records,
-        released=figures.released,
-        quarantined=figures.quarantined,
-        empty=figures.empty,
-        distinct_words=distinct,
-        stale=figures.stale,
-        words=figures.words or 0,
-        unknown=figures.unknown or 0,
-        unchanged=figures.unchanged or 0,
+        epsilon_pure=None if is_unbounded else counted.pure or 0.0,
+        epsilon_bound=counted.bound or 0.0,
+        distinct_words=distinct_words,
+        **{name: counted[name] for name in _COUNTS},
     )
+
+
+def _count_distinct_words(newest_draws: DataFrame, texts: TextColumns) -> int:
+    text = F.concat_ws(" ", *map(field_column, texts.paths))
+    released = newest_draws.where(F.col("status") == RELEASED)
+    return released.select(F.explode(F.split(text, " ")).alias("word")).where("word <> ''").distinct().count()

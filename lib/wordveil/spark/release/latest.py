@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from wordveil.records.schema import RELEASED
-from wordveil.release.layout import AUTHOR_COLUMN, SEQ_COLUMN
-from wordveil.spark.platform.columns import column
+from wordveil.records.columns import TextColumns
+from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
+from wordveil.release.layout import AUTHOR_COLUMN, EPOCH_COLUMN, SEQ_COLUMN
+from wordveil.spark.platform.columns import column, field_column
 
 # Up to this many ids are sent to every executor, instead of a shuffle of the texts.
 _FEW = 1_000_000
@@ -57,6 +58,34 @@ def latest_state(draws: DataFrame, name: str, before: int | None = None) -> Data
     seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
     state = F.max_by(F.struct("status", "reason", "content_tag", AUTHOR_COLUMN), F.col(SEQ_COLUMN)).alias("state")
     return seen.where(column(name).isNotNull()).groupBy(column(name).alias("__id")).agg(state).select("__id", "state.*")
+
+
+def count_newest(rows: DataFrame, texts: TextColumns) -> Row:
+    """What gate and publication have to know of the newest draws but the withdrawn: ``records``, how many are of each
+    kind, ``words`` and ``epsilons``; and of the released ones the ``runs``, the newest ``epoch`` and the newest run
+    (``seq``). A record is empty where all of its ``texts`` are.
+    """
+    released = F.col("status") == RELEASED
+    text = F.concat_ws(" ", *map(field_column, texts.paths))
+    counted = rows.where(F.col("status") != WITHDRAWN).agg(
+        F.count(F.lit(1)).alias("records"),
+        F.count_if(released).alias("released"),
+        F.count_if(F.col("status") == QUARANTINED).alias("quarantined"),
+        F.count_if(released & (F.trim(text) == "")).alias("empty"),
+        F.count_if(released & F.col("reason").isNotNull()).alias("stale"),
+        F.coalesce(F.sum(WORDS_COLUMN), F.lit(0)).alias("words"),
+        F.coalesce(F.sum(UNKNOWN_COLUMN), F.lit(0)).alias("unknown"),
+        F.coalesce(F.sum(UNCHANGED_COLUMN), F.lit(0)).alias("unchanged"),
+        F.max("privacy.epsilon_bound").alias("bound"),
+        F.max("privacy.epsilon_pure").alias("pure"),
+        F.count_if(released & F.col("privacy.epsilon_pure").isNull()).alias("unbounded"),
+        F.collect_set("privacy.relation").alias("relations"),
+        F.sort_array(F.array_distinct(F.flatten(F.collect_set("privacy.exposes")))).alias("exposes"),
+        F.sort_array(F.collect_set(F.when(released, F.col("run_id")))).alias("runs"),
+        F.max(F.when(released, F.col(EPOCH_COLUMN))).alias("epoch"),
+        F.max(F.when(released, F.col(SEQ_COLUMN))).alias("seq"),
+    )
+    return counted.collect()[0]
 
 
 def count_statuses(draws: DataFrame, name: str) -> dict[str, tuple[int, int]]:

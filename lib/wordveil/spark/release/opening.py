@@ -7,16 +7,17 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from wordveil.config.load import Config
+from wordveil.records.columns import TextColumns
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.free_paths import require_free_paths
 from wordveil.spark.platform.log_store import require_exclusive_commits
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.latest import NewestRows
+from wordveil.spark.release.latest import NewestRows, count_newest
 from wordveil.spark.release.tables import ReleaseTables
 
 
@@ -32,6 +33,7 @@ class OpenRelease:
     name: str
     is_exclusive: bool
     _newest: dict[int, NewestRows] = field(default_factory=dict, init=False)
+    _counted: dict[int, Row] = field(default_factory=dict, init=False)
 
     @cached_property
     def journal(self) -> Journal:
@@ -44,6 +46,12 @@ class OpenRelease:
             draws = self.tables.draws.read(version)
             self._newest[version] = NewestRows.find(draws, self.name, len(self.journal.intents()))
         return self._newest[version].rows
+
+    def count_rows(self, version: int, texts: TextColumns) -> Row:
+        """:func:`count_newest` at a version of the draws, for gate and publication of one night, counted once."""
+        if version not in self._counted:
+            self._counted[version] = count_newest(self.newest_rows(version), texts)
+        return self._counted[version]
 
     def close(self) -> None:
         """Let the session forget what was kept for the block."""

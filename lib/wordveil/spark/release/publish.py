@@ -25,7 +25,7 @@ from wordveil.privacy.relations import Exposure, Relation, column_exposure, narr
 from wordveil.records.schema import RELEASED
 from wordveil.release.budgets import STALE
 from wordveil.release.events import GATE, PUBLISHED, Event
-from wordveil.release.layout import EPOCH_COLUMN
+from wordveil.release.layout import SEQ_COLUMN
 from wordveil.release.manifest import Manifest, gate_entries, open_document, sign
 from wordveil.release.rules import GateResult
 from wordveil.release.verify import MANIFEST, compare_with, hash_text
@@ -34,6 +34,7 @@ from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import describe_cause, job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
+from wordveil.spark.release.directories import find_changed
 from wordveil.spark.release.gate import published_exposes
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.opening import OpenRelease, open_release
@@ -93,22 +94,31 @@ def publish_release(
         shown = published_exposes(config.shown, journal)
         signing_key = key.signing_key(name)
         public_key = encode_public_key(signing_key)
-        before = _find_published(tables, journal, version, shown, public_key)
+        last = journal.latest(PUBLISHED)
+        signed = _find_signed(tables, last, shown, public_key)
         if output.public_table:
             _check_name(tables, output.public_table)
         released = release.newest_rows(version).where(f"status = '{RELEASED}'")
-        facts = _describe_rows(released)
-        if before:
-            written = before.public_version
+        facts = release.count_rows(version, config.text_columns)
+        if signed and signed.draws_version == version:
+            _require_unchanged(tables.public, signed)
+            written, snapshot = signed.public_version, signed.snapshot
         else:
-            seed = key.for_release(name).layout_seed
             rows = _add_exposures(_mark_stale(released, journal), shown)
-            written = _write_rows(tables.public, rows, config, seed, facts.rows)
+            rows = rows.select(*(column(field) for field in rows.columns if not is_internal(field)))
+            changed = None
+            if last and signed and "seq" in last.body:
+                drawn = tables.draws.read(version).where(F.col(SEQ_COLUMN) > last.body["seq"])
+                changed = find_changed(drawn, config.source.id, rows, tables.public, signed, output)
+            written = _write_rows(
+                tables.public, rows, config, key.for_release(name).layout_seed, facts.released, changed
+            )
+            snapshot = SparkTable(tables.public).describe(written, signed.snapshot.files if signed and changed else ())
         progress("signing")
-        snapshot = before.snapshot if before else SparkTable(tables.public).describe(written)
-        if snapshot.records < 0:
+        if snapshot.records != facts.released:
             raise ReleaseError(
-                f"public table {tables.public.path}: files of version {written} are gone already. Publish again."
+                f"public table {tables.public.path}: version {written} lacks files, or has other rows than the draws. "
+                "Move its directory away and publish again: this writes the table again from the draws."
             )
         publication = _next_publication(tables, journal, public_key)
         manifest = Manifest(
@@ -134,6 +144,7 @@ def publish_release(
             "public_version": written,
             "records": snapshot.records,
             "exposes": list(shown),
+            "seq": facts.seq or 0,
         }
         journal.add(PUBLISHED, "", lambda _: body)
     return Publication(tables.public.path, manifest_path, hash_text(text), document)
@@ -161,21 +172,25 @@ def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Ev
     return gate
 
 
-def _write_rows(public: DeltaTable, rows: DataFrame, config: Config, seed: int, number: int) -> int:
-    """Replace the public table's rows by the ``number`` given ones, ordered by ``seed``. Returns the table's
-    version.
+def _write_rows(
+    public: DeltaTable, rows: DataFrame, config: Config, seed: int, number: int, changed: str | None
+) -> int:
+    """Replace the public table's rows by the ``number`` given ones, ordered by ``seed``; if ``changed``, only those in
+    the directories that meet this condition. Returns the table's version.
     """
     output, name = config.output, config.source.id
-    rows = rows.select(*(column(field) for field in rows.columns if not is_internal(field)))
+    if changed:
+        rows = rows.where(changed)
     if output.order == "hashed":
-        rows = arrange_rows(rows, seed, name, number=number, partition_by=output.partition_by)
+        count = None if changed else number
+        rows = arrange_rows(rows, seed, name, number=count, partition_by=output.partition_by)
     public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
     if output.public_table:  # a catalogue may refuse, so it is asked before there is a row
         location = Files(public.spark, public.path).path
         statement = f"CREATE TABLE IF NOT EXISTS {_quoted(output.public_table)} USING delta LOCATION '{location}'"
         with _catalogue_errors(output.public_table):
             public.spark.sql(statement)
-    return public.replace(rows, records_per_file=output.records_per_file)
+    return public.replace(rows, where=changed, records_per_file=output.records_per_file)
 
 
 def _mark_stale(released: DataFrame, journal: Journal) -> DataFrame:
@@ -206,28 +221,29 @@ def _kept_manifest(tables: ReleaseTables, publication: int) -> Files:
     return Files(tables.spark, f"{tables.path}/manifests/{publication:020d}.json")
 
 
-def _find_published(
-    tables: ReleaseTables, journal: Journal, version: int, shown: tuple[str, ...], public_key: str
-) -> Manifest | None:
-    """The manifest of the last publication, if that was of this ``version`` of the draws and its table still exists.
-
-    Raises :class:`ReleaseError` where the table has changed since: a new signature would confirm that change.
-    """
-    last = journal.latest(PUBLISHED)
-    if last is None or (last.body["draws_version"], last.body["exposes"]) != (version, list(shown)):
+def _find_signed(tables: ReleaseTables, last: Event | None, shown: tuple[str, ...], public_key: str) -> Manifest | None:
+    """The manifest of the ``last`` publication, if that has ``shown`` the same and its table still exists."""
+    if last is None or last.body["exposes"] != list(shown):
         return None
     kept = _kept_manifest(tables, last.body.get("publication", 0))
     if not (kept.exists() and tables.public.exists()):
         return None
+    with suppress(ReleaseError, ValueError):  # damaged: the table is written again from the draws
+        return open_document(json.loads(kept.read()), public_key)
+    return None
+
+
+def _require_unchanged(public: DeltaTable, signed: Manifest) -> None:
+    """Raise :class:`ReleaseError` where the table has changed since it was ``signed``: a new signature would confirm
+    that change.
+    """
     try:
-        signed = open_document(json.loads(kept.read()), public_key)
-        compare_with(SparkTable(tables.public), signed)
+        compare_with(SparkTable(public), signed)
     except ReleaseError as error:
         raise ReleaseError(
-            f"public table {tables.public.path}: {error} A changed table is not signed again. Move its directory "
-            "away and publish again: this writes the table again from the draws."
+            f"public table {public.path}: {error} A changed table is not signed again. Move its directory away and "
+            "publish again: this writes the table again from the draws."
         ) from None
-    return signed
 
 
 def _next_publication(tables: ReleaseTables, journal: Journal, public_key: str) -> int:
@@ -274,19 +290,6 @@ def _catalogue_errors(name: str) -> Iterator[None]:
 
 def _quoted(name: str) -> str:
     return ".".join(f"`{part}`" for part in name.split("."))
-
-
-def _describe_rows(released: DataFrame) -> Row:
-    """How many rows there are (``rows``), their ``runs``, what they say they show (``exposes``), and the newest
-    ``epoch``.
-    """
-    facts = released.agg(
-        F.count(F.lit(1)).alias("rows"),
-        F.sort_array(F.collect_set("run_id")).alias("runs"),
-        F.sort_array(F.array_distinct(F.flatten(F.collect_set("privacy.exposes")))).alias("exposes"),
-        F.max(EPOCH_COLUMN).alias("epoch"),
-    )
-    return facts.collect()[0]
 
 
 def _describe_release(

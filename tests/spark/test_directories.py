@@ -1,0 +1,106 @@
+"""A publication writes the directories in which a record has changed, and leaves the files of the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from support.releases import Lake
+from support.workspaces import Workspace, corpus
+from wordveil.config.load import Config
+from wordveil.crypto.keys import encode_public_key, load_key
+from wordveil.errors import ReleaseError
+from wordveil.release.lake_table import LakeTable
+from wordveil.release.manifest import Manifest
+from wordveil.release.verify import verify_table
+from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.release import directories
+from wordveil.spark.release import publish as publishing
+from wordveil.spark.release.directories import find_changed
+from wordveil.spark.release.run import withdraw
+
+DAYS = ["2026-11-20", "a=b c%/ü", None, "{x}[y]", "2026-11-21"]
+
+
+def settings(lake: Lake, **output: Any) -> Config:
+    return lake.config(output={"partition_by": ["day"], **output}, gate={"min_records": 1})
+
+
+def with_days(table: pa.Table, days: list[str | None]) -> pa.Table:
+    """The table with these days."""
+    return table.set_column(table.schema.get_field_index("day"), "day", pa.array(days, pa.string()))
+
+
+@pytest.fixture(scope="module")
+def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Ten records, two of each day, published."""
+    made = Lake(spark, Workspace(tmp_path_factory.mktemp("directories")))
+    made.write(with_days(corpus(10), DAYS * 2))
+    made.run(settings(made))
+    made.release(settings(made))
+    return made
+
+
+def published(lake: Lake) -> Manifest:
+    """The manifest of a table that has what the draws have, and is as it was signed."""
+    shown = {row["id"]: (row["day"], row["text"]) for row in lake.rows(lake.public)}
+    assert shown == {
+        name: (row["day"], row["text"]) for name, row in lake.newest().items() if row["status"] == "released"
+    }
+    public_key = encode_public_key(load_key(str(lake.root / "key"), None).signing_key("support"))
+    return verify_table(LakeTable(str(lake.public)), None, public_key).manifest
+
+
+def files(manifest: Manifest) -> dict[str | None, set[str]]:
+    """The files of each directory."""
+    found: dict[str | None, set[str]] = {}
+    for file in manifest.snapshot.files:
+        found.setdefault(file.partition["day"], set()).add(file.path)
+    return found
+
+
+def test_the_condition_names_the_directories_of_the_drawn_and_of_what_stood(lake: Lake, monkeypatch: Any):
+    public, signed, output = DeltaTable(lake.spark, str(lake.public), "table"), published(lake), settings(lake).output
+    rows = public.read()
+
+    def find(*drawn: tuple[str, str | None], published: Any = rows, output: Any = output) -> set[str] | None:
+        of = lake.spark.createDataFrame(
+            [(name, day, "released") for name, day in drawn], "id string, day string, status string"
+        )
+        found = find_changed(of, "id", published, public, signed, output)
+        return None if found is None else set(found.split(" OR "))
+
+    assert find() == {"false"}
+    assert find(("r00000", "2026-11-20")) == {"(`day` = CAST('2026-11-20' AS string))"}
+    assert find(("r00002", "2026-11-22")) == {"(`day` IS NULL)", "(`day` = CAST('2026-11-22' AS string))"}
+    for name in ("it's", "${user}", "", "a\\b", "a\nb"):
+        assert find(("new", name)) is None, "SQL or Delta could take it for another"
+    assert find(*((f"r0000{number}", day) for number, day in enumerate(DAYS))) is None, "no file would stay"
+    assert find(("new", "x"), published=rows.withColumn("stale", rows["id"] == "")) is None
+    assert find(("new", "x"), output=settings(lake, partition_by=[]).output) is None
+    monkeypatch.setattr(directories, "_MOST", 1)
+    assert find(("r00000", "2026-11-20")) is not None
+    assert find(("r00002", "2026-11-22")) is None
+
+
+def test_files_stay_where_no_record_has_changed(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    first = files(published(lake))
+    assert set(first) == set(DAYS)
+    lake.sql("UPDATE {input} SET body = 'other words stand here' WHERE id = 'r00001'")
+    lake.sql("UPDATE {input} SET body = 'so they do', day = '2026-11-22' WHERE id = 'r00003'")
+    withdraw(settings(lake), lambda: lake.spark, ["r00002", "r00007"])
+    lake.run(settings(lake))
+    lake.release(settings(lake))
+    second = files(published(lake))
+    assert {day for day in first if second.get(day) == first[day]} == {"2026-11-20", "2026-11-21"}
+    assert set(second) - set(first) == {"2026-11-22"}
+
+    withdraw(settings(lake), lambda: lake.spark, ["r00000"])
+    with monkeypatch.context() as patched, pytest.raises(ReleaseError, match="or has other rows than the draws"):
+        patched.setattr(publishing, "find_changed", lambda *_: "day = '2026-11-22'")
+        lake.release(settings(lake))
+    lake.release(settings(lake))
+    third = files(published(lake))
+    assert not any(third[day] & second[day] for day in third), "the table was written without a signature"
