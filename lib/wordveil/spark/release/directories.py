@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BooleanType, DateType, IntegralType, StringType, StructField
 
 from wordveil.config.schema import OutputSection
+from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Exposure
 from wordveil.records.schema import RELEASED
 from wordveil.release.manifest import Manifest
@@ -37,7 +39,7 @@ def find_changed(
     """
     if not output.partition_by or not _is_as_signed(public, signed, output):
         return None
-    standing = public.read(signed.public_version)
+    standing = public.read()
     was, now = ({field.name: field.dataType.simpleString() for field in of.schema} for of in (standing, published))
     fields = [standing.schema[name] for name in output.partition_by]
     if was != now or any(not isinstance(field.dataType, _EXACT) for field in fields):
@@ -56,16 +58,20 @@ def find_changed(
 
 
 def _is_as_signed(public: DeltaTable, signed: Manifest, output: OutputSection) -> bool:
-    """Whether files of the public table may stay: they are as they were signed, and arranged as ``output`` says."""
+    """Whether files of the public table may stay: they are as they were signed, and arranged as ``output`` says. Delta
+    may have added versions without a change, such as those of a VACUUM.
+    """
     before = signed.snapshot
-    if (public.version(), tuple(output.partition_by)) != (signed.public_version, before.partition_by):
+    if tuple(output.partition_by) != before.partition_by:
         return False
     if output.order == "hashed" and Exposure.LAYOUT in signed.exposes:
         return False
-    log = SparkTable(public).read_log(signed.public_version)
     digests = {file.path: file.sha256 for file in before.files}
-    files = tuple(file._replace(sha256=digests.get(file.path, "")) for file in log.files)
-    return replace(log, files=files, records=before.records) == before
+    with suppress(ReleaseError):  # somebody has made it a table that not all readers know
+        log = SparkTable(public).read_log(public.version())
+        files = tuple(file._replace(sha256=digests.get(file.path, "")) for file in log.files)
+        return replace(log, files=files, records=before.records) == before
+    return False
 
 
 def _describe(fields: Sequence[StructField], values: Sequence[str | None]) -> str:
