@@ -99,7 +99,15 @@ def test_files_stay_where_no_record_has_changed(lake: Lake, monkeypatch: pytest.
     assert {day for day in first if second.get(day) == first[day]} == {"2026-11-20", "2026-11-21"}
     assert set(second) - set(first) == {"2026-11-22"}
 
+    def lose_race(*given: Any) -> str | None:
+        changed = find_changed(*given)
+        lake.spark.sql(f"DELETE FROM delta.`{lake.public}` WHERE id = 'r00004'")
+        return changed
+
     withdraw(settings(lake), lambda: lake.spark, ["r00000"])
+    with monkeypatch.context() as patched, pytest.raises(ReleaseError, match="another program has written to it"):
+        patched.setattr(publishing, "find_changed", lose_race)
+        lake.release(settings(lake))
     with monkeypatch.context() as patched, pytest.raises(ReleaseError, match="or has other rows than the draws"):
         patched.setattr(publishing, "find_changed", lambda *_: "day = '2026-11-22'")
         lake.release(settings(lake))

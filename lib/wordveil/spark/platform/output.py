@@ -38,7 +38,7 @@ class Draft:
         aside first and deleted last.
         """
         self.files.delete_checksums(self.directory)
-        sizes = self.files.list_files(self.directory)
+        sizes = None if _is_atomic(self.files) else self.files.list_files(self.directory)
         aside = None
         if overwrite and self.files.exists():
             aside = self.files.sibling(f"{_draft_prefix(self.files)}{self.run_id}.replaced")
@@ -55,7 +55,7 @@ class Draft:
                     "nothing there. Choose another path."
                 ) from None
             raise
-        if not _is_atomic(self.files):
+        if sizes is not None:
             self._mark(sizes)
         if aside is not None:
             self.files.delete(aside)

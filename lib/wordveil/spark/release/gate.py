@@ -17,10 +17,10 @@ from wordveil.records.schema import RELEASED
 from wordveil.release.events import GATE, PUBLISHED
 from wordveil.release.layout import DRAWS_VERSION, LEDGER_VERSION
 from wordveil.release.rules import GateResult, Measured, evaluate
-from wordveil.spark.platform.columns import field_column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
+from wordveil.spark.release.latest import join_texts
 from wordveil.spark.release.opening import OpenRelease, open_release
 from wordveil.spark.release.preconditions import require_live, require_no_open_runs
 
@@ -147,6 +147,6 @@ def _measure(counted: Row, shown: Collection[str], distinct_words: int | None) -
 
 
 def _count_distinct_words(newest_draws: DataFrame, texts: TextColumns) -> int:
-    text = F.concat_ws(" ", *map(field_column, texts.paths))
     released = newest_draws.where(F.col("status") == RELEASED)
-    return released.select(F.explode(F.split(text, " ")).alias("word")).where("word <> ''").distinct().count()
+    words = released.select(F.explode(F.split(join_texts(texts), " ")).alias("word")).where("word <> ''")
+    return words.distinct().count()

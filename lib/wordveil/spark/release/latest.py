@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.records.columns import TextColumns
@@ -66,12 +66,11 @@ def count_newest(rows: DataFrame, texts: TextColumns) -> Row:
     (``seq``). A record is empty where all of its ``texts`` are.
     """
     released = F.col("status") == RELEASED
-    text = F.concat_ws(" ", *map(field_column, texts.paths))
     counted = rows.where(F.col("status") != WITHDRAWN).agg(
         F.count(F.lit(1)).alias("records"),
         F.count_if(released).alias("released"),
         F.count_if(F.col("status") == QUARANTINED).alias("quarantined"),
-        F.count_if(released & (F.trim(text) == "")).alias("empty"),
+        F.count_if(released & (F.trim(join_texts(texts)) == "")).alias("empty"),
         F.count_if(released & F.col("reason").isNotNull()).alias("stale"),
         F.coalesce(F.sum(WORDS_COLUMN), F.lit(0)).alias("words"),
         F.coalesce(F.sum(UNKNOWN_COLUMN), F.lit(0)).alias("unknown"),
@@ -86,6 +85,11 @@ def count_newest(rows: DataFrame, texts: TextColumns) -> Row:
         F.max(F.when(released, F.col(SEQ_COLUMN))).alias("seq"),
     )
     return counted.collect()[0]
+
+
+def join_texts(texts: TextColumns) -> Column:
+    """All texts of a record, as one."""
+    return F.concat_ws(" ", *map(field_column, texts.paths))
 
 
 def count_statuses(draws: DataFrame, name: str) -> dict[str, tuple[int, int]]:

@@ -106,13 +106,18 @@ def publish_release(
         else:
             rows = _add_exposures(_mark_stale(released, journal), shown)
             rows = rows.select(*(column(field) for field in rows.columns if not is_internal(field)))
-            changed = None
+            before, changed = tables.public.version(), None
             if last and signed and "seq" in last.body:
                 drawn = tables.draws.read(version).where(F.col(SEQ_COLUMN) > last.body["seq"])
                 changed = find_changed(drawn, config.source.id, rows, tables.public, signed, output)
             written = _write_rows(
                 tables.public, rows, config, key.for_release(name).layout_seed, facts.released, changed
             )
+            if changed and written != before + 1:
+                raise ReleaseError(
+                    f"public table {tables.public.path}: another program has written to it since version {before}. "
+                    "Stop that program and publish again: this writes the whole table again from the draws."
+                )
             snapshot = SparkTable(tables.public).describe(written, signed.snapshot.files if signed and changed else ())
         progress("signing")
         if snapshot.records != facts.released:
