@@ -8,8 +8,10 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -19,15 +21,17 @@ from support import object_store
 from support.releases import DiedError, Lake, States, corpus_with_authors
 from support.workspaces import clean_environment, corpus, write_delta
 from wordveil.config.load import Config
+from wordveil.config.schema import OutputSection
 from wordveil.errors import ConfigError, InputError, OutputExistsError
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import verify_table
-from wordveil.spark.platform import delta_table
+from wordveil.spark.platform import delta_table, leases
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.log_store import CLASS, require_exclusive_commits
 from wordveil.spark.platform.output import MARKER, Draft, list_drafts, require_complete
 from wordveil.spark.release.maintenance import show
+from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.release.verify import verify_by_spark
 from wordveil.spark.sanitise.job import run_sanitise
 
@@ -37,20 +41,29 @@ WRITERS = 8
 NIGHTS = 20
 # Another driver: it starts to write when it is told to.
 DRIVER = """
-import sys
+import json, sys
 from support import object_store
 from support.workspaces import SMALL
+from wordveil.config.load import parse_config
 from wordveil.config.schema import SparkSection
 from wordveil.spark.platform.session import build_session
-endpoint, path, count = sys.argv[1:]
+from wordveil.spark.release.run import run_release
+endpoint, *what = sys.argv[1:]
 hadoop = {f"spark.hadoop.{name}": value for name, value in object_store.options(endpoint).items()}
 section = SparkSection(master="local[1]", s3=True, options={**SMALL, **hadoop})
 spark = build_session(section, delta=True)
-spark.read.format("delta").load(path).count()
+spark.range(1).count()
 print("ready", flush=True)
-sys.stdin.readline()
-object_store.append(spark, path, "theirs", int(count))
+for line in sys.stdin:
 """
+APPEND = DRIVER + '    object_store.append(spark, what[0], "theirs", int(what[1]))'
+RUN = (
+    DRIVER
+    + """
+    run_release(parse_config(json.loads(what[0]), 'theirs'), lambda: spark, run_id=line.strip())
+    print("ran", flush=True)
+"""
+)
 
 
 @pytest.fixture(scope="module")
@@ -101,21 +114,27 @@ def test_a_commit_whose_answer_was_lost_is_no_conflict(spark: Any, endpoint: str
     assert file.read() == "ours\n"
 
 
+@contextmanager
+def start_driver(program: str, *arguments: str) -> Iterator[Any]:
+    """A driver that is ready."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = {**clean_environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program, *arguments]
+    with subprocess.Popen(command, text=True, env=environment, bufsize=1, **pipes) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "ready\n", driver.communicate()[1]
+        yield driver
+
+
 @pytest.mark.long
 def test_two_drivers_lose_no_commit(spark: Any, endpoint: str):
     commits, path = 60, "s3a://lake/shared"
     spark.range(0).selectExpr("'' AS writer", "id").write.format("delta").save(path)
-    command = [sys.executable, "-c", DRIVER, endpoint, path, str(commits)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    environment = {**clean_environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, text=True, env=environment, **pipes) as other:
-        assert other.stdout
-        assert other.stdout.readline() == "ready\n", other.communicate()[1]
-        assert other.stdin
+    with start_driver(APPEND, endpoint, path, str(commits)) as other:
         other.stdin.write("go\n")
-        other.stdin.flush()
+        other.stdin.close()
         object_store.append(spark, path, "ours", commits)
-        assert (other.wait(timeout=120), other.stderr and other.stderr.read()) == (0, "")
+        assert (other.wait(timeout=120), other.stderr.read()) == (0, "")
     rows = spark.read.format("delta").load(path).groupBy("writer").count().collect()
     assert {row["writer"]: row["count"] for row in rows} == {"ours": commits, "theirs": commits}
     history = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").orderBy("version").collect()
@@ -124,12 +143,13 @@ def test_two_drivers_lose_no_commit(spark: Any, endpoint: str):
     assert writers not in (sorted(writers), sorted(writers, reverse=True)), "they wrote at the same time"
 
 
-def place(lake: Lake, bucket: str, directory: str, author: str | None = "author") -> Config:
-    """The lake's configuration with all places on S3."""
+def place(lake: Lake, bucket: str, directory: str, author: str | None = "author", name: str = "support") -> Config:
+    """The lake's configuration with all places on S3. ``name``: the release."""
     home = f"s3a://{bucket}/{directory}"
     return lake.config(
+        release=name,
         input={"path": f"{home}/input", "author": author},
-        output={"path": f"{home}/release", "public": f"{home}/shown"},
+        output={"path": f"{home}/{'release' if name == 'support' else name}", "public": f"{home}/shown"},
         ledger={"path": f"{home}/ledger"},
     )
 
@@ -156,8 +176,36 @@ def test_a_release_on_s3_is_the_release_on_a_disk(released: States, endpoint: st
     for name, value in object_store.environment(endpoint).items():
         monkeypatch.setenv(name, value)
     assert verify_table(LakeTable("s3a://lake/night/shown"), None, None, 0).manifest == verified.manifest
-    left = [name for name in Files(spark, "s3a://lake/").list_files() if "probe" in name]
+    left = [name for name in Files(spark, "s3a://lake/").list_files() if "probe" in name or ".lease-" in name]
     assert left == []
+
+
+def test_a_run_waits_for_another_and_not_for_one_that_has_died(
+    spark: Any, endpoint: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(leases, "_SECONDS", 0.5)
+    monkeypatch.setattr(leases, "_POLL_SECONDS", 0.05)
+    tables = ReleaseTables(spark, "support", OutputSection(path="s3a://lake/shared-release"), "s3a://lake/l")
+    file = Files(spark, "s3a://lake/shared-release/.release.lease-7")
+    events: list[str] = []
+
+    def work(name: str) -> None:
+        with tables.locked(lambda: events.append(f"{name} waits")) as is_exclusive:
+            assert not is_exclusive, "a lease can be lost"
+            events.append(f"{name} begins")
+            time.sleep(1.2)
+            events.append(f"{name} ends")
+
+    file.write_new("")  # of a process that was killed
+    work("first")
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, ("second", "third")))
+    first, then = events[:3], events[3:]
+    assert first == ["first waits", "first begins", "first ends"]
+    assert sorted(event.split()[1] for event in then[:2]) == ["begins", "waits"]
+    earlier, later = (name for name, what in map(str.split, then) if what == "begins")
+    assert then[2:] == [f"{earlier} ends", f"{later} begins", f"{later} ends"]
+    assert file.list_beside(".release.lease-") == []
 
 
 @pytest.mark.long
@@ -189,6 +237,29 @@ def test_nights_on_s3_that_die_are_those_of_a_disk(released: States, endpoint: s
     lake.release(there)
     for name, ours in (("release/draws", "release/draws"), ("shown", "release/public"), ("ledger", "ledger")):
         assert rows(spark, f"s3a://lake/nights/{name}") == rows(spark, lake.root / ours), name
+
+
+@pytest.mark.long
+def test_two_releases_on_one_ledger_lose_no_charge(released: States, endpoint: str):
+    """Each night both run at once, in two processes."""
+    lake = released.restore("written")
+    spark, names = lake.spark, ("ours", "theirs")
+    ours, theirs = (place(lake, "lake", "two", name=name) for name in names)
+    alone = [
+        lake.config(release=name, input={"author": "author"}, output={"path": str(lake.root / name)}) for name in names
+    ]
+    with start_driver(RUN, endpoint, theirs.model_dump_json(exclude_unset=True)) as other:
+        for night in range(NIGHTS):
+            records = corpus_with_authors(3 * night + 4, seed=night).slice(2 * night)
+            lake.write(records, mode="overwrite")
+            write_delta(spark, records, ours.input.path, mode="overwrite" if night else "append")
+            other.stdin.write(f"night-{night}\n")
+            lake.run(ours, run_id=f"night-{night}")
+            assert other.stdout.readline() == "ran\n", other.communicate()[1]
+            for config in alone:
+                lake.run(config, run_id=f"night-{night}")
+        other.stdin.close()
+    assert rows(spark, "s3a://lake/two/ledger") == rows(spark, lake.ledger)
 
 
 def test_a_parquet_output_says_that_it_is_complete(released: States, endpoint: str, monkeypatch: pytest.MonkeyPatch):

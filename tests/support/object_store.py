@@ -53,6 +53,12 @@ def options(endpoint: str) -> dict[str, str]:
     }
 
 
+def session_options(endpoint: str) -> dict[str, str]:
+    """Spark's options for the server, without the credentials: those are in :func:`environment`."""
+    hidden = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.aws.credentials.provider")
+    return {f"spark.hadoop.{name}": value for name, value in options(endpoint).items() if name not in hidden}
+
+
 def environment(endpoint: str) -> dict[str, str]:
     """The variables by which readers without Spark find the server."""
     given = {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}

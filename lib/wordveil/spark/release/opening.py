@@ -84,7 +84,7 @@ def open_release(
     waiting_for
         what holds the lock as a rule.
     is_locked
-        whether other runs, gates and publications of the release on this machine wait until it is closed.
+        whether other runs, gates and publications of the release wait until it is closed.
 
     Raises
     ------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +30,7 @@ from wordveil.release.layout import (
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.leases import hold_lease
 from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.versions import from_arrow, try_cast
 from wordveil.spark.release.journal import Journal
@@ -52,13 +53,19 @@ class ReleaseTables:
         self.ledger = Ledger(DeltaTable(spark, ledger_path, "ledger"))
         self._partition_by = output.partition_by
 
-    def locked(self, waiting: Callable[[], None] = lambda: None) -> AbstractContextManager[bool]:
-        """Make other runs, gates and publications of this release on this machine wait.
+    @contextmanager
+    def locked(self, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
+        """Make other runs, gates and publications of this release wait.
 
-        The context yields whether that holds for all of them. ``waiting`` is called once if another process has the
-        lock.
+        The context yields whether none of them can work before its end: a lease may be lost, a lock may not.
+        ``waiting`` is called once if another process has the lock or the lease.
         """
-        return hold_lock(self.spark, f"{self.path}/release", waiting)
+        path = f"{self.path}/release"
+        with (
+            hold_lock(self.spark, path, waiting) as is_exclusive,
+            nullcontext() if is_exclusive else hold_lease(self.spark, path, waiting),
+        ):
+            yield is_exclusive
 
     def journal(self) -> Journal:
         """The release's events.
