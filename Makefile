@@ -157,8 +157,8 @@ log-store: $(VENV)/.delta  ## compile Delta's log store for S3 into the jar that
 airflow-demo: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## run both DAGs in a real Airflow over the quickstart's articles; 24 minutes on two cores
 	@$(BIN)/python scripts/airflow_demo.py
 
-chaos: $(VENV)/.tests $(VENV)/.delta  ## long: kill the job 200 times at random moments and compare what it left with an undisturbed run; half an hour
-	cd tests && ../$(BIN)/python -m support.kill_campaign --kills 200
+chaos: s3 $(VENV)/.tests $(VENV)/.delta  ## long: kill jobs 250 times at random moments, 50 of them on S3, and 200 batches of a stream, and compare what they left with undisturbed runs; two hours
+	cd tests && ../$(BIN)/python -m support.kill_campaign
 
 standalone: $(VENV)/.tests $(VENV)/.delta quickstart/job.yaml  ## long: docs/deploy.md on a standalone cluster of two workers; ten minutes
 	scripts/standalone.sh

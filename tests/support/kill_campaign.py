@@ -1,8 +1,8 @@
 """Kill the job at random moments, start it once more, and hold what it left against an undisturbed run.
 
-``make chaos`` kills drivers, their Java processes, Python workers, executors and whole workers
-of a real standalone cluster, and processes between two commits, and prints what happened. ``make test-long`` also
-runs the short form of test_chaos.py.
+``make chaos`` kills drivers, their Java processes, Python workers, executors and whole workers of a real standalone
+cluster, and processes between two commits; jobs whose tables are on S3; and the batches of a stream. It prints what
+happened. ``make test-long`` also runs the short form of test_chaos.py.
 """
 
 from __future__ import annotations
@@ -24,25 +24,38 @@ from typing import Any
 
 import yaml
 
+from support import object_store
 from support.cluster import Cluster
+from support.releases import DiedError, Lake
 from support.repository import ROOT
 from support.workspaces import SMALL, Workspace, clean_environment, corpus, delta_jars, write_delta
 from wordveil.config.load import load_config
+from wordveil.spark.platform import delta_table
+from wordveil.spark.platform.progress import ignore
+from wordveil.spark.release.night import Night
 from wordveil.spark.release.run import run_release
+from wordveil.spark.release.stream import run_stream
 
 NIGHTS = ("night-1", "night-2")
 LOCAL_KINDS = ("commit", "driver", "jvm", "python-worker")
 CLUSTER_KINDS = ("executor", "worker", "python-worker", "driver")
 COMMITS = 5
 """Of a night once the tables are there: intent, reserve, draws, settle, finished."""
+BATCH_COMMITS = 9
+"""Of a batch: land, those of a night, gate, public table, published."""
 _PATIENCE = 300
 
 
 class Story:
     """An input, the nights that read a version of it each, and what an undisturbed release of them holds."""
 
-    def __init__(self, spark: Any, root: Path, records: int = 400, nights: int = len(NIGHTS)) -> None:
+    def __init__(
+        self, spark: Any, root: Path, records: int = 400, nights: int = len(NIGHTS), endpoint: str | None = None
+    ) -> None:
+        """``endpoint``: the S3 server that release and ledger are on."""
         self._spark = spark
+        self._endpoint = endpoint
+        self._home = "s3a://lake/kills" if endpoint else str(root)
         self.workspace = Workspace(root)
         self.root = root
         self.input = root / "input"
@@ -51,6 +64,9 @@ class Story:
             write_delta(spark, table.slice(part * records // 4, records // 4), self.input, feed=True)
         self.versions = [3, 6]
         self._undisturbed: dict[str, dict[str, list[str]]] = {}
+        jars = {"s3": True} if endpoint else {"delta_jars": str(delta_jars())}
+        self.local = {"master": "local[2]", **jars}
+        """The section ``spark`` of a night on this machine."""
         if nights == 1:
             return
         source = f"delta.`{self.input}`"
@@ -77,11 +93,13 @@ class Story:
                 "changes": "feed",
             },
             mechanism={"name": "exponential", "epsilon": 6.0, "gamma": 4.0},
-            output={"path": str(self.root / name / "release"), "format": "delta"},
-            ledger={"path": str(self.root / name / "ledger")},
+            output={"path": f"{self._home}/{name}/release", "format": "delta"},
+            ledger={"path": f"{self._home}/{name}/ledger"},
         )
-        many_tasks = {"spark.sql.files.maxPartitionBytes": "1000000", "spark.sql.files.openCostInBytes": "1000000"}
-        settings["spark"] = {"options": {**SMALL, **many_tasks}, **spark}
+        options = {"spark.sql.files.maxPartitionBytes": "1000000", "spark.sql.files.openCostInBytes": "1000000"}
+        if self._endpoint:
+            options |= object_store.session_options(self._endpoint)
+        settings["spark"] = {"options": {**SMALL, **options}, **spark}
         path = self.root / f"{name}-{night}.yaml"
         path.write_text(yaml.safe_dump(settings))
         return path
@@ -94,6 +112,8 @@ class Story:
         night = "-".join(config.stem.rsplit("-", 2)[-2:])
         command = [sys.executable, *how, "sanitise", "--config", str(config), "--run-id", night, "--json"]
         environment = {**clean_environment(), "PYTHONPATH": f"{ROOT / 'lib'}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+        if self._endpoint:
+            environment |= object_store.environment(self._endpoint)
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
         )
@@ -117,7 +137,7 @@ class Story:
         """All rows of draws and ledger, but for the identifiers of tables, which differ from release to release."""
         rows_of = {}
         for table in ("release/draws", "ledger"):
-            rows = self._spark.read.format("delta").load(str(self.root / name / table)).drop("tables").collect()
+            rows = self._spark.read.format("delta").load(f"{self._home}/{name}/{table}").drop("tables").collect()
             rows_of[table] = sorted(str(row.asDict(recursive=True)) for row in rows)
         return rows_of
 
@@ -200,8 +220,7 @@ class Campaign:
         name = f"release-{self._seed}-{self._releases}"
         for night in nights:
             kind = self._random.choice(kinds)
-            local = {} if cluster else {"master": "local[2]", "delta_jars": str(delta_jars())}
-            config = self._story.config(name, night, **local)
+            config = self._story.config(name, night, **({} if cluster else self._story.local))
             for _ in range(self._random.randrange(1, self._starts + 1)):
                 process = self._start(config, kind, cluster)
                 self._disturb(process, kind, cluster)
@@ -253,36 +272,91 @@ class Campaign:
 
 
 @contextlib.contextmanager
-def session() -> Iterator[Any]:
-    """A session that writes inputs and reads what the jobs left."""
+def session(endpoint: str) -> Iterator[Any]:
+    """A session that writes inputs and reads what the jobs left, on disks and on the S3 server there."""
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.session import build_session
 
-    spark = build_session(SparkSection(master="local[2]", options=SMALL, delta_jars=str(delta_jars())), delta=True)
+    spark = build_session(SparkSection(master="local[2]", options=SMALL, s3=True), delta=True)
+    object_store.connect(spark, endpoint)
     try:
         yield spark
     finally:
         spark.stop()
 
 
+def kill_batches(spark: Any, root: Path, batches: int, seed: int) -> Counter[str]:
+    """Let each batch of a stream die once, after one of its commits. What the release holds at the end must be what one
+    run over the same records holds. Returns how many batches died after which step.
+    """
+    lake = Lake(spark, Workspace(root))
+    write_delta(spark, corpus(2 * batches), root / "whole")
+    files = spark.read.format("delta").load(str(root / "whole")).coalesce(1).write.option("maxRecordsPerFile", 2)
+    files.format("delta").save(str(root / "source"))
+    stream = {"path": str(root / "source"), "checkpoint": str(root / "checkpoint"), "max_files": 1}
+    followed = lake.config(input={"changes": "feed"}, stream=stream)
+    moments = random.Random(seed)  # noqa: S311 - moments, not keys
+    deaths: Counter[str] = Counter()
+    left = moments.randrange(BATCH_COMMITS)
+
+    def die(step: str) -> None:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            deaths[step] += 1
+            raise DiedError(step)
+
+    def begin_next(_: Night) -> None:
+        nonlocal left
+        left = moments.randrange(BATCH_COMMITS)
+
+    delta_table.after_commit = die
+    for _ in range(batches + 1):
+        with contextlib.suppress(DiedError):
+            run_stream(followed, lambda: spark, done=begin_next)
+        lake.forget()
+    delta_table.after_commit = ignore
+    assert deaths.total() == batches
+    assert len(lake.rows(lake.input)) == len(lake.draws()) == 2 * batches
+    assert lake.reserved() == 0
+    held = lake.newest(), lake.spent()
+    again = Lake(spark, lake.workspace)
+    again.home, again.ledger = root / "once", root / "once-ledger"
+    again.run(again.config())
+    for name, row in again.newest().items():
+        assert (held[0][name]["text"], held[1][name]) == (row["text"], again.spent()[name]), name
+    return deaths
+
+
 def main() -> None:
     """The long form."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=200, help="on disks and the cluster")
+    parser.add_argument("--s3-kills", type=int, default=50)
+    parser.add_argument("--batches", type=int, default=200, help="of a stream; each dies once")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as home, session() as spark:
-        campaign = Campaign(Story(spark, Path(home)), chosen.seed)
+
+    def report(kills: Counter[str], **more: Any) -> None:
+        print(json.dumps({"kills": kills, **more, "seconds": round(time.monotonic() - started)}), flush=True)
+
+    with tempfile.TemporaryDirectory() as home, object_store.serve() as endpoint, session(endpoint) as spark:
+        on_disks = Campaign(Story(spark, Path(home)), chosen.seed)
         with Cluster(Path(home) / "cluster") as cluster:
-            while campaign.kills.total() < chosen.kills:
+            while on_disks.kills.total() < chosen.kills:
                 # A cluster continues when something of it dies, so that its nights are killed more often than those of
                 # one machine.
                 for where in (None, cluster, cluster):
-                    campaign.release(CLUSTER_KINDS if where else LOCAL_KINDS, where)
-                print(json.dumps({"kills": campaign.kills, "restarts": campaign.restarts}), flush=True)
-    report = {"kills": campaign.kills.total(), "by_kind": campaign.kills, "restarts": campaign.restarts}
-    print(json.dumps({**report, "differences": 0, "seconds": round(time.monotonic() - started)}, indent=1))
+                    on_disks.release(CLUSTER_KINDS if where else LOCAL_KINDS, where)
+                report(on_disks.kills, restarts=on_disks.restarts)
+        on_s3 = Campaign(Story(spark, Path(home) / "s3", endpoint=endpoint), chosen.seed)
+        while on_s3.kills.total() < chosen.s3_kills:
+            on_s3.release(LOCAL_KINDS)
+            report(on_s3.kills, restarts=on_s3.restarts, tables="on S3")
+        if chosen.batches:
+            report(kill_batches(spark, Path(home) / "stream", chosen.batches, chosen.seed), tables="of a stream")
+    print("no difference from undisturbed releases")
 
 
 if __name__ == "__main__":
