@@ -12,8 +12,8 @@ from data_sets import DATA
 from support.benchmarks import BENCHMARKS, QUICK, list_benchmarks, list_written, run_smallest
 
 ON_SPARK = (
-    *("checks", "cluster", "laplace_exact", "large_input", "memory", "night", "night_rows", "releases", "scaling"),
-    *("start_up", "tables", "task_start"),
+    *("checks", "cluster", "laplace_exact", "large_input", "memory", "night", "night_rows"),
+    *("object_stores", "releases", "scaling", "start_up", "tables", "task_start"),
 )
 ON_DATA = {
     "exam": ("presidio_generated_large.jsonl.xz",),

@@ -53,6 +53,7 @@ def show_benchmarks() -> Texts:
     yield from show_cores()
     yield from show_releases()
     yield from show_night_rows()
+    yield from show_object_stores()
     yield from show_starts()
     yield from show_tokens()
 
@@ -174,6 +175,35 @@ def show_night_rows() -> Texts:
     }.items():
         counts = (sum(night[what].get(name, 0) for name in tables) for night in nights for what in ("read", "written"))
         yield cells(label, *(f"{count / 200_000:.2f}" if count else "0" for count in counts))
+
+
+def show_object_stores() -> Texts:
+    results = read("object_stores")
+    small, large = results["releases"].values()
+    for step in ("first run", "gate and publication", "a night with 1% edited"):
+        on_s3, on_disk = large[f"S3: {step}"], large[f"disk: {step}"]["seconds"]
+        yield cells(step, str(count_requests(small[f"S3: {step}"])), *list_requests(on_s3))
+        yield cells(f"{on_s3['seconds'] / on_disk:.2f}")
+    parts = results["parts"]
+    for part, row in parts.items():
+        yield cells(f"{part}, alone", str(count_requests(row)), *list_requests(row))
+    yield f"probe of a bucket is {count_requests(parts['probe'])}, the lease {count_requests(parts['lease'])} and"
+
+
+def list_requests(row: Mapping[str, Any]) -> list[str]:
+    return [str(number) for kind, number in row.items() if kind != "seconds"]
+
+
+def count_requests(row: Mapping[str, Any]) -> int:
+    return sum(map(int, list_requests(row)))
+
+
+@page("docs/operations.md")
+def show_requests() -> Texts:
+    small, large = (
+        count_requests(of["S3: a night with 1% edited"]) for of in read("object_stores")["releases"].values()
+    )
+    yield f"A night made {large} requests with 200,000 records of which 1% were edited, {small} with 10,000"
 
 
 @page("docs/scale.md")
