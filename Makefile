@@ -123,7 +123,7 @@ check-import:  ## install the package without Spark into an empty environment, a
 test: java s3 $(VENV)/.delta $(AIRFLOW)/.installed lint  ## all of that, and the tests on Spark, Delta, S3 and Airflow; twelve minutes on two cores
 	@$(PYTEST)
 
-test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; 90 minutes
+test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; two and a half hours
 	@MAKE="$(MAKE)" scripts/test_long.sh
 
 test-long-suite: s3 $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow
@@ -157,7 +157,7 @@ log-store: $(VENV)/.delta  ## compile Delta's log store for S3 into the jar that
 airflow-demo: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## run both DAGs in a real Airflow over the quickstart's articles; 24 minutes on two cores
 	@$(BIN)/python scripts/airflow_demo.py
 
-chaos: s3 $(VENV)/.tests $(VENV)/.delta  ## long: kill jobs 250 times at random moments, 50 of them on S3, and 200 batches of a stream, and compare what they left with undisturbed runs; two hours
+chaos: s3 $(VENV)/.tests $(VENV)/.delta  ## long: kill jobs 250 times at random moments, 50 of them on S3, and 200 batches of a stream, and compare what they left with undisturbed runs; an hour and a half
 	cd tests && ../$(BIN)/python -m support.kill_campaign
 
 standalone: $(VENV)/.tests $(VENV)/.delta quickstart/job.yaml  ## long: docs/deploy.md on a standalone cluster of two workers; ten minutes

@@ -22,7 +22,7 @@ from support.releases import DiedError, Lake, States, corpus_with_authors
 from support.workspaces import clean_environment, corpus, write_delta
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
-from wordveil.errors import ConfigError, InputError, OutputExistsError
+from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import verify_table
 from wordveil.spark.platform import delta_table, leases
@@ -315,7 +315,13 @@ def test_a_store_that_ignores_conditions_is_refused_by_name(released: States, en
     require_exclusive_commits(lake.spark, paths, is_only_writer=True)
 
 
-def test_a_bucket_that_is_not_there_is_refused_by_name(spark: Any, endpoint: str):
+def test_a_bucket_that_is_not_there_is_refused_by_name(released: States, endpoint: str):
+    lake = released.restore("written")
+    spark = lake.spark
     with pytest.raises(ConfigError, match=r"ledger\.path = s3a://nowhere/l: cannot be written \(org\.") as caught:
         require_exclusive_commits(spark, {"ledger.path": "s3a://nowhere/l"}, is_only_writer=False)
     assert "output.writers" not in str(caught.value)
+    unprobed = place(lake, "nowhere", "night")
+    output = unprobed.output.model_copy(update={"writers": "one"})
+    with pytest.raises(SparkJobError, match="the same command can be run again"):
+        lake.run(unprobed.model_copy(update={"output": output}))

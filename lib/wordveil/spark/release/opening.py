@@ -109,8 +109,8 @@ def open_release(
     tables = ReleaseTables(spark, config.release, config.output, config.ledger.path)
     lock = tables.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else None
     with (
-        lock or nullcontext(enter_result=False) as is_exclusive,
         job_errors(outcome),
+        lock or nullcontext(enter_result=False) as is_exclusive,
         closing(OpenRelease(spark, tables, config.source.id, is_exclusive)) as release,
     ):
         yield release
