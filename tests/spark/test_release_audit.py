@@ -11,11 +11,11 @@ from support.audits import list_refuted
 from support.commands import Commands
 from support.releases import EXPONENTIAL, States
 from support.workspaces import Workspace
-from wordveil.assembly.audits import audit_store, identify_release
+from wordveil.assembly.audits import identify_release, keep_audit
 from wordveil.assembly.bundles import find_bundle
 from wordveil.audit.bundle import audit_bundle
 from wordveil.audit.findings import Audit, Verdict
-from wordveil.audit.store import counts, save_audit
+from wordveil.audit.store import counts
 from wordveil.config.load import Config, load_config
 from wordveil.errors import ConfigError, InputError
 from wordveil.spark.evaluate import canaries as module
@@ -108,5 +108,5 @@ def test_a_gate_requires_the_audit_of_the_bundle_that_drew(spark: Any, released:
     assert [failure.name for failure in refused.failures] == ["audited"]
     bundle = find_bundle(config)
     assert bundle is not None
-    save_audit(audit_store(config), audit_bundle(bundle))
+    keep_audit(config, audit_bundle(bundle))
     assert run_gate(config, lambda: spark).result.passed

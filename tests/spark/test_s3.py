@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyarrow.fs import FileSystem, copy_files
 
 from support import object_store
 from support.releases import DiedError, Lake, States, corpus_with_authors
 from support.workspaces import clean_environment, corpus, write_delta
+from wordveil.assembly.bundles import find_bundle
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
 from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
@@ -143,14 +145,17 @@ def test_two_drivers_lose_no_commit(spark: Any, endpoint: str):
     assert writers not in (sorted(writers), sorted(writers, reverse=True)), "they wrote at the same time"
 
 
-def place(lake: Lake, bucket: str, directory: str, author: str | None = "author", name: str = "support") -> Config:
-    """The lake's configuration with all places on S3. ``name``: the release."""
+def place(
+    lake: Lake, bucket: str, directory: str, author: str | None = "author", name: str = "support", **more: Any
+) -> Config:
+    """The lake's configuration with its tables on S3. ``name``: the release."""
     home = f"s3a://{bucket}/{directory}"
     return lake.config(
         release=name,
         input={"path": f"{home}/input", "author": author},
         output={"path": f"{home}/{'release' if name == 'support' else name}", "public": f"{home}/shown"},
         ledger={"path": f"{home}/ledger"},
+        **more,
     )
 
 
@@ -160,9 +165,15 @@ def rows(spark: Any, path: Any) -> list[tuple[Any, ...]]:
 
 
 def test_a_release_on_s3_is_the_release_on_a_disk(released: States, endpoint: str, monkeypatch: pytest.MonkeyPatch):
+    for name, value in object_store.environment(endpoint).items():
+        monkeypatch.setenv(name, value)
     lake = released.restore("published")
-    spark, here, there = lake.spark, lake.config(), place(lake, "lake", "night", author=None)
+    public = {"mechanism": {"embedding": "s3a://lake/night/vectors"}, "bundle_store": "s3a://lake/night/bundles"}
+    spark, here, there = lake.spark, lake.config(), place(lake, "lake", "night", None, **public)
     write_delta(spark, corpus(8), there.input.path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(lake.root / "cache"))
+    store, root = FileSystem.from_uri("s3://lake/night")
+    copy_files(here.mechanism.embedding, f"{root}/vectors", destination_filesystem=store)
     assert lake.run(there, run_id="night-1").released == 8
     lake.release(there)
     for name, ours in (("release/draws", "release/draws"), ("shown", "release/public"), ("ledger", "ledger")):
@@ -173,11 +184,11 @@ def test_a_release_on_s3_is_the_release_on_a_disk(released: States, endpoint: st
     assert shown["records"] == show(here, lambda: spark)["records"] == {"released": 8}
     verified = verify_by_spark(spark, "s3a://lake/night/shown")
     assert verified.manifest.snapshot.records == 8
-    for name, value in object_store.environment(endpoint).items():
-        monkeypatch.setenv(name, value)
     assert verify_table(LakeTable("s3a://lake/night/shown"), None, None, 0).manifest == verified.manifest
     left = [name for name in Files(spark, "s3a://lake/").list_files() if "probe" in name or ".lease-" in name]
     assert left == []
+    bundles = Files(spark, "s3a://lake/night/bundles").list_files()
+    assert {name.partition("/")[0] for name in bundles} == {find_bundle(there).fingerprint}
 
 
 def test_a_run_waits_for_another_and_not_for_one_that_has_died(

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
@@ -31,7 +32,6 @@ from support.repository import ROOT
 from support.workspaces import SMALL, Workspace, clean_environment, corpus, delta_jars, write_delta
 from wordveil.config.load import load_config
 from wordveil.spark.platform import delta_table
-from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.night import Night
 from wordveil.spark.release.run import run_release
 from wordveil.spark.release.stream import run_stream
@@ -310,22 +310,25 @@ def kill_batches(spark: Any, root: Path, batches: int, seed: int) -> Counter[str
         nonlocal left
         left = moments.randrange(BATCH_COMMITS)
 
-    delta_table.after_commit = die
-    for _ in range(batches + 1):
-        with contextlib.suppress(DiedError):
-            run_stream(followed, lambda: spark, done=begin_next)
-        lake.forget()
-    delta_table.after_commit = ignore
+    with patch.object(delta_table, "after_commit", die):
+        for _ in range(batches + 1):
+            with contextlib.suppress(DiedError):
+                run_stream(followed, lambda: spark, done=begin_next)
+            lake.forget()
     assert deaths.total() == batches
     assert len(lake.rows(lake.input)) == len(lake.draws()) == 2 * batches
     assert lake.reserved() == 0
-    held = lake.newest(), lake.spent()
-    again = Lake(spark, lake.workspace)
-    again.home, again.ledger = root / "once", root / "once-ledger"
-    again.run(again.config())
-    for name, row in again.newest().items():
-        assert (held[0][name]["text"], held[1][name]) == (row["text"], again.spent()[name]), name
+    once = Lake(spark, lake.workspace)
+    once.home, once.ledger = root / "once", root / "once-ledger"
+    once.run(once.config())
+    assert _texts_and_costs(lake) == _texts_and_costs(once)
     return deaths
+
+
+def _texts_and_costs(lake: Lake) -> dict[str, tuple[str, Any]]:
+    """What a release holds of each record, and what its ledger has charged for it."""
+    spent = lake.spent()
+    return {name: (row["text"], spent[name]) for name, row in lake.newest().items()}
 
 
 def main() -> None:

@@ -329,12 +329,13 @@ def find_store(path: Path) -> Path:
     return path.parent if content_store.is_finished(path) else path
 
 
-def find(store: Path, recipe: Recipe) -> Path | None:
+def find(store: Path, recipe: Recipe, location: str = "") -> Path | None:
     """The bundle that matches ``recipe`` in ``store``, which may be a bundle itself; None if there are no bundles.
 
-    Raises :class:`BundleError` if there are bundles and none matches, with how the nearest one differs; or if several
-    match that were built from different files.
+    ``location``: what messages call the store; by default its path. Raises :class:`BundleError` if there are bundles
+    and none matches, with how the nearest one differs; or if several match that were built from different files.
     """
+    store_setting = f"bundle_store = {location or store}"
     others: list[tuple[list[str], Path]] = []
     matches: dict[str, Path] = {}
     is_bundle = content_store.is_finished(store)
@@ -348,7 +349,7 @@ def find(store: Path, recipe: Recipe) -> Path | None:
         # Missing files are known only by their names.
         names = ", ".join(path.name for path in matches.values())
         raise BundleError(
-            f"bundle_store = {store}: bundles {names} were built from different files of the names in the "
+            f"{store_setting}: bundles {names} were built from different files of the names in the "
             "configuration, and the files that would decide between them are missing. Set bundle_store to the "
             "directory of the bundle that you mean, or add the files."
         )
@@ -359,12 +360,12 @@ def find(store: Path, recipe: Recipe) -> Path | None:
     differences, nearest = min(others, key=lambda pair: len(pair[0]))
     if is_bundle:
         raise BundleError(
-            f"bundle_store = {store}: this bundle does not match the configuration: {'; '.join(differences)}. Set "
+            f"{store_setting}: this bundle does not match the configuration: {'; '.join(differences)}. Set "
             "bundle_store to the directory that all bundles are in and run `wordveil build`, or change the "
             "configuration to match the bundle."
         )
     raise BundleError(
-        f"bundle_store = {store}: none of its {len(others)} bundle(s) matches the configuration. The nearest is "
+        f"{store_setting}: none of its {len(others)} bundle(s) matches the configuration. The nearest is "
         f"{nearest.name}: {'; '.join(differences)}. Run `wordveil build` with this configuration, or change the "
         "configuration to match the bundle."
     )

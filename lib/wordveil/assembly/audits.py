@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.content_store import encode_canonical
+from wordveil.assembly.remote import open_store
 from wordveil.audit import store
+from wordveil.audit.findings import Audit
 from wordveil.config.load import Config
 
 
-def audit_store(config: Config) -> Path:
-    """The store of bundles, beside which audits are kept."""
-    return bundles.find_store(Path(config.bundle_store))
+def keep_audit(config: Config, audit: Audit) -> tuple[str, str | None]:
+    """Keep an audit beside the bundles. Returns where it lies, and one that refutes the same thing, if any."""
+    kept = open_store(config.bundle_store)
+    folder = bundles.find_store(kept.path)
+    path = store.save_audit(folder, audit)
+    kept.save(path)
+    refuted = store.audit_path(folder, audit.kind, audit.identity, is_refuted=True)
+    return kept.locate(path), kept.locate(refuted) if refuted.exists() else None
 
 
 def identify_release(config: Config, fingerprint: str) -> str:
@@ -42,4 +48,4 @@ def find_audits(config: Config, fingerprint: str) -> tuple[str, ...]:
     ``fingerprint``: of the bundle that drew.
     """
     identities = {store.BUNDLE: fingerprint, store.RELEASE: identify_release(config, fingerprint)}
-    return store.find_passed(audit_store(config), identities)
+    return store.find_passed(bundles.find_store(open_store(config.bundle_store).path), identities)

@@ -14,6 +14,7 @@ from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
 from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.assembly.inputs import confine_embedding, digest_files, digest_list, read_files
+from wordveil.assembly.remote import fetch, open_store
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import HYPERNYMS
 from wordveil.embeddings import embedding as embeddings
@@ -56,16 +57,19 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     :class:`wordveil.errors.NgramError` where another public file is missing, unreadable or does not fit the embedding.
     """
     work = work or BuildContext()
-    section, store_path = config.mechanism, Path(config.bundle_store)
-    store = bundles.find_store(store_path)
+    config = fetch_files(config)
+    section, kept = config.mechanism, open_store(config.bundle_store)
+    store = bundles.find_store(kept.path)
     recipe = config.recipe(embeddings.digest_source(section.embedding), _digest_inputs(config))
     try:
-        path = bundles.find(store_path, recipe)
+        path = bundles.find(kept.path, recipe, config.bundle_store)
     except BundleError:
-        if store != store_path:
+        if store != kept.path:
             raise  # One bundle is named, and it is another one.
         path = None  # The store has other bundles; this one is added.
-    if path is None:
+    if path is not None:
+        kept.fetch(path)
+    else:
         # Files first: their faults are reported before training an embedding, which may start Spark.
         files = read_files(section.public_files, work.progress)
         embedding = _load_embedding(config, store, work, read)
@@ -88,9 +92,18 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
             suits = measure_suitability(mechanism, embedding, section.settings, built.guarantee, frequencies)
         path = bundles.write(store, embedding, built, recipe, provenance, recovery, suits.to_dict())
         work.forget()
+        kept.save(path)
         work.progress("compiling what texts are read with, which takes half a minute once on a machine")
         compile_finder(config.policy)
     return bundles.open_bundle(path)
+
+
+def fetch_files(config: Config) -> Config:
+    """The configuration with local copies of the public files that its mechanism has on object stores."""
+    section = config.mechanism
+    places = {"embedding": section.embedding, **section.public_files}
+    copies = {name: fetch(f"mechanism.{name}", place) for name, place in places.items()}
+    return config.model_copy(update={"mechanism": section.model_copy(update=copies)})
 
 
 def _digest_inputs(config: Config, *, missing_allowed: bool = False) -> dict[str, str]:
@@ -118,6 +131,7 @@ def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: N
 
     Raises :class:`wordveil.errors.EmbeddingError` where it cannot be read.
     """
+    config = fetch_files(config)
     section = config.mechanism
     if section.embedding_format == HYPERNYMS or not embeddings.embedding_exists(section.embedding):
         return None
@@ -145,7 +159,8 @@ def open_parts(config: Config, work: BuildContext | None = None, read: ReadPairs
     epsilon, and the next command, finds them there. They are public, as the embedding is. Those that nothing has used
     for a day are deleted. Raises as :func:`build_bundle`.
     """
-    section, store = config.mechanism, bundles.find_store(Path(config.bundle_store))
+    config = fetch_files(config)
+    section, store = config.mechanism, bundles.find_store(open_store(config.bundle_store).path)
     work = work or BuildContext()
     files = read_files(section.public_files, work.progress)
     embedding = _load_embedding(config, store, work, read)
@@ -179,22 +194,27 @@ def measure_texts(config: Config, find: FindBundle, texts: tuple[str, str]) -> T
             f"bundle_store = {config.bundle_store}: holds no bundle, and it says how far apart words are. Run "
             "`wordveil build` with this configuration."
         )
-    embedding, section = None, config.mechanism
-    if not stores_points(bundle) and embeddings.embedding_exists(section.embedding):
-        embedding = _load_embedding(config, bundles.find_store(Path(config.bundle_store)), BuildContext(), read_pairs)
+    embedding = None
+    if not stores_points(bundle):
+        config = fetch_files(config)
+        if embeddings.embedding_exists(config.mechanism.embedding):
+            embedding = _load_embedding(config, bundle.path.parent, BuildContext(), read_pairs)
     return measure_distance(bundle, config.sentence_policy, texts, embedding, find_ngrams(config))
 
 
 def find_bundle(config: Config) -> Bundle | None:
     """Open the configuration's bundle. None where its store is empty.
 
-    The contents of the embedding and of other public files are compared where they are available, else their names.
+    The contents of the embedding and of other public files are compared where they are on this machine, else their
+    names.
     Raises :class:`BundleError` where there are bundles and none matches.
     """
     source = config.mechanism.embedding
     digest = embeddings.digest_source(source) if embeddings.embedding_exists(source) else ""
-    path = bundles.find(Path(config.bundle_store), config.recipe(digest, _digest_inputs(config, missing_allowed=True)))
-    return bundles.open_bundle(path) if path else None
+    store = open_store(config.bundle_store)
+    recipe = config.recipe(digest, _digest_inputs(config, missing_allowed=True))
+    path = bundles.find(store.path, recipe, config.bundle_store)
+    return bundles.open_bundle(store.fetch(path)) if path else None
 
 
 def find_once(config: Config) -> FindBundle:

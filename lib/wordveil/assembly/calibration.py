@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from wordveil.assembly.bundles import open_parts
+from wordveil.assembly.bundles import fetch_files, open_parts
 from wordveil.assembly.calibration_arguments import Request
 from wordveil.config.load import Config, load_config
 from wordveil.config.mechanisms import HYPERNYMS
@@ -74,7 +74,7 @@ def _read_hierarchy(config: Config, subject: Subject, read: ReadPairs) -> WordHi
     """The pairs that the embedding was trained from, else those of the package. None where they have no two of its
     words.
     """
-    section, words = config.mechanism, subject.embedding.words
+    section, words = fetch_files(config).mechanism, subject.embedding.words
     if section.embedding_format == HYPERNYMS:
         found = WordHierarchy.of(words, read(Path(section.embedding), section.training.settings))
     else:

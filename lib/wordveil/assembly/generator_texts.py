@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from wordveil.assembly.remote import fetch
 from wordveil.config.generators import GeneratorSection, TextsSection
 from wordveil.crypto.private_files import create_directory, find_exposure
 from wordveil.embeddings import embedding as embeddings
@@ -45,7 +46,8 @@ def train_generator(
     from wordveil.generators.training.train import Task, train
 
     progress("reading the embedding")
-    embedding = embeddings.load(section.embedding, section.embedding_format, progress, "generator.embedding")
+    setting = "generator.embedding"
+    embedding = embeddings.load(fetch(setting, section.embedding), section.embedding_format, progress, setting)
     shape = section.find_shape(embedding.size, embedding.dimension)
     words = digest_words(embedding.words)
     corpus = prepare_corpus(section, Vocabulary(embedding.words), words, progress)

@@ -173,13 +173,11 @@ def check_alpha(alpha: float) -> None:
 
 def _keep(config: Config, audit: Audit) -> None:
     """Keep an audit beside the bundles, and tell people where."""
-    from wordveil.assembly.audits import audit_store
-    from wordveil.audit.store import audit_path, save_audit
+    from wordveil.assembly.audits import keep_audit
 
-    store = audit_store(config)
-    print_note(f"{save_audit(store, audit)}: the audit, for a gate that requires it.")
-    refuted = audit_path(store, audit.kind, audit.identity, is_refuted=True)
-    if refuted.exists():
+    path, refuted = keep_audit(config, audit)
+    print_note(f"{path}: the audit, for a gate that requires it.")
+    if refuted:
         problem = "a gate with the rule audited fails as long as this file is there. See `wordveil docs auditing`."
         print_note(f"{refuted}: {problem}")
 

@@ -26,6 +26,7 @@ from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, did_you_mean, shown_value
 from wordveil.input.conditions import find_condition_faults, fold_name
 from wordveil.input.formats import find_source_faults
+from wordveil.input.locations import SCHEME
 from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.relations import column_exposure, narrow_relation
@@ -43,7 +44,7 @@ from wordveil.text.policy import TextPolicy
 class Sections:
     """The valid sections, for the checks between sections; None for each section that has a fault.
 
-    ``mechanism`` is the section as the user wrote it.
+    ``mechanism`` and ``bundle_store`` are as the user wrote them.
     """
 
     input: InputSection | None
@@ -57,6 +58,7 @@ class Sections:
     evaluation: EvaluationSection | None
     spark: SparkSection | None
     mechanism: Mapping[str, Any]
+    bundle_store: str
 
 
 def find_contradictions(sections: Sections) -> Iterator[Fault]:
@@ -78,7 +80,7 @@ def find_contradictions(sections: Sections) -> Iterator[Fault]:
         yield from _limit_faults(sections, source, policy)
     if sections.output:
         yield from _output_faults(sections, source, sections.output)
-    yield from _mechanism_faults(sections.mechanism, text, sections.output)
+    yield from _mechanism_faults(sections)
     yield from _training_faults(sections.mechanism)
     yield from _spark_faults(sections.spark)
     if sections.evaluation:
@@ -103,10 +105,9 @@ def _spark_faults(spark: SparkSection | None) -> Iterator[Fault]:
             yield Fault("spark.options", name, problem)
 
 
-def _mechanism_faults(
-    written: Mapping[str, Any], text: TextSection | None, output: OutputSection | None
-) -> Iterable[Fault]:
+def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
     """A mechanism's settings that contradict each other, the text policy or the output."""
+    written, text = sections.mechanism, sections.text
     if (mechanism := nearest_mechanism(written.get("name"))) is None:
         return
     settings = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
@@ -122,13 +123,14 @@ def _mechanism_faults(
         chosen = text.chosen_settings()
         for name, problem in find_context_faults(mechanism.name, DraftPolicy(**chosen)):
             yield Fault(f"text.{name}", str(chosen[name]), problem)
-    yield from _corpus_faults(mechanism, written, text, output)
+    yield from _corpus_faults(mechanism, sections)
 
 
-def _corpus_faults(
-    mechanism: type[Mechanism[Any]], written: Mapping[str, Any], text: TextSection | None, output: OutputSection | None
-) -> Iterator[Fault]:
-    """What weights that the private corpus trained cannot be drawn with: no ledger, or visible lengths."""
+def _corpus_faults(mechanism: type[Mechanism[Any]], sections: Sections) -> Iterator[Fault]:
+    """What weights that the private corpus trained cannot be drawn with: no ledger, visible lengths, or files that only
+    a store's own rules protect.
+    """
+    written, text, output = sections.mechanism, sections.text, sections.output
     if written.get("corpus") != "private" or "corpus" not in {item.name for item in fields(mechanism.settings_type)}:
         return
     why = "The private corpus trained the weights, so that every draw costs every record"
@@ -141,6 +143,10 @@ def _corpus_faults(
     if text and text.chosen_settings().get("length", Length.AS_IS) != Length.PAD:
         problem = f"must be pad with mechanism.corpus: private. {why}: their numbers of tokens must be public."
         yield Fault("text.length", "", problem)
+    for name, place in (("bundle_store", sections.bundle_store), ("mechanism.model", str(written.get("model")))):
+        if SCHEME.match(place):
+            problem = "must be on a disk with mechanism.corpus: private, where only their owner can read the weights."
+            yield Fault(name, shown_value(place), f"{problem} Name a path without a scheme.")
 
 
 def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:

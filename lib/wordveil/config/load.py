@@ -17,7 +17,7 @@ from wordveil.config.checks import Sections, find_contradictions
 from wordveil.config.credential_checks import find_credential_faults
 from wordveil.config.evaluation import EvaluationSection, find_author
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, AnyMechanism, check_misnamed
-from wordveil.config.paths import LocalPath
+from wordveil.config.paths import Location
 from wordveil.config.schema import (
     BudgetsSection,
     GateSection,
@@ -61,8 +61,10 @@ class Config(Section):
     """
     input: InputSection
     mechanism: AnyMechanism
-    bundle_store: LocalPath
-    """The directory of bundles, in which a job finds its own; or the directory of one bundle."""
+    bundle_store: Location
+    """The directory of bundles, in which a job finds its own; or the directory of one bundle. It may be on an object
+    store.
+    """
     build_missing: bool = False
     """Whether the job builds a bundle that is missing."""
     text: TextSection = TextSection()
@@ -205,8 +207,11 @@ def parse_config(
 
 def _sound_sections(raw: Mapping[str, Any], directory: Path | None) -> Sections:
     mechanism = raw.get("mechanism")
-    sound: dict[str, Any] = {"mechanism": mechanism if isinstance(mechanism, Mapping) else {}}
-    for name in {field.name for field in fields(Sections)} - {"mechanism"}:
+    sound: dict[str, Any] = {
+        "mechanism": mechanism if isinstance(mechanism, Mapping) else {},
+        "bundle_store": str(raw.get("bundle_store")),
+    }
+    for name in {field.name for field in fields(Sections)} - {*sound}:
         kind: Any = Config.model_fields[name].annotation
         model = next(iter(get_args(kind)), kind)  # a section that may be missing is a union with None
         sound[name] = _sound(model, raw.get(name, {}), directory)

@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from wordveil.config.paths import ClassesPath, EmbeddingPath, FrequenciesPath, LocalPath, ModelPath
+from wordveil.config.paths import ClassesPath, EmbeddingPath, FrequenciesPath, Location, ModelPath
 from wordveil.config.schema import Section
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.mechanisms.base import Mechanism
@@ -36,7 +36,7 @@ HYPERNYMS = "hypernyms"
 FREQUENCIES = "frequencies"
 """The setting of all mechanisms that names a public file."""
 _FILE_TYPES = {"similarity": EmbeddingPath, "classes": ClassesPath, "ngrams": ModelPath, "pairs": ModelPath}
-"""The types of settings that name public files; :data:`LocalPath` for others."""
+"""The types of settings that name public files; :data:`Location` for others."""
 
 
 class TrainingSection(Section):
@@ -151,7 +151,7 @@ def _make_section(mechanism: type[Mechanism[Any]]) -> type[MechanismSection]:
 def _annotation(kind: type[MechanismSettings], name: str, hints: Mapping[str, Any]) -> Any:
     """The type of a setting as a configuration has it: files have a name, and a tuple is written as a list."""
     if name in kind.input_files:
-        file_type = _FILE_TYPES.get(name, LocalPath)
+        file_type = _FILE_TYPES.get(name, Location)
         return file_type | None if type(None) in get_args(hints[name]) else file_type
     return Annotated[hints[name], BeforeValidator(_tuple_of)] if _holds_tuple(hints[name]) else hints[name]
 

@@ -54,16 +54,16 @@ class PathSetting:
 
 
 Location = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False)]
-"""The path of a table, on any file system that Spark's Hadoop reads."""
+"""A path, or a URI of another file system. Tables are read by Spark, bundles and public files by pyarrow."""
 LocalPath = Annotated[str, StringConstraints(min_length=1), PathSetting()]
 """The path of a file or directory on the driver's own file system."""
 
-EmbeddingPath = Annotated[str, StringConstraints(min_length=1), PathSetting(shipped=tuple(SHIPPED))]
-"""A local path, or the name of an embedding that comes with the package."""
-ModelPath = Annotated[str, StringConstraints(min_length=1), PathSetting(shipped=(DEMO,))]
-"""A local path, or the name of the n-gram model or of the pairs that come with the package."""
+EmbeddingPath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, shipped=tuple(SHIPPED))]
+"""The place of an embedding, or the name of one that comes with the package."""
+ModelPath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, shipped=(DEMO,))]
+"""The place of the n-gram model or of the pairs, or the name of those that come with the package."""
 
-ClassesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(prefix=STOP_WORDS)]
-"""A local path, or the stop-words of a language, such as ``stop-words:en``."""
-FrequenciesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(prefix=WORDFREQ)]
-"""A local path, or the name of a list of the package wordfreq, such as ``wordfreq:de``."""
+ClassesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, prefix=STOP_WORDS)]
+"""The place of a table, or the stop-words of a language, such as ``stop-words:en``."""
+FrequenciesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, prefix=WORDFREQ)]
+"""The place of a table, or the name of a list of the package wordfreq, such as ``wordfreq:de``."""

@@ -1,4 +1,4 @@
-"""Paths and URIs as text."""
+"""Paths and URIs."""
 
 from __future__ import annotations
 
@@ -25,3 +25,8 @@ def relative_to_file(path: str, file: Path) -> str:
     whole = make_absolute(path)
     relative = os.path.relpath(whole, file.absolute().parent)
     return whole if whole == path or relative.endswith(".") else relative
+
+
+def cache_directory() -> Path:
+    """Where this user keeps what can be fetched or made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "wordveil"

@@ -77,6 +77,9 @@ def test_weights_of_a_private_corpus_need_a_ledger_a_number_and_a_hidden_length(
     assert faults({"max_records": 5}) == ["mechanism.max_records"]
     assert faults(PRIVATE, {"profile": "readable"}, **RELEASE) == ["text.length"]
     assert faults({**PRIVATE, "max_records": 0}, **RELEASE) == ["mechanism.max_records"]
+    assert faults({**PRIVATE, "model": "s3a://lake/g.npz"}, **RELEASE) == ["mechanism.model"]
+    assert faults(PRIVATE, **RELEASE, bundle_store="s3a://lake/bundles") == ["bundle_store"]
+    parse_config(settings({"model": "s3a://lake/g.npz"}, bundle_store="s3a://lake/bundles"), "job.yaml")
 
 
 def build(corpus: str, of: str, limit: int | None = None) -> ErAe:

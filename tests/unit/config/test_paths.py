@@ -177,14 +177,14 @@ def test_a_path_to_an_n_gram_model_begins_at_the_files_directory_and_shipped_nam
 def test_a_tilde_is_refused_and_so_is_a_scheme_where_only_the_driver_reads(tmp_path: Path):
     wrong = settings(
         input={"path": "~/raw", "id": "ticket", "text": "body", "format": "delta"},
-        bundle_store="s3a://lake/bundles",
         key={"file": "~/wordveil.key"},
+        text={"n_max": 8, "keep_only": "s3a://lake/words.tsv"},
     )
     with pytest.raises(ConfigError) as error:
         load_config(write(tmp_path, wrong))
     found = [str(fault) for fault in error.value.faults]
     assert found[0].startswith("input.path = ~/raw: begins with ~")
-    assert found[1].startswith("bundle_store = s3a://lake/bundles: is a path on the driver's own file system.")
+    assert found[1].startswith("text.keep_only = s3a://lake/words.tsv: is a path on the driver's own file system.")
     assert found[2].startswith("key.file: begins with ~")
     assert len(found) == 3
 

@@ -20,6 +20,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.errors import PlatformError
+from wordveil.input.locations import cache_directory
 
 JAVA_VERSION = 17
 _STANDARD_ERROR = 2
@@ -105,8 +106,7 @@ def find_archive() -> Path | None:
     if found is None or not (java := Path(found).resolve()).exists():
         return None
     made_for = f"{pyspark.__file__} {pyspark.__version__} {java} {java.stat().st_mtime_ns}"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return cache / "wordveil" / f"spark-{sha256(made_for.encode()).hexdigest()[:16]}.jsa"
+    return cache_directory() / f"spark-{sha256(made_for.encode()).hexdigest()[:16]}.jsa"
 
 
 def read_archive() -> str:

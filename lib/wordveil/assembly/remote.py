@@ -1,0 +1,183 @@
+"""Bundles and public files on object stores, and their copies on this machine's disk, from which workers map them.
+
+pyarrow reads the stores, without Spark or Java. It takes credentials and the endpoint from where the store's own tools
+have them: environment variables, a profile, or the machine's role.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from wordveil.artifacts.content_store import MANIFEST
+from wordveil.credentials import hide_credentials
+from wordveil.errors import PublicFileError
+from wordveil.input.locations import SCHEME, cache_directory
+
+_AUDITS = r"\.audits/.*"
+
+
+def is_remote(location: str) -> bool:
+    """Whether a location has a scheme, such as ``s3a://``."""
+    return SCHEME.match(location) is not None
+
+
+def fetch(setting: str, location: str) -> str:
+    """Copy a public file or directory to this machine, unless its copy is as new. Returns the copy's path; of what has
+    no scheme, ``location`` itself.
+
+    ``setting`` names it in messages. Raises :class:`PublicFileError` where it cannot be read.
+    """
+    if not is_remote(location):
+        return location
+    copy = _Copy(setting, location)
+    names = copy.update()
+    if not names:
+        raise PublicFileError(f"{setting} = {location}: no such file or directory. Name an existing one.")
+    copy.forget(names)
+    return str(copy.path)
+
+
+@dataclass(frozen=True)
+class BundleStore:
+    """A store of bundles on this machine, or the copy of a remote one.
+
+    Attributes
+    ----------
+    path
+        the store, or the one bundle that is named.
+    copy
+        the copy of the whole store, if it is remote.
+    """
+
+    path: Path
+    copy: _Copy | None = None
+
+    def fetch(self, bundle: Path) -> Path:
+        """Copy the files of a bundle to this machine, where they are elsewhere. Returns its directory."""
+        if self.copy:
+            self.copy.update(rf"{re.escape(bundle.name)}/.*")
+        return bundle
+
+    def save(self, path: Path) -> None:
+        """Copy a new directory or file of this store to where the store is."""
+        if self.copy:
+            self.copy.upload(path)
+
+    def locate(self, path: Path) -> str:
+        """Where a directory or file of this store lies."""
+        return self.copy.locate(path) if self.copy else str(path)
+
+
+def open_store(location: str) -> BundleStore:
+    """The store of bundles at ``location``, or the one bundle there. Of a remote one, manifests and audits are brought
+    up to date. Raises :class:`PublicFileError` where it cannot be read.
+    """
+    if not is_remote(location):
+        return BundleStore(Path(location))
+    copy = _Copy("bundle_store", location.rstrip("/"))
+    names = copy.update(rf"[^./][^/]*/{MANIFEST}|{_AUDITS}")
+    if MANIFEST in names:  # one bundle: the store is above it
+        above, _, name = copy.location.rpartition("/")
+        store = open_store(above)
+        return BundleStore(store.fetch(store.path / name), store.copy)
+    copy.forget(names, _AUDITS)  # not a bundle: a build may be about to upload it
+    return BundleStore(copy.path, copy)
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """The copy of a remote file or directory in the user's cache."""
+
+    setting: str
+    location: str
+
+    @property
+    def path(self) -> Path:
+        """The file or directory. It has the name of the original."""
+        above = f"remote-{sha256(self.location.encode()).hexdigest()[:16]}"
+        return cache_directory() / above / PurePosixPath(self.location).name
+
+    def update(self, pattern: str = ".*") -> set[str]:
+        """Copy the files whose name fits the pattern, unless the copy has their size and time. Returns the names of all
+        files at the location, relative to it; of a file, ``"."``.
+        """
+        with self._open() as (store, root):
+            single = store.get_file_info(root)
+            below = (
+                []
+                if single.is_file
+                else store.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True))
+            )
+            files = {str(PurePosixPath(entry.path).relative_to(root)): entry for entry in (single, *below)}
+            files = {name: entry for name, entry in files.items() if entry.is_file}
+            for name, entry in files.items():
+                if re.fullmatch(pattern, name) and not _is_same(self.path / name, entry):
+                    _download(store, entry, self.path / name)
+        return set(files)
+
+    def forget(self, names: Collection[str], pattern: str = ".*") -> None:
+        """Delete the files of the copy whose name fits the pattern and is not among ``names``."""
+        for file in self.path.rglob("*"):
+            name = file.relative_to(self.path).as_posix()
+            if file.is_file() and name not in names and re.fullmatch(pattern, name):
+                file.unlink()
+
+    def upload(self, path: Path) -> None:
+        """Copy a file or directory of the copy to the location, its manifest last."""
+        with self._open() as (store, root):
+            files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+            for file in sorted(files, key=lambda file: file.name == MANIFEST):
+                target = f"{root}/{file.relative_to(self.path).as_posix()}"
+                store.create_dir(str(PurePosixPath(target).parent))
+                fs.copy_files(str(file), target, destination_filesystem=store)
+                _take_time(file, store.get_file_info(target))
+
+    def locate(self, path: Path) -> str:
+        """Where the original of a file or directory lies."""
+        return f"{self.location}/{path.relative_to(self.path).as_posix()}"
+
+    @contextmanager
+    def _open(self) -> Iterator[tuple[Any, str]]:
+        """The file system, and the location's path there."""
+        try:
+            yield fs.FileSystem.from_uri(re.sub("^s3[an]:", "s3:", self.location))
+        except (OSError, pa.ArrowException) as error:
+            cause = hide_credentials(str(error).partition("\n")[0])
+            raise PublicFileError(
+                f"{self.setting} = {self.location}: cannot be read or written ({cause}). The driver takes credentials "
+                "and the endpoint from the environment, such as AWS_REGION and AWS_ENDPOINT_URL, a profile or the "
+                "machine's role: see `wordveil docs operations`. A path on the driver's own disk needs none."
+            ) from None
+
+
+def _is_same(file: Path, entry: Any) -> bool:
+    try:
+        found = file.stat()
+    except OSError:
+        return False
+    return (found.st_size, found.st_mtime_ns) == (entry.size, entry.mtime_ns)
+
+
+def _download(store: Any, entry: Any, target: Path) -> None:
+    """Copy a file with its time. It gets its name once it is whole: other commands may read the copy."""
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=cache_directory(), prefix="fetching-") as draft:
+        fs.copy_files(entry.path, f"{draft}/file", source_filesystem=store)
+        _take_time(Path(draft, "file"), entry)
+        Path(draft, "file").replace(target)
+
+
+def _take_time(file: Path, entry: Any) -> None:
+    """Give a copy the time of its original, by which a later command knows that it is as new."""
+    os.utime(file, ns=(entry.mtime_ns, entry.mtime_ns))
