@@ -12,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly import bundles as artifacts
 from wordveil.config import load
@@ -162,7 +161,7 @@ def open_bundle(path: str | Path) -> Bundle:
     Parameters
     ----------
     path : str or pathlib.Path
-        The bundle's directory, as ``wordveil build`` prints it, or a store with no other bundle.
+        The bundle's directory, as ``wordveil build`` prints it, or a store with no other bundle. A URI is text.
 
     Returns
     -------
@@ -178,7 +177,7 @@ def open_bundle(path: str | Path) -> Bundle:
     --------
     >>> wordveil.open_bundle("/lake/bundles/FINGERPRINT").guarantee.epsilon
     """
-    return bundles.open_bundle(bundles.find_one(Path(path)))
+    return artifacts.open_bundle(path)
 
 
 def make_plan(

@@ -217,6 +217,14 @@ def find_bundle(config: Config) -> Bundle | None:
     return bundles.open_bundle(store.fetch(path)) if path else None
 
 
+def open_bundle(location: str | Path) -> Bundle:
+    """Open and verify the bundle at ``location``, or the only one of the store there. Raises :class:`BundleError`, and
+    :class:`wordveil.errors.PublicFileError` where another file system cannot be read.
+    """
+    store = open_store(str(location), "bundle")
+    return bundles.open_bundle(store.fetch(bundles.find_one(store.path)))
+
+
 def find_once(config: Config) -> FindBundle:
     """A function that opens and verifies the configuration's bundle at its first call, and then returns the same one.
 

@@ -79,17 +79,17 @@ class BundleStore:
         return self.copy.locate(path) if self.copy else str(path)
 
 
-def open_store(location: str) -> BundleStore:
+def open_store(location: str, setting: str = "bundle_store") -> BundleStore:
     """The store of bundles at ``location``, or the one bundle there. Of a remote one, manifests and audits are brought
-    up to date. Raises :class:`PublicFileError` where it cannot be read.
+    up to date. ``setting`` names it in messages. Raises :class:`PublicFileError` where it cannot be read.
     """
     if not is_remote(location):
         return BundleStore(Path(location))
-    copy = _Copy("bundle_store", location.rstrip("/"))
+    copy = _Copy(setting, location.rstrip("/"))
     names = copy.update(rf"[^./][^/]*/{MANIFEST}|{_AUDITS}")
     if MANIFEST in names:  # one bundle: the store is above it
         above, _, name = copy.location.rpartition("/")
-        store = open_store(above)
+        store = open_store(above, setting)
         return BundleStore(store.fetch(store.path / name), store.copy)
     copy.forget(names, _AUDITS)  # not a bundle: a build may be about to upload it
     return BundleStore(copy.path, copy)

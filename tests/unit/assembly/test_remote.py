@@ -14,7 +14,7 @@ import pytest
 
 from support.toys import random_embedding
 from wordveil.assembly.audits import find_audits, keep_audit
-from wordveil.assembly.bundles import build_bundle, find_bundle, find_embedding
+from wordveil.assembly.bundles import build_bundle, find_bundle, find_embedding, open_bundle
 from wordveil.audit.bundle import audit_bundle
 from wordveil.audit.store import LEAST_DRAWS
 from wordveil.config.load import Config, parse_config
@@ -89,6 +89,7 @@ def test_a_bundle_that_one_machine_builds_is_what_another_finds(tmp_path: Path, 
     alone = find_bundle(configure(tmp_path, f"bundles/{built.fingerprint}"))
     assert alone is not None
     assert (alone.path, alone.identity) == (found.path, built.identity)
+    assert open_bundle(f"{store.as_uri()}/{built.fingerprint}").identity == built.identity
     with pytest.raises(BundleError) as error:
         find_bundle(configure(tmp_path, epsilon=4.0))
     assert str(error.value).startswith(f"bundle_store = {store.as_uri()}: none of its 2 bundle(s) matches")

@@ -14,8 +14,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from wordveil.artifacts.bundle import Bundle, find_one, open_bundle
+from wordveil.artifacts.bundle import Bundle
 from wordveil.artifacts.ngram_model import find_model, open_model
+from wordveil.assembly.bundles import open_bundle
 from wordveil.config.arguments import parse_arguments
 from wordveil.config.schema import TextSection
 from wordveil.errors import ConfigError, Fault, InputError
@@ -235,7 +236,7 @@ def _make_job(
     """Make what workers do in a run over ``bundle``, and record the run before anything can be drawn. ``text``: the
     settings that made ``policy``; ``texts``: the text columns of the output.
     """
-    opened = bundle if isinstance(bundle, Bundle) else open_bundle(find_one(Path(bundle)))
+    opened = bundle if isinstance(bundle, Bundle) else open_bundle(bundle)
     opened.check_policy(policy, texts.widths)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None
     require_workers(session)
