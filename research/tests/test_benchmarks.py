@@ -12,7 +12,7 @@ from data_sets import DATA
 from support.benchmarks import BENCHMARKS, QUICK, list_benchmarks, list_written, run_smallest
 
 ON_SPARK = (
-    *("checks", "cluster", "laplace_exact", "large_input", "memory", "night", "night_rows"),
+    *("checks", "cluster", "connect", "laplace_exact", "large_input", "memory", "night", "night_rows"),
     *("object_stores", "releases", "scaling", "start_up", "tables", "task_start"),
 )
 ON_DATA = {

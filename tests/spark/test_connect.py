@@ -1,20 +1,16 @@
-"""A session of Spark Connect gives the rows of a classic one, reads its records, and serves nothing else."""
+"""A session of Spark Connect gives the rows of a classic one, reads its records, and serves nothing else. Another
+machine's server is reached by TLS alone.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from pathlib import Path
 
-import pyspark
 import pytest
 
+from support import connect
 from support.workspaces import SMALL, Workspace, clean_environment, corpus
 from wordveil import Run, sanitise
 from wordveil.assembly.bundles import build_bundle
@@ -24,43 +20,6 @@ from wordveil.spark.platform.versions import to_arrow
 pytest.importorskip("grpc", reason="the extra connect is not installed")
 POLICY = {"profile": "strict", "n_max": 24}
 SECRET = "HIV positive"
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    """The address of a server in a process of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = {
-        **SMALL,
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.local.dir": str(tmp_path / "scratch"),
-        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
-        "spark.ui.enabled": "false",
-    }
-    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[2]"]
-    command += [part for name, value in options.items() for part in ("--conf", f"{name}={value}")]
-    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    environment = {**clean_environment(), "PYSPARK_PYTHON": sys.executable}
-    with (tmp_path / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, cwd=tmp_path, env=environment, start_new_session=True
-        )
-    try:
-        for _ in range(600):
-            with socket.socket() as asked:
-                if asked.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert process.poll() is None, (tmp_path / "server.log").read_text()[-3000:]
-            time.sleep(0.1)
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 CLIENT = """
@@ -75,13 +34,18 @@ from wordveil.spark.platform.connect import _archives
 from wordveil.spark.platform.errors import describe_cause
 from wordveil.spark.sanitise import distribution, frames
 
-url, root, bundle, policy = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), json.loads(sys.argv[4])
-session = SparkSession.builder.remote(url).getOrCreate()
+beside, unencrypted, encrypted, *places, policy = sys.argv[1:]
+root, bundle, policy = *map(Path, places), json.loads(policy)
 run = Run.recorded(
     release="tests", run_log_dir=f"{root}/runs [1]", key_file=f"{root}/key", run_id="night-2"
 )
 given = {"bundle": bundle, "run": run, "id": "id", "text": "body", "keep": ["day"], "policy": policy}
-records = session.read.parquet(f"{root}/corpus")
+
+def connect(url):
+    if earlier := SparkSession.getActiveSession():
+        earlier.stop()
+    session = SparkSession.builder.remote(url).getOrCreate()
+    return session, session.read.parquet(f"{root}/corpus")
 
 def rows(frame):
     return frame.drop("run_id").toArrow().to_pylist()
@@ -93,7 +57,10 @@ def refusal(function, *given, **named):
         return f"{type(error).__name__}: {error}"
     return "taken"
 
-facts = {how: rows(sanitise(records, how=how, **given)) for how in ("auto", "archive")}
+facts = {"path": rows(sanitise(connect(beside)[1], **given))}
+facts["unencrypted"] = refusal(sanitise, connect(unencrypted)[1], **given)
+session, records = connect(encrypted)
+facts["archive"] = rows(sanitise(records, **given))
 _archives.clear()
 facts["again"] = rows(sanitise(records, how="archive", **given))
 facts["input"] = rows(sanitise(records, order="input", **given))
@@ -146,7 +113,7 @@ print(json.dumps(facts, default=bytes.hex))
 
 
 @pytest.mark.usefixtures("newest_spark")
-def test_a_session_of_connect_gives_the_rows_of_a_classic_one(spark, workspace: Workspace, server: str):
+def test_a_session_of_connect_gives_the_rows_of_a_classic_one(spark, workspace: Workspace):
     root = workspace.root
     workspace.write_corpus(corpus(60), files=3)
     (root / "csv").mkdir()
@@ -163,17 +130,22 @@ def test_a_session_of_connect_gives_the_rows_of_a_classic_one(spark, workspace: 
     expected = json.loads(json.dumps(rows, default=bytes.hex))
     script = root / "client.py"
     script.write_text(CLIENT.replace("SECRET", SECRET))
-    command = [sys.executable, str(script), server, str(root), str(bundle), json.dumps(POLICY)]
-    done = subprocess.run(command, capture_output=True, text=True, env=clean_environment(), check=False)
+    certificate = root / "certificate.pem"
+    with connect.serve(root, SMALL) as port, connect.encrypt(port, certificate) as encrypted:
+        urls = f"sc://127.0.0.1:{port}", f"sc://{connect.HOST}:{port}", f"sc://{connect.HOST}:{encrypted}/;use_ssl=true"
+        command = [sys.executable, str(script), *urls, str(root), str(bundle), json.dumps(POLICY)]
+        environment = {**clean_environment(), "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(certificate)}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-6000:]
     assert SECRET not in done.stdout + done.stderr
     facts = json.loads(done.stdout.splitlines()[-1])
-    for rows in (facts["auto"], facts["archive"], facts["again"], *facts["sealed"]):
+    for rows in (facts["path"], facts["archive"], facts["again"], *facts["sealed"]):
         assert rows == expected  # in their order
     by_id = {row["id"]: row for row in expected}
     assert {row["id"]: row["text"] for row in facts["input"]} == {name: row["text"] for name, row in by_id.items()}
     assert {row["id"]: row["text"] for row in facts["sql"]} == {name: row["text"] for name, row in by_id.items()}
     assert "index.bin" in facts["cause"]
+    assert facts["unencrypted"].startswith("PlatformError: the connection to the Spark Connect server may be unencr")
 
     said = facts["frames"]
     for name in ("csv", "joined", "asked"):

@@ -277,7 +277,9 @@ def session(endpoint: str) -> Iterator[Any]:
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.session import build_session
 
-    spark = build_session(SparkSection(master="local[2]", options=SMALL, s3=True), delta=True)
+    # Each start of a stream leaves a copy of the session in Java's memory.
+    options = {**SMALL, "spark.driver.memory": "4g"}
+    spark = build_session(SparkSection(master="local[2]", options=options, s3=True), delta=True)
     object_store.connect(spark, endpoint)
     try:
         yield spark

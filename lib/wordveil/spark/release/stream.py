@@ -6,6 +6,7 @@ batch's name, and a run that has ended is not repeated. So a replayed batch draw
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -108,6 +109,7 @@ class _Batches:
             self._land(rows, query, number)
             run_id = f"stream-{query.replace('-', '')[:16]}-{number}"
             self.done(run_night(self.config, lambda: spark, run_id=run_id, progress=self.progress, tasks=self.tasks))
+            gc.collect()  # Python's proxies keep the plans of a night in Java's memory until then
             self.progress("looking for new rows")
         except Exception as error:  # noqa: BLE001 - Spark logs what it gets, and messages of errors may quote a record
             self.failure = error
