@@ -145,10 +145,11 @@ format: $(VENV)/.tests  ## format the code
 
 airflow: $(AIRFLOW)/.installed  ## install Airflow for the DAGs, into .venv-airflow
 
-# The tests on S3 and Iceberg are left out, with the reason, where these cannot be had.
-s3: $(VENV)/.delta  ## install what the tests on S3 and Iceberg need: a server into .venv-s3, S3A's jars and Iceberg's
+# The tests on S3, Iceberg and Kafka are left out, with the reason, where these cannot be had.
+s3: $(VENV)/.delta  ## install what the tests on S3, Iceberg and Kafka need: a server into .venv-s3, and jars
 	@$(BIN)/python scripts/delta_jars.py --s3
 	@$(BIN)/python scripts/delta_jars.py --iceberg
+	@$(BIN)/python scripts/delta_jars.py --kafka
 	@$(MAKE) --no-print-directory $(S3)/.installed || echo "wordveil: there is no S3 server; its tests are left out"
 
 log-store: $(VENV)/.delta  ## compile Delta's log store for S3 into the jar that comes with the package; needs javac
