@@ -136,7 +136,7 @@ class StreamSection(Section):
     """The path of the table. Set exactly one of ``path``, ``table`` and ``topic``."""
     table: Name | None = None
     """The name of the table in the session's catalogue."""
-    topic: Name | None = None
+    topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")] | None = None
     """The topic, whose messages are JSON objects."""
     servers: Name | None = None
     """The brokers of ``topic``, such as ``broker-1:9092,broker-2:9092``."""

@@ -509,6 +509,7 @@ def streamed(stream: dict[str, Any] | None, source: dict[str, Any] | None = None
     [
         ({}, {}, "stream: set exactly one of stream.path, stream.table and stream.topic."),
         ({**TOPIC, "table": "raw.events"}, {}, "stream: set exactly one of stream.path, stream.table"),
+        ({**TOPIC, "topic": "a,b"}, {}, "stream.topic = a,b: "),
         ({**TOPIC, "servers": None}, {}, "stream.servers: is required with stream.topic."),
         ({**TOPIC, "columns": None}, {}, "stream.columns: is required with stream.topic."),
         ({**TOPIC, "max_files": 1}, {}, "stream.max_files: is for Delta tables alone. Set stream.max_rows"),

@@ -20,7 +20,7 @@ from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.versions import SCALA, VERSION
 
 ARTIFACT = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{VERSION[0]}.{VERSION[1]}.1"
-"""The Maven coordinates of the connector. It works with each later patch of its Spark."""
+"""The Maven coordinates of the connector for this Spark, whose last number need not be Spark's own."""
 MESSAGE_COLUMN = "__message"
 """Topic, partition and offset: no two rows are alike, so that each malformed message counts."""
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
