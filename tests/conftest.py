@@ -17,7 +17,7 @@ if sys.dont_write_bytecode:
 
 import pytest
 
-from support import lakes
+from support import kafka, lakes
 from support.commands import Commands, keep_signals
 from support.workspaces import SMALL, Command, Workspace, compile_loops, delta_jars, java_options
 from wordveil.cli.app import main
@@ -90,7 +90,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file:{home / 'events'}",
-        **lakes.options(home / "iceberg"),
+        **(iceberg := lakes.options(home / "iceberg")),
+        "spark.jars": ",".join(filter(None, [iceberg.get("spark.jars"), *map(str, kafka.find_connector())])),
     }
     # With S3A where it was fetched, so that the tests of object stores need no session of their own.
     has_s3 = bool(fetched_s3_jars())

@@ -58,6 +58,7 @@ def one_or_several(single: Any, several: Any) -> Any:
     return Annotated[Annotated[single, Tag(_SINGLE)] | Annotated[several, Tag(_SEVERAL)], Discriminator(_shape_of)]
 
 
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Tokens = Annotated[int, Field(ge=1, lt=2**24)]
 
 
@@ -102,7 +103,7 @@ class InputSection(ColumnsSection):
     """
     options: dict[str, str] = {}
     """Options of Spark's reader for the format, such as ``header: "false"``, without secrets."""
-    options_env: dict[str, Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]] = {}
+    options_env: dict[str, Variable] = {}
     """More of them whose values are in environment variables, by the variables' names: for passwords."""
     columns: Name | None = None
     """The names and types of all columns in Spark SQL, such as ``id BIGINT, body STRING``. Without it JSON is read
@@ -121,28 +122,43 @@ class InputSection(ColumnsSection):
     default by comparing the contents of all records.
     """
 
-    @property
-    def source(self) -> Source:
-        """The same as plain values."""
-        return Source(**self.model_dump())
+    def source(self, stream: StreamSection | None) -> Source:
+        """The same as plain values. ``stream``: where its rows come from."""
+        return Source(**self.model_dump(), is_parsed=stream is not None and stream.topic is not None)
 
 
 class StreamSection(Section):
-    """Where `wordveil release stream` takes new records from: a Delta table whose rows are only appended."""
+    """Where `wordveil release stream` takes new records from: a Delta table whose rows are only appended, or a topic of
+    Kafka.
+    """
 
     path: Location | None = None
-    """The path of the table. Set exactly one of ``path`` and ``table``."""
+    """The path of the table. Set exactly one of ``path``, ``table`` and ``topic``."""
     table: Name | None = None
     """The name of the table in the session's catalogue."""
+    topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")] | None = None
+    """The topic, whose messages are JSON objects."""
+    servers: Name | None = None
+    """The brokers of ``topic``, such as ``broker-1:9092,broker-2:9092``."""
+    columns: Name | None = None
+    """The names and types of the messages' fields in Spark SQL, such as ``id STRING, body STRING``; required with
+    ``topic``. Other fields are left out.
+    """
+    options: dict[str, str] = {}
+    """Options of Spark's reader of ``topic``, such as ``kafka.security.protocol: SASL_SSL``, without secrets."""
+    options_env: dict[str, Variable] = {}
+    """More of them whose values are in environment variables, by the variables' names: for passwords."""
     checkpoint: Location
     """The directory in which Spark keeps how far it has read. Each release has its own."""
     max_files: Annotated[int, Field(ge=1)] | None = None
-    """The most files of the source that one batch takes; by default Delta's own limit."""
+    """The most files of the table that one batch takes; by default Delta's own limit."""
+    max_rows: Annotated[int, Field(ge=1)] | None = None
+    """The most messages of ``topic`` that one batch takes; by default all that are there."""
 
     @property
     def name(self) -> str:
         """The source, as the configuration names it."""
-        return self.path or self.table or ""
+        return self.path or self.table or self.topic or ""
 
 
 class TextSection(Section):

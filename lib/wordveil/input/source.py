@@ -36,6 +36,8 @@ class Source(Columns):
     timestamp: str | None = None
     where: str | None = None
     changes: str | None = None
+    is_parsed: bool = False
+    """Whether the table's rows were parsed as they came in: messages of a stream."""
 
     @property
     def setting(self) -> str:
@@ -50,8 +52,8 @@ class Source(Columns):
     @property
     def shown(self) -> tuple[str, ...]:
         """What ``exposes`` lists for ``where``, and for formats in which a text can make its row malformed."""
-        parsed = (str(Exposure.PRESENCE),) if self.table is None and self.kind in PARSED_FORMATS else ()
-        return (*find_exposures(self.where, self.texts), *parsed)
+        is_parsed = self.is_parsed or (self.table is None and self.kind in PARSED_FORMATS)
+        return (*find_exposures(self.where, self.texts), *([str(Exposure.PRESENCE)] if is_parsed else ()))
 
     @property
     def reader(self) -> str:

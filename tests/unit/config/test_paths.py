@@ -38,7 +38,8 @@ NO_PATHS = {
             "language",
         )
     ),
-    *("stream.table", "output.public_table", "output.partition_by", "key.env", "text.stop_word_list", "text.language"),
+    *("stream." + name for name in ("table", "topic", "servers", "columns", "options", "options_env")),
+    *("output.public_table", "output.partition_by", "key.env", "text.stop_word_list", "text.language"),
     *("budgets.unit", "gate.exposes", "spark.master", "spark.app_name", "spark.options"),
 }
 

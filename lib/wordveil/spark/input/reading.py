@@ -7,6 +7,7 @@ the text in another column, which may be published. DROPMALFORMED loses the row;
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -68,28 +69,41 @@ def find_columns(spark: SparkSession, source: Source) -> StructType | None:
 def _reader(
     spark: SparkSession, source: Source, columns: StructType | None, options: Mapping[str, str]
 ) -> DataFrameReader:
+    check_environment("input", source.options_env)
+    reader = spark.read.format(source.reader).options(**reader_options(source, os.environ)).options(**options)
+    if columns is not None:
+        return reader.schema(columns)
+    return reader if source.columns is None else reader.schema(parse_columns(spark, "input", source.columns))
+
+
+def check_environment(section: str, options_env: Mapping[str, str]) -> None:
+    """Raise :class:`ConfigError` unless the environment has the variables that ``options_env`` names."""
     problem = "is not set in the environment. Name a variable that is, or remove this option."
     faults = [
         # What is not a variable's name may be the secret itself.
-        Fault(f"input.options_env.{name}", variable if variable.isupper() else "", problem)
-        for name, variable in source.options_env.items()
+        Fault(f"{section}.options_env.{name}", variable if variable.isupper() else "", problem)
+        for name, variable in options_env.items()
         if variable not in os.environ
     ]
     if faults:
         raise ConfigError("configuration", faults)
-    reader = spark.read.format(source.reader).options(**reader_options(source, os.environ)).options(**options)
-    if columns is not None:
-        return reader.schema(columns)
-    if source.columns is None:
-        return reader
+
+
+def parse_columns(spark: SparkSession, section: str, columns: str) -> StructType:
+    """The columns that a section names. Raises :class:`ConfigError` for what Spark cannot read, and for unknown
+    types.
+    """
     try:
-        return reader.schema(source.columns)
-    except ParseException as error:
-        problem = (
-            f"Spark cannot read it as names and types of columns ({error_condition(error)}). Write them as in CREATE "
-            "TABLE: id BIGINT, body STRING."
+        return StructType.fromJson(
+            json.loads(java_class(spark, "org.apache.spark.sql.types.StructType").fromDDL(columns).json())
         )
-        raise ConfigError("configuration", [Fault("input.columns", source.columns[:80], problem)]) from None
+    except ParseException as error:
+        unknown = (error.getMessageParameters() or {}).get("typeName", "")
+        problem = (
+            f"Spark cannot read it as names and types of columns ({error_condition(error)}{unknown and f': {unknown}'})"
+            ". Write them as in CREATE TABLE: id BIGINT, body STRING."
+        )
+        raise ConfigError("configuration", [Fault(f"{section}.columns", columns[:80], problem)]) from None
 
 
 def load_files(

@@ -11,10 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from wordveil.spark.platform.delta import find_fetched
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import find_relation
-from wordveil.spark.platform.versions import VERSION
+from wordveil.spark.platform.versions import SCALA, VERSION
 
-_SCALA = "2.13" if VERSION >= (4, 0) else "2.12"
-ARTIFACT = f"org.apache.iceberg:iceberg-spark-runtime-{VERSION[0]}.{VERSION[1]}_{_SCALA}:1.12.0"
+ARTIFACT = f"org.apache.iceberg:iceberg-spark-runtime-{VERSION[0]}.{VERSION[1]}_{SCALA}:1.12.0"
 """The Maven coordinates of the jar for this Spark. Reading needs neither another jar nor Iceberg's extension."""
 _TABLE = "org.apache.iceberg.spark.source.SparkTable"
 

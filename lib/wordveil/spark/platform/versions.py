@@ -18,6 +18,8 @@ from wordveil.errors import PlatformError
 
 VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 """Spark's version, such as ``(4, 1)``."""
+SCALA = "2.13" if VERSION >= (4, 0) else "2.12"
+"""The version of Scala of Spark's jars."""
 
 
 def find_query_loggers() -> list[logging.Logger]:

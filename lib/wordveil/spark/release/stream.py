@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from wordveil.config.load import Config
 from wordveil.config.schema import StreamSection
 from wordveil.errors import ConfigError, Fault
+from wordveil.spark.input.topic import is_cut_off, read_topic
 from wordveil.spark.platform.columns import check_columns, column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
@@ -58,19 +61,28 @@ def run_stream(
     with job_errors(f"the batch begins again with the next start from {stream.checkpoint}"):
         batches.create(source)
         writer = source.writeStream.option("checkpointLocation", stream.checkpoint).foreachBatch(batches.process)
-        query = (writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)).start()
-        try:
-            # Not by waiting in Java: a signal would find the connection taken, and the query could not be stopped.
-            while query.isActive:
-                time.sleep(_INTERVAL)
-        finally:
-            query.stop()  # once its batch has ended
+        writer = writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)
+        while is_cut_off(query := _run_query(writer)) and batches.failure is None:
+            pass
         if batches.failure is not None:
             raise batches.failure
         query.awaitTermination()  # raises what else has ended it
 
 
+def _run_query(writer: DataStreamWriter) -> StreamingQuery:
+    query = writer.start()
+    try:
+        # Not by waiting in Java: a signal would find the connection taken, and the query could not be stopped.
+        while query.isActive:
+            time.sleep(_INTERVAL)
+    finally:
+        query.stop()  # once its batch has ended
+    return query
+
+
 def _read_source(spark: SparkSession, stream: StreamSection) -> DataFrame:
+    if stream.topic is not None:
+        return read_topic(spark, stream)
     reader = spark.readStream.format("delta")
     if stream.max_files is not None:
         reader = reader.option("maxFilesPerTrigger", stream.max_files)
