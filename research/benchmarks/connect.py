@@ -33,8 +33,8 @@ import json, sys, time
 from pyspark.sql import SparkSession
 from wordveil import Run, sanitise
 how, url, bundle, policy = sys.argv[1:]
-builder = SparkSession.builder.remote(url) if url else SparkSession.builder.master("local[2]")
-session = builder.getOrCreate()
+classic = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+session = (SparkSession.builder.remote(url) if url else classic).getOrCreate()
 for line in sys.stdin:
     corpus, out = json.loads(line)
     started = time.perf_counter()

@@ -54,6 +54,7 @@ def show_benchmarks() -> Texts:
     yield from show_releases()
     yield from show_night_rows()
     yield from show_object_stores()
+    yield from show_connect()
     yield from show_starts()
     yield from show_tokens()
 
@@ -188,6 +189,14 @@ def show_object_stores() -> Texts:
     for part, row in parts.items():
         yield cells(f"{part}, alone", str(count_requests(row)), *list_requests(row))
     yield f"probe of a bucket is {count_requests(parts['probe'])}, the lease {count_requests(parts['lease'])} and"
+
+
+def show_connect() -> Texts:
+    results = read("connect")
+    rows = {f"{int(name):,}": row for name, row in results["records"].items()}
+    for label, row in {"the first call of a session": results["first"], **rows}.items():
+        shown = (*row.values(), row["connect"] / row["classic"])
+        yield cells(label, *(f"{value:.2f}" for value in shown))
 
 
 def list_requests(row: Mapping[str, Any]) -> list[str]:
