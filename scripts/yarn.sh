@@ -148,4 +148,13 @@ submit --jars "$jars" jobs/release.py verify --table hdfs:///lake/public/news --
 expect verify 'it["verified"], it["records"]' "(True, 300)"
 submit --jars "$jars" jobs/ledger.py --config "$work/release.yaml" --json > "$work/ledger.json"
 expect ledger 'it[0]["contexts"], it[0]["reserved"]' "(300, 0.0)"
+step "two runs at once: one waits for the other's lease"
+for night in night-2 night-3; do
+    "$python" -m wordveil sanitise --config "$work/release.yaml" --set 'spark.master=local[1]' --run-id "$night" --json \
+        > "$work/$night.json" 2> "$work/$night.log" &
+    runs="${runs:-} $!"
+done
+for run in $runs; do wait "$run"; done
+grep -q "waiting for another run" "$work/night-2.log" "$work/night-3.log" || { echo "none of two runs waited" >&2; exit 1; }
+for night in night-2 night-3; do expect "$night" 'it["records"]' 0; done
 echo "everything worked as docs/deploy.md says"

@@ -40,7 +40,7 @@ def fetch(setting: str, location: str) -> str:
     """
     if not is_remote(location):
         return location
-    copy = _Copy(setting, location)
+    copy = _Copy(setting, location.rstrip("/"))
     names = copy.update()
     if not names:
         raise PublicFileError(f"{setting} = {location}: no such file or directory. Name an existing one.")
@@ -113,14 +113,9 @@ class _Copy:
         files at the location, relative to it; of a file, ``"."``.
         """
         with self._open() as (store, root):
-            single = store.get_file_info(root)
-            below = (
-                []
-                if single.is_file
-                else store.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True))
-            )
-            files = {str(PurePosixPath(entry.path).relative_to(root)): entry for entry in (single, *below)}
-            files = {name: entry for name, entry in files.items() if entry.is_file}
+            single, below = store.get_file_info(root), fs.FileSelector(root, allow_not_found=True, recursive=True)
+            entries = [single] if single.is_file else [entry for entry in store.get_file_info(below) if entry.is_file]
+            files = {str(PurePosixPath(entry.path).relative_to(root)): entry for entry in entries}
             for name, entry in files.items():
                 if re.fullmatch(pattern, name) and not _is_same(self.path / name, entry):
                     _download(store, entry, self.path / name)
@@ -131,7 +126,7 @@ class _Copy:
         for file in self.path.rglob("*"):
             name = file.relative_to(self.path).as_posix()
             if file.is_file() and name not in names and re.fullmatch(pattern, name):
-                file.unlink()
+                file.unlink(missing_ok=True)
 
     def upload(self, path: Path) -> None:
         """Copy a file or directory of the copy to the location, its manifest last."""
@@ -162,16 +157,13 @@ class _Copy:
 
 
 def _is_same(file: Path, entry: Any) -> bool:
-    try:
-        found = file.stat()
-    except OSError:
-        return False
-    return (found.st_size, found.st_mtime_ns) == (entry.size, entry.mtime_ns)
+    found = file.stat() if file.exists() else None
+    return found is not None and (found.st_size, found.st_mtime_ns) == (entry.size, entry.mtime_ns)
 
 
 def _download(store: Any, entry: Any, target: Path) -> None:
     """Copy a file with its time. It gets its name once it is whole: other commands may read the copy."""
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=cache_directory(), prefix="fetching-") as draft:
         fs.copy_files(entry.path, f"{draft}/file", source_filesystem=store)
         _take_time(Path(draft, "file"), entry)
