@@ -85,7 +85,9 @@ er-ae-full: $(VENV)/.er-ae  ## train a generator of ER-AE's size on public sente
 	@if command -v nvidia-smi >/dev/null; then $(PIP) -e '.[er-ae-cuda]'; fi
 	@$(BIN)/wordveil train --config conf/generators/full.yaml
 
-test-fast: lint test-without-java  ## formatter, linter, types, and all tests without Java; four minutes on two cores
+# The type checker takes a minute on one core. Tests run beside it.
+test-fast: $(VENV)/.tests  ## formatter, linter, types, and all tests without Java; four minutes on two cores
+	@$(MAKE) --no-print-directory -j2 lint test-without-java
 
 # A test that starts Java fails here.
 FAST := JAVA_HOME=/nonexistent $(PYTEST) tests/unit tests/contracts tests/statistical
@@ -120,7 +122,10 @@ check-import:  ## install the package without Spark into an empty environment, a
 	@build/alone/bin/python $(INSTALL) -c $(CONSTRAINTS) '.[verify]'
 	@build/alone/bin/python scripts/check_import.py verify
 
-test: java s3 $(VENV)/.delta $(AIRFLOW)/.installed lint  ## all of that, and the tests on Spark, Delta, S3 and Airflow; twelve minutes on two cores
+test: java s3 $(VENV)/.delta $(VENV)/.tests $(AIRFLOW)/.installed  ## all of that, and the tests on Spark, Delta, S3 and Airflow; twelve minutes on two cores
+	@$(MAKE) --no-print-directory -j2 lint test-all
+
+test-all:
 	@$(PYTEST)
 
 test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; two and a half hours
