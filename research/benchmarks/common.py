@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wordveil.config.load import Config, parse_config
+from wordveil.crypto.keys import create_key
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.version import __version__
@@ -68,6 +69,32 @@ def draft_job(store: str, mechanism: dict[str, Any], text: dict[str, Any]) -> Co
         },
         "research/benchmarks/common.py",
     )
+
+
+def draft_release(
+    home: Path, mechanism: dict[str, Any], source: dict[str, Any], place: str = "", **sections: dict[str, Any]
+) -> Config:
+    """A release of the columns ``source``, with its key and bundles in ``home``. Its tables and its input are at
+    ``place``, by default there too. ``sections`` are merged into its own.
+    """
+    place, key = place or str(home), home / "key"
+    if not key.exists():
+        create_key(key)
+    settings: dict[str, Any] = {
+        "format_version": 2,
+        "release": "benchmark",
+        "input": {"path": f"{place}/input", "format": "delta", "changes": "feed", **source},
+        "mechanism": {**mechanism, "public": True},
+        "bundle_store": str(home / "bundles"),
+        "build_missing": True,
+        "text": {"profile": "strict", "n_max": 8},
+        "key": {"file": str(key)},
+        "output": {"path": f"{place}/release", "format": "delta"},
+        "ledger": {"path": f"{place}/ledger"},
+        "gate": {"min_records": 10},
+    }
+    merged = {name: {**settings.get(name, {}), **section} for name, section in sections.items()}
+    return parse_config({**settings, **merged}, "research/benchmarks/common.py")
 
 
 def machine() -> dict[str, Any]:

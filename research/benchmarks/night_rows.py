@@ -24,7 +24,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from common import SLOTS, draft_mechanism, machine, make_parser, save_results
+from common import SLOTS, draft_mechanism, draft_release, machine, make_parser, save_results
 
 RECORDS, SMALLEST = (100_000, 200_000), 200
 AUTHORS, DAYS = 1000, 100
@@ -34,34 +34,15 @@ COLUMNS = {"id": "id", "text": "body", "author": "author", "keep": ["day"]}
 
 def write_config(home: Path, *, smallest: bool) -> Any:
     """The release."""
-    from wordveil.config.load import parse_config
-    from wordveil.crypto.keys import create_key
-
-    create_key(home / "key")
-    return parse_config(
-        {
-            "format_version": 2,
-            "release": "rows",
-            "input": {"path": str(home / "input"), "format": "delta", "changes": "feed", **COLUMNS},
-            "mechanism": {**draft_mechanism(str(home), smallest=smallest), "public": True},
-            "bundle_store": str(home / "bundles"),
-            "build_missing": True,
-            "text": {"profile": "strict", "n_max": 8},
-            "key": {"file": str(home / "key")},
-            "output": {"path": str(home / "release"), "format": "delta", "partition_by": ["day"]},
-            "ledger": {"path": str(home / "ledger")},
-            "budgets": {"unit": "pure", "relation": "same_length", "author": 1e9, "on_exceeded": "keep_last"},
-            "gate": {"min_records": 10},
-            "spark": {
-                "master": f"local[{SLOTS}]",
-                "options": {
-                    "spark.eventLog.enabled": "true",
-                    "spark.eventLog.compress": "false",
-                    "spark.eventLog.dir": str(home / "events"),
-                },
-            },
-        },
-        "research/benchmarks/night_rows.py",
+    log = {"enabled": "true", "compress": "false", "dir": str(home / "events")}
+    options = {f"spark.eventLog.{name}": value for name, value in log.items()}
+    return draft_release(
+        home,
+        draft_mechanism(str(home), smallest=smallest),
+        COLUMNS,
+        output={"partition_by": ["day"]},
+        budgets={"unit": "pure", "relation": "same_length", "author": 1e9, "on_exceeded": "keep_last"},
+        spark={"master": f"local[{SLOTS}]", "options": options},
     )
 
 

@@ -21,10 +21,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from common import SLOTS, draft_mechanism, machine, make_parser, save_results
+from common import SLOTS, draft_mechanism, draft_release, machine, make_parser, save_results
 from support import object_store
 
 RECORDS, SMALLEST = (10_000, 200_000), 200
+COLUMNS = {"id": "id", "text": "body", "keep": ["day"]}
 # What each of S3A's counters is on Amazon's bill.
 REQUESTS = {
     "put": ("object_put_request", "object_multipart_initiated", "object_copy_requests"),
@@ -33,35 +34,6 @@ REQUESTS = {
     "list": ("object_list_request", "object_continue_list_request"),
     "delete": ("object_delete_request", "object_bulk_delete_request"),
 }
-
-
-def write_config(home: Path, place: str, mechanism: dict[str, Any]) -> Any:
-    """The release, its tables and its input at ``place``."""
-    from wordveil.config.load import parse_config
-
-    return parse_config(
-        {
-            "format_version": 2,
-            "release": "store",
-            "input": {
-                "path": f"{place}/input",
-                "format": "delta",
-                "changes": "feed",
-                "id": "id",
-                "text": "body",
-                "keep": ["day"],
-            },
-            "mechanism": {**mechanism, "public": True},
-            "bundle_store": str(home / "bundles"),
-            "build_missing": True,
-            "text": {"profile": "strict", "n_max": 8},
-            "key": {"file": str(home / "key")},
-            "output": {"path": f"{place}/release", "format": "delta"},
-            "ledger": {"path": f"{place}/ledger"},
-            "gate": {"min_records": 10},
-        },
-        "research/benchmarks/object_stores.py",
-    )
 
 
 class Counter:
@@ -133,13 +105,11 @@ def main() -> None:
     parser.add_argument("--records", type=int, nargs="+", default=RECORDS, metavar="N", help="how many records")
     chosen = parser.parse_args()
     from wordveil.config.schema import SparkSection
-    from wordveil.crypto.keys import create_key
     from wordveil.spark.platform.session import build_session
 
     content: dict[str, Any] = {"machine": machine(), "releases": {}}
     with tempfile.TemporaryDirectory() as directory, object_store.serve() as endpoint:
         home = Path(directory)
-        create_key(home / "key")
         mechanism = draft_mechanism(directory, smallest=chosen.smallest)
         options = {"spark.sql.warehouse.dir": str(home / "warehouse")}
         spark = build_session(
@@ -147,11 +117,11 @@ def main() -> None:
         )
         object_store.connect(spark, endpoint)
         warm = Counter(spark)
-        run_steps(spark, write_config(home, str(home / "warm"), mechanism), warm, "warm", 100)
+        run_steps(spark, draft_release(home, mechanism, COLUMNS, str(home / "warm")), warm, "warm", 100)
         for records in (SMALLEST,) if chosen.smallest else chosen.records:
             counter = Counter(spark)
             for name, place in {"disk": str(home / str(records)), "S3": f"s3a://lake/{records}"}.items():
-                run_steps(spark, write_config(home, place, mechanism), counter, name, records)
+                run_steps(spark, draft_release(home, mechanism, COLUMNS, place), counter, name, records)
             content["releases"][str(records)] = counter.steps
         counter = Counter(spark)
         run_parts(spark, counter)
