@@ -153,7 +153,7 @@ def place(
     return lake.config(
         release=name,
         input={"path": f"{home}/input", "author": author},
-        output={"path": f"{home}/{'release' if name == 'support' else name}", "public": f"{home}/shown"},
+        output={"path": f"{home}/{name}", "public": f"{home}/shown"},
         ledger={"path": f"{home}/ledger"},
         **more,
     )
@@ -176,7 +176,7 @@ def test_a_release_on_s3_is_the_release_on_a_disk(released: States, endpoint: st
     copy_files(here.mechanism.embedding, f"{root}/vectors", destination_filesystem=store)
     assert lake.run(there, run_id="night-1").released == 8
     lake.release(there)
-    for name, ours in (("release/draws", "release/draws"), ("shown", "release/public"), ("ledger", "ledger")):
+    for name, ours in (("support/draws", "release/draws"), ("shown", "release/public"), ("ledger", "ledger")):
         found = rows(spark, f"s3a://lake/night/{name}")
         assert len(found) >= 8, name
         assert found == rows(spark, lake.root / ours), name
@@ -246,7 +246,7 @@ def test_nights_on_s3_that_die_are_those_of_a_disk(released: States, endpoint: s
         lake.run(there, run_id=f"night-{night}")
     lake.release(here)
     lake.release(there)
-    for name, ours in (("release/draws", "release/draws"), ("shown", "release/public"), ("ledger", "ledger")):
+    for name, ours in (("support/draws", "release/draws"), ("shown", "release/public"), ("ledger", "ledger")):
         assert rows(spark, f"s3a://lake/nights/{name}") == rows(spark, lake.root / ours), name
 
 
@@ -321,7 +321,7 @@ def test_a_store_that_ignores_conditions_is_refused_by_name(released: States, en
     assert [fault.where for fault in caught.value.faults] == ["output.path", "ledger.path", "output.public"]
     assert all("ignores conditional writes" in fault.problem for fault in caught.value.faults)
     assert "output.writers: one" in str(caught.value)
-    assert Files(lake.spark, "s3a://ignores-conditions/night/release").list_files() == {}
+    assert Files(lake.spark, "s3a://ignores-conditions/night/support").list_files() == {}
     paths = {"ledger.path": "s3a://ignores-conditions/ledger"}
     require_exclusive_commits(lake.spark, paths, is_only_writer=True)
 
