@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.content_store import encode_canonical
 from wordveil.assembly.remote import open_store
 from wordveil.audit import store
@@ -15,10 +14,9 @@ from wordveil.config.load import Config
 def keep_audit(config: Config, audit: Audit) -> tuple[str, str | None]:
     """Keep an audit beside the bundles. Returns where it lies, and one that refutes the same thing, if any."""
     kept = open_store(config.bundle_store)
-    folder = bundles.find_store(kept.path)
-    path = store.save_audit(folder, audit)
+    path = store.save_audit(kept.root, audit)
     kept.save(path)
-    refuted = store.audit_path(folder, audit.kind, audit.identity, is_refuted=True)
+    refuted = store.audit_path(kept.root, audit.kind, audit.identity, is_refuted=True)
     return kept.locate(path), kept.locate(refuted) if refuted.exists() else None
 
 
@@ -48,4 +46,4 @@ def find_audits(config: Config, fingerprint: str) -> tuple[str, ...]:
     ``fingerprint``: of the bundle that drew.
     """
     identities = {store.BUNDLE: fingerprint, store.RELEASE: identify_release(config, fingerprint)}
-    return store.find_passed(bundles.find_store(open_store(config.bundle_store).path), identities)
+    return store.find_passed(open_store(config.bundle_store).root, identities)

@@ -58,23 +58,22 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     """
     work = work or BuildContext()
     config = fetch_files(config)
-    section, kept = config.mechanism, open_store(config.bundle_store)
-    store = bundles.find_store(kept.path)
+    section, store = config.mechanism, open_store(config.bundle_store)
     recipe = config.recipe(embeddings.digest_source(section.embedding), _digest_inputs(config))
     try:
-        path = bundles.find(kept.path, recipe, config.bundle_store)
+        path = bundles.find(store.path, recipe, config.bundle_store)
     except BundleError:
-        if store != kept.path:
+        if store.path != store.root:
             raise  # One bundle is named, and it is another one.
         path = None  # The store has other bundles; this one is added.
     if path is not None:
-        kept.fetch(path)
+        store.fetch(path)
     else:
         # Files first: their faults are reported before training an embedding, which may start Spark.
         files = read_files(section.public_files, work.progress)
-        embedding = _load_embedding(config, store, work, read)
+        embedding = _load_embedding(config, store.root, work, read)
         fitted = files.fit(embedding.words)
-        work = replace(work, kept=work.kept or store / _PARTS)
+        work = replace(work, kept=work.kept or store.root / _PARTS)
         built = section.mechanism.build(
             embedding, section.settings, padding=recipe.padding, work=work, inputs=fitted.inputs
         )
@@ -90,9 +89,9 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
             recovery = measure_recovery(mechanism, frequencies)
             work.progress("measuring how the embedding suits the mechanism")
             suits = measure_suitability(mechanism, embedding, section.settings, built.guarantee, frequencies)
-        path = bundles.write(store, embedding, built, recipe, provenance, recovery, suits.to_dict())
+        path = bundles.write(store.root, embedding, built, recipe, provenance, recovery, suits.to_dict())
         work.forget()
-        kept.save(path)
+        store.save(path)
         work.progress("compiling what texts are read with, which takes half a minute once on a machine")
         compile_finder(config.policy)
     return bundles.open_bundle(path)
@@ -160,7 +159,7 @@ def open_parts(config: Config, work: BuildContext | None = None, read: ReadPairs
     for a day are deleted. Raises as :func:`build_bundle`.
     """
     config = fetch_files(config)
-    section, store = config.mechanism, bundles.find_store(open_store(config.bundle_store).path)
+    section, store = config.mechanism, open_store(config.bundle_store).root
     work = work or BuildContext()
     files = read_files(section.public_files, work.progress)
     embedding = _load_embedding(config, store, work, read)

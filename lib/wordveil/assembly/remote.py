@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from wordveil.artifacts.bundle import find_store
 from wordveil.artifacts.content_store import MANIFEST
 from wordveil.credentials import hide_credentials
 from wordveil.errors import PublicFileError
@@ -62,6 +63,11 @@ class BundleStore:
 
     path: Path
     copy: _Copy | None = None
+
+    @property
+    def root(self) -> Path:
+        """The store, also where one of its bundles is named."""
+        return find_store(self.path)
 
     def fetch(self, bundle: Path) -> Path:
         """Copy the files of a bundle to this machine, where they are elsewhere. Returns its directory."""
@@ -115,7 +121,9 @@ class _Copy:
         with self._open() as (store, root):
             single, below = store.get_file_info(root), fs.FileSelector(root, allow_not_found=True, recursive=True)
             entries = [single] if single.is_file else [entry for entry in store.get_file_info(below) if entry.is_file]
-            files = {str(PurePosixPath(entry.path).relative_to(root)): entry for entry in entries}
+            # Keys of an object store may have parts that lead out of the copy.
+            paths = {PurePosixPath(entry.path): entry for entry in entries if ".." not in entry.path.split("/")}
+            files = {str(path.relative_to(root)): entry for path, entry in paths.items()}
             for name, entry in files.items():
                 if re.fullmatch(pattern, name) and not _is_same(self.path / name, entry):
                     _download(store, entry, self.path / name)
