@@ -14,6 +14,7 @@ from wordveil.errors import ConfigError, PlatformError, SparkJobError
 from wordveil.spark.input import topic
 from wordveil.spark.input.reading import parse_columns
 from wordveil.spark.platform import delta_table
+from wordveil.spark.release import stream as stream_of_releases
 from wordveil.spark.release.night import Night
 from wordveil.spark.release.stream import run_stream
 
@@ -52,9 +53,13 @@ def stream(spark, workspace: Workspace) -> Iterator[Stream]:
 
 def test_each_batch_is_a_night_and_a_batch_that_dies_is_paid_for_once(stream: Stream, monkeypatch: pytest.MonkeyPatch):
     lake = stream.lake
-    (first,) = stream.follow()
+    with monkeypatch.context() as patch:
+        patch.setattr(stream_of_releases, "_COMPACT_AFTER", 1)
+        (first,) = stream.follow()
     assert first.report.released == 4
     assert first.publication is not None
+    detail = lake.spark.sql(f"DESCRIBE DETAIL delta.`{lake.home}/journal`").first()
+    assert detail.numFiles == 2, "those of the batch are merged, and compaction adds an event"
     assert stream.follow() == []
     stream.arrive(3, seed=2)
 

@@ -23,7 +23,9 @@ class Journal(Events):
 
     def __init__(self, table: DeltaTable) -> None:
         self._table = table
-        super().__init__(self._load(table.read()) if table.exists() else [])
+        # Asked before the events are read: where it is too low, they are read once more.
+        self._version = table.version()
+        super().__init__(self._load(table.read()) if self._version >= 0 else [])
 
     @staticmethod
     def create(table: DeltaTable) -> None:
@@ -32,8 +34,8 @@ class Journal(Events):
 
     def refresh(self) -> None:
         """Read the events again where others may have been written since."""
-        if self._table.version() > len(self.events):
-            self.events = self._load(self._table.read())
+        if (version := self._table.version()) != self._version:
+            self.events, self._version = self._load(self._table.read()), version
 
     @staticmethod
     def _load(events: DataFrame) -> list[Event]:
@@ -53,10 +55,8 @@ class Journal(Events):
         """
 
         def decide(events: DataFrame, version: int) -> Decision[Event | None]:
-            # The first commit makes the table, and each further one adds an event: another version than this means
-            # that another process has written since the events were read.
-            if version != len(self.events):
-                self.events = self._load(events)
+            if version != self._version:
+                self.events, self._version = self._load(events), version
             if unless(self.events):
                 return Decision(None, None)
             seq = len(self.events) + 1
@@ -70,4 +70,5 @@ class Journal(Events):
         added = self._table.compare_and_append(decide, step=event)
         if added is not None:
             self.events.append(added)
+            self._version += 1
         return added

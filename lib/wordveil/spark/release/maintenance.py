@@ -65,8 +65,8 @@ def compact(
     retain_hours: int = DEFAULT_RETAIN_HOURS,
     progress: Callable[[str], None] = ignore,
 ) -> dict[str, dict[str, int]]:
-    """Merge small files, and delete files that no version of the last ``retain_hours`` needs, of draws, public table
-    and ledger.
+    """Merge small files, and delete files that no version of the last ``retain_hours`` needs, of draws, journal, public
+    table and ledger.
 
     The public table's files are not merged: its manifest names them, so they stay as they are until the next
     publication. Returns, for each table, files and bytes before and after, data files of old versions included.
@@ -84,7 +84,7 @@ def compact(
                 "writes to the release and its ledger, say so with output.writers: one.",
             )
         with _compaction_settings(release.spark, retain_hours):
-            for table in (tables.draws, tables.public, tables.ledger.table):
+            for table in (tables.draws, tables.journal_table, tables.public, tables.ledger.table):
                 if not table.exists():
                     continue
                 progress(f"compacting the {table.kind}")

@@ -25,11 +25,14 @@ from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
 from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.progress import TaskProgress, ignore
+from wordveil.spark.release.maintenance import compact
 from wordveil.spark.release.night import Night, run_night
 from wordveil.spark.sanitise.materials import load_materials
 
 _STREAM = "stream "
 _INTERVAL = 0.25
+_COMPACT_AFTER = 50
+"""Batches after which the files that they left are merged. A hundred batches double the time that one takes."""
 
 
 def run_stream(
@@ -92,13 +95,16 @@ def _read_source(spark: SparkSession, stream: StreamSection) -> DataFrame:
 
 @dataclass
 class _Batches:
-    """What becomes of the batches of one query. ``failure``: what the last one raised."""
+    """What becomes of the batches of one query. ``processed``: how many have ended. ``failure``: what the last one
+    raised.
+    """
 
     config: Config
     landing: DeltaTable
     progress: Callable[[str], None]
     tasks: TaskProgress
     done: Callable[[Night], None]
+    processed: int = field(default=0, init=False)
     failure: Exception | None = field(default=None, init=False)
     others: bool | None = field(default=None, init=False)
     """Whether the landing table has rows of another query, which is asked once."""
@@ -121,6 +127,9 @@ class _Batches:
             self._land(rows, query, number)
             run_id = f"stream-{query.replace('-', '')[:16]}-{number}"
             self.done(run_night(self.config, lambda: spark, run_id=run_id, progress=self.progress, tasks=self.tasks))
+            self.processed += 1
+            if self.processed % _COMPACT_AFTER == 0:
+                compact(self.config, lambda: spark, progress=self.progress)
             gc.collect()  # Python's proxies keep the plans of a night in Java's memory until then
             self.progress("looking for new rows")
         except Exception as error:  # noqa: BLE001 - Spark logs what it gets, and messages of errors may quote a record

@@ -48,7 +48,7 @@ class ReleaseTables:
         self.release = release
         self.path = output.path.rstrip("/")
         self.draws = DeltaTable(spark, f"{self.path}/{DRAWS}", "draws")
-        self._journal = DeltaTable(spark, f"{self.path}/{JOURNAL}", "journal")
+        self.journal_table = DeltaTable(spark, f"{self.path}/{JOURNAL}", "journal")
         self.public = DeltaTable(spark, output.public or f"{self.path}/{PUBLIC}", "public table")
         self.ledger = Ledger(DeltaTable(spark, ledger_path, "ledger"))
         self._partition_by = output.partition_by
@@ -74,17 +74,17 @@ class ReleaseTables:
         events are those of another release.
         """
         with job_errors("nothing was changed"):
-            if not self._journal.exists():
+            if not self.journal_table.exists():
                 if self.draws.version() > 0:
                     raise ReleaseError(
-                        f"journal {self._journal.path}: is gone, though release {self.release} has draws. Without it "
-                        "there is no record of what was drawn, changed or withdrawn. Restore draws, journal and "
+                        f"journal {self.journal_table.path}: is gone, though release {self.release} has draws. Without "
+                        "it there is no record of what was drawn, changed or withdrawn. Restore draws, journal and "
                         "ledger from one backup, or start a release under another name."
                     )
                 self._require_unknown()
-                return Journal(self._journal)
-            self._journal.check()
-            journal = Journal(self._journal)
+                return Journal(self.journal_table)
+            self.journal_table.check()
+            journal = Journal(self.journal_table)
             if intents := journal.intents():
                 if (held := intents[0].terms.fixed["release"]) != self.release:
                     raise ReleaseError(
@@ -97,7 +97,7 @@ class ReleaseTables:
 
     def has_tables(self) -> bool:
         """Whether there is a journal or a table of draws."""
-        return self._journal.exists() or self.draws.exists()
+        return self.journal_table.exists() or self.draws.exists()
 
     def _require_unknown(self) -> None:
         """Raise :class:`ReleaseError` where the ledger lists the release, but its tables are not here."""
@@ -150,7 +150,7 @@ class ReleaseTables:
                 self._check_columns(schema)
             else:
                 self.draws.create(schema, partition_by=self._partition_by, indexed=[SEQ_COLUMN, name])
-            Journal.create(self._journal)
+            Journal.create(self.journal_table)
 
     def _check_columns(self, schema: StructType) -> None:
         was, now = (
