@@ -95,16 +95,13 @@ def _read_source(spark: SparkSession, stream: StreamSection) -> DataFrame:
 
 @dataclass
 class _Batches:
-    """What becomes of the batches of one query. ``processed``: how many have ended. ``failure``: what the last one
-    raised.
-    """
+    """What becomes of the batches of one query. ``failure``: what the last one raised."""
 
     config: Config
     landing: DeltaTable
     progress: Callable[[str], None]
     tasks: TaskProgress
     done: Callable[[Night], None]
-    processed: int = field(default=0, init=False)
     failure: Exception | None = field(default=None, init=False)
     others: bool | None = field(default=None, init=False)
     """Whether the landing table has rows of another query, which is asked once."""
@@ -127,8 +124,7 @@ class _Batches:
             self._land(rows, query, number)
             run_id = f"stream-{query.replace('-', '')[:16]}-{number}"
             self.done(run_night(self.config, lambda: spark, run_id=run_id, progress=self.progress, tasks=self.tasks))
-            self.processed += 1
-            if self.processed % _COMPACT_AFTER == 0:
+            if (number + 1) % _COMPACT_AFTER == 0:
                 compact(self.config, lambda: spark, progress=self.progress)
             gc.collect()  # Python's proxies keep the plans of a night in Java's memory until then
             self.progress("looking for new rows")
