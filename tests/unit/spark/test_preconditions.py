@@ -36,9 +36,9 @@ FIRST = Intent(
 class NoTable:
     """The journal's table before a first run."""
 
-    def exists(self) -> bool:
+    def version(self) -> int:
         """There is none."""
-        return False
+        return -1
 
 
 def journal_of(*events: tuple[str, str, dict[str, Any]]) -> Journal:
