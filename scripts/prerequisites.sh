@@ -2,7 +2,7 @@
 # Checks what pip cannot install, installs it with apt-get where that is allowed (as root), and else says what to do.
 #   prerequisites.sh python     Python 3.11 or newer ($PYTHON, by default python3) with its venv module
 #   prerequisites.sh compiler   g++ and Python's headers, which only Annoy needs: without them nothing fails
-#   prerequisites.sh java       Java 17 or newer
+#   prerequisites.sh java       Java 17 to 22
 set -eu
 
 python=${PYTHON:-python3}
@@ -45,9 +45,9 @@ java_version() {
 
 check_java() {
     version=$(java_version || true)
-    [ -n "$version" ] || { install default-jre-headless "Java 17 or newer"; version=$(java_version || true); }
-    if [ -z "$version" ] || [ "$version" -lt 17 ]; then
-        echo "wordveil: Java 17 or newer is needed, found '${version:-none}'. Install default-jre-headless, or set JAVA_HOME to a newer one." >&2
+    [ -n "$version" ] || { install default-jre-headless "Java 17 to 22"; version=$(java_version || true); }
+    if [ -z "$version" ] || [ "$version" -lt 17 ] || [ "$version" -gt 22 ]; then
+        echo "wordveil: Spark needs Java 17 to 22, found '${version:-none}'. Install default-jre-headless (Debian 12 and 13), or set JAVA_HOME." >&2
         exit 1
     fi
 }

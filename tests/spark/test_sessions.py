@@ -101,7 +101,7 @@ print(json.dumps([*refused, failed, lacking, without_jars]))
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     no_java, no_memory, no_class, failed, lacking, without_jars = json.loads(done.stdout)
-    assert no_java.startswith("Java at /nowhere/bin/java cannot be run. Install Java 17 or newer")
+    assert no_java.startswith("Java at /nowhere/bin/java cannot be run. Install Java 17 to 22")
     assert "Spark did not start: " in no_memory
     assert "Invalid maximum heap size: -Xmx12q" in no_memory
     assert "Spark did not start: java.lang.ClassNotFoundException: no.Such. Its log is " in no_class

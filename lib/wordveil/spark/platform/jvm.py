@@ -22,7 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 from wordveil.errors import PlatformError
 from wordveil.input.locations import cache_directory
 
-JAVA_VERSION = 17
+JAVA_VERSIONS = range(17, 23)
+"""Later ones refuse what Hadoop asks of them, so that Spark starts and cannot write a file."""
+_VERSIONS = f"Java {JAVA_VERSIONS[0]} to {JAVA_VERSIONS[-1]}"
+_HINT = f"Install {_VERSIONS} (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
 _STANDARD_ERROR = 2
 _SHOWN_LINES = 5
 # What Java, log4j and Ivy write at each start, whether it fails or not.
@@ -83,19 +86,21 @@ def find_java() -> str | None:
 
 
 def check_java() -> None:
-    """Raise :class:`PlatformError` unless Java 17 or newer is installed."""
+    """Raise :class:`PlatformError` unless the Java that Spark would start is one that it runs on."""
     java = find_java()
-    hint = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
     if java is None:
-        raise PlatformError(f"Spark needs Java, and no java was found on the PATH. {hint}")
+        raise PlatformError(f"Spark needs Java, and no java was found on the PATH. {_HINT}")
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        raise PlatformError(f"Java at {java} cannot be run. {hint}") from None
+        raise PlatformError(f"Java at {java} cannot be run. {_HINT}") from None
     version = re.search(r'version "(\d+)', answer.stderr)
-    if version is None or int(version[1]) < JAVA_VERSION:
-        installed = version[1] if version else "of an unknown version"
-        raise PlatformError(f"{java} is Java {installed}, and Spark needs {JAVA_VERSION} or newer. {hint}")
+    if version is None or int(version[1]) not in JAVA_VERSIONS:
+        raise _unfit(java, version[1] if version else "of an unknown version")
+
+
+def _unfit(java: str, version: str) -> PlatformError:
+    return PlatformError(f"{java} is Java {version}, and Spark needs {_VERSIONS}. {_HINT}")
 
 
 def find_archive() -> Path | None:
@@ -134,16 +139,20 @@ def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
     """Start Spark's Java process with Spark's ``options``, unless there is one.
 
     Both its streams go to standard error or, with ``is_logged``, to :data:`java_log`: standard output is for results
-    alone. Raises PySpark's error if the process ends at once.
+    alone. Raises PySpark's error if the process ends at once, and :class:`PlatformError` for a Java that is too new.
     """
-    if SparkContext._gateway is not None:  # noqa: SLF001 - it is there after a session was stopped, too
-        return
-    conf = SparkConf(loadDefaults=False)
-    for name, value in options.items():
-        conf.set(name, value)
-    with java_log.open() if is_logged else nullcontext(_STANDARD_ERROR) as stream:
-        gateway = launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
-    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the builder of sessions takes no gateway
+    line = SparkContext._gateway  # noqa: SLF001 - it is there after a session was stopped, too
+    if line is None:
+        conf = SparkConf(loadDefaults=False)
+        for name, value in options.items():
+            conf.set(name, value)
+        with java_log.open() if is_logged else nullcontext(_STANDARD_ERROR) as stream:
+            line = launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=line)  # noqa: SLF001 - the builder of sessions takes no gateway
+    read = getattr(line.jvm, "java.lang.System").getProperty
+    version = str(read("java.specification.version"))
+    if version.isdigit() and int(version) > JAVA_VERSIONS[-1]:  # Spark does not start in one that is too old
+        raise _unfit(read("java.home"), version)
 
 
 def redirect_console(spark: SparkSession) -> None:
