@@ -61,14 +61,12 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     section, store = config.mechanism, open_store(config.bundle_store)
     recipe = config.recipe(embeddings.digest_source(section.embedding), _digest_inputs(config))
     try:
-        path = bundles.find(store.path, recipe, config.bundle_store)
+        path = store.find(recipe)
     except BundleError:
         if store.path != store.root:
             raise  # One bundle is named, and it is another one.
         path = None  # The store has other bundles; this one is added.
-    if path is not None:
-        store.fetch(path)
-    else:
+    if path is None:
         # Files first: their faults are reported before training an embedding, which may start Spark.
         files = read_files(section.public_files, work.progress)
         embedding = _load_embedding(config, store.root, work, read)
@@ -212,16 +210,15 @@ def find_bundle(config: Config) -> Bundle | None:
     digest = embeddings.digest_source(source) if embeddings.embedding_exists(source) else ""
     store = open_store(config.bundle_store)
     recipe = config.recipe(digest, _digest_inputs(config, missing_allowed=True))
-    path = bundles.find(store.path, recipe, config.bundle_store)
-    return bundles.open_bundle(store.fetch(path)) if path else None
+    path = store.find(recipe)
+    return bundles.open_bundle(path) if path else None
 
 
 def open_bundle(location: str | Path) -> Bundle:
     """Open and verify the bundle at ``location``, or the only one of the store there. Raises :class:`BundleError`, and
     :class:`wordveil.errors.PublicFileError` where another file system cannot be read.
     """
-    store = open_store(str(location), "bundle")
-    return bundles.open_bundle(store.fetch(bundles.find_one(store.path)))
+    return bundles.open_bundle(open_store(str(location), "bundle").find_one())
 
 
 def find_once(config: Config) -> FindBundle:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from wordveil.assembly.bundles import fetch_files, open_parts
+from wordveil.assembly.bundles import open_parts
 from wordveil.assembly.calibration_arguments import Request
+from wordveil.assembly.remote import fetch
 from wordveil.config.load import Config, load_config
 from wordveil.config.mechanisms import HYPERNYMS
 from wordveil.embeddings.training.hypernyms import read_pairs
@@ -74,9 +75,10 @@ def _read_hierarchy(config: Config, subject: Subject, read: ReadPairs) -> WordHi
     """The pairs that the embedding was trained from, else those of the package. None where they have no two of its
     words.
     """
-    section, words = fetch_files(config).mechanism, subject.embedding.words
+    section, words = config.mechanism, subject.embedding.words
     if section.embedding_format == HYPERNYMS:
-        found = WordHierarchy.of(words, read(Path(section.embedding), section.training.settings))
+        pairs = fetch("mechanism.embedding", section.embedding)
+        found = WordHierarchy.of(words, read(Path(pairs), section.training.settings))
     else:
         found = WordHierarchy.shipped(words)
     return found if found.known.any() else None

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from wordveil.artifacts.bundle import find_store
+from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.content_store import MANIFEST
 from wordveil.credentials import hide_credentials
 from wordveil.errors import PublicFileError
@@ -55,24 +55,37 @@ class BundleStore:
 
     Attributes
     ----------
+    location
+        what the configuration calls it.
     path
         the store, or the one bundle that is named.
     copy
         the copy of the whole store, if it is remote.
     """
 
+    location: str
     path: Path
     copy: _Copy | None = None
 
     @property
     def root(self) -> Path:
         """The store, also where one of its bundles is named."""
-        return find_store(self.path)
+        return bundles.find_store(self.path)
 
-    def fetch(self, bundle: Path) -> Path:
-        """Copy the files of a bundle to this machine, where they are elsewhere. Returns its directory."""
+    def find(self, recipe: bundles.Recipe) -> Path | None:
+        """The directory of the bundle that matches ``recipe``, on this machine; None and errors as
+        :func:`wordveil.artifacts.bundle.find` has them.
+        """
+        path = bundles.find(self.path, recipe, self.location)
+        return path and self._fetch(path)
+
+    def find_one(self) -> Path:
+        """The directory of the only bundle, on this machine. Raises :class:`wordveil.errors.BundleError`."""
+        return self._fetch(bundles.find_one(self.path))
+
+    def _fetch(self, bundle: Path) -> Path:
         if self.copy:
-            self.copy.update(rf"{re.escape(bundle.name)}/.*")
+            self.copy.update(directory=bundle.name)
         return bundle
 
     def save(self, path: Path) -> None:
@@ -90,15 +103,15 @@ def open_store(location: str, setting: str = "bundle_store") -> BundleStore:
     up to date. ``setting`` names it in messages. Raises :class:`PublicFileError` where it cannot be read.
     """
     if not is_remote(location):
-        return BundleStore(Path(location))
+        return BundleStore(location, Path(location))
     copy = _Copy(setting, location.rstrip("/"))
     names = copy.update(rf"[^./][^/]*/{MANIFEST}|{_AUDITS}")
     if MANIFEST in names:  # one bundle: the store is above it
         above, _, name = copy.location.rpartition("/")
         store = open_store(above, setting)
-        return BundleStore(store.fetch(store.path / name), store.copy)
+        return BundleStore(location, store.path / name, store.copy)
     copy.forget(names, _AUDITS)  # not a bundle: a build may be about to upload it
-    return BundleStore(copy.path, copy)
+    return BundleStore(location, copy.path, copy)
 
 
 @dataclass(frozen=True)
@@ -114,13 +127,14 @@ class _Copy:
         above = f"remote-{sha256(self.location.encode()).hexdigest()[:16]}"
         return cache_directory() / above / PurePosixPath(self.location).name
 
-    def update(self, pattern: str = ".*") -> set[str]:
+    def update(self, pattern: str = ".*", directory: str = "") -> set[str]:
         """Copy the files whose name fits the pattern, unless the copy has their size and time. Returns the names of all
-        files at the location, relative to it; of a file, ``"."``.
+        files at the location, or in a ``directory`` there, relative to the location; of a file, ``"."``.
         """
         with self._open() as (store, root):
-            single, below = store.get_file_info(root), fs.FileSelector(root, allow_not_found=True, recursive=True)
-            entries = [single] if single.is_file else [entry for entry in store.get_file_info(below) if entry.is_file]
+            place = f"{root}/{directory}".rstrip("/")
+            single, inside = store.get_file_info(place), fs.FileSelector(place, allow_not_found=True, recursive=True)
+            entries = [single] if single.is_file else [entry for entry in store.get_file_info(inside) if entry.is_file]
             # Keys of an object store may have parts that lead out of the copy.
             paths = {PurePosixPath(entry.path): entry for entry in entries if ".." not in entry.path.split("/")}
             files = {str(path.relative_to(root)): entry for path, entry in paths.items()}
