@@ -71,9 +71,14 @@ def draft_job(store: str, mechanism: dict[str, Any], text: dict[str, Any]) -> Co
     )
 
 
-def draft_release(
+def draft_release(*arguments: Any, **sections: dict[str, Any]) -> Config:
+    """The configuration that :func:`draft_settings` drafts."""
+    return parse_config(draft_settings(*arguments, **sections), "research/benchmarks/common.py")
+
+
+def draft_settings(
     home: Path, mechanism: dict[str, Any], source: dict[str, Any], place: str = "", **sections: dict[str, Any]
-) -> Config:
+) -> dict[str, Any]:
     """A release of the columns ``source``, with its key and bundles in ``home``. Its tables and its input are at
     ``place``, by default there too. ``sections`` are merged into its own.
     """
@@ -93,8 +98,7 @@ def draft_release(
         "ledger": {"path": f"{place}/ledger"},
         "gate": {"min_records": 10},
     }
-    merged = {name: {**settings.get(name, {}), **section} for name, section in sections.items()}
-    return parse_config({**settings, **merged}, "research/benchmarks/common.py")
+    return settings | {name: {**settings.get(name, {}), **section} for name, section in sections.items()}
 
 
 def machine() -> dict[str, Any]:

@@ -30,7 +30,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from common import SLOTS, machine, make_parser, save_results
+from common import SLOTS, draft_settings, machine, make_parser, save_results
 from tables import reviews
 
 ROUNDS, RECORDS, WORDS_A_RECORD = 3, 5000, 60
@@ -74,20 +74,15 @@ def command(config: Path, name: str, **environment: str) -> float:
 
 def write_config(home: Path, name: str) -> Path:
     """A release over the input."""
-    settings = {
-        "format_version": 2,
-        "release": name,
-        "input": {"path": str(home / "input"), "format": "delta", "changes": "feed", "id": "id", "text": "body"},
-        "mechanism": {"name": "tree", "epsilon": 8.0, "sizes": [20], "embedding": "demo", "public": True},
-        "bundle_store": str(home / "bundles"),
-        "build_missing": True,
-        "text": {"profile": "strict", "n_max": 64},
-        "key": {"file": str(home / "key")},
-        "output": {"path": str(home / name), "format": "delta"},
-        "ledger": {"path": str(home / f"{name}-ledger")},
-        "gate": {"min_records": 10},
-        "spark": {"master": f"local[{SLOTS}]"},
-    }
+    settings = draft_settings(
+        home,
+        {"name": "tree", "epsilon": 8.0, "sizes": [20], "embedding": "demo"},
+        {"id": "id", "text": "body"},
+        text={"n_max": 64},
+        output={"path": str(home / name)},
+        ledger={"path": str(home / f"{name}-ledger")},
+        spark={"master": f"local[{SLOTS}]"},
+    )
     path = home / f"{name}.yaml"
     path.write_text(yaml.safe_dump(settings))
     return path
@@ -106,8 +101,6 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        (home / "key").touch(mode=0o600)
-        (home / "key").write_text(os.urandom(32).hex())
         words = " ".join(reviews(2000)).split()[: (200 if smallest else RECORDS) * WORDS_A_RECORD]
         pieces = [" ".join(words[start : start + WORDS_A_RECORD]) for start in range(0, len(words), WORDS_A_RECORD)]
         run_apart(home / "input", pieces)
