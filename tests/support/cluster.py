@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Self
 import pyspark
 
 from support.repository import ROOT
+from support.servers import find_ports
 from support.workspaces import clean_environment, java_options
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -52,9 +52,7 @@ class Cluster:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._named: dict[str, subprocess.Popen[bytes]] = {}
         self.workers = {"worker-1": "127.0.0.1", "worker-2": "127.0.0.2"}
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            self._port = listener.getsockname()[1]
+        (self._port,) = find_ports(1)
         self.master = f"spark://127.0.0.1:{self._port}"
         # A directory of Spark's configuration would be on the class path, where Java's archive of classes does not fit.
         self._properties = home / "spark.conf"

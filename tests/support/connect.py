@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import socket
 import ssl
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -21,6 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from support.servers import find_ports, run_server
 from support.workspaces import clean_environment
 
 HOST = "wordveil.localhost"
@@ -30,9 +26,7 @@ HOST = "wordveil.localhost"
 @contextmanager
 def serve(home: Path, options: Mapping[str, str]) -> Iterator[int]:
     """Run the server, with two cores, until the block ends. Yields its port. ``home``: where its files are."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = find_ports(1)
     chosen = {
         **options,
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -47,19 +41,8 @@ def serve(home: Path, options: Mapping[str, str]) -> Iterator[int]:
     command += [part for name, value in chosen.items() for part in ("--conf", f"{name}={value}")]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     environment = {**clean_environment(), "PYSPARK_PYTHON": sys.executable}
-    with (home / "server.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=home, env=environment, start_new_session=True)
-    try:
-        for _ in range(600):
-            with socket.socket() as asked:
-                if asked.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert process.poll() is None, (home / "server.log").read_text()[-3000:]
-            time.sleep(0.1)
+    with run_server(command, port, home / "server.log", cwd=home, env=environment):
         yield port
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 @contextmanager

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
-import socket
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyspark
 
 from support.repository import load_script
+from support.servers import find_ports, run_server
 from wordveil.spark.input.topic import ARTIFACT
 from wordveil.spark.platform.delta import find_fetched, ivy_home
 
@@ -30,7 +28,6 @@ log.dirs={home}/logs
 num.partitions={partitions}
 offsets.topic.replication.factor=1
 """
-_PATIENCE = 60
 
 
 def missing() -> str | None:
@@ -51,7 +48,7 @@ def find_connector() -> list[Path]:
 @contextmanager
 def serve(home: Path) -> Iterator[str]:
     """Run a broker with its storage in ``home``. Yields its address, on the loopback interface."""
-    broker, controller = _find_ports(2)
+    broker, controller = find_ports(2)
     home.mkdir()
     settings = home / "server.properties"
     settings.write_text(_SETTINGS.format(home=home, broker=broker, controller=controller, partitions=PARTITIONS))
@@ -60,34 +57,9 @@ def serve(home: Path) -> Iterator[str]:
     paths = [f"{_HOME}/jars/*", *map(str, scala.parent.glob(scala.name))]
     java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", os.pathsep.join(paths)]
     format_storage = [*java, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(settings)]
-    subprocess.run(format_storage, check=True, capture_output=True, timeout=_PATIENCE)
-    with (home / "out").open("w") as out:
-        server = subprocess.Popen(
-            [*java, "kafka.Kafka", str(settings)], stdout=out, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    try:
-        _wait_for(broker, server)
+    subprocess.run(format_storage, check=True, capture_output=True, timeout=60)
+    with run_server([*java, "kafka.Kafka", str(settings)], broker, home / "out"):
         yield f"127.0.0.1:{broker}"
-    finally:
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
-
-
-def _find_ports(count: int) -> list[int]:
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in sockets]
-
-
-def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + _PATIENCE
-    while True:
-        assert server.poll() is None, "the broker has ended"
-        assert time.monotonic() < end, "the broker does not answer"
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
 
 
 def send(spark: Any, servers: str, topic: str, messages: Sequence[str | bytes | None]) -> None:
