@@ -10,6 +10,7 @@ import pytest
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform import delta_table as stores
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
+from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.sanitise.counts import read_observation
 
 
@@ -76,6 +77,20 @@ def test_a_place_may_be_named_with_its_file_system(spark, tmp_path: Path):
     made.create(spark.range(0).schema)
     made.append(spark.range(3), step="draws", idempotency_key="run 1")
     assert numbers(made) == numbers(DeltaTable(spark, str(tmp_path / "table"), "table")) == [0, 1, 2]
+
+
+def test_files_of_a_disk_are_those_that_hadoop_lists(spark, store: DeltaTable, monkeypatch: pytest.MonkeyPatch):
+    (odd := Path(store.path, "day=a%3Db c%25", "é")).mkdir(parents=True)
+    (odd / "part-0.parquet").write_text("12345")
+    (odd / ".part-0.parquet.crc").write_text("Hadoop's own")
+    files = Files(spark, store.path)
+    found = files.list_files()
+    assert found["day=a%3Db c%25/é/part-0.parquet"] == 5
+    assert not any(name.endswith("parquet.crc") for name in found)
+    assert Files(spark, f"{store.path}/none").list_files() == {}
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(Files, "is_local", False)
+        assert files.list_files() == found
 
 
 def test_a_table_of_another_format_is_refused(spark, tmp_path: Path):
