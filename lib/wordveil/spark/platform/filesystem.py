@@ -108,14 +108,14 @@ class Files:
         """Return all files below this directory, or below ``directory``, by their paths relative to it, with their
         sizes in bytes.
         """
-        top, sizes = directory or self.path, dict[str, int]()
+        top = directory or self.path
         if not self._system.exists(top):
-            return sizes
+            return {}
         root = str(top.toUri().getPath()).rstrip("/") + "/"
         if self.is_local:  # Java is asked six times for each file
             files = (file for file in Path(root).rglob("*") if not fnmatch(file.name, ".*.crc"))
             return {file.relative_to(root).as_posix(): file.stat().st_size for file in files if file.is_file()}
-        listed = self._system.listFiles(top, True)
+        sizes, listed = dict[str, int](), self._system.listFiles(top, True)
         while listed.hasNext():
             status = listed.next()
             sizes[str(status.getPath().toUri().getPath()).removeprefix(root)] = int(status.getLen())

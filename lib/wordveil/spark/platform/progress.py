@@ -27,7 +27,7 @@ def watch_tasks(context: SparkContext, group: str, report: TaskProgress) -> Iter
 
     def poll() -> None:
         with suppress(Exception):  # a session that ends has no tracker any more
-            while not stop.wait(_INTERVAL):
+            while report is not ignore and not stop.wait(_INTERVAL):
                 report(*_tasks(context, group, ended))
 
     context.setJobGroup(group, "wordveil", interruptOnCancel=True)
