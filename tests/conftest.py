@@ -58,15 +58,6 @@ _LONG_LIVED = (
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedCheckpointFileManager"
 
 
-@pytest.fixture(scope="session", autouse=True)
-def loops() -> None:
-    """Compiled by one process before its first test: in a fresh clone both would compile them. The other one begins
-    with tests, or makes the archive and starts Spark before it waits for the loops.
-    """
-    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
-        compile_loops()
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session as the job builds it, with Delta and an event log."""
@@ -75,6 +66,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from wordveil.spark.platform.session import build_session
     from wordveil.spark.platform.versions import VERSION
 
+    # One process compiles the loops. The other one makes the archive, and starts Spark while it waits for the loops.
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+        compile_loops()
     os.environ["SPARK_SUBMIT_OPTS"] = f"{java_options()} {_LONG_LIVED}"
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
