@@ -75,8 +75,8 @@ def test_the_condition_names_the_directories_of_the_drawn_and_of_what_stood(lake
     assert find() == {"false"}
     assert find(("r00000", "2026-11-20")) == {"(`day` = CAST('2026-11-20' AS string))"}
     assert find(("r00002", "2026-11-22")) == {"(`day` IS NULL)", "(`day` = CAST('2026-11-22' AS string))"}
-    assert find(("new", "it's")) is None, "SQL or Delta could take it for another"
-    assert not any(map(directories._PLAIN.fullmatch, ("it's", "${user}", "", "a\\b", "a\nb")))
+    for name in ("it's", "${user}", "", "a\\b", "a\nb"):
+        assert find(("new", name)) is None, "SQL or Delta could take it for another"
     assert find(*((f"r0000{number}", day) for number, day in enumerate(DAYS))) is None, "no file would stay"
     assert find(("new", "x"), published=rows.withColumn("stale", rows["id"] == "")) is None
     assert find(("new", "x"), output=settings(lake, partition_by=[]).output) is None
