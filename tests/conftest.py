@@ -89,6 +89,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.local.dir": str(home / "scratch"),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "true",  # Spark 3.5 writes one file of another name
         "spark.eventLog.dir": f"file:{home / 'events'}",
         **(iceberg := lakes.options(home / "iceberg")),
         "spark.jars": ",".join(filter(None, [iceberg.get("spark.jars"), *map(str, kafka.find_connector())])),
