@@ -278,17 +278,14 @@ def main() -> None:
         benchmark = Releases(Path(directory), smallest=chosen.smallest)
         benchmark.build("exponential")
         texts = reviews(100 if chosen.smallest else None)
+        if not chosen.smallest:  # the first run compiles
+            merge(benchmark, texts, WARM)
         if "overhead" in parts:
-            for name, copies in (("warm", 1), ("overhead", max(1, COPIES // part))):
-                write_reviews(benchmark.home / name, texts, copies)
-            if not chosen.smallest:
-                overhead(benchmark, benchmark.home / "warm", 1)
+            write_reviews(benchmark.home / "overhead", texts, max(1, COPIES // part))
             content["overhead"] = overhead(benchmark, benchmark.home / "overhead", rounds)
         if "nights" in parts:
             content["nights"] = nights(benchmark, texts, RECORDS // part)
         if "merge" in parts:
-            if not chosen.smallest:
-                merge(benchmark, texts, WARM)
             content["merge"] = {"sizes": [merge(benchmark, texts, size // part) for size in MERGED]}
         if "publication" in parts:
             content["publication"] = publication(benchmark, texts, RECORDS // part)

@@ -13,7 +13,7 @@ import pytest
 import wordveil
 from support.releases import States
 from support.repository import ROOT
-from support.workspaces import KEY, Workspace, corpus, read_output
+from support.workspaces import KEY, Workspace, corpus, options_set, read_output
 from wordveil import Run, register, sanitise
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, ConfigError, InputError, KeyMaterialError, PlatformError
@@ -224,14 +224,10 @@ def test_sessions_are_checked_and_not_set(spark, bundle: Path):
     before = spark.conf.get(name)
     options = {name: "0", "spark.sql.files.ignoreCorruptFiles": "true"}
     for option, value in options.items():
-        kept = spark.conf.get(option)
-        spark.conf.set(option, value)
-        try:
+        with options_set(spark, {option: value}):
             with pytest.raises(PlatformError, match=re.escape(f"{option} = {value}")):
                 sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy=POLICY)
             assert spark.conf.get(option) == value
-        finally:
-            spark.conf.set(option, kept)
     assert spark.conf.get(name) == before
 
 

@@ -12,7 +12,16 @@ import pyarrow as pa
 import pytest
 
 from support import toys
-from support.workspaces import EMBEDDING, WORDS, Workspace, clean_environment, corpus, draw_key, read_output
+from support.workspaces import (
+    EMBEDDING,
+    WORDS,
+    Workspace,
+    clean_environment,
+    corpus,
+    draw_key,
+    options_set,
+    read_output,
+)
 from wordveil.config.load import parse_config
 from wordveil.spark.sanitise.job import run_sanitise
 
@@ -57,13 +66,8 @@ def rows_of(spark, workspace: Workspace, name: str, **sections) -> list[dict]:
 
 def rows_of_parts(spark, workspace: Workspace, **sections) -> list[dict]:
     """Of the files in another order, with each record in a batch of its own."""
-    option = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = spark.conf.get(option)
-    try:
-        spark.conf.set(option, "1")
+    with options_set(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}):
         return rows_of(spark, workspace, "other", input={"path": str(workspace.root / "parts")}, **sections)
-    finally:
-        spark.conf.set(option, before)
 
 
 @pytest.mark.parametrize(

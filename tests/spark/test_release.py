@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from support.releases import Lake, States, corpus_with_authors
-from support.workspaces import Workspace, corpus
+from support.workspaces import Workspace, corpus, options_set
 from wordveil.errors import ReleaseError, WordveilError
-from wordveil.spark.platform.versions import from_arrow
+from wordveil.spark.platform.versions import VERSION, from_arrow
 from wordveil.spark.release.publish import publish
 
 
@@ -26,12 +26,8 @@ def test_the_ledger_has_few_files_and_statistics_of_what_entries_are_looked_for_
     """However many tasks read the texts: a file for each would cost more than the entries in it."""
     rows = from_arrow(lake.spark, corpus(20)).repartition(10)
     rows.write.format("delta").save(str(lake.input))
-    size = lake.spark.conf.get("spark.sql.files.maxPartitionBytes")
-    lake.spark.conf.set("spark.sql.files.maxPartitionBytes", "1000")
-    try:
+    with options_set(lake.spark, {"spark.sql.files.maxPartitionBytes": "1000"}):
         lake.run()
-    finally:
-        lake.spark.conf.set("spark.sql.files.maxPartitionBytes", size)
     draws, entries = files_added(lake.home / "draws"), files_added(lake.ledger)
     most = 4 * lake.spark.sparkContext.defaultParallelism
     assert max(map(len, draws.values())) > most, "as many as the tasks that drew"
@@ -100,6 +96,21 @@ def test_a_release_follows_its_input(released: States):
         found = [row.asDict(recursive=True) for row in lake.spark.read.format("delta").load(str(table)).collect()]
         assert len(lake.rows(table)) == len(found) > 10
         assert all(row in found for row in lake.rows(table))
+
+
+@pytest.mark.skipif(VERSION < (4, 0), reason="Spark 3.5 does not merge the tasks of cached frames")
+def test_a_night_of_few_records_has_few_tasks(released: States):
+    """A shuffle has 200 by Spark's default. Each costs more than a few records."""
+    lake = released.restore("drawn")
+    lake.sql("UPDATE {input} SET body = 'zebra apple' WHERE id = 'r00001'")
+    store = lake.spark.sparkContext._jsc.sc().statusStore()
+    before = store.jobsList(None).apply(0).jobId()  # the newest is the first
+    with options_set(lake.spark, {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "200"}):
+        assert lake.run(lake.config(input={"changes": "feed"})).records == 1
+    jobs = store.jobsList(None)
+    tasks = [jobs.apply(place).numTasks() for place in range(jobs.apply(0).jobId() - before)]
+    assert len(tasks) > 10
+    assert max(tasks) < 20
 
 
 def test_nothing_unchanged_is_drawn_again_where_contents_are_compared(lake: Lake):

@@ -46,16 +46,24 @@ _PACKED = {
 
 
 @contextlib.contextmanager
+def options_set(spark: Any, options: Mapping[str, str]) -> Iterator[None]:
+    """Give the session other options meanwhile."""
+    before = {name: spark.conf.get(name) for name in options}
+    try:
+        for name, value in options.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+@contextlib.contextmanager
 def packed_session(spark: Any) -> Iterator[Any]:
     """The session, with adaptive execution and small splits, and several tasks to write."""
-    before = {name: spark.conf.get(name) for name in _PACKED}
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, options_set(spark, _PACKED):
         patch.setattr(layout, "TASK_ROWS", 60)
-        for name, value in _PACKED.items():
-            spark.conf.set(name, value)
         yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
 
 
 def random_texts(count: int, seed: int = 0, longest: int = 40) -> list[str]:

@@ -37,6 +37,9 @@ OPTIONS: dict[str, str] = {
     # Drawing takes far longer for each byte than Spark's own work: smaller tasks end together, and retries lose less.
     "spark.sql.files.maxPartitionBytes": str(16 * 2**20),
     "spark.sql.files.openCostInBytes": str(256 * 2**10),
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(16 * 2**20),
+    # Otherwise a cached frame has 200 tasks however few its rows are, as on Spark 3.5 in any case.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     # A damaged or missing file must fail the job: ignoring it would lose records silently.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",

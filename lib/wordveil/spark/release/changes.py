@@ -225,7 +225,7 @@ def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str) 
     fields = [column(field) for field in feed.columns if field not in _FEED_COLUMNS]
     changed = _net_changes(feed, fields, name).persist()
     number = changed.count()
-    # Spark does not merge the tasks of a cached frame, and hundreds of tasks of a few records would each start Python.
+    # Spark 3.5 does not merge the tasks of a cached frame, and hundreds of a few records would each start Python.
     tasks = max(feed.sparkSession.sparkContext.defaultParallelism, -(-number // _TASK_ROWS))
     ids = changed.select("__id")
     if intent.retried:

@@ -250,13 +250,11 @@ class Ledger:
         self.table.compare_and_append(decide, step="withdraw")
 
     def withdrawn(self, release: str) -> DataFrame:
-        """The records of a release whose withdrawal was requested, even if its tables were lost: ``record_id``."""
-        return (
-            self.table.read()
-            .where((F.col("release") == release) & (F.col("kind") == WITHDRAW))
-            .select("record_id")
-            .distinct()
-        )
+        """The records of a release whose withdrawal was requested, even if its tables were lost: ``record_id``, of some
+        of them more than once.
+        """
+        entries = self.table.read().where((F.col("release") == release) & (F.col("kind") == WITHDRAW))
+        return entries.select("record_id")
 
     def knows(self, release: str) -> bool:
         """Whether the release has entries, whichever tables it drew to."""
