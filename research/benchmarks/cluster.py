@@ -84,9 +84,8 @@ def main() -> None:
                     found.append(run(cluster, job, way, number))
     seconds = {way: statistics.median(one["seconds"] for one in found) for way, found in runs.items()}
     ratio = statistics.median(b["seconds"] / a["seconds"] for a, b in zip(runs["local"], runs["cluster"], strict=True))
-    save_results(
-        "cluster", smallest, {"machine": before, "embedding": "demo", "runs": runs, "cluster_over_local_seconds": ratio}
-    )
+    content = {"machine": before, "embedding": "demo", "runs": runs, "cluster_over_local_seconds": ratio}
+    save_results("cluster", content, smallest=smallest)
     table = Table(title="Laplace exact, 20,000 x 100, two cores")
     for heading in ("way", "tokens", "seconds", "tok/s", "from command to report"):
         table.add_column(heading, justify="right")

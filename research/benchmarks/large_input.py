@@ -104,7 +104,7 @@ class Memory:
             line, size = command(process), _resident(process)
             if "java" in line:
                 seen["jvm"] = max(seen["jvm"], size)
-            elif "pyspark.daemon" in line:
+            elif "daemon pyspark.worker" in line:
                 seen["largest worker"] = max(seen["largest worker"], size)
                 seen["workers"] += size
         self.peak = {name: max(self.peak[name], size) for name, size in seen.items()}

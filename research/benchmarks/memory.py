@@ -59,11 +59,11 @@ MIB = 2**20
 
 
 def workers(driver: int) -> list[int]:
-    """The Python workers: forked by pyspark's daemon, which is a child of the JVM."""
+    """The Python workers: forked by Spark's daemon, wordveil's in local mode, which is a child of the JVM."""
     found = []
     for pid in descendants(driver):
-        if "pyspark.daemon" in command(pid):
-            found += [child for child in children(pid) if "pyspark.daemon" in command(child)]
+        if "daemon pyspark.worker" in command(pid):
+            found += [child for child in children(pid) if "daemon pyspark.worker" in command(child)]
     return found
 
 

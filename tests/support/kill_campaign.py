@@ -198,7 +198,7 @@ def find_victims(process: subprocess.Popen[str], kind: str, cluster: Cluster | N
     below = {pid: command for root in roots for pid, command in descendants(root).items()}
     if kind == "jvm":
         return [pid for pid, command in below.items() if "SparkSubmit" in command]
-    daemons = [pid for pid, command in below.items() if "pyspark.daemon" in command]
+    daemons = [pid for pid, command in below.items() if "daemon pyspark.worker" in command]
     return [pid for pid in daemons if any(pid in descendants(other) for other in daemons)]
 
 
