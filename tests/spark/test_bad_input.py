@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.cluster import find_namespace
-from support.workspaces import WORDS, Workspace, clean_environment, read_output, write_delta
+from support.workspaces import WORDS, Workspace, clean_environment, options_set, read_output, write_delta
 from wordveil.errors import ConfigError, InputError, SparkJobError, WordveilError
 from wordveil.records.schema import QUARANTINED, RELEASED
 from wordveil.spark.platform.versions import VERSION
@@ -275,12 +275,8 @@ def test_a_vacuumed_version_of_a_delta_table_fails_the_job(spark, workspace: Wor
     job.add(records(5))
     job.add(records(5, 5))
     spark.sql(f"DELETE FROM delta.`{job.path}` WHERE id = 'r1'")
-    check = "spark.databricks.delta.retentionDurationCheck.enabled"
-    spark.conf.set(check, "false")
-    try:
+    with options_set(spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
         spark.sql(f"VACUUM delta.`{job.path}` RETAIN 0 HOURS")
-    finally:
-        spark.conf.unset(check)
     assert "vacuumed from an older version" in job.fails(SparkJobError, input={"version": 1})
     assert job.run().records == 9
 

@@ -16,7 +16,7 @@ import pytest
 
 import wordveil
 from support.releases import Lake, corpus_with_authors
-from support.workspaces import EMBEDDING, Workspace, corpus, read_output
+from support.workspaces import EMBEDDING, Workspace, corpus, options_set, read_output
 from wordveil.assembly.bundles import find_bundle
 from wordveil.config.load import Config
 from wordveil.errors import BundleError, ConfigError, ReleaseError
@@ -67,11 +67,8 @@ def test_a_job_writes_the_same_texts_however_they_are_spread(spark, workspace: W
             input={"path": str(workspace.root / name)},
             output={"path": f"{workspace.root}/{name}-out"},
         )
-        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch))
-        try:
+        with options_set(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(batch)}):
             run_sanitise(config, lambda: spark, run_id="run")
-        finally:
-            spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
         found.append(read_output(workspace.root / f"{name}-out"))
     assert found[0] == found[1]
     rows, bundle = found[0], find_bundle(config)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.workspaces import Workspace, corpus
+from support.workspaces import Workspace, corpus, options_set
 from wordveil import Run, sanitise
 from wordveil.errors import ConfigError
 from wordveil.spark.input.scans import check_scans
@@ -144,12 +144,9 @@ def test_a_frame_of_parsed_text_is_refused(spark, lake: Path):
 
 
 def test_a_frame_by_sparks_second_kind_of_source_is_refused(spark, lake: Path):
-    spark.conf.set("spark.sql.sources.useV1SourceList", "")
-    try:
+    with options_set(spark, {"spark.sql.sources.useV1SourceList": ""}):
         parsed, whole = spark.read.csv(f"{lake}/csv"), spark.read.orc(str(spark.table("scans.orc").inputFiles()[0]))
         listed = spark.createDataFrame(parsed.rdd, COLUMNS)
-    finally:
-        spark.conf.unset("spark.sql.sources.useV1SourceList")
     assert f"reads csv file:{lake}/csv as CSV" in refusal(check_scans, parsed, "frame")
     assert "as csv" in refusal(check_scans, listed, "frame")
     check_scans(whole, "frame")

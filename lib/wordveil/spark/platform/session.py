@@ -40,6 +40,8 @@ OPTIONS: dict[str, str] = {
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(16 * 2**20),
     # Otherwise a cached frame has 200 tasks however few its rows are, as on Spark 3.5 in any case.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+    # Spark keeps 100 compiled classes. A night has more, so that the next one would compile most of them again.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     # A damaged or missing file must fail the job: ignoring it would lose records silently.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -71,7 +73,6 @@ SHORT_OPTIONS: dict[str, str] = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "1",
 }
 # Set on every session. Outside local mode a session without them is refused, unless the configuration allows it.
 ENCRYPTION: dict[str, str] = {
