@@ -12,7 +12,10 @@ import pytest
 from support.releases import Lake, States, corpus_with_authors
 from support.workspaces import Workspace, corpus, options_set
 from wordveil.errors import ReleaseError, WordveilError
+from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.versions import VERSION, from_arrow
+from wordveil.spark.release import latest
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.publish import publish
 
 
@@ -49,9 +52,10 @@ def texts(lake: Lake) -> dict[str, object]:
     return {name: (row["status"], row["reason"], row["text"]) for name, row in lake.newest().items()}
 
 
-def test_a_release_follows_its_input(released: States):
+def test_a_release_follows_its_input(released: States, monkeypatch: pytest.MonkeyPatch):
     """A first run draws and charges all, and one over the same version nothing. By the feed, edits are drawn and
-    charged again, deletions withdraw, what comes back or is the same costs nothing.
+    charged again, deletions withdraw, what comes back or is the same costs nothing. The newest draws are found in both
+    ways.
     """
     report = released.report
     assert report is not None
@@ -90,6 +94,19 @@ def test_a_release_follows_its_input(released: States):
     assert third["r00005"] == first["r00005"]
     assert lake.spent() == {**{f"r{number:05d}": 24 for number in range(10)}, "r00001": 48}
     assert lake.reserved() == 0
+
+    newest = {name: row["__seq"] for name, row in lake.newest().items()}
+    drawn_later = {"r00001", "r00003", "r00005", "r00008", "r00009"}
+    journal = Journal(DeltaTable(lake.spark, str(lake.home / "journal"), "journal"))
+    draws_table = lake.spark.read.format("delta").load(str(lake.home / "draws"))
+    for most, joined in ((latest._FEW, drawn_later), (2, drawn_later - {"r00008", "r00009"})):
+        monkeypatch.setattr(latest, "_FEW", most)
+        found = latest.NewestRows.find(draws_table, "id", journal)
+        assert found.again is not None
+        assert {row[0] for row in found.again.select("__id").collect()} == joined
+        assert {row["id"]: row["__seq"] for row in found.rows.collect()} == newest
+        assert found.rows.count() == len(newest) == 10
+        found.close()
 
     # The tests read tables without Spark, and see what Spark sees, over several commits.
     for table in (lake.home / "draws", lake.ledger):

@@ -13,6 +13,8 @@ from wordveil.release.budgets import Budget
 
 INTENT, FINISHED, ABANDONED, REFUSED = "intent", "finished", "abandoned", "refused"
 GATE, PUBLISHED, PURGED, VACUUMED, FROZEN = "gate", "published", "purged", "vacuumed", "frozen"
+_ROW_COUNTS = ("records", "withdrawn", "corrected", "stale")
+"""What a run reports of the rows that it drew or copied."""
 # What the last of these events makes of a run.
 _RUN_STATES = {INTENT: "open", FINISHED: FINISHED, ABANDONED: ABANDONED, REFUSED: REFUSED}
 
@@ -173,6 +175,15 @@ class Events:
             if event.run_id == run_id and event.event == FINISHED:
                 return event.body
         return None
+
+    def first_draws(self) -> tuple[int, int]:
+        """The ``seq`` of the run that finished first, 0 before any has, and how many rows of draws the runs after it
+        report.
+        """
+        begun = {event.run_id: event.seq for event in self.events if event.event == INTENT}
+        done = [event for event in self.events if event.event == FINISHED]
+        first = begun[done[0].run_id] if done else 0
+        return first, sum(event.body.get(name, 0) for event in done[1:] for name in _ROW_COUNTS)
 
     def last_of(self, part: str) -> Intent | None:
         """The last finished run over this slice."""

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
+from wordveil.release.events import Events
 from wordveil.release.layout import AUTHOR_COLUMN, EPOCH_COLUMN, SEQ_COLUMN
 from wordveil.spark.platform.columns import column, field_column
 
@@ -20,24 +21,28 @@ _FEW = 1_000_000
 class NewestRows:
     """The newest draw of each record: the draws without those that a later run has superseded.
 
-    ``again``: the ids that were drawn more than once, which the session keeps; None where there are none.
+    ``again``: ids that may have been drawn more than once, which the session keeps; None where there are none.
     """
 
     rows: DataFrame
     again: DataFrame | None = None
 
     @classmethod
-    def find(cls, draws: DataFrame, name: str, runs: int) -> NewestRows:
-        """Those of a release with this number of ``runs``. ``name``: the id column.
+    def find(cls, draws: DataFrame, name: str, journal: Events) -> NewestRows:
+        """Those of a release, of which the ``journal`` has a finished run. ``name``: the id column.
 
-        The texts are joined only with the ids that were drawn more than once.
+        The texts are joined only with the ids of runs after the first one or, where these have drawn many rows, with
+        the ids that were drawn more than once. The former are found without a look at the rows of the first run.
         """
-        if runs == 1:
+        if len(journal.intents()) == 1:
             return cls(draws)
-        seq = F.col(SEQ_COLUMN)
-        drawn = draws.where(column(name).isNotNull()).groupBy(column(name).alias("__id"))
-        bounds = drawn.agg(F.min(seq).alias("__first"), F.max(seq).alias("__newest"))
-        again = bounds.where("__first < __newest").drop("__first").persist()
+        first, number = journal.first_draws()
+        seq, is_few = F.col(SEQ_COLUMN), number <= _FEW
+        drawn = draws.where(column(name).isNotNull() & (seq > (first if is_few else 0)))
+        bounds = drawn.groupBy(column(name).alias("__id")).agg(
+            F.min(seq).alias("__first"), F.max(seq).alias("__newest")
+        )
+        again = (bounds if is_few else bounds.where("__first < __newest")).drop("__first").persist()
         if not (number := again.count()):
             again.unpersist()
             return cls(draws)

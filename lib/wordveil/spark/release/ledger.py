@@ -171,6 +171,7 @@ class Ledger:
         *,
         is_fresh: bool = False,
         is_first: bool = False,
+        is_marked: bool = False,
         number: int | None = None,
     ) -> None:
         """Settle the reservations of a run, once.
@@ -179,7 +180,8 @@ class Ledger:
         content_tag; ``number``: how many there are at most, if that is known. ``is_fresh``: whether it is known that
         this run has settled nothing so far, and that this process reserved what was drawn. Otherwise reservations are
         looked up: only those that exist are taken back, and what was drawn without one is charged too. ``is_first``:
-        whether the ledger knew nothing of the release when the run began.
+        whether the ledger knew nothing of the release when the run began. ``is_marked``: whether nothing was reserved
+        for a context that has been charged before, so that a fresh run need not look for these again.
         """
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
@@ -192,7 +194,9 @@ class Ledger:
                 reserved = drawn.withColumns(own)
             else:
                 reserved = self._with_reservations(terms, drawn)
-            if not is_first:
+            if is_fresh and is_marked:
+                costs &= F.col("reservations") > 0
+            elif not is_first:
                 reserved = mark_charged(reserved, ledger, terms, number)
                 costs &= ~F.col("is_charged")
             entries = _make_entries(

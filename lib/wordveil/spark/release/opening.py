@@ -44,7 +44,7 @@ class OpenRelease:
         """The newest draw of each record at a version of the draws, looked for once."""
         if version not in self._newest:
             draws = self.tables.draws.read(version)
-            self._newest[version] = NewestRows.find(draws, self.name, len(self.journal.intents()))
+            self._newest[version] = NewestRows.find(draws, self.name, self.journal)
         return self._newest[version].rows
 
     def count_rows(self, version: int, texts: TextColumns) -> Row:

@@ -156,6 +156,7 @@ class RunSteps:
             ),
             is_fresh=self.is_fresh,
             is_first=self._is_first,
+            is_marked=self._has_limit,
             number=None if self._known is None else self._known.number,
         )
 
