@@ -8,6 +8,7 @@ whoever holds the originals of real records links more of them, not fewer.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,7 +24,7 @@ CANDIDATES = 10_000
 """Texts that a record may come from."""
 LENGTHS = (5, 20)
 """Words of the texts whose linkage is forecast, those that are drawn."""
-_LONGEST = 512
+_HALVES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _RECORDS = 400
 
 
@@ -38,8 +39,8 @@ class LinkageForecast:
     linked
         the share of linked records by their number of drawn words.
     half
-        the least number of drawn words of which at least half of the records are linked, found among 1, 2, 3, 4, 6, 8,
-        12 and so on; None where not even texts of 512 words are.
+        the least number of drawn words of which at least half of the records are linked, among 1, 2, 3, 4, 6, 8, 12 and
+        so on to 512; None where fewer are linked even of 512.
     typical
         which of these numbers of drawn words is that of a sample's median record; None without a sample.
     """
@@ -77,13 +78,9 @@ def forecast_linkage(
     """
     find_linked = _Trials(laws, frequencies, seed)
     tried = {words: find_linked(words) for words in lengths}
-    half, power = None, 1
-    while half is None and power <= _LONGEST:
-        for words in (power, 3 * power // 2):
-            if half is None and find_linked(words) >= 1 / 2:
-                half = words
-        power *= 2
-    return LinkageForecast(CANDIDATES, tried, half)
+    # Longer texts are linked more often.
+    index = bisect_left(_HALVES, x=True, key=lambda words: find_linked(words) >= 1 / 2)
+    return LinkageForecast(CANDIDATES, tried, _HALVES[index] if index < len(_HALVES) else None)
 
 
 def forecast_share(laws: WordLaws, frequencies: Float64, words: int, seed: int = 0) -> float:
@@ -109,11 +106,12 @@ class _Trials:
 
 def _draw(laws: WordLaws, words: Int32, rng: np.random.Generator) -> Int32:
     """An output of each word by its law, int32 of the same shape."""
-    is_common = rng.random(words.shape) < laws.shares[words]
+    first, last = laws.offsets[words], laws.offsets[words + 1]
+    is_listed = (rng.random(words.shape) >= laws.shares[words]) & (first < last)
     cumulative = np.cumsum(laws.common)
     drawn = np.searchsorted(cumulative, rng.random(words.shape) * cumulative[-1], side="right")
+    first, last, uniform = first[is_listed], last[is_listed], rng.random(words.shape)[is_listed]
     ends = np.concatenate([[0.0], np.cumsum(laws.extras)])
-    first, last = laws.offsets[words], laws.offsets[words + 1]
-    listed = np.searchsorted(ends, ends[first] + rng.random(words.shape) * (ends[last] - ends[first]), side="right") - 1
-    chosen = laws.ids[np.clip(listed, first, np.maximum(last - 1, first)).clip(max=len(laws.ids) - 1)]
-    return np.asarray(np.where(is_common | (first == last), drawn, chosen), np.int32)
+    entries = np.searchsorted(ends, ends[first] + uniform * (ends[last] - ends[first]), side="right") - 1
+    drawn[is_listed] = laws.ids[np.clip(entries, first, last - 1)]
+    return np.asarray(drawn, np.int32)

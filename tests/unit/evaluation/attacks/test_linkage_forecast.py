@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wordveil.evaluation.attacks.linkage_forecast import CANDIDATES, forecast_linkage
+from wordveil.evaluation.attacks.linkage_forecast import CANDIDATES, forecast_linkage, forecast_share
 from wordveil.mechanisms.laws import WordLaws
+from wordveil.mechanisms.random import Random
 
 SIZE = 1_000
 
@@ -22,6 +23,11 @@ def test_words_that_never_stay_link_nothing():
     found = forecast_linkage(laws_that_keep(1e-9), np.ones(SIZE))
     assert max(found.linked.values()) < 0.01
     assert found.half is None
+
+
+def test_words_that_all_have_one_law_link_nothing():
+    laws = Random(SIZE, padding=False).word_laws()
+    assert forecast_share(laws, np.ones(SIZE), 5) == pytest.approx(1 / CANDIDATES)
 
 
 def test_words_that_always_stay_link_all_texts_that_are_unique():
