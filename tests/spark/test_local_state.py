@@ -13,8 +13,10 @@ from support.releases import Lake, States
 from support.workspaces import corpus, delta_jars
 from wordveil.assembly import local_paths, local_state
 from wordveil.errors import ReleaseError
+from wordveil.release.events import FINISHED, INTENT
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release import maintenance
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.maintenance import compact, purge
 from wordveil.spark.release.run import withdraw
 
@@ -124,6 +126,17 @@ def test_what_is_wrong_is_told_by_spark(released: States, monkeypatch: pytest.Mo
     assert local_state.read_local_state(config) is None
     with pytest.raises(ReleaseError, match="is gone, though release support has runs"):
         show(config, lambda: lake.spark)
+
+
+def test_a_run_reads_its_journal_without_spark(released: States, monkeypatch: pytest.MonkeyPatch):
+    lake = released.restore("drawn")
+    table = delta_table.DeltaTable(lake.spark, str(lake.home / "journal"), "journal")
+    with monkeypatch.context() as patch:
+        patch.setattr(local_state, "MAX_ROWS", 1)  # too many: Spark reads them
+        events = Journal(table).events
+    assert [event.event for event in events] == [INTENT, FINISHED]
+    monkeypatch.setattr(table, "read", lambda: None)
+    assert Journal(table).events == events
 
 
 def test_tables_with_deletion_vectors_are_left_to_spark(released: States):

@@ -20,7 +20,7 @@ from wordveil.assembly.local_paths import find_local, open_directory
 from wordveil.config.load import Config
 from wordveil.records.schema import RELEASED, WITHDRAWN
 from wordveil.release.delta_log import DELTA_LOG, DeltaLog, UnusualTableError, read_log
-from wordveil.release.events import Events, parse_events
+from wordveil.release.events import Event, Events, parse_events
 from wordveil.release.layout import (
     DRAWS,
     DRAWS_VERSION,
@@ -35,6 +35,8 @@ from wordveil.release.state import describe_records, describe_release
 
 MAX_ROWS = 5_000_000
 """More draws are left to Spark, which needs no memory for all ids at once."""
+UNREAD = (OSError, ValueError, KeyError, TypeError, pa.ArrowException)
+"""What reading raises of a table that Spark has to read."""
 
 
 def read_local_state(config: Config) -> dict[str, Any] | None:
@@ -53,8 +55,7 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
     if not any((path / DELTA_LOG).exists() for path in (home / JOURNAL, home / DRAWS, ledger_path)):
         return _describe_release(config, Events([]))  # nothing has run yet
     try:
-        journal = _open_table(home / JOURNAL)
-        events = Events(parse_events(_read_rows(journal, ["seq", "event", "run_id", "at", "body"]).to_pylist()))
+        events = Events(read_events(home / JOURNAL))
         intents = events.intents()
         if not intents or intents[0].terms.fixed["release"] != config.release:
             return None
@@ -62,8 +63,16 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
         _open_table(ledger_path, events.newest_version(LEDGER_VERSION))
         published = _open_table(public_path) if (public_path / DELTA_LOG).exists() else None
         return _describe_release(config, events) | _count_records(draws, published, config.source.id)
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+    except UNREAD:
         return None
+
+
+def read_events(root: Path, version: int | None = None) -> list[Event]:
+    """The events of the journal in the directory ``root``, at ``version`` or the newest one, oldest first. Raises one
+    of :data:`UNREAD` where Spark has to read it.
+    """
+    rows = _read_rows(_open_table(root, version=version), ["seq", "event", "run_id", "at", "body"])
+    return parse_events(rows.to_pylist())
 
 
 def _describe_release(config: Config, events: Events) -> dict[str, Any]:
@@ -72,23 +81,25 @@ def _describe_release(config: Config, events: Events) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LocalTable:
-    """A table in the directory ``root``, whose newest version is ``log``."""
+    """A version of the table in the directory ``root``."""
 
     root: Path
     log: DeltaLog
 
 
-def _open_table(root: Path, version: int = 0) -> LocalTable:
-    """A table of this format, at ``version`` or newer. Raises :class:`UnusualTableError` for others."""
-    log = read_log(open_directory(root))
+def _open_table(root: Path, least: int = 0, *, version: int | None = None) -> LocalTable:
+    """A table of this format, at ``version``, by default the newest, which is ``least`` or newer. Raises
+    :class:`UnusualTableError` for others.
+    """
+    log = read_log(open_directory(root), version)
     log.require_plain()
-    if log.metadata["configuration"].get(VERSION_PROPERTY) != str(TABLE_VERSION) or log.version < version:
+    if log.metadata["configuration"].get(VERSION_PROPERTY) != str(TABLE_VERSION) or log.version < least:
         raise UnusualTableError(root)
     return LocalTable(root, log)
 
 
 def _read_rows(table: LocalTable, columns: Sequence[str]) -> pa.Table:
-    """Columns of the table's newest version. Raises :class:`UnusualTableError` for values that are in directory names,
+    """Columns of the table. Raises :class:`UnusualTableError` for values that are in directory names,
     and for more than :data:`MAX_ROWS` rows.
     """
     if set(columns) & set(table.log.metadata["partitionColumns"]):

@@ -8,6 +8,7 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from py4j.protocol import Py4JJavaError
@@ -83,6 +84,11 @@ class DeltaTable:
             return open_snapshot(log, version, none)
         except Py4JJavaError:
             raise lost_version(f"{self.kind} {self.path}", version) from None
+
+    def find_directory(self) -> Path | None:
+        """Where the table is on this machine's disk; None where it is elsewhere."""
+        files = Files(self.spark, self.path)
+        return Path(str(files.path.toUri().getPath())) if files.is_local else None
 
     def exists(self) -> bool:
         """Whether there is a table."""

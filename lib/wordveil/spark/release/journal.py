@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from wordveil.assembly.local_state import UNREAD, read_events
 from wordveil.release.events import Event, Events, parse_events
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
 from wordveil.spark.platform.versions import from_arrow, parse_schema
@@ -25,7 +27,7 @@ class Journal(Events):
         self._table = table
         # Asked before the events are read: where it is too low, they are read once more.
         self._version = table.version()
-        super().__init__(self._load(table.read()) if self._version >= 0 else [])
+        super().__init__(self._load(table.read(), self._version) if self._version >= 0 else [])
 
     @staticmethod
     def create(table: DeltaTable) -> None:
@@ -35,10 +37,15 @@ class Journal(Events):
     def refresh(self) -> None:
         """Read the events again where others may have been written since."""
         if (version := self._table.version()) != self._version:
-            self.events, self._version = self._load(self._table.read()), version
+            self.events, self._version = self._load(self._table.read(), version), version
 
-    @staticmethod
-    def _load(events: DataFrame) -> list[Event]:
+    def _load(self, events: DataFrame, version: int) -> list[Event]:
+        """The events of the table at a version. On this machine's disk no job of Spark reads the few rows, which would
+        take most of a second of the processor.
+        """
+        if (directory := self._table.find_directory()) is not None:
+            with suppress(*UNREAD):
+                return read_events(directory, version)
         return parse_events(row.asDict() for row in events.collect())
 
     def add(
@@ -56,7 +63,7 @@ class Journal(Events):
 
         def decide(events: DataFrame, version: int) -> Decision[Event | None]:
             if version != self._version:
-                self.events, self._version = self._load(events), version
+                self.events, self._version = self._load(events, version), version
             if unless(self.events):
                 return Decision(None, None)
             seq = len(self.events) + 1
