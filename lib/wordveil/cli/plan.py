@@ -19,6 +19,7 @@ from wordveil.errors import BundleError, usage_error
 from wordveil.input.parameters import parse_params
 from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import Recovery
+from wordveil.privacy.relations import Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -165,16 +166,23 @@ def check_text(text: str | None, *, compare: bool, against: str | None = None) -
         raise usage_error("--text", text[:80], "is empty. Give a public sentence.")
 
 
-def linkage_fact(linkage: LinkageForecast, composition: str) -> str:
-    """How surely a record is linked, in words."""
-    word, is_typical = "different words" if composition == Composition.DISTINCT else "words", " (the sample's median)"
+def linkage_fact(linkage: LinkageForecast, plan: Plan) -> str:
+    """How surely a record of ``plan`` is linked, in words."""
+    word, is_typical = (
+        "different words" if plan.composition == Composition.DISTINCT else "words",
+        " (the sample's median)",
+    )
     shares = " and ".join(
         f"{share:.0%} of the records of {words} {word}{is_typical * (words == linkage.typical)}"
         for words, share in linkage.linked.items()
     )
     half = f"from {linkage.half} {word} on" if linkage.half else "for no length up to 512"
+    more = ". What shows beside the drawn words links more of them, at any epsilon" * (
+        plan.relation != Relation.ANY_TEXT
+    )
     return (
         f"who holds {linkage.candidates:,} candidate originals finds the right one for {shares}; more than half {half}"
+        f"{more}"
     )
 
 
@@ -191,7 +199,7 @@ def plan_facts(plan: Plan) -> dict[str, str]:
     word = "distinct word of a record" if plan.composition == Composition.DISTINCT else "token"
     of = "that pays for" if plan.composition == Composition.CORPUS else "of"
     unit = f"a record {of} {plan.tokens} tokens" if hidden else f"a {word} (the length is public)"
-    facts = {"linked": linkage_fact(plan.linkage, plan.composition)} if plan.linkage is not None else {}
+    facts = {"linked": linkage_fact(plan.linkage, plan)} if plan.linkage is not None else {}
     facts |= {
         "release": plan.release,
         "input": plan.input,
