@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from wordveil.assembly.bundles import FindBundle
     from wordveil.config.load import Config
-    from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast
     from wordveil.measures.sentence import SentencePreview
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview
@@ -166,23 +165,24 @@ def check_text(text: str | None, *, compare: bool, against: str | None = None) -
         raise usage_error("--text", text[:80], "is empty. Give a public sentence.")
 
 
-def linkage_fact(linkage: LinkageForecast, plan: Plan) -> str:
-    """How surely a record of ``plan`` is linked, in words."""
-    word, is_typical = (
-        "different words" if plan.composition == Composition.DISTINCT else "words",
-        " (the sample's median)",
-    )
+def linkage_fact(plan: Plan) -> str:
+    """How surely a record is linked, in words."""
+    if (linkage := plan.linkage) is None:
+        why = "for this mechanism and policy" if plan.bundle else "before the bundle is built"
+        return (
+            f"no forecast {why}. Who holds the candidate originals finds the right one for "
+            "nearly every record of usual length, wherever a text stays useful: `wordveil evaluate` measures it"
+        )
+    word = "different words" if plan.composition == Composition.DISTINCT else "words"
     shares = " and ".join(
-        f"{share:.0%} of the records of {words} {word}{is_typical * (words == linkage.typical)}"
+        f"{share:.0%} of the records of {words} {word}" + " (the sample's median)" * (words == linkage.typical)
         for words, share in linkage.linked.items()
     )
     half = f"from {linkage.half} {word} on" if linkage.half else "for no length up to 512"
-    more = ". What shows beside the drawn words links more of them, at any epsilon" * (
-        plan.relation != Relation.ANY_TEXT
-    )
+    is_more_shown = plan.relation != Relation.ANY_TEXT
     return (
         f"who holds {linkage.candidates:,} candidate originals finds the right one for {shares}; more than half {half}"
-        f"{more}"
+        + ". What shows beside the drawn words links more of them, at any epsilon" * is_more_shown
     )
 
 
@@ -199,8 +199,8 @@ def plan_facts(plan: Plan) -> dict[str, str]:
     word = "distinct word of a record" if plan.composition == Composition.DISTINCT else "token"
     of = "that pays for" if plan.composition == Composition.CORPUS else "of"
     unit = f"a record {of} {plan.tokens} tokens" if hidden else f"a {word} (the length is public)"
-    facts = {"linked": linkage_fact(plan.linkage, plan)} if plan.linkage is not None else {}
-    facts |= {
+    facts = {
+        "linked": linkage_fact(plan),
         "release": plan.release,
         "input": plan.input,
         "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),

@@ -139,7 +139,8 @@ def test_a_page_is_one_well_formed_file_that_loads_nothing(name: str):
 
 def test_a_plan_says_first_how_surely_records_are_linked():
     plan = replace(PLAN, linkage=LinkageForecast(10_000, {5: 0.99, 20: 1.0}, half=2))
-    assert next(iter(plan_facts(plan))) == "linked"
+    assert next(iter(plan_facts(plan))) == next(iter(plan_facts(PLAN))) == "linked"
+    assert "no forecast" in plan_facts(PLAN)["linked"]
     assert "links more" not in plan_facts(plan)["linked"]
     assert "What shows beside the drawn words links more" in plan_facts(replace(plan, relation="same_length"))["linked"]
     text = read_text(plan_page(plan))
