@@ -99,8 +99,8 @@ def _open_table(root: Path, least: int = 0, *, version: int | None = None) -> Lo
 
 
 def _read_rows(table: LocalTable, columns: Sequence[str]) -> pa.Table:
-    """Columns of the table. Raises :class:`UnusualTableError` for values that are in directory names,
-    and for more than :data:`MAX_ROWS` rows.
+    """Columns of the table. Raises :class:`UnusualTableError` for values that are in directory names, and for more than
+    :data:`MAX_ROWS` rows.
     """
     if set(columns) & set(table.log.metadata["partitionColumns"]):
         raise UnusualTableError(columns)
