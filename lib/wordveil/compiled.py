@@ -24,6 +24,11 @@ def compiled(function: _Function) -> _Function:
     return _njit(function, fastmath=False)
 
 
+def compiled_part(function: _Function) -> _Function:
+    """The same, callable from compiled functions alone: Python's way to it is a fifth of what its compilation takes."""
+    return _njit(function, fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
 def inlined(function: _Function) -> _Function:
     """The same, as a part of each compiled function that calls it. A function of some size would count references to
     its arrays at every call, which takes longer than reading a word.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wordveil.arrays import Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled_part
 from wordveil.text.types.finders.characters import (
     A_TLD,
     A_WORD_TLD,
@@ -33,7 +33,7 @@ _HTTP, _HTTPS, _FTP, _WWW = map(pack_name, ("http", "https", "ftp", "www"))
 _LOCAL, _HOST = 64, 253  # the longest that RFC 5321 and RFC 1035 allow
 
 
-@compiled
+@compiled_part
 def _read_host(
     data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole, Whole, Whole]:
@@ -78,7 +78,7 @@ def _read_host(
     return stop, top, mixed, labels
 
 
-@compiled
+@compiled_part
 def match_email(
     data: UInt8, begin: Whole, floor: Whole, at: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole]:
@@ -110,20 +110,20 @@ def match_email(
     return start, stop
 
 
-@compiled
+@compiled_part
 def _is_url_mark(byte: Whole) -> Whole:
     """Whether a sign of ASCII may stand in a web address: all but quotes, angle and curly brackets and blanks."""
     refused = byte in (0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60)
     return (0x20 < byte < 0x7B and not refused) or byte == 0x7E
 
 
-@compiled
+@compiled_part
 def _is_closing(byte: Whole) -> Whole:
     """Whether a sign of ASCII at the end of an address belongs to the sentence: ``!'(*,.:;?[_~``."""
     return byte in (0x21, 0x27, 0x28, 0x2A, 0x2C, 0x2E, 0x3A, 0x3F, 0x5B, 0x5F, 0x7E)
 
 
-@compiled
+@compiled_part
 def _url_end(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where an address ends whose host has ended or begins at an offset. Closing marks are no part, nor is a closing
     bracket that nothing in the address opened.
@@ -155,7 +155,7 @@ def _url_end(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole
     return stop
 
 
-@compiled
+@compiled_part
 def match_scheme(
     data: UInt8, begin: Whole, floor: Whole, colon: Whole, end: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
@@ -180,7 +180,7 @@ def match_scheme(
     return NONE, NONE
 
 
-@compiled
+@compiled_part
 def match_domain(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
     """Where the address without a scheme at an offset ends: www.name.tld, or a name with a well-known top-level domain.
     -1 where there is none.
@@ -210,7 +210,7 @@ def match_domain(data: UInt8, offset: Whole, end: Whole, characters: UInt8, name
     return stop
 
 
-@compiled
+@compiled_part
 def _is_second_level(data: UInt8, stop: Whole) -> Whole:
     """Whether registries use the label before a top-level domain of two letters: co, com, ac, org, gov."""
     last = stop - 3  # the dot
@@ -224,7 +224,7 @@ def _is_second_level(data: UInt8, stop: Whole) -> Whole:
     return name in (0x636F6D, 0x6F7267, 0x676F76)
 
 
-@compiled
+@compiled_part
 def match_ip4(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the IPv4 address at an offset ends, its prefix length (/24) with it; -1 where there is none."""
     stop = offset
@@ -243,7 +243,7 @@ def match_ip4(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whol
     return _skip_prefix(data, stop, end, np.int64(32), characters)
 
 
-@compiled
+@compiled_part
 def _skip_prefix(data: UInt8, stop: Whole, end: Whole, most: Whole, characters: UInt8) -> Whole:
     """Where a prefix length after an address ends."""
     if byte_at(data, stop, end) == 0x2F:
@@ -257,12 +257,12 @@ def _skip_prefix(data: UInt8, stop: Whole, end: Whole, most: Whole, characters: 
     return stop
 
 
-@compiled
+@compiled_part
 def _is_hex(byte: Whole) -> Whole:
     return (0x30 <= byte <= 0x39) or (0x61 <= byte | 0x20 <= 0x66)
 
 
-@compiled
+@compiled_part
 def match_ip6(data: UInt8, begin: Whole, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the IPv6 address at an offset ends, its prefix length with it; -1 where there is none. It has a digit."""
     before = byte_before(data, offset, begin)
@@ -315,7 +315,7 @@ def match_ip6(data: UInt8, begin: Whole, offset: Whole, end: Whole, characters: 
     return _skip_prefix(data, last, end, np.int64(128), characters)
 
 
-@compiled
+@compiled_part
 def read_run(data: UInt8, floor: Whole, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole]:
     """The run of letters, digits and ``._%+-`` around an offset: its start and end, and where a host's name in it can
     begin (after its last ``%`` or ``+``, at a letter or digit); the end where it has no dot or no letter.
@@ -356,7 +356,7 @@ def read_run(data: UInt8, floor: Whole, offset: Whole, end: Whole, characters: U
     return start, i, host if dotted and lettered else i
 
 
-@compiled
+@compiled_part
 def match_mention(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
     """Where ``@name`` or ``@name@host`` at an offset ends, -1 where there is none. A name begins with a letter or
     ``_``.

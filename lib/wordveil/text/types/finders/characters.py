@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordveil.arrays import Int64, UInt8
-from wordveil.compiled import compiled, find_first_from
+from wordveil.compiled import compiled_part, find_first_from
 from wordveil.text.types.finders.emoji_table import BASES, PRESENTED
 from wordveil.text.types.finders.known import (
     CODES,
@@ -42,7 +42,7 @@ _TAGS = 0xE0000
 _LONGEST_NAME = 12
 
 # Lists of names.
-A_TLD, A_WORD_TLD, A_CODE, A_PREFIX, A_UNIT, AN_ATTRIBUTE, A_MONTH, A_WORD_MONTH = range(8)
+A_TLD, A_WORD_TLD, A_CODE, A_PREFIX, A_UNIT, AN_ATTRIBUTE, A_MONTH, A_WORD_MONTH = np.arange(8)
 # What a byte may begin.
 NOTHING, A_DIGIT, A_DOT, A_COLON, AN_AT, A_HASH, A_LESS, AN_AMPERSAND, AN_EMOJI, A_STAR = range(10)
 
@@ -112,7 +112,7 @@ def _find_characters() -> UInt8:
     return table
 
 
-@compiled
+@compiled_part
 def byte_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """The byte at an offset, 0 beyond the end."""
     if offset < end:
@@ -120,7 +120,7 @@ def byte_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
     return np.int64(0)
 
 
-@compiled
+@compiled_part
 def byte_before(data: UInt8, offset: Whole, begin: Whole) -> Whole:
     """The byte before an offset, 0 before the beginning."""
     if offset > begin:
@@ -128,13 +128,13 @@ def byte_before(data: UInt8, offset: Whole, begin: Whole) -> Whole:
     return np.int64(0)
 
 
-@compiled
+@compiled_part
 def is_digit(byte: Whole) -> Whole:
     """Whether a byte is a digit of ASCII."""
     return (byte >= 0x30) & (byte <= 0x39)
 
 
-@compiled
+@compiled_part
 def decode(data: UInt8, offset: Whole) -> tuple[Whole, Whole]:
     """The code point at an offset and its bytes."""
     lead = np.int64(data[offset])
@@ -150,7 +150,7 @@ def decode(data: UInt8, offset: Whole) -> tuple[Whole, Whole]:
     return ((lead & 0x07) << 18) | (second << 12) | (third << 6) | fourth, np.int64(4)
 
 
-@compiled
+@compiled_part
 def step_back(data: UInt8, offset: Whole) -> Whole:
     """Where the character before an offset begins."""
     offset -= 1
@@ -159,7 +159,7 @@ def step_back(data: UInt8, offset: Whole) -> Whole:
     return offset
 
 
-@compiled
+@compiled_part
 def word_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Bytes of the letter, mark, digit or underscore at an offset; 0 where there is none."""
     if offset >= end:
@@ -172,7 +172,7 @@ def word_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     return width if point < _TAGS else np.int64(0)
 
 
-@compiled
+@compiled_part
 def word_before(data: UInt8, offset: Whole, begin: Whole, end: Whole, characters: UInt8) -> Whole:
     """Whether a letter, mark, digit or underscore stands before an offset."""
     if offset <= begin:
@@ -182,7 +182,7 @@ def word_before(data: UInt8, offset: Whole, begin: Whole, end: Whole, characters
     return word_at(data, step_back(data, offset), end, characters) > 0
 
 
-@compiled
+@compiled_part
 def skip_word(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the word at an offset ends."""
     while True:
@@ -192,7 +192,7 @@ def skip_word(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whol
         offset += width
 
 
-@compiled
+@compiled_part
 def word_start(data: UInt8, offset: Whole, floor: Whole, most: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the word that ends at an offset begins, ``most`` bytes back or a few more, and not before ``floor``."""
     least = max(floor, offset - most)
@@ -204,7 +204,7 @@ def word_start(data: UInt8, offset: Whole, floor: Whole, most: Whole, end: Whole
     return offset
 
 
-@compiled
+@compiled_part
 def skip_digits(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """Where the digits at an offset end."""
     while offset < end and is_digit(np.int64(data[offset])):
@@ -212,7 +212,7 @@ def skip_digits(data: UInt8, offset: Whole, end: Whole) -> Whole:
     return offset
 
 
-@compiled
+@compiled_part
 def number_of(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """The value of a few digits."""
     value = np.int64(0)
@@ -221,7 +221,7 @@ def number_of(data: UInt8, offset: Whole, end: Whole) -> Whole:
     return value
 
 
-@compiled
+@compiled_part
 def letter_at(data: UInt8, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
     """The ASCII letter at an offset and its bytes; 0 and 0 where there is none. The Kelvin sign is a K."""
     byte = byte_at(data, offset, end)
@@ -232,7 +232,7 @@ def letter_at(data: UInt8, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
     return np.int64(0), np.int64(0)
 
 
-@compiled
+@compiled_part
 def read_name(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
     """The word of ASCII letters at an offset, packed (-1 where it is longer than 12 letters or has other characters);
     where its letters end; how many there are; how many of these are capitals.
@@ -251,15 +251,15 @@ def read_name(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tupl
     return packed, offset, letters, capitals
 
 
-@compiled
-def contains(names: Int64, listed: int, packed: Whole) -> Whole:
+@compiled_part
+def contains(names: Int64, listed: Whole, packed: Whole) -> Whole:
     """Whether a packed name is in a list, by the list's number."""
     wanted = packed * 8 + listed
     index = find_first_from(wanted, 0, len(names), names)
     return index < len(names) and names[index] == wanted
 
 
-@compiled
+@compiled_part
 def skip_blanks(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where one or two blanks at an offset end; the offset itself where there is none."""
     for _ in range(2):
@@ -268,7 +268,7 @@ def skip_blanks(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
     return offset
 
 
-@compiled
+@compiled_part
 def semicolon_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """Bytes of the semicolon at an offset, 0 where there is none. The Greek question mark is one."""
     byte = byte_at(data, offset, end)
@@ -279,7 +279,7 @@ def semicolon_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
     return np.int64(0)
 
 
-@compiled
+@compiled_part
 def continues(data: UInt8, offset: Whole, begin: Whole) -> Whole:
     """Whether digits at an offset continue a row of figures: one of ``-./:,`` before them and a digit before it."""
     mark = byte_before(data, offset, begin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wordveil.arrays import Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled_part
 from wordveil.text.types.finders.characters import (
     A_MONTH,
     A_WORD_MONTH,
@@ -30,7 +30,7 @@ from wordveil.text.types.finders.numerals import gap_after, skip_ordinal, year_a
 _OF = pack_name("of")
 
 
-@compiled
+@compiled_part
 def _find_month(names: Int64, packed: Whole) -> Whole:
     """0 for no month, 1 for a month, 2 for a month whose name is a common word too."""
     if contains(names, A_MONTH, packed):
@@ -38,12 +38,12 @@ def _find_month(names: Int64, packed: Whole) -> Whole:
     return np.int64(2 * contains(names, A_WORD_MONTH, packed))
 
 
-@compiled
+@compiled_part
 def _is_day(data: UInt8, offset: Whole, stop: Whole) -> Whole:
     return stop - offset <= 2 and 1 <= number_of(data, offset, stop) <= 31
 
 
-@compiled
+@compiled_part
 def _ends_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Whether figures of a date may end at an offset: at no letter but the T of a time, and not followed by more
     digits.
@@ -54,7 +54,7 @@ def _ends_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Who
     return not (mark in (0x2D, 0x2E, 0x2F) and is_digit(byte_at(data, offset + 1, end))) and mark != 0x25
 
 
-@compiled
+@compiled_part
 def match_figures_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where a date in figures at an offset ends: 2026-11-23, 23.11.2026, 11/23/26, 11/2026, 2026-11. -1 where there is
     none.
@@ -96,14 +96,14 @@ def match_figures_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8
     return third if sound and _ends_date(data, third, end, characters) else NONE
 
 
-@compiled
+@compiled_part
 def _year_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where a year after a day or month ends, a comma or none before its blanks; -1 where there is none."""
     first = gap_after(data, offset, np.int64(0x2C), end, characters)
     return year_at(data, first, end, characters) if first >= 0 else NONE
 
 
-@compiled
+@compiled_part
 def match_day_first(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
     """Where a date at an offset ends whose day stands before the month's name: 23 August 2004, 3rd of May, 23-Aug-04.
     -1 where there is none.
@@ -138,7 +138,7 @@ def match_day_first(data: UInt8, offset: Whole, end: Whole, characters: UInt8, n
     return name_end if month == 1 or capitals > 0 else NONE
 
 
-@compiled
+@compiled_part
 def match_month_first(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole]:
@@ -152,7 +152,7 @@ def match_month_first(
         return NONE, NONE
     if byte_before(data, last, floor) in (0x2C, 0x2E):
         last -= 1
-    start = word_start(data, last, floor, 12, end, characters)
+    start = word_start(data, last, floor, np.int64(12), end, characters)
     packed, name_end, _, capitals = read_name(data, start, last, characters)
     month = _find_month(names, packed)
     if month == 0 or name_end != last or word_before(data, start, begin, end, characters):
@@ -175,7 +175,7 @@ def match_month_first(
     return (start, stop) if month == 1 or capitals > 0 else (NONE, NONE)
 
 
-@compiled
+@compiled_part
 def _half_of_day(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where am, pm, a.m. or p.m. at an offset ends, one blank before it; the offset itself where there is none."""
     i = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
@@ -189,7 +189,7 @@ def _half_of_day(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> W
     return i + 1 if dotted and byte_at(data, i, end) == 0x2E else i
 
 
-@compiled
+@compiled_part
 def _zone(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """Where Z, +01:00 or -0700 at an offset ends; the offset itself where there is none."""
     mark = byte_at(data, offset, end)
@@ -205,7 +205,7 @@ def _zone(data: UInt8, offset: Whole, end: Whole) -> Whole:
     return offset
 
 
-@compiled
+@compiled_part
 def match_time(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the time of day at an offset ends: 14:30, 2:30 pm, 3pm, 14:30:05.123Z. -1 where there is none."""
     stop = skip_digits(data, offset, min(end, offset + 3))

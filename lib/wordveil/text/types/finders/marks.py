@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wordveil.arrays import Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled_part
 from wordveil.text.types.finders.characters import (
     AN_ATTRIBUTE,
     BLANK,
@@ -41,12 +41,12 @@ for _entry in _IBAN_COUNTRIES.split():
     _IBAN[(ord(_entry[0]) - 65) * 26 + ord(_entry[1]) - 65] = int(_entry[2:])
 
 
-@compiled
+@compiled_part
 def _is_blank(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     return offset < end and data[offset] < 0x80 and characters[data[offset]] & BLANK != 0
 
 
-@compiled
+@compiled_part
 def _skip_value(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the value of an attribute at an offset ends, quoted or not; -1 where it is none."""
     quote = byte_at(data, offset, end)
@@ -63,7 +63,7 @@ def _skip_value(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
     return offset if offset > first else NONE
 
 
-@compiled
+@compiled_part
 def _match_element(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
     """Where the tag whose name begins at an offset ends; -1 where it is none. Reads no second ``<``."""
     while True:
@@ -104,7 +104,7 @@ def _match_element(data: UInt8, offset: Whole, end: Whole, characters: UInt8, na
             return NONE
 
 
-@compiled
+@compiled_part
 def match_tag(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
     """Where the tag, declaration or comment at the ``<`` at an offset ends. -1: there is none; -2: a comment begins
     that nothing in the record ends.
@@ -128,7 +128,7 @@ def match_tag(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: 
     return _match_element(data, first, end, characters, names) if letter_at(data, first, end)[1] > 0 else NONE
 
 
-@compiled
+@compiled_part
 def match_entity(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """Where the character entity at the ``&`` at an offset ends (&amp; &#39; &#x27;), -1 where there is none."""
     i = offset + 1
@@ -162,7 +162,7 @@ def match_entity(data: UInt8, offset: Whole, end: Whole) -> Whole:
     return i + width if 1 <= count <= most and width > 0 else NONE
 
 
-@compiled
+@compiled_part
 def match_hashtag(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where ``#topic`` at an offset ends; -1 where it is none, or has no letter."""
     first = offset + 1
@@ -176,7 +176,7 @@ def match_hashtag(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> 
         i += width
 
 
-@compiled
+@compiled_part
 def match_keycap(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """Where a keycap at the digit, ``#`` or ``*`` at an offset ends, -1 where there is none."""
     i = offset + 1
@@ -192,7 +192,7 @@ def match_keycap(data: UInt8, offset: Whole, end: Whole) -> Whole:
     return NONE
 
 
-@compiled
+@compiled_part
 def _match_element_of_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole]:
     """Where an emoji without joiners at an offset ends (-1 where there is none), and whether it is an emoji without
     what follows it.
@@ -232,7 +232,7 @@ def _match_element_of_emoji(data: UInt8, offset: Whole, end: Whole, characters: 
     return offset, shown
 
 
-@compiled
+@compiled_part
 def match_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the emoji at an offset ends, with its modifiers and all that joiners join to it; -1 where there is none.
 
@@ -251,7 +251,7 @@ def match_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
     return stop if shown else NONE
 
 
-@compiled
+@compiled_part
 def match_iban(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the IBAN at an offset ends, -1 where there is none: of its country's length, single blanks in it or none,
     and with sound check digits (ISO 7064, 97-10).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wordveil.arrays import Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled_part
 from wordveil.text.types.finders.characters import (
     A_CODE,
     A_PREFIX,
@@ -36,13 +36,13 @@ GROUPS = 12
 _THOUSANDS = 12  # groups of three digits
 
 
-@compiled
+@compiled_part
 def _three(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """Whether exactly three digits stand at an offset."""
     return skip_digits(data, offset, min(end, offset + 4)) == offset + 3
 
 
-@compiled
+@compiled_part
 def _decimals(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """Where a comma and one or two decimals at an offset end; the offset itself where there are none."""
     if byte_at(data, offset, end) == 0x2C:
@@ -53,7 +53,7 @@ def _decimals(data: UInt8, offset: Whole, end: Whole) -> Whole:
     return offset
 
 
-@compiled
+@compiled_part
 def match_figures(data: UInt8, begin: Whole, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
     """A number without sign at an offset: where it ends, and whether it is whole, so that ``st`` or ``th`` may
     follow.
@@ -96,7 +96,7 @@ def match_figures(data: UInt8, begin: Whole, offset: Whole, end: Whole) -> tuple
     return stop, whole
 
 
-@compiled
+@compiled_part
 def skip_ordinal(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where ``st``, ``nd``, ``rd`` or ``th`` at an offset ends; the offset itself where there is none."""
     first, second = byte_at(data, offset, end) | 0x20, byte_at(data, offset + 1, end) | 0x20
@@ -106,7 +106,7 @@ def skip_ordinal(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> W
     return offset
 
 
-@compiled
+@compiled_part
 def _sign_before(data: UInt8, begin: Whole, floor: Whole, offset: Whole, characters: UInt8) -> Whole:
     """Where the sign before an offset begins; the offset itself where there is none, or what is no sign."""
     start = offset
@@ -123,13 +123,13 @@ def _sign_before(data: UInt8, begin: Whole, floor: Whole, offset: Whole, charact
     return start
 
 
-@compiled
+@compiled_part
 def _is_currency(point: Whole) -> Whole:
     """Whether a character is a sign of currency."""
     return point == 0x24 or (0xA2 <= point <= 0xA5) or (0x20A0 <= point <= 0x20CF)
 
 
-@compiled
+@compiled_part
 def _currency_before(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> Whole:
@@ -149,13 +149,13 @@ def _currency_before(
     point, _ = decode(data, start)
     if _is_currency(point):
         if point == 0x24:  # US$
-            letters = word_start(data, start, floor, 8, end, characters)
+            letters = word_start(data, start, floor, np.int64(8), end, characters)
             packed, stop, _, capitals = read_name(data, letters, start, characters)
             if stop == start and capitals > 0 and contains(names, A_PREFIX, packed):
                 return letters
         return start
     if (point < 0x80 and characters[point] & WORD) or point == 0x212A:
-        letters = word_start(data, last, floor, 12, end, characters)
+        letters = word_start(data, last, floor, np.int64(12), end, characters)
         packed, stop, count, capitals = read_name(data, letters, last, characters)
         free = not word_before(data, letters, begin, end, characters)
         if stop == last and count == 3 and capitals == 3 and free and contains(names, A_CODE, packed):
@@ -163,7 +163,7 @@ def _currency_before(
     return offset
 
 
-@compiled
+@compiled_part
 def _currency_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
     """Where a currency or per cent sign after a number ends, one blank between; the offset itself where there is
     none.
@@ -184,7 +184,7 @@ def _currency_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8, n
     return offset
 
 
-@compiled
+@compiled_part
 def match_number(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole, Whole]:
@@ -215,7 +215,7 @@ def match_number(
     return start, stop, amount
 
 
-@compiled
+@compiled_part
 def add_luhn(data: UInt8, offset: Whole, end: Whole, doubles: bool) -> Whole:  # noqa: FBT001
     """Luhn's sum of the digits from one offset to another, modulo 10; other bytes are skipped. Every second digit is
     doubled, counted from the last; ``doubles``: the last one too.
@@ -229,7 +229,7 @@ def add_luhn(data: UInt8, offset: Whole, end: Whole, doubles: bool) -> Whole:  #
     return total % 10
 
 
-@compiled
+@compiled_part
 def read_groups(data: UInt8, offset: Whole, end: Whole, groups: Int64) -> Whole:
     """Groups of digits at an offset with single separators: how many there are.
 
@@ -253,7 +253,7 @@ def read_groups(data: UInt8, offset: Whole, end: Whole, groups: Int64) -> Whole:
     return count
 
 
-@compiled
+@compiled_part
 def match_card(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8) -> Whole:
     """Where the card's number at an offset ends, -1 where there is none."""
     if data[offset] == 0x30:
@@ -281,7 +281,7 @@ def match_card(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Who
     return stop
 
 
-@compiled
+@compiled_part
 def match_account(data: UInt8, end: Whole, groups: Int64, count: Whole, characters: UInt8) -> Whole:
     """Where eight digits and more at an offset end, or three groups and more with hyphens and nine digits in all; -1
     where there are none.
@@ -300,7 +300,7 @@ def match_account(data: UInt8, end: Whole, groups: Int64, count: Whole, characte
     return NONE if word_at(data, stop, end, characters) > 0 else stop
 
 
-@compiled
+@compiled_part
 def match_reference(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where the word at an offset ends if it is a reference number: eight capitals and digits and more, with five
     digits at least. -1 where it is none.
@@ -319,7 +319,7 @@ def match_reference(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -
     return offset if sound else NONE
 
 
-@compiled
+@compiled_part
 def year_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where a year of four digits at an offset ends, -1 where there is none."""
     stop = skip_digits(data, offset, min(end, offset + 5))
@@ -331,7 +331,7 @@ def year_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     return stop
 
 
-@compiled
+@compiled_part
 def gap_after(data: UInt8, offset: Whole, mark: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where blanks at an offset end, with a mark before them or without one; -1 where there are no blanks."""
     first = offset + 1 if byte_at(data, offset, end) == mark else offset

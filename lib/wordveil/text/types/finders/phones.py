@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wordveil.arrays import Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled_part
 from wordveil.text.types.finders.characters import (
     NONE,
     Whole,
@@ -19,7 +19,7 @@ from wordveil.text.types.finders.characters import (
 from wordveil.text.types.finders.numerals import read_groups
 
 
-@compiled
+@compiled_part
 def _last_group(groups: Int64, first: Whole, count: Whole, most: Whole) -> tuple[Whole, Whole]:
     """The last of the groups that, with those before it, has no more than ``most`` digits and ends a word, and how many
     digits they have. A single digit after a blank is no part of them, except after a country's code (+33 6 ...).
@@ -36,19 +36,19 @@ def _last_group(groups: Int64, first: Whole, count: Whole, most: Whole) -> tuple
     return best, best_digits
 
 
-@compiled
+@compiled_part
 def _is_area(data: UInt8, offset: Whole) -> Whole:
     """Whether a digit may begin an area code of North America."""
     return 0x32 <= data[offset] <= 0x39
 
 
-@compiled
+@compiled_part
 def _goes_on(groups: Int64, last: Whole, count: Whole) -> Whole:
     """Whether more digits follow a group after a mark other than a blank."""
     return last + 1 < count and groups[last + 1, 2] not in (0x20, 0x29)
 
 
-@compiled
+@compiled_part
 def _extension(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where an extension at an offset ends (x12, ext. 12); the offset itself where there is none."""
     i = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
@@ -68,7 +68,7 @@ def _extension(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Who
     return offset
 
 
-@compiled
+@compiled_part
 def _north_american(data: UInt8, offset: Whole, groups: Int64, count: Whole, closed: Whole) -> Whole:
     """The last group of 555-123-4567, with a 1 before it or not, or of 555-1234; -1 where there is none.
 
@@ -91,7 +91,7 @@ def _north_american(data: UInt8, offset: Whole, groups: Int64, count: Whole, clo
     return NONE
 
 
-@compiled
+@compiled_part
 def _national(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whole, closed: Whole) -> Whole:
     """The last group of a number with an area code in parentheses or with a 0 before it; -1 where there is none."""
     zero = data[offset] == 0x30
@@ -115,7 +115,7 @@ def _national(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whol
     return last
 
 
-@compiled
+@compiled_part
 def match_phone(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
@@ -163,7 +163,7 @@ def match_phone(
     return start, further
 
 
-@compiled
+@compiled_part
 def _after_trunk(data: UInt8, end: Whole, groups: Int64, count: Whole) -> Whole:
     """Where a number such as +44 (0)20 7946 0958 ends, of which the groups are the country's code alone; else -1.
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.arrays import Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled, compiled_part
 from wordveil.text.types.classes import TYPES, TokenType
 from wordveil.text.types.finders.addresses import (
     match_domain,
@@ -55,21 +55,21 @@ from wordveil.text.types.finders.numerals import match_account, match_card, matc
 from wordveil.text.types.finders.phones import match_phone
 
 _EMAIL, _URL, _PHONE, _IP, _DATE, _TIME, _NUMBER, _AMOUNT, _ACCOUNT, _CARD, _MENTION, _HASHTAG, _EMOJI, _MARKUP = (
-    TYPES.index(kind)
+    np.int64(TYPES.index(kind))  # an int is a type of its own for Numba, which would compile `_offer` for each
     for kind in (
         *(TokenType.EMAIL, TokenType.URL, TokenType.PHONE, TokenType.IP, TokenType.DATE, TokenType.TIME),
         *(TokenType.NUMBER, TokenType.AMOUNT, TokenType.ACCOUNT, TokenType.CARD, TokenType.MENTION),
         *(TokenType.HASHTAG, TokenType.EMOJI, TokenType.MARKUP),
     )
 )
-_YEAR = TYPES.index(TokenType.YEAR)
+_YEAR = np.int64(TYPES.index(TokenType.YEAR))
 _FIRST_YEAR, _LAST_YEAR = 1500, 2099
 _LONGEST_REFERENCE, _MANY = 48, 20
 # Fields of the best span so far.
 _START, _END, _KIND = 0, 1, 2
 
 
-@compiled
+@compiled_part
 def _offer(best: Int64, start: Whole, end: Whole, kind: Whole) -> None:
     """Keep a span that begins before the best so far, or with it and ends after it. -1: there is none."""
     if start < 0 or end < 0:
@@ -78,7 +78,7 @@ def _offer(best: Int64, start: Whole, end: Whole, kind: Whole) -> None:
         best[_START], best[_END], best[_KIND] = start, end, kind
 
 
-@compiled
+@compiled_part
 def _match_run(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
 ) -> Whole:
@@ -107,7 +107,7 @@ def _match_run(
     return again
 
 
-@compiled
+@compiled_part
 def _match_figures(
     data: UInt8,
     begin: Whole,
@@ -160,12 +160,12 @@ def _match_figures(
         _offer(best, offset, match_reference(data, offset, end, characters), _ACCOUNT)
 
 
-@compiled
+@compiled_part
 def _match_in_word(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
 ) -> None:
     """Accounts that begin with letters, amounts such as EUR20 and the time of a date, at the first digit of a word."""
-    start = word_start(data, offset, floor, _LONGEST_REFERENCE, end, characters)
+    start = word_start(data, offset, floor, np.int64(_LONGEST_REFERENCE), end, characters)
     if word_before(data, start, begin, end, characters):
         if start == floor and offset == floor + 1 and data[floor] == 0x54 and is_digit(byte_before(data, floor, begin)):
             _offer(best, floor, match_time(data, offset, end, characters), _TIME)
@@ -179,7 +179,7 @@ def _match_in_word(
         _offer(best, money, stop, _AMOUNT)
 
 
-@compiled
+@compiled_part
 def _skip_figures(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where a word with digits ends that is nothing else, dotted figures after it included."""
     while True:
@@ -189,7 +189,7 @@ def _skip_figures(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> 
         offset += 1
 
 
-@compiled
+@compiled_part
 def _match_colon(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, best: Int64
 ) -> None:
@@ -197,7 +197,7 @@ def _match_colon(
     start, stop = match_scheme(data, begin, floor, offset, end, characters)
     _offer(best, start, stop, _URL)
     if byte_at(data, offset + 1, end) == 0x3A or word_at(data, offset + 1, end, characters) > 0:
-        start = max(word_start(data, offset, floor, 5, end, characters), floor)
+        start = max(word_start(data, offset, floor, np.int64(5), end, characters), floor)
         _offer(best, start, match_ip6(data, begin, start, end, characters), _IP)
 
 
