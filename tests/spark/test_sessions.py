@@ -239,6 +239,7 @@ def test_jars_come_from_the_directory_that_is_named(tmp_path: Path):
     options = delta.delta_options(given, str(tmp_path), submitted=False)
     assert options == {
         "spark.sql.catalog.spark_catalog": delta.CATALOG,
+        "spark.databricks.delta.allFilesInCrc.enabled": "false",
         "spark.sql.extensions": f"my.Extension,{delta.EXTENSION}",
         "spark.jars": f"mine.jar,{tmp_path}/delta-storage.jar,{tmp_path}/io.delta_delta-spark_4.1_2.13-4.4.0.jar,{JAR}",
         **log_store_options(given),
