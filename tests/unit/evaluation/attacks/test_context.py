@@ -29,6 +29,9 @@ from wordveil.mechanisms.laws import WordLaws
 from wordveil.scores.intervals import find_ratio_interval
 from wordveil.text.policy import TextPolicy
 
+# One process compiles what they run.
+pytestmark = pytest.mark.xdist_group("context")
+
 SIZE = 6
 WORDS = pa.array([*"abcdef"])
 STRANGER = SIZE + 1

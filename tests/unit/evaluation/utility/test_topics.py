@@ -8,7 +8,6 @@ from support.made_texts import TOPICS, RandomWords, make_topic_texts, topic_embe
 from wordveil.evaluation.utility.topics import MIN_DOCUMENTS, SHOWN, find_topics, measure_terms
 
 BEFORE = make_topic_texts(150, 1, share=0.7).texts
-RANDOM = RandomWords(topic_embedding().words).sanitise(BEFORE, 2)
 
 
 def test_topics_have_the_words_of_made_topics():
@@ -23,7 +22,8 @@ def test_topics_have_the_words_of_made_topics():
 
 
 def test_topics_of_the_original_are_found_again_and_those_of_random_words_are_not():
-    scores = {(one.subject, one.figure): one.value for one in measure_terms(BEFORE, RANDOM, "release", 1, 3)}
+    random = RandomWords(topic_embedding().words).sanitise(BEFORE, 2)
+    scores = {(one.subject, one.figure): one.value for one in measure_terms(BEFORE, random, "release", 1, 3)}
     assert scores["release", "topic-overlap"] < 0.4 < 0.8 < scores["original", "topic-overlap"]
     same = {(one.subject, one.figure): one.value for one in measure_terms(BEFORE, BEFORE, "release", 1, 3)}
     assert same["release", "topic-overlap"] == same["release", "top-overlap"] == 1
