@@ -21,7 +21,7 @@ from rich.table import Table
 
 from common import draft_job, draft_mechanism, machine, make_parser, save_results
 from wordveil.assembly.bundles import build_bundle
-from wordveil.evaluation.attacks.linkage_forecast import CANDIDATES, forecast_linkage
+from wordveil.evaluation.attacks.linkage_forecast import CANDIDATES, LinkageTrials
 from wordveil.evaluation.attacks.redrawn import find_hidden_share
 from wordveil.measures.posterior import guess_outputs
 from wordveil.mechanisms.base import Mechanism
@@ -55,7 +55,7 @@ def measure(epsilons: Sequence[float], *, smallest: bool) -> list[dict[str, Any]
         rows = []
         for epsilon in epsilons:
             laws = find_laws(bundle.mechanism, epsilon)
-            found = forecast_linkage(laws, hidden, LENGTHS)
+            found = LinkageTrials(laws, hidden).forecast(LENGTHS)
             recovered = float(guess_outputs(laws, frequencies)[1].sum())
             rows.append({"epsilon": epsilon, **found.to_dict(), "recovered": recovered})
     return rows

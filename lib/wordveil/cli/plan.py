@@ -180,8 +180,11 @@ def linkage_fact(plan: Plan) -> str:
     )
     half = f"from {linkage.half} {word} on" if linkage.half else "for no length up to 512"
     is_more_shown = plan.relation != Relation.ANY_TEXT
+    knows = "" if linkage.is_exact else ", and estimates the mechanism's laws from draws,"
     return (
-        f"who holds {linkage.candidates:,} candidate originals finds the right one for {shares}; more than half {half}"
+        f"who holds {linkage.candidates:,} candidate originals{knows} finds the right one for {shares}; "
+        f"more than half {half}"
+        + ". Better estimates link more of them" * (not linkage.is_exact)
         + ". What shows beside the drawn words links more of them, at any epsilon" * is_more_shown
     )
 

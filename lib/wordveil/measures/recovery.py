@@ -77,13 +77,6 @@ def load_built(kind: type[Mechanism[Any]], built: MechanismArtifact, size: int) 
         yield kind.load(size, built.parameters, built.arrays, built.write_files(Path(directory)))
 
 
-def draw_publicly(mechanism: Mechanism[Any], ids: Int32, purpose: str) -> Int32:
-    """What a mechanism draws for ids with a public key of its own for each purpose: int32 ``(tokens,)`` for int32
-    ``(tokens,)``.
-    """
-    return _draw(mechanism, ids, make_public_keys(purpose))
-
-
 def make_public_keys(purpose: str) -> ReleaseKeys:
     """Keys that anyone can make, others for each purpose, for draws of public words."""
     return _KEY.for_release(purpose)
@@ -167,7 +160,7 @@ def _draw_trials(mechanism: Mechanism[Any], priors: Sequence[Float64], words: in
     trials = []
     for name, prior in zip(("uniform", "frequency"), priors, strict=True):
         chosen = _choose_words(prior, words, name)
-        drawn = _draw(mechanism, np.repeat(chosen, DRAWS[-1]), _KEY.for_release(f"measure {name}"))
+        drawn = draw_publicly(mechanism, np.repeat(chosen, DRAWS[-1]), f"measure {name}")
         trials.append(_Trial(prior, chosen, drawn.reshape(words, DRAWS[-1])))
     return trials
 
@@ -181,9 +174,11 @@ def _choose_words(prior: Float64, count: int, name: str) -> Int32:
     return chosen
 
 
-def _draw(mechanism: Mechanism[Any], ids: Int32, keys: ReleaseKeys) -> Int32:
-    """What a mechanism draws for each id. Raises :class:`OtherLengthError` where that is not one output each."""
-    step = min(_CHUNK, mechanism.max_tokens)
+def draw_publicly(mechanism: Mechanism[Any], ids: Int32, purpose: str) -> Int32:
+    """What a mechanism draws for ids with a public key of its own for each purpose: int32 ``(tokens,)`` for int32
+    ``(tokens,)``. Raises :class:`OtherLengthError` where that is not one output each.
+    """
+    step, keys = min(_CHUNK, mechanism.max_tokens), make_public_keys(purpose)
     parts = [
         draw_tokens(mechanism, ids[start : start + step], b"%d" % start, keys) for start in range(0, len(ids), step)
     ]
@@ -205,7 +200,7 @@ def fit_laws(mechanism: Mechanism[Any], frequencies: Float64) -> WordLaws:
     evenly = (np.arange(draws) * size // draws).astype(np.int32)
     often = np.searchsorted(np.cumsum(frequencies), (np.arange(draws) + 0.5) / draws * frequencies.sum())
     words = np.concatenate([evenly, np.minimum(often, size - 1).astype(np.int32)])
-    drawn = _draw(mechanism, words, _KEY.for_release("fit"))
+    drawn = draw_publicly(mechanism, words, "fit")
     outputs = size + 1
     common = np.bincount(drawn, minlength=outputs) + 1.0
     stays = np.arange(size) * (outputs + 1)

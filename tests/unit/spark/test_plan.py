@@ -51,10 +51,13 @@ def test_a_plain_table_is_planned_without_spark(workspace: Workspace):
         make_plan(workspace.config(input={"where": "note > 1"}), refuse)
 
 
-def test_a_samples_median_record_is_among_those_whose_linkage_is_forecast(workspace: Workspace):
-    """By the words that are drawn for it: at most the public length."""
+@pytest.mark.parametrize(
+    "mechanism", [{"name": "tree", "clusters": [4], "least": 2, "epsilon": 6.0}, {"name": "laplace", "epsilon": 5.0}]
+)
+def test_a_samples_median_record_is_among_those_whose_linkage_is_forecast(workspace: Workspace, mechanism: Any):
+    """By the words that are drawn for it: at most the public length. Laws that are not known are estimated."""
     workspace.write_corpus(corpus(3))
-    config = workspace.config(mechanism={"name": "tree", "clusters": [4], "least": 2, "epsilon": 6.0})
+    config = workspace.config(mechanism=mechanism)
     build_bundle(config)
     find = find_once(config)
     plan = make_plan(config, refuse, find=find)
@@ -72,8 +75,17 @@ def test_a_samples_median_record_is_among_those_whose_linkage_is_forecast(worksp
         assert linkage.typical == (most or words)
         assert [*linkage.linked] == sorted({5, 20, most or words})
         assert linkage.linked[most or words] < linkage.linked[5]
-    facts = plan_facts(replace(plan, linkage=linkage))
-    assert "of 3 words (the sample's median)" in facts["linked"]
+    linked = plan_facts(replace(plan, linkage=linkage))["linked"]
+    assert "of 3 words (the sample's median)" in linked
+    assert ("estimates the mechanism's laws" in linked) == (mechanism["name"] == "laplace") != linkage.is_exact
+
+
+def test_linkage_is_not_forecast_where_the_order_of_words_is_hidden(workspace: Workspace):
+    workspace.write_corpus(corpus(3))
+    config = workspace.config(text={"profile": "strict", "n_max": 24, "output": "bag"})
+    build_bundle(config)
+    plan = make_plan(config, refuse)
+    assert (plan.bundle is None, plan.linkage) == (False, None)
 
 
 def test_wrong_columns_are_told_without_spark(workspace: Workspace):

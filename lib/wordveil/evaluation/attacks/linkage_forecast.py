@@ -1,7 +1,7 @@
 """How surely a record is linked to its original, before anything is drawn: from the mechanism's laws and public data.
 
 Candidate originals are texts of words drawn independently by their public frequency, all of one length. Some of them
-become records, by the mechanism's exact laws, and the attacker of :mod:`wordveil.evaluation.attacks.linkage` ranks all
+become records, and the attacker of :mod:`wordveil.evaluation.attacks.linkage` ranks all
 candidates for each. Real texts differ in more than their words, and a policy may show lengths, copied words and types:
 whoever holds the originals of real records links more of them, not fewer.
 """
@@ -9,7 +9,7 @@ whoever holds the originals of real records links more of them, not fewer.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,7 +25,9 @@ CANDIDATES = 10_000
 LENGTHS = (5, 20)
 """Words of the texts whose linkage is forecast, those that are drawn."""
 _HALVES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-_RECORDS = 400
+# The standard error of a share is at most 0.025. A mechanism that searches takes up to 0.2 ms for a word, so it draws
+# fewer long records: then the standard error is at most 0.07.
+_RECORDS, _FEWEST, _DRAWN = 400, 50, 10_000
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class LinkageForecast:
     half
         the least number of drawn words of which at least half of the records are linked, among 1, 2, 3, 4, 6, 8, 12 and
         so on to 512; None where fewer are linked even of 512.
+    is_exact
+        whether the attacker has the mechanism's own laws. With estimates of them it links fewer.
     typical
         which of these numbers of drawn words is that of a sample's median record; None without a sample.
     """
@@ -48,6 +52,7 @@ class LinkageForecast:
     candidates: int
     linked: dict[int, float]
     half: int | None
+    is_exact: bool = True
     typical: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,10 +60,8 @@ class LinkageForecast:
         return asdict(self)
 
 
-def forecast_linkage(
-    laws: WordLaws, frequencies: Float64, lengths: Sequence[int] = LENGTHS, seed: int = 0
-) -> LinkageForecast:
-    """Forecast linkage where the order of words shows.
+class LinkageTrials:
+    """Links records of a length where the order of words shows.
 
     Parameters
     ----------
@@ -66,41 +69,37 @@ def forecast_linkage(
         of the mechanism's words.
     frequencies
         float64 ``(size,)``: how often each word is drawn for, up to a factor.
-    lengths
-        drawn words of the texts whose linkage is forecast.
+    draw
+        what the mechanism draws for words, int32 ``(count,)`` for int32 ``(count,)``, where ``laws`` are estimates. By
+        default records are drawn by ``laws``.
     seed
-        of the candidates and of what is drawn for them: the same figures each time.
-
-    Returns
-    -------
-    LinkageForecast
-        over 400 records each; the standard error of a share is at most 0.025.
+        of the candidates and of what is drawn by ``laws``: the same figures each time.
     """
-    find_linked = _Trials(laws, frequencies, seed)
-    tried = {words: find_linked(words) for words in lengths}
-    # Longer texts are linked more often.
-    index = bisect_left(_HALVES, x=True, key=lambda words: find_linked(words) >= 1 / 2)
-    return LinkageForecast(CANDIDATES, tried, _HALVES[index] if index < len(_HALVES) else None)
 
-
-def forecast_share(laws: WordLaws, frequencies: Float64, words: int, seed: int = 0) -> float:
-    """As :func:`forecast_linkage`: the share of linked records of this number of drawn ``words``."""
-    return _Trials(laws, frequencies, seed)(words)
-
-
-class _Trials:
-    """Links records of one length after another."""
-
-    def __init__(self, laws: WordLaws, frequencies: Float64, seed: int) -> None:
-        self._laws, self._scores = laws, WordScores(laws)
+    def __init__(
+        self, laws: WordLaws, frequencies: Float64, draw: Callable[[Int32], Int32] | None = None, seed: int = 0
+    ) -> None:
+        self._laws, self._scores, self._draw = laws, WordScores(laws), draw
         self._below = np.cumsum(frequencies) / frequencies.sum()
         self._rng = np.random.Generator(np.random.PCG64(seed))
 
-    def __call__(self, words: int) -> float:
-        """The share of linked records."""
+    def forecast(self, lengths: Sequence[int] = LENGTHS) -> LinkageForecast:
+        """The shares for texts of so many drawn words, and the length from which on half are linked."""
+        tried = {words: self.find_linked(words) for words in lengths}
+        # Longer texts are linked more often.
+        index = bisect_left(_HALVES, x=True, key=lambda words: self.find_linked(words) >= 1 / 2)
+        half = _HALVES[index] if index < len(_HALVES) else None
+        return LinkageForecast(CANDIDATES, tried, half, is_exact=self._draw is None)
+
+    def find_linked(self, words: int) -> float:
+        """The share of linked records of so many drawn ``words``."""
         uniform = self._rng.random((CANDIDATES, words))
         texts = np.searchsorted(self._below, uniform, side="right").astype(np.int32)
-        drawn = _draw(self._laws, texts[:_RECORDS], self._rng)
+        if self._draw is None:
+            drawn = _draw(self._laws, texts[:_RECORDS], self._rng)
+        else:
+            chosen = texts[: min(_RECORDS, max(_FEWEST, _DRAWN // words))]
+            drawn = self._draw(chosen.ravel()).reshape(chosen.shape)
         return float(rank_candidates(self._scores.by_output, texts, drawn).hits.mean())
 
 

@@ -9,17 +9,16 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from wordveil.arrays import Float64
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import FindBundle, find_bundle
 from wordveil.config.load import Config
 from wordveil.errors import BundleError
-from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast, forecast_linkage, forecast_share
+from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast, LinkageTrials
 from wordveil.evaluation.attacks.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
+from wordveil.measures.recovery import OtherLengthError, draw_publicly, fit_laws
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.mechanisms.inputs import rank_frequencies
-from wordveil.mechanisms.laws import WordLaws
 from wordveil.privacy.accounting import price
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.records.sanitiser import compose, release_terms
@@ -44,8 +43,8 @@ class Plan:
     whether the input, under ``input.where``, has a record; None where it was not checked. ``recovery`` is what an
     attacker recovers of single words, as :class:`wordveil.privacy.recovery.Recovery` writes it; None without a bundle,
     or where it does not say. ``output_words`` says how many words texts of some lengths come out with; empty without a
-    bundle. ``linkage``: how surely records are linked to their originals; None without a bundle, where the mechanism
-    does not know its probabilities, and where the order of words is hidden. ``fitting``: how many records of the public
+    bundle. ``linkage``: how surely records are linked to their originals; None without a bundle, where the order of
+    words is hidden, and for a mechanism that does not draw word by word. ``fitting``: how many records of the public
     length, or versions of one, each limit of a pure budget admits, by scope. ``runs_left``: how many more runs each
     limit lasts at the mean rate so far, where the ledger was read.
     """
@@ -138,7 +137,7 @@ def make_plan(
         has_records=_has_records(table) if look and table is not None else None,
         recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
         output_words=tuple(forecast_lengths(policy, bundle.mechanism, bundle.vocabulary.size)) if bundle else (),
-        linkage=forecast_linkage(*laws) if bundle and (laws := _find_laws(bundle, policy)) else None,
+        linkage=trials.forecast() if bundle and (trials := _make_trials(bundle, policy)) else None,
         fitting=_count_fitting(config.budget, terms) if terms else {},
     )
 
@@ -156,21 +155,29 @@ def add_typical(plan: Plan, table: TableSample, find: FindBundle, policy: TextPo
     if plan.linkage is None or not counted or not counted.median:
         return plan
     bundle = find()
-    laws = _find_laws(bundle, policy) if bundle else None
-    assert laws is not None  # the plan's own forecast had them
+    trials = _make_trials(bundle, policy) if bundle else None
+    assert trials is not None  # the plan's own forecast had them
     words = min(counted.median, policy.n_max or counted.median)
-    linked = {**plan.linkage.linked, words: forecast_share(*laws, words)}
+    linked = {**plan.linkage.linked, words: trials.find_linked(words)}
     return replace(plan, linkage=replace(plan.linkage, linked=dict(sorted(linked.items())), typical=words))
 
 
-def _find_laws(bundle: Bundle, policy: TextPolicy) -> tuple[WordLaws, Float64] | None:
-    """The laws of words whose order shows, and how often each word is drawn for; None where either is not known."""
-    is_shown = policy.output == Output.SEQUENCE and policy.length != Length.SAMPLE
-    laws = bundle.mechanism.word_laws() if is_shown else None
-    if laws is None:
+def _make_trials(bundle: Bundle, policy: TextPolicy) -> LinkageTrials | None:
+    """Of words whose order shows. None where it does not, and for mechanisms that do not draw word by word."""
+    if policy.output != Output.SEQUENCE or policy.length == Length.SAMPLE:
         return None
-    vocabulary = bundle.vocabulary
-    return laws, rank_frequencies(vocabulary.size) * find_hidden_share(policy, vocabulary.array)
+    mechanism, vocabulary = bundle.mechanism, bundle.vocabulary
+    frequencies = rank_frequencies(vocabulary.size)
+    hidden = frequencies * find_hidden_share(policy, vocabulary.array)
+    if (laws := mechanism.word_laws()) is not None:
+        return LinkageTrials(laws, hidden)
+    if mechanism.reads_context:
+        return None
+    try:
+        laws = fit_laws(mechanism, frequencies)
+    except OtherLengthError:
+        return None
+    return LinkageTrials(laws, hidden, lambda ids: draw_publicly(mechanism, ids, "linkage"))
 
 
 def _read_schema(config: Config) -> StructType | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wordveil.evaluation.attacks.linkage_forecast import CANDIDATES, forecast_linkage, forecast_share
+from wordveil.arrays import Float64, Int32
+from wordveil.evaluation.attacks.linkage_forecast import CANDIDATES, LinkageForecast, LinkageTrials
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.random import Random
 
 SIZE = 1_000
+EVEN = np.ones(SIZE)
 
 
 def laws_that_keep(share: float) -> WordLaws:
@@ -19,19 +21,23 @@ def laws_that_keep(share: float) -> WordLaws:
     return WordLaws(np.full(SIZE, 1 / SIZE), np.full(SIZE, 1 - share), offsets, ids, np.full(SIZE, share))
 
 
+def forecast(share: float, frequencies: Float64 = EVEN) -> LinkageForecast:
+    return LinkageTrials(laws_that_keep(share), frequencies).forecast()
+
+
 def test_words_that_never_stay_link_nothing():
-    found = forecast_linkage(laws_that_keep(1e-9), np.ones(SIZE))
+    found = forecast(1e-9)
     assert max(found.linked.values()) < 0.01
     assert found.half is None
 
 
 def test_words_that_all_have_one_law_link_nothing():
     laws = Random(SIZE, padding=False).word_laws()
-    assert forecast_share(laws, np.ones(SIZE), 5) == pytest.approx(1 / CANDIDATES)
+    assert LinkageTrials(laws, EVEN).find_linked(5) == pytest.approx(1 / CANDIDATES)
 
 
 def test_words_that_always_stay_link_all_texts_that_are_unique():
-    found = forecast_linkage(laws_that_keep(1 - 1e-9), np.ones(SIZE))
+    found = forecast(1 - 1e-9)
     assert found.linked == pytest.approx({5: 1.0, 20: 1.0}, abs=1e-3)
     assert found.half == 2, "10,000 texts of one word of 1,000 are no different texts; of two words they are"
 
@@ -52,12 +58,25 @@ def test_shares_are_those_of_arithmetic():
         p * ((up_to[m] ** (number + 1) - below[m] ** (number + 1)) / ((number + 1) * other[m]))
         for m, p in enumerate(right)
     )
-    found = forecast_linkage(laws_that_keep(keep), np.ones(SIZE)).linked[words]
+    found = forecast(keep).linked[words]
     assert found == pytest.approx(wanted, abs=0.06)
-    assert abs(forecast_linkage(laws_that_keep(0.4), np.ones(SIZE)).linked[words] - wanted) > 0.06
+    assert abs(forecast(0.4).linked[words] - wanted) > 0.06
+
+
+def test_where_laws_are_estimates_records_are_drawn_by_the_mechanism():
+    """Any law by which words stay gives the same ranks."""
+    rng = np.random.default_rng(1)
+
+    def draw(words: Int32) -> Int32:
+        return np.where(rng.random(len(words)) < 0.3, words, rng.integers(0, SIZE, len(words))).astype(np.int32)
+
+    found = LinkageTrials(laws_that_keep(0.8), EVEN, draw).forecast()
+    assert found.linked[5] == pytest.approx(forecast(0.3).linked[5], abs=0.06)
+    assert forecast(0.8).linked[5] > found.linked[5] + 0.1
+    assert (found.is_exact, forecast(0.3).is_exact) == (False, True)
 
 
 def test_frequent_words_link_less():
     frequencies = 1.0 / np.arange(1, SIZE + 1) ** 2
-    even, steep = (forecast_linkage(laws_that_keep(0.9), prior).linked[5] for prior in (np.ones(SIZE), frequencies))
+    even, steep = (forecast(0.9, prior).linked[5] for prior in (EVEN, frequencies))
     assert steep < even - 0.3
