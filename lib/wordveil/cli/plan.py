@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from wordveil.assembly.bundles import FindBundle
     from wordveil.config.load import Config
     from wordveil.measures.sentence import SentencePreview
-    from wordveil.spark.plan.plan import Plan
+    from wordveil.measures.text_distance import TextDistance
+    from wordveil.spark.plan.plan import FindTrials, Plan
     from wordveil.spark.plan.sample import Preview
 
 
@@ -84,7 +85,7 @@ def plan(
     """
     from wordveil.assembly.bundles import compare_mechanisms, find_once, measure_texts
     from wordveil.neighbours.blocks import BuildContext
-    from wordveil.spark.plan.plan import make_plan
+    from wordveil.spark.plan.plan import find_trials_once, make_plan
     from wordveil.spark.plan.sample import check_preview, make_preview
 
     with write_report("plan", report) as tell:
@@ -93,6 +94,7 @@ def plan(
         values = parse_params(params or ())
         check_text(text, compare=compare, against=against)
         find = find_once(settings)
+        find_trials = find_trials_once(settings, find)
         with show_status() as progress:
             wanted = check_preview(settings, sample, words, find, seed=seed)
             sentence = _sentence(settings, find, text) if text or page else None
@@ -109,9 +111,9 @@ def plan(
         with show_status() as progress:
             progress("reading the schema")
             session = prepare_session(settings, is_short=True)
-            result = make_plan(settings, session, params=values, look=has_records, find=find)
+            result = make_plan(settings, session, params=values, look=has_records, find=find, find_trials=find_trials)
             preview = make_preview(settings, wanted, session, progress, params=values)
-            result = _add_sampled(result, preview, find, settings, session)
+            result = _add_sampled(result, preview, find_trials, settings, session)
         compared = {"comparison": comparison.to_dict()} if comparison else {}
         shown = {"sentence": sentence.to_dict()} if sentence and text else {}
         measured = {"text_distance": apart.to_dict()} if apart else {}
@@ -129,9 +131,7 @@ def plan(
         if sentence:
             _print_sentence(sentence)
         if apart:
-            print_table("Distance", distance_facts(apart), [DISTANCE_NOTE])
-            if apart.moves:
-                print_rows(move_table(apart))
+            _print_distance(apart)
         if comparison:
             for table in tables.comparison_tables(comparison):
                 print_rows(table)
@@ -139,7 +139,7 @@ def plan(
 
 
 def _add_sampled(
-    plan: Plan, preview: Preview, find: FindBundle, config: Config, session: Callable[[], SparkSession]
+    plan: Plan, preview: Preview, find_trials: FindTrials, config: Config, session: Callable[[], SparkSession]
 ) -> Plan:
     """What a command that reads a sample also says: how records of its median length are linked, and how long the
     budgets last.
@@ -152,7 +152,7 @@ def _add_sampled(
         return plan
     with job_errors("nothing was planned"):
         runs_left = forecast_runs(session(), config)
-    return replace(add_typical(plan, preview.sample, find, config.policy), runs_left=runs_left)
+    return replace(add_typical(plan, preview.sample, find_trials, config.policy), runs_left=runs_left)
 
 
 def check_text(text: str | None, *, compare: bool, against: str | None = None) -> None:
@@ -279,3 +279,9 @@ def _print_sentence(sentence: SentencePreview) -> None:
     print_table("Sentence", {"before": sentence.text, "after": after}, [tables.SENTENCE_NOTE])
     if sentence.tokens:
         print_rows(tables.token_table(sentence.tokens))
+
+
+def _print_distance(apart: TextDistance) -> None:
+    print_table("Distance", distance_facts(apart), [DISTANCE_NOTE])
+    if apart.moves:
+        print_rows(move_table(apart))

@@ -188,6 +188,21 @@ def draw_publicly(mechanism: Mechanism[Any], ids: Int32, purpose: str) -> Int32:
     return drawn
 
 
+def find_laws(mechanism: Mechanism[Any], frequencies: Float64) -> tuple[WordLaws, bool] | None:
+    """The laws of all words, and whether they are the mechanism's own; otherwise :func:`fit_laws` estimates them.
+
+    None for a mechanism that does not draw one output for each word, or draws it by the words around it.
+    """
+    if (laws := mechanism.word_laws()) is not None:
+        return laws, True
+    if mechanism.reads_context:
+        return None
+    try:
+        return fit_laws(mechanism, frequencies), False
+    except OtherLengthError:
+        return None
+
+
 def fit_laws(mechanism: Mechanism[Any], frequencies: Float64) -> WordLaws:
     """Estimate the laws of all words from draws: half of them evenly, half by frequency.
 

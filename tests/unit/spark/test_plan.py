@@ -20,7 +20,7 @@ from wordveil.errors import ConfigError
 from wordveil.measures.preview import inspect
 from wordveil.spark.input.inspect import read_columns, reads_changes
 from wordveil.spark.input.local_schema import read_local_schema
-from wordveil.spark.plan.plan import add_typical, make_plan
+from wordveil.spark.plan.plan import add_typical, find_trials_once, make_plan
 from wordveil.spark.plan.sample import TableSample, check_preview, make_preview
 from wordveil.text.choices import Length
 
@@ -60,7 +60,8 @@ def test_a_samples_median_record_is_among_those_whose_linkage_is_forecast(worksp
     config = workspace.config(mechanism=mechanism)
     build_bundle(config)
     find = find_once(config)
-    plan = make_plan(config, refuse, find=find)
+    find_trials = find_trials_once(config, find)
+    plan = make_plan(config, refuse, find=find, find_trials=find_trials)
     bundle, policy = find(), config.policy
     assert plan.linkage is not None
     assert bundle is not None
@@ -70,7 +71,7 @@ def test_a_samples_median_record_is_among_those_whose_linkage_is_forecast(worksp
         batch = pa.record_batch({"__text": texts, "__reason": pa.nulls(3, pa.string())})
         chosen = replace(policy, length=Length.PAD if most else Length.AS_IS, n_max=most)
         table = TableSample(inspect([batch], chosen, bundle), 3, 1.0)
-        linkage = add_typical(plan, table, find, chosen).linkage
+        linkage = add_typical(plan, table, find_trials, chosen).linkage
         assert linkage is not None
         assert linkage.typical == (most or words)
         assert [*linkage.linked] == sorted({5, 20, most or words})

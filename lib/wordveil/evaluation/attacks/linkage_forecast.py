@@ -73,7 +73,7 @@ class LinkageTrials:
         what the mechanism draws for words, int32 ``(count,)`` for int32 ``(count,)``, where ``laws`` are estimates. By
         default records are drawn by ``laws``.
     seed
-        of the candidates and of what is drawn by ``laws``: the same figures each time.
+        of the candidates and of what is drawn by ``laws``: the same figures each time, in any order.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class LinkageTrials:
     ) -> None:
         self._laws, self._scores, self._draw = laws, WordScores(laws), draw
         self._below = np.cumsum(frequencies) / frequencies.sum()
-        self._rng = np.random.Generator(np.random.PCG64(seed))
+        self._seed = seed
 
     def forecast(self, lengths: Sequence[int] = LENGTHS) -> LinkageForecast:
         """The shares for texts of so many drawn words, and the length from which on half are linked."""
@@ -93,10 +93,11 @@ class LinkageTrials:
 
     def find_linked(self, words: int) -> float:
         """The share of linked records of so many drawn ``words``."""
-        uniform = self._rng.random((CANDIDATES, words))
+        rng = np.random.Generator(np.random.PCG64([self._seed, words]))
+        uniform = rng.random((CANDIDATES, words))
         texts = np.searchsorted(self._below, uniform, side="right").astype(np.int32)
         if self._draw is None:
-            drawn = _draw(self._laws, texts[:_RECORDS], self._rng)
+            drawn = _draw(self._laws, texts[:_RECORDS], rng)
         else:
             chosen = texts[: min(_RECORDS, max(_FEWEST, _DRAWN // words))]
             drawn = self._draw(chosen.ravel()).reshape(chosen.shape)

@@ -25,7 +25,7 @@ from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.crypto.keys import MasterKey, ReleaseKeys, make_throwaway_keys
 from wordveil.crypto.streams import Payload, derive_contexts, id_payload
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.measures.recovery import OtherLengthError, fit_laws
+from wordveil.measures.recovery import find_laws
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.inputs import rank_frequencies
@@ -138,12 +138,9 @@ class Redrawn:
     @cached_property
     def laws(self) -> SymbolLaws | None:
         """The laws of all symbols: exact, or estimated from draws that anyone can make; None for a generator."""
-        laws, is_exact = self.mechanism.word_laws(), True
-        if laws is None:
-            try:
-                laws, is_exact = fit_laws(self.mechanism, rank_frequencies(self.size)), False
-            except OtherLengthError:
-                return None
+        if (found := find_laws(self.mechanism, rank_frequencies(self.size))) is None:
+            return None
+        laws, is_exact = found
         padding = self.mechanism.probabilities(self.size) if is_exact and self.policy.pads else None
         rows = [padding, self.mechanism.probabilities(self.size + 1) if is_exact else None]
         return SymbolLaws(_add_rows(laws, rows), is_exact)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from wordveil.artifacts.bundle import Bundle
-from wordveil.assembly.bundles import FindBundle, find_bundle
+from wordveil.assembly.bundles import FindBundle, find_once
 from wordveil.config.load import Config
 from wordveil.errors import BundleError
 from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast, LinkageTrials
 from wordveil.evaluation.attacks.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
-from wordveil.measures.recovery import OtherLengthError, draw_publicly, fit_laws
+from wordveil.measures.recovery import draw_publicly, find_laws
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.privacy.accounting import price
@@ -31,6 +31,8 @@ from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.free_paths import require_free_paths
 from wordveil.text.choices import Length, Output
 from wordveil.text.policy import TextPolicy
+
+FindTrials = Callable[[], LinkageTrials | None]
 
 
 @dataclass(frozen=True)
@@ -87,18 +89,22 @@ def make_plan(
     params: Mapping[str, str] = NO_PARAMS,
     look: bool = False,
     find: FindBundle | None = None,
+    find_trials: FindTrials | None = None,
 ) -> Plan:
     """Check the configuration against the input's schema and price the public maximum length. ``params``: those of
     ``input.where``; ``look``: also look for one record that the run would read. Spark starts only where it has to look,
-    or where it alone can tell the schema. ``find``: finds the bundle, where a command has other uses of it.
+    or where it alone can tell the schema. ``find`` and ``find_trials``: find the bundle, and the trials of linkage,
+    where a command has other uses of them.
 
     Raises a :class:`WordveilError` that says what is wrong.
     """
     check_params(config.source.where, params)
     policy = config.policy
     problem = None
+    find = find or find_once(config)
+    find_trials = find_trials or find_trials_once(config, find)
     try:
-        bundle = find() if find else find_bundle(config)
+        bundle = find()
     except BundleError as error:
         bundle, problem = None, str(error)
     schema = None if look else _read_schema(config)
@@ -137,7 +143,7 @@ def make_plan(
         has_records=_has_records(table) if look and table is not None else None,
         recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
         output_words=tuple(forecast_lengths(policy, bundle.mechanism, bundle.vocabulary.size)) if bundle else (),
-        linkage=trials.forecast() if bundle and (trials := _make_trials(bundle, policy)) else None,
+        linkage=trials.forecast() if bundle and (trials := find_trials()) else None,
         fitting=_count_fitting(config.budget, terms) if terms else {},
     )
 
@@ -149,35 +155,38 @@ def _count_fitting(budget: Budget | None, terms: ReleaseTerms) -> dict[str, int]
     return {scope: count_fitting(limit, price, terms.tokens) for scope, limit in budget.limits.items()}
 
 
-def add_typical(plan: Plan, table: TableSample, find: FindBundle, policy: TextPolicy) -> Plan:
+def add_typical(plan: Plan, table: TableSample, find_trials: FindTrials, policy: TextPolicy) -> Plan:
     """``plan`` with the share of linked records of a sample's median number of drawn words."""
     counted = table.sample.distinct or table.sample.lengths
     if plan.linkage is None or not counted or not counted.median:
         return plan
-    bundle = find()
-    trials = _make_trials(bundle, policy) if bundle else None
+    trials = find_trials()
     assert trials is not None  # the plan's own forecast had them
     words = min(counted.median, policy.n_max or counted.median)
     linked = {**plan.linkage.linked, words: trials.find_linked(words)}
     return replace(plan, linkage=replace(plan.linkage, linked=dict(sorted(linked.items())), typical=words))
 
 
-def _make_trials(bundle: Bundle, policy: TextPolicy) -> LinkageTrials | None:
-    """Of words whose order shows. None where it does not, and for mechanisms that do not draw word by word."""
-    if policy.output != Output.SEQUENCE or policy.length == Length.SAMPLE:
-        return None
-    mechanism, vocabulary = bundle.mechanism, bundle.vocabulary
-    frequencies = rank_frequencies(vocabulary.size)
-    hidden = frequencies * find_hidden_share(policy, vocabulary.array)
-    if (laws := mechanism.word_laws()) is not None:
-        return LinkageTrials(laws, hidden)
-    if mechanism.reads_context:
-        return None
-    try:
-        laws = fit_laws(mechanism, frequencies)
-    except OtherLengthError:
-        return None
-    return LinkageTrials(laws, hidden, lambda ids: draw_publicly(mechanism, ids, "linkage"))
+def find_trials_once(config: Config, find: FindBundle) -> FindTrials:
+    """A function that makes the trials of linkage at its first call, and then returns the same ones: laws that are not
+    known take seconds to estimate. None where no bundle is found, where the order of words does not show, and for
+    mechanisms that do not draw word by word.
+    """
+
+    @cache
+    def find_trials() -> LinkageTrials | None:
+        policy, bundle = config.policy, find()
+        if bundle is None or policy.output != Output.SEQUENCE or policy.length == Length.SAMPLE:
+            return None
+        mechanism, vocabulary = bundle.mechanism, bundle.vocabulary
+        frequencies = rank_frequencies(vocabulary.size)
+        if (found := find_laws(mechanism, frequencies)) is None:
+            return None
+        laws, is_exact = found
+        draw = None if is_exact else lambda ids: draw_publicly(mechanism, ids, "linkage")
+        return LinkageTrials(laws, frequencies * find_hidden_share(policy, vocabulary.array), draw)
+
+    return find_trials
 
 
 def _read_schema(config: Config) -> StructType | None:
