@@ -134,7 +134,7 @@ test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes lo
 test-long-suite: s3 kafka $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow
 	@$(PYTEST) -m long
 
-test-research: $(VENV)/.research $(VENV)/.delta  ## long: the tests of the laboratory; those of published corpora need data sets in ../shared/data
+test-research: s3 $(VENV)/.research  ## long: the tests of the laboratory; those of published corpora need data sets in ../shared/data
 	@$(PYTEST) -c research/pyproject.toml research/tests
 
 lint: $(VENV)/.tests  ## formatter, linter, spelling, large files, types

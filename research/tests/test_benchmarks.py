@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from data_sets import DATA
+from support import object_store
 from support.benchmarks import BENCHMARKS, QUICK, list_benchmarks, list_written, run_smallest
 
 ON_SPARK = (
@@ -48,6 +49,8 @@ def test_the_smallest_run_over_a_data_set(name, monkeypatch, capsys):
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_the_smallest_run_on_spark(name):
     """In a process of its own, since each has its own session."""
+    if name == "object_stores" and (reason := object_store.missing()):
+        pytest.skip(reason)
     path = os.pathsep.join(sys.path)
     command = [sys.executable, BENCHMARKS / f"{name}.py", "--smallest"]
     before = list_written()
