@@ -8,8 +8,8 @@ In one session, one after the other, on real text (film reviews; without the dat
   data feed and by comparing contents;
 * merge: at three sizes, a first run beside a plain copy to Delta, and a run after 1% was edited beside Delta's MERGE of
   the same rows into that copy;
-* publication: a million records in directories of a hundred days, after a run that drew some of each, and after one
-  that added a day with 1% more;
+* publication: a million records in directories of a hundred days, and without directories, after a run over edits of
+  1%, and after one over 1% that were added;
 * ledger: what each author has spent, over ten million entries.
 
     python research/benchmarks/releases.py [--smallest] [--only PART]
@@ -47,6 +47,12 @@ PUBLICATIONS = {
     "first": "of a first run",
     "of_each_day": "with 1% edited, of each day",
     "a_day": "with a day of 1% added",
+    "to_each_day": "with 1% added, to each day",
+}
+PLAIN_PUBLICATIONS = {
+    "first": "of a first run, without directories",
+    "edited": "with 1% edited, without directories",
+    "added": "with 1% added, without directories",
 }
 MERGE_STEPS = {
     "copy": "plain copy to Delta",
@@ -204,23 +210,45 @@ def merge(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]
 
 
 def publication(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]:
-    """A release in directories: each night's seconds by step, and the files that its publication left and wrote."""
+    """Nights of a release in directories, and of one without."""
     from pyspark.sql import functions as F  # noqa: N812
 
+    made = short_records(benchmark, texts, records)
+    number = F.col("id").cast("bigint")
+    made = made.withColumn("day", F.format_string("d%03d", F.floor(number * DAYS / records)))
+
+    def add(table: str, begin: str, day: str | None = None) -> None:
+        """1% more, of each day or of a new one."""
+        more = made.where(number % DAYS == 0).withColumn("id", F.concat(F.lit(begin), "id"))
+        benchmark.write_delta(more.withColumn("day", F.lit(day)) if day else more, table)
+
+    def edit(table: str) -> None:
+        update = f"UPDATE delta.`{benchmark.home / table}` SET text_body = concat('edited ', text_body)"  # noqa: S608
+        benchmark.spark.sql(f"{update} WHERE cast(id AS bigint) % {DAYS} = 7")
+
+    in_days: dict[str, Callable[[], object]] = {
+        "first": lambda: benchmark.write_delta(made, "days"),
+        "of_each_day": lambda: edit("days"),
+        "a_day": lambda: add("days", "x", "new"),
+        "to_each_day": lambda: add("days", "y"),
+    }
+    plain: dict[str, Callable[[], object]] = {
+        "first": lambda: benchmark.write_delta(made, "plain"),
+        "edited": lambda: edit("plain"),
+        "added": lambda: add("plain", "x"),
+    }
+    found = measure_nights(benchmark, "days", ("day",), in_days)
+    return {"records": records, "directories": DAYS, **found, "plain": measure_nights(benchmark, "plain", (), plain)}
+
+
+def measure_nights(
+    benchmark: Releases, table: str, days: tuple[str, ...], changes: dict[str, Callable[[], object]]
+) -> dict[str, Any]:
+    """The seconds of each night's steps, and the files that its publication left and wrote."""
     from wordveil.spark.release.night import run_night
 
-    made = short_records(benchmark, texts, records)
-    first = made.withColumn("day", F.format_string("d%03d", F.floor(F.col("id").cast("bigint") * DAYS / records)))
-    added = made.limit(records // DAYS).withColumns({"id": F.concat(F.lit("x"), "id"), "day": F.lit("new")})
-    table = benchmark.write_delta(first, "days")
-    config = benchmark.release_config(table, "days", days=("day",))
-    edit = f"UPDATE delta.`{table}` SET text_body = concat('edited ', text_body) WHERE cast(id AS bigint) % {DAYS} = 7"  # noqa: S608
-    changes: dict[str, Callable[[], object]] = {
-        "first": lambda: None,
-        "of_each_day": lambda: benchmark.spark.sql(edit),
-        "a_day": lambda: benchmark.write_delta(added, "days"),
-    }
-    found: dict[str, Any] = {"records": records, "directories": DAYS}
+    config = benchmark.release_config(benchmark.home / table, table, days=days)
+    found: dict[str, Any] = {}
     files: set[str] = set()
     for name, change in changes.items():
         change()
@@ -297,6 +325,15 @@ def main() -> None:
     show({name: content[name] for name in parts})
 
 
+def show_publications(nights: dict[str, Any], labels: dict[str, str]) -> dict[str, str]:
+    """What each publication took and wrote."""
+    return {
+        f"publication {label}": f"{nights[name]['publish']:.1f} s, {nights[name]['files_written']} files written, "
+        f"{nights[name]['files_left']} left"
+        for name, label in labels.items()
+    }
+
+
 def show(content: dict[str, Any]) -> None:
     """The figures as a table."""
     table = Table("what", "figure", title="Releases")
@@ -318,10 +355,7 @@ def show(content: dict[str, Any]) -> None:
         for name, label in MERGE_STEPS.items():
             rows[f"{label}, {found['records']:,} records, processor time"] = f"{found[name]['processor_seconds']:.1f} s"
     if found := content.get("publication"):
-        for name, label in PUBLICATIONS.items():
-            of = found[name]
-            shown = f"{of['publish']:.1f} s, {of['files_written']} files written, {of['files_left']} left"
-            rows[f"publication {label}"] = shown
+        rows |= show_publications(found, PUBLICATIONS) | show_publications(found["plain"], PLAIN_PUBLICATIONS)
     if book := content.get("ledger"):
         rows[f"ledger by author, {book['entries']:,} entries"] = f"{book['by_author']:.1f} s"
     for what, figure in rows.items():

@@ -151,8 +151,9 @@ def show_releases() -> Texts:
 
 
 def show_publications(found: Mapping[str, Any]) -> Texts:
-    for name in ("of_each_day", "a_day"):
-        yield cells(f"{found[name]['publish']:.1f} s")
+    plain = found["plain"]
+    for night in (*(found[name] for name in ("of_each_day", "a_day", "to_each_day")), plain["edited"], plain["added"]):
+        yield cells(f"{night['publish']:.1f} s")
 
 
 def show_merges(sizes: Iterable[Mapping[str, Any]]) -> Texts:
@@ -235,8 +236,9 @@ def show_scale() -> Texts:
         assert small[:2] == large[:2]
         yield cells(label, *(f"{count:.2f}" if count else "0" for count in large))
     yield f"{nights['200000']['all edited']['read']['draws'] / 200_000:.2f} rows of draws are read"
-    for name in ("of_each_day", "a_day"):
-        yield f"{read('releases')['publication'][name]['publish']:.1f} s after"
+    found = read("releases")["publication"]
+    for night in (found["of_each_day"], found["a_day"], found["plain"]["edited"], found["plain"]["added"]):
+        yield f"{night['publish']:.1f} s after"
 
 
 def show_starts() -> Texts:

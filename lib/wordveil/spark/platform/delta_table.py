@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from wordveil.errors import ReleaseError
@@ -185,17 +185,22 @@ class DeltaTable:
 
         ``where``: replace only the rows that meet this condition on the table's partition columns, in SQL.
         """
+        # Some sessions replace only partitions that have new rows. Withdrawn text would remain in the others.
+        writer = rows.write.mode("overwrite").option("partitionOverwriteMode", "static").option("mergeSchema", "true")
+        return self._write(writer.option("replaceWhere", where) if where else writer, records_per_file)
+
+    def add(self, rows: DataFrame, *, records_per_file: int | None = None) -> int:
+        """Append in one commit, each time it is called. Returns its version, as :meth:`replace` does."""
+        return self._write(rows.write.mode("append"), records_per_file)
+
+    def _write(self, writer: DataFrameWriter, records_per_file: int | None) -> int:
+        """Write in one commit, and return its version."""
         token = secrets.token_hex(16)
+        if records_per_file:
+            writer = writer.option("maxRecordsPerFile", records_per_file)
         with hold_lock(self.spark, self.path):
             before = self.version()
-            writer = rows.write.format("delta").mode("overwrite").option("userMetadata", token)
-            # Some sessions replace only partitions that have new rows. Withdrawn text would remain in the others.
-            writer = writer.option("partitionOverwriteMode", "static").option("mergeSchema", "true")
-            if where:
-                writer = writer.option("replaceWhere", where)
-            if records_per_file:
-                writer = writer.option("maxRecordsPerFile", records_per_file)
-            writer.save(self.path)
+            writer.format("delta").option("userMetadata", token).save(self.path)
             version = self._commit_of(token, before)
         assert version is not None
         after_commit(self.kind)

@@ -28,7 +28,7 @@ from wordveil.records.schema import RELEASED
 from wordveil.release.budgets import STALE
 from wordveil.release.events import GATE, PUBLISHED, Event
 from wordveil.release.layout import SEQ_COLUMN
-from wordveil.release.manifest import Manifest, gate_entries, open_document, sign
+from wordveil.release.manifest import File, Manifest, Snapshot, gate_entries, open_document, sign
 from wordveil.release.rules import GateResult
 from wordveil.release.verify import MANIFEST, compare_with, hash_text
 from wordveil.spark.platform.columns import column
@@ -36,8 +36,8 @@ from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import describe_cause, job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.directories import find_changed
 from wordveil.spark.release.gate import published_exposes
+from wordveil.spark.release.incremental import Increment, find_increment
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.opening import OpenRelease, open_release
 from wordveil.spark.release.preconditions import check_key, require_live, require_no_open_runs
@@ -100,27 +100,13 @@ def publish_release(
         signed = _find_signed(tables, last, shown, public_key)
         if output.public_table:
             _check_name(tables, output.public_table)
-        released = release.newest_rows(version).where(f"status = '{RELEASED}'")
         facts = release.count_rows(version, config.text_columns)
         if signed and signed.draws_version == version:
             _require_unchanged(tables.public, signed)
             written, snapshot = signed.public_version, signed.snapshot
         else:
-            rows = _add_exposures(_mark_stale(released, journal), shown)
-            rows = rows.select(*(column(field) for field in rows.columns if not is_internal(field)))
-            before, changed = tables.public.version(), None
-            if last and signed and "seq" in last.body:
-                drawn = tables.draws.read(version).where(F.col(SEQ_COLUMN) > last.body["seq"])
-                changed = find_changed(drawn, config.source.id, rows, tables.public, signed, output)
-            written = _write_rows(
-                tables.public, rows, config, key.for_release(name).layout_seed, facts.released, changed
-            )
-            if changed and written != before + 1:
-                raise ReleaseError(
-                    f"public table {tables.public.path}: another program has written to it since version {before}. "
-                    "Stop that program and publish again: this writes the whole table again from the draws."
-                )
-            snapshot = SparkTable(tables.public).describe(written, signed.snapshot.files if signed and changed else ())
+            seed, seq = key.for_release(name).layout_seed, last.body.get("seq") if last else None
+            written, snapshot = _write_table(release, config, version, shown, seed, signed, seq)
         progress("signing")
         if snapshot.records != facts.released:
             raise ReleaseError(
@@ -179,25 +165,68 @@ def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Ev
     return gate
 
 
+def _write_table(
+    release: OpenRelease,
+    config: Config,
+    version: int,
+    shown: tuple[str, ...],
+    seed: int,
+    signed: Manifest | None,
+    seq: int | None,
+) -> tuple[int, Snapshot]:
+    """Write the released rows of a ``version`` of the draws. Of a table that was ``signed`` after the run ``seq``, what
+    need not be written stays. Returns the public table's version, and what its readers see.
+    """
+    journal, public, before = release.journal, release.tables.public, release.tables.public.version()
+    released = release.newest_rows(version).where(f"status = '{RELEASED}'")
+    number = release.count_rows(version, config.text_columns).released
+    rows, increment = _make_public(released, journal, shown), None
+    standing: tuple[File, ...] = ()
+    if signed and seq is not None:
+        is_since = F.col(SEQ_COLUMN) > seq
+        drawn = release.tables.draws.read(version).where(is_since)
+        increment = find_increment(drawn, config.source.id, rows, public, signed, config.output)
+        if increment:
+            standing = signed.snapshot.files
+        if increment and increment.where is None:
+            rows, number = _make_public(released.where(is_since), journal, shown), number - signed.snapshot.records
+    is_same = increment is not None and increment.where is None and number == 0
+    written = before if is_same else _write_rows(public, rows, config, seed, number, increment)
+    if increment and written > before + 1:
+        raise ReleaseError(
+            f"public table {public.path}: another program has written to it since version {before}. Stop that program "
+            "and publish again: this writes the whole table again from the draws."
+        )
+    return written, SparkTable(public).describe(written, standing)
+
+
 def _write_rows(
-    public: DeltaTable, rows: DataFrame, config: Config, seed: int, number: int, changed: str | None
+    public: DeltaTable, rows: DataFrame, config: Config, seed: int, number: int, increment: Increment | None
 ) -> int:
-    """Replace the public table's rows by the ``number`` given ones, ordered by ``seed``; if ``changed``, only those in
-    the directories that meet this condition. Returns the table's version.
+    """Replace the public table's rows by the ``number`` given ones, ordered by ``seed``; with an ``increment``, those
+    that it replaces, or none. Returns the table's version.
     """
     output, name = config.output, config.source.id
-    if changed:
-        rows = rows.where(changed)
+    where = increment.where if increment else None
+    if where:
+        rows = rows.where(where)
     if output.order == "hashed":
-        count = None if changed else number
-        rows = arrange_rows(rows, seed, name, number=count, partition_by=output.partition_by)
+        rows = arrange_rows(rows, seed, name, number=None if where else number, partition_by=output.partition_by)
     public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
     if output.public_table:  # a catalogue may refuse, so it is asked before there is a row
         location = Files(public.spark, public.path).path
         statement = f"CREATE TABLE IF NOT EXISTS {_quoted(output.public_table)} USING delta LOCATION '{location}'"
         with _catalogue_errors(output.public_table):
             public.spark.sql(statement)
-    return public.replace(rows, where=changed, records_per_file=output.records_per_file)
+    if increment and where is None:
+        return public.add(rows, records_per_file=output.records_per_file)
+    return public.replace(rows, where=where, records_per_file=output.records_per_file)
+
+
+def _make_public(released: DataFrame, journal: Journal, shown: tuple[str, ...]) -> DataFrame:
+    """The public columns of ``released`` draws, where the table has ``shown``."""
+    rows = _add_exposures(_mark_stale(released, journal), shown)
+    return rows.select(*(column(field) for field in rows.columns if not is_internal(field)))
 
 
 def _mark_stale(released: DataFrame, journal: Journal) -> DataFrame:

@@ -1,10 +1,14 @@
-"""A publication writes the directories in which a record has changed, and leaves the files of the others."""
+"""A publication adds the records that are new, or writes the directories in which a record has changed, and leaves the
+other files.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.releases import Lake
@@ -16,9 +20,10 @@ from wordveil.release.lake_table import LakeTable
 from wordveil.release.manifest import Manifest
 from wordveil.release.verify import verify_table
 from wordveil.spark.platform.delta_table import DeltaTable
-from wordveil.spark.release import directories
+from wordveil.spark.release import incremental
 from wordveil.spark.release import publish as publishing
-from wordveil.spark.release.directories import find_changed
+from wordveil.spark.release.incremental import Increment, find_increment
+from wordveil.spark.release.maintenance import purge
 from wordveil.spark.release.run import withdraw
 
 DAYS = ["2026-11-20", "a=b c%/ü", None, "{x}[y]", "2026-11-21"]
@@ -65,24 +70,32 @@ def test_the_condition_names_the_directories_of_the_drawn_and_of_what_stood(lake
     public, signed, output = DeltaTable(lake.spark, str(lake.public), "table"), published(lake), settings(lake).output
     rows = public.read()
 
-    def find(*drawn: tuple[str, str | None], published: Any = rows, output: Any = output) -> set[str] | None:
+    def find(*drawn: tuple[str, str | None], published: Any = rows, output: Any = output) -> set[str | None]:
         of = lake.spark.createDataFrame(
             [(name, day, "released") for name, day in drawn], "id string, day string, status string"
         )
-        found = find_changed(of, "id", published, public, signed, output)
-        return None if found is None else set(found.split(" OR "))
+        found = find_increment(of, "id", published, public, signed, output)
+        assert found is None or found.where != ""
+        return {"whole"} if found is None else {"added"} if found.where is None else {*found.where.split(" OR ")}
 
-    assert find() == {"false"}
+    assert find() == find(("new", "2026-11-20"), ("newer", "it's")) == {"added"}
     assert find(("r00000", "2026-11-20")) == {"(`day` = CAST('2026-11-20' AS string))"}
     assert find(("r00002", "2026-11-22")) == {"(`day` IS NULL)", "(`day` = CAST('2026-11-22' AS string))"}
     for name in ("it's", "${user}", "", "a\\b", "a\nb"):
-        assert find(("new", name)) is None, "SQL or Delta could take it for another"
-    assert find(*((f"r0000{number}", day) for number, day in enumerate(DAYS))) is None, "no file would stay"
-    assert find(("new", "x"), published=rows.withColumn("stale", rows["id"] == "")) is None
-    assert find(("new", "x"), output=settings(lake, partition_by=[]).output) is None
-    monkeypatch.setattr(directories, "_MOST", 1)
-    assert find(("r00000", "2026-11-20")) is not None
-    assert find(("r00002", "2026-11-22")) is None
+        assert find(("r00000", name)) == {"whole"}, "SQL or Delta could take it for another"
+    assert find(*((f"r0000{number}", day) for number, day in enumerate(DAYS))) == {"whole"}, "no file would stay"
+    assert find(("new", "x"), published=rows.withColumn("stale", rows["id"] == "")) == {"whole"}
+    assert find(("new", "x"), output=settings(lake, partition_by=[]).output) == {"whole"}
+    monkeypatch.setattr(incremental, "_SPARE_FILES", -8)
+    assert find(("new", "x")) == {"(`day` = CAST('x' AS string))"}, "5 files, 1 of a task and 5 of days, twice, less 8"
+    assert find() == {"whole"}
+    monkeypatch.setattr(incremental, "_SPARE_FILES", -7)
+    assert find(("new", "x")) == {"added"}
+    monkeypatch.setattr(incremental, "_MOST", 1)
+    assert find(("r00000", "2026-11-20")) != {"whole"}
+    assert find(("r00002", "2026-11-22")) == {"whole"}
+    assert find(("a", "1"), ("b", "2")) == {"added"}
+    assert find(("a", "1"), ("b", "2"), ("c", "3")) == {"whole"}, "more places than were looked at"
 
 
 def test_files_stay_where_no_record_has_changed(lake: Lake, monkeypatch: pytest.MonkeyPatch):
@@ -99,18 +112,68 @@ def test_files_stay_where_no_record_has_changed(lake: Lake, monkeypatch: pytest.
     assert {day for day in first if second.get(day) == first[day]} == {"2026-11-20", "2026-11-21"}
     assert set(second) - set(first) == {"2026-11-22"}
 
-    def lose_race(*given: Any) -> str | None:
-        changed = find_changed(*given)
+    def lose_race(*given: Any) -> Increment | None:
+        found = find_increment(*given)
         lake.spark.sql(f"DELETE FROM delta.`{lake.public}` WHERE id = 'r00004'")
-        return changed
+        return found
 
     withdraw(settings(lake), lambda: lake.spark, ["r00000"])
     with monkeypatch.context() as patched, pytest.raises(ReleaseError, match="another program has written to it"):
-        patched.setattr(publishing, "find_changed", lose_race)
+        patched.setattr(publishing, "find_increment", lose_race)
         lake.release(settings(lake))
     with monkeypatch.context() as patched, pytest.raises(ReleaseError, match="or has other rows than the draws"):
-        patched.setattr(publishing, "find_changed", lambda *_: "day = '2026-11-22'")
+        patched.setattr(publishing, "find_increment", lambda *_: Increment("day = '2026-11-22'"))
         lake.release(settings(lake))
     lake.release(settings(lake))
     third = files(published(lake))
     assert not any(third[day] & second[day] for day in third), "the table was written without a signature"
+
+
+def test_new_records_are_added_and_no_file_is_written_again(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    lake.write(with_days(corpus(12).slice(10), ["2026-11-21", "2026-11-23"]))
+    before = files(published(lake))
+    lake.run(settings(lake))
+    lake.release(settings(lake))
+    after = files(published(lake))
+    assert {day: len(after[day] - before.get(day, set())) for day in after} == {
+        **dict.fromkeys(before, 0),
+        "2026-11-21": 1,
+        "2026-11-23": 1,
+    }
+    assert all(before[day] <= after[day] for day in before)
+
+
+def test_a_large_table_without_directories_grows_by_files_of_new_records(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(incremental, "TASK_ROWS", 10)
+    lake = Lake(spark, Workspace(tmp_path))
+    lake.write(corpus(20))
+    config, public = lake.config(gate={"min_records": 1}), DeltaTable(spark, str(lake.public), "table")
+
+    def release() -> set[str]:
+        lake.release(config)
+        return {file.path for file in published(lake).snapshot.files}
+
+    lake.run(config)
+    first = release()
+    lake.write(corpus(23).slice(20))
+    lake.run(config)
+    second = release()
+    (added,) = second - first
+    assert first < second
+    assert set(pq.read_table(lake.public / added)["id"].to_pylist()) == {"r00020", "r00021", "r00022"}
+    lake.write(corpus(24).slice(23))
+    lake.run(config)
+    with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
+        patched.setattr(publishing, "sign", lambda *_: 1 // 0)
+        release()
+    assert public.read().count() == 24
+    again = release()
+    assert not again & second, "what was added without a signature is written again"
+    withdraw(config, lambda: spark, ["r00021"])
+    third = release()
+    assert not third & again, "a withdrawn record has left no file"
+    version = public.version()
+    assert purge(config, lambda: spark) == 1
+    assert (release(), public.version()) == (third, version), "nothing was drawn"
