@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import StructField, TimestampType
 
 from support.releases import Lake
 from support.workspaces import Workspace, corpus
@@ -22,7 +23,7 @@ from wordveil.release.verify import verify_table
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.release import incremental
 from wordveil.spark.release import publish as publishing
-from wordveil.spark.release.incremental import Increment, find_increment
+from wordveil.spark.release.incremental import Increment, describe_directories, find_increment
 from wordveil.spark.release.maintenance import purge
 from wordveil.spark.release.run import withdraw
 
@@ -70,7 +71,7 @@ def test_the_condition_names_the_directories_of_the_drawn_and_of_what_stood(lake
     public, signed, output = DeltaTable(lake.spark, str(lake.public), "table"), published(lake), settings(lake).output
     rows = public.read()
 
-    def find(*drawn: tuple[str, str | None], published: Any = rows, output: Any = output) -> set[str | None]:
+    def find(*drawn: tuple[str, str | None], published: Any = rows, output: Any = output) -> set[str]:
         of = lake.spark.createDataFrame(
             [(name, day, "released") for name, day in drawn], "id string, day string, status string"
         )
@@ -81,16 +82,17 @@ def test_the_condition_names_the_directories_of_the_drawn_and_of_what_stood(lake
     assert find() == find(("new", "2026-11-20"), ("newer", "it's")) == {"added"}
     assert find(("r00000", "2026-11-20")) == {"(`day` = CAST('2026-11-20' AS string))"}
     assert find(("r00002", "2026-11-22")) == {"(`day` IS NULL)", "(`day` = CAST('2026-11-22' AS string))"}
+    days = [rows.schema["day"]]
     for name in ("it's", "${user}", "", "a\\b", "a\nb"):
-        assert find(("r00000", name)) == {"whole"}, "SQL or Delta could take it for another"
-    assert find(*((f"r0000{number}", day) for number, day in enumerate(DAYS))) == {"whole"}, "no file would stay"
+        assert describe_directories(days, {(name,)}, signed.snapshot) is None, "SQL or Delta could take it for another"
+    assert describe_directories(days, {(day,) for day in DAYS}, signed.snapshot) is None, "no file would stay"
+    assert describe_directories([StructField("day", TimestampType())], {("x",)}, signed.snapshot) is None
     assert find(("new", "x"), published=rows.withColumn("stale", rows["id"] == "")) == {"whole"}
     assert find(("new", "x"), output=settings(lake, partition_by=[]).output) == {"whole"}
-    monkeypatch.setattr(incremental, "_SPARE_FILES", -8)
-    assert find(("new", "x")) == {"(`day` = CAST('x' AS string))"}, "5 files, 1 of a task and 5 of days, twice, less 8"
-    assert find() == {"whole"}
-    monkeypatch.setattr(incremental, "_SPARE_FILES", -7)
-    assert find(("new", "x")) == {"added"}
+    for spare, expected in ((-8, "(`day` = CAST('x' AS string))"), (-7, "added")):
+        with monkeypatch.context() as patched:
+            patched.setattr(incremental, "_SPARE_FILES", spare)
+            assert find(("new", "x")) == {expected}, "of 5 files, where twice 1 of a task and 5 of days are spared"
     monkeypatch.setattr(incremental, "_MOST", 1)
     assert find(("r00000", "2026-11-20")) != {"whole"}
     assert find(("r00002", "2026-11-22")) == {"whole"}

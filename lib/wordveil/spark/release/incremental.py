@@ -73,11 +73,11 @@ def find_increment(
     if is_new and not _is_crowded(signed.snapshot, output):
         return Increment()
     fields = [standing.schema[name] for name in output.partition_by]
-    where = _describe(fields, directories, signed.snapshot)
+    where = describe_directories(fields, directories, signed.snapshot)
     return Increment(where) if where else None
 
 
-def _describe(
+def describe_directories(
     fields: Sequence[StructField], directories: Collection[tuple[str | None, ...]], signed: Snapshot
 ) -> str | None:
     """``directories`` as a condition in SQL; None where it cannot name them, or no ``signed`` file would stay."""
