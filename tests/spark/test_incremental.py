@@ -25,6 +25,7 @@ from wordveil.spark.release import incremental
 from wordveil.spark.release import publish as publishing
 from wordveil.spark.release.incremental import Increment, describe_directories, find_increment
 from wordveil.spark.release.maintenance import purge
+from wordveil.spark.release.night import run_night
 from wordveil.spark.release.run import withdraw
 
 DAYS = ["2026-11-20", "a=b c%/ü", None, "{x}[y]", "2026-11-21"]
@@ -44,8 +45,7 @@ def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """Ten records, two of each day, published."""
     made = Lake(spark, Workspace(tmp_path_factory.mktemp("directories")))
     made.write(with_days(corpus(10), DAYS * 2))
-    made.run(settings(made))
-    made.release(settings(made))
+    run_night(settings(made), lambda: spark)
     return made
 
 
@@ -108,8 +108,7 @@ def test_files_stay_where_no_record_has_changed(lake: Lake, monkeypatch: pytest.
     withdraw(settings(lake), lambda: lake.spark, ["r00002", "r00007"])
     DeltaTable(lake.spark, str(lake.public), "table").compact(168, rewrite=False)
     assert DeltaTable(lake.spark, str(lake.public), "table").version() > 1, "Delta has noted that old files may go"
-    lake.run(settings(lake))
-    lake.release(settings(lake))
+    run_night(settings(lake), lambda: lake.spark)
     second = files(published(lake))
     assert {day for day in first if second.get(day) == first[day]} == {"2026-11-20", "2026-11-21"}
     assert set(second) - set(first) == {"2026-11-22"}
@@ -134,8 +133,7 @@ def test_files_stay_where_no_record_has_changed(lake: Lake, monkeypatch: pytest.
 def test_new_records_are_added_and_no_file_is_written_again(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     lake.write(with_days(corpus(12).slice(10), ["2026-11-21", "2026-11-23"]))
     before = files(published(lake))
-    lake.run(settings(lake))
-    lake.release(settings(lake))
+    run_night(settings(lake), lambda: lake.spark)
     after = files(published(lake))
     assert {day: len(after[day] - before.get(day, set())) for day in after} == {
         **dict.fromkeys(before, 0),
@@ -153,29 +151,26 @@ def test_a_large_table_without_directories_grows_by_files_of_new_records(
     lake.write(corpus(20))
     config, public = lake.config(gate={"min_records": 1}), DeltaTable(spark, str(lake.public), "table")
 
-    def release() -> set[str]:
-        lake.release(config)
+    def night() -> set[str]:
+        run_night(config, lambda: spark)
         return {file.path for file in published(lake).snapshot.files}
 
-    lake.run(config)
-    first = release()
+    first = night()
     lake.write(corpus(23).slice(20))
-    lake.run(config)
-    second = release()
-    (added,) = second - first
-    assert first < second
-    assert set(pq.read_table(lake.public / added)["id"].to_pylist()) == {"r00020", "r00021", "r00022"}
-    lake.write(corpus(24).slice(23))
-    lake.run(config)
     with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
         patched.setattr(publishing, "sign", lambda *_: 1 // 0)
-        release()
-    assert public.read().count() == 24
-    again = release()
-    assert not again & second, "what was added without a signature is written again"
+        night()
+    assert public.read().count() == 23
+    second = night()
+    assert not second & first, "the files were added without a signature"
+    lake.write(corpus(25).slice(23))
+    third = night()
+    (added,) = third - second
+    assert second < third
+    assert set(pq.read_table(lake.public / added)["id"].to_pylist()) == {"r00023", "r00024"}
     withdraw(config, lambda: spark, ["r00021"])
-    third = release()
-    assert not third & again, "a withdrawn record has left no file"
+    fourth = night()
+    assert not fourth & third, "a withdrawn record has left no file"
     version = public.version()
     assert purge(config, lambda: spark) == 1
-    assert (release(), public.version()) == (third, version), "nothing was drawn"
+    assert (night(), public.version()) == (fourth, version), "nothing was drawn"
