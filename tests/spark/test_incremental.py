@@ -130,7 +130,7 @@ def test_files_stay_where_no_record_has_changed(lake: Lake, monkeypatch: pytest.
     assert not any(third[day] & second[day] for day in third), "the table was written without a signature"
 
 
-def test_new_records_are_added_and_no_file_is_written_again(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_new_records_are_added_and_no_file_is_written_again(lake: Lake):
     lake.write(with_days(corpus(12).slice(10), ["2026-11-21", "2026-11-23"]))
     before = files(published(lake))
     run_night(settings(lake), lambda: lake.spark)

@@ -1,9 +1,9 @@
 """How surely a record is linked to its original, before anything is drawn: from the mechanism's laws and public data.
 
 Candidate originals are texts of words drawn independently by their public frequency, all of one length. Some of them
-become records, and the attacker of :mod:`wordveil.evaluation.attacks.linkage` ranks all
-candidates for each. Real texts differ in more than their words, and a policy may show lengths, copied words and types:
-whoever holds the originals of real records links more of them, not fewer.
+become records, and the attacker of :mod:`wordveil.evaluation.attacks.linkage` ranks all candidates for each. Real texts
+differ in more than their words, and a policy may show lengths, copied words and types: whoever holds the originals of
+real records links more of them, not fewer.
 """
 
 from __future__ import annotations

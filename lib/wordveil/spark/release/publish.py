@@ -28,7 +28,7 @@ from wordveil.records.schema import RELEASED
 from wordveil.release.budgets import STALE
 from wordveil.release.events import GATE, PUBLISHED, Event
 from wordveil.release.layout import SEQ_COLUMN
-from wordveil.release.manifest import File, Manifest, Snapshot, gate_entries, open_document, sign
+from wordveil.release.manifest import Manifest, Snapshot, gate_entries, open_document, sign
 from wordveil.release.rules import GateResult
 from wordveil.release.verify import MANIFEST, compare_with, hash_text
 from wordveil.spark.platform.columns import column
@@ -181,37 +181,44 @@ def _write_table(
     released = release.newest_rows(version).where(f"status = '{RELEASED}'")
     number = release.count_rows(version, config.text_columns).released
     rows, increment = _make_public(released, journal, shown), None
-    standing: tuple[File, ...] = ()
+    is_since = F.col(SEQ_COLUMN) > F.lit(seq)
     if signed and seq is not None:
-        is_since = F.col(SEQ_COLUMN) > seq
         drawn = release.tables.draws.read(version).where(is_since)
         increment = find_increment(drawn, config.source.id, rows, public, signed, config.output)
-        if increment:
-            standing = signed.snapshot.files
-        if increment and increment.where is None:
-            rows, number = _make_public(released.where(is_since), journal, shown), number - signed.snapshot.records
-    is_same = increment is not None and increment.where is None and number == 0
-    written = before if is_same else _write_rows(public, rows, config, seed, number, increment)
-    if increment and written > before + 1:
+    if signed is None or increment is None:
+        written = _write_rows(public, rows, config, seed, number)
+        return written, SparkTable(public).describe(written)
+    written = before
+    if increment.where:
+        written = _write_rows(public, rows, config, seed, None, increment)
+    elif added := number - signed.snapshot.records:
+        rows = _make_public(released.where(is_since), journal, shown)
+        written = _write_rows(public, rows, config, seed, added, increment)
+    if written > before + 1:
         raise ReleaseError(
             f"public table {public.path}: another program has written to it since version {before}. Stop that program "
             "and publish again: this writes the whole table again from the draws."
         )
-    return written, SparkTable(public).describe(written, standing)
+    return written, SparkTable(public).describe(written, signed.snapshot.files)
 
 
 def _write_rows(
-    public: DeltaTable, rows: DataFrame, config: Config, seed: int, number: int, increment: Increment | None
+    public: DeltaTable,
+    rows: DataFrame,
+    config: Config,
+    seed: int,
+    number: int | None,
+    increment: Increment | None = None,
 ) -> int:
-    """Replace the public table's rows by the ``number`` given ones, ordered by ``seed``; with an ``increment``, those
-    that it replaces, or none. Returns the table's version.
+    """Replace the public table's rows by the given ones, ordered by ``seed``; with an ``increment``, those that it
+    replaces, or none. ``number``: how many are written, if that is known. Returns the table's version.
     """
     output, name = config.output, config.source.id
     where = increment.where if increment else None
     if where:
         rows = rows.where(where)
     if output.order == "hashed":
-        rows = arrange_rows(rows, seed, name, number=None if where else number, partition_by=output.partition_by)
+        rows = arrange_rows(rows, seed, name, number=number, partition_by=output.partition_by)
     public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
     if output.public_table:  # a catalogue may refuse, so it is asked before there is a row
         location = Files(public.spark, public.path).path
