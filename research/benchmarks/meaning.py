@@ -53,7 +53,7 @@ from scipy import sparse, stats
 from common import DATA, RESULTS, glove, machine, make_parser, save_results
 from wordveil.assembly.inputs import read_files
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
-from wordveil.crypto.streams import derive_contexts, id_payload
+from wordveil.crypto.streams import derive_contexts, frame_records, id_payload
 from wordveil.embeddings.embedding import Embedding, check_embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
@@ -306,7 +306,7 @@ def replace_words(mechanism: Mechanism[Any], corpus: Corpus, keys: ReleaseKeys) 
         offsets = corpus.offsets[first : last + 1] - start
         ids = corpus.ids[start:stop]
         names = [b"%d" % text for text in range(first, last)]
-        contexts = derive_contexts(keys.context, b"", names, [id_payload(ids, offsets)])
+        contexts = derive_contexts(keys.context, b"", frame_records(names, [id_payload(ids, offsets)]))
         batch = mechanism.draw(TokenBatch(ids, offsets, contexts), keys)
         drawn[start:stop] = mechanism.render(batch).ids
     return drawn

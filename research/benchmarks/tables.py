@@ -226,6 +226,7 @@ def profile(tables: Tables, corpus: Path, mechanism: str) -> dict[str, float]:
     patched: dict[tuple[Any, str], str] = {
         (Codec, "encode"): "texts to ids",
         (Codec, "decode"): "ids to texts",
+        (module, "frame_records"): "what contexts and tags cover",
         (module, "derive_contexts"): "contexts (BLAKE2b)",
         (RecordSanitiser, "_tags"): "content tags (BLAKE2b)",
         (RecordSanitiser, "_privacy"): "accounting",

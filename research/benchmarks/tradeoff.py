@@ -24,7 +24,7 @@ from rich.table import Table
 
 from common import DATA, glove, load_embedding, machine, make_parser, save_results
 from wordveil.crypto.keys import MasterKey
-from wordveil.crypto.streams import derive_contexts, id_payload
+from wordveil.crypto.streams import derive_contexts, frame_records, id_payload
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
@@ -80,7 +80,10 @@ def laplace(mechanism: Laplace, apart: FloatArray, chosen: NDArray[np.int64]) ->
     offsets = np.array([0, len(ids)])
     keys = MasterKey(secrets.token_bytes(32)).for_release("tradeoff")  # thrown away
     drawn = mechanism.draw(
-        TokenBatch(ids, offsets, derive_contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys
+        TokenBatch(
+            ids, offsets, derive_contexts(keys.context, b"", frame_records([b"text"], [id_payload(ids, offsets)]))
+        ),
+        keys,
     ).ids
     keep_rate = measure_keep_rate(ids, drawn, apart.shape[1])
     return keep_rate.kept / keep_rate.words, float(apart[np.repeat(np.arange(len(chosen)), DRAWS), drawn].mean())

@@ -48,7 +48,7 @@ from support.toys import (
 )
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import MasterKey
-from wordveil.crypto.streams import KeyedStream, derive_contexts, id_payload
+from wordveil.crypto.streams import KeyedStream, derive_contexts, frame_records, id_payload
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.errors import BundleError
 from wordveil.geometry.spaces import SPACES
@@ -454,9 +454,8 @@ def test_two_words_are_told_apart_no_better_than_the_bound_allows(name: str, pad
 
 def golden_stream() -> list[str]:
     """Uniforms of a keyed stream at positions 0 to 4, in hexadecimal."""
-    context = derive_contexts(
-        KEYS.context, b"golden", [b"r"], [id_payload(np.array([1, 2], np.int32), np.array([0, 2]))]
-    )
+    content = [id_payload(np.array([1, 2], np.int32), np.array([0, 2]))]
+    context = derive_contexts(KEYS.context, b"golden", frame_records([b"r"], content))
     uniforms = KeyedStream(KEYS.noise, 3).uniforms(np.repeat(context, 5, axis=0), np.arange(5))
     return [float(value).hex() for value in uniforms.ravel()]
 

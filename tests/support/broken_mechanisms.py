@@ -24,7 +24,7 @@ from wordveil.audit.findings import Finding
 from wordveil.audit.repetition import audit_repetition
 from wordveil.audit.two_phase import Naming, Pair, Sampler, audit_pairs
 from wordveil.crypto.keys import ReleaseKeys
-from wordveil.crypto.streams import Contexts, KeyedStream, derive_contexts
+from wordveil.crypto.streams import Contexts, KeyedStream, derive_contexts, frame_records
 from wordveil.geometry.hyperbolic import ball_distances
 from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.base import Mechanism, TokenBatch
@@ -297,7 +297,7 @@ def audit_contexts_without_text(seed: int, draws: int) -> list[Finding]:
     """The sound mechanism, where the context of a record's noise leaves out its text."""
 
     def as_records(ids: Any, offsets: Any, names: Any, keys: ReleaseKeys) -> TokenBatch:
-        return TokenBatch(ids, offsets, derive_contexts(keys.context, b"", names, []))
+        return TokenBatch(ids, offsets, derive_contexts(keys.context, b"", frame_records(names, [])))
 
     with mock.patch.object(repetition, "as_records", as_records):
         return [audit_repetition(exponential_on_a_line(), derive_keys(seed), (3, 9), alpha=ALPHA, seed=seed, lags=[1])]

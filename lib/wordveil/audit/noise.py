@@ -30,7 +30,7 @@ from scipy import stats
 from wordveil.arrays import Float64
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.keys import ReleaseKeys
-from wordveil.crypto.streams import derive_contexts
+from wordveil.crypto.streams import derive_contexts, frame_records
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.noise import RadialLaw
 
@@ -93,7 +93,7 @@ def sample_noise(
     parts: list[NoiseSample] = []
     for start in range(0, records, _CHUNK):
         names = [b"noise %d %d" % (seed, record) for record in range(start, min(start + _CHUNK, records))]
-        contexts = np.repeat(derive_contexts(keys.context, b"", names, []), len(positions), axis=0)
+        contexts = np.repeat(derive_contexts(keys.context, b"", frame_records(names, [])), len(positions), axis=0)
         noise = mechanism.noise_at(contexts, np.tile(positions, len(names)), keys)
         if noise is None:
             return None

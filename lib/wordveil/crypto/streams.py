@@ -44,25 +44,31 @@ def frame_parts(*parts: bytes) -> bytes:
     return b"".join(struct.pack("<Q", len(part)) + part for part in parts)
 
 
-def compute_macs(
-    key: Secret, scope: bytes, record_ids: Sequence[bytes], payloads: Sequence[Payload], size: int
-) -> UInt8:
-    """One keyed BLAKE2b for each record, over ``scope``, the record id and the record's slice of each payload.
+def frame_records(record_ids: Sequence[bytes], payloads: Sequence[Payload]) -> list[bytes]:
+    """Each record's id and its slice of each payload, as one message.
 
-    A payload is a buffer with int64 ``(records + 1,)`` byte offsets into it. Returns uint8 ``(records, size)``.
+    A payload is a buffer with int64 ``(records + 1,)`` byte offsets into it.
     """
-    base = hashlib.blake2b(frame_parts(scope), key=key.reveal(), digest_size=size)
     lengths = [np.diff(offsets).astype("<u8").tobytes() for _, offsets in payloads]
     bounds = [(memoryview(data), offsets.tolist()) for data, offsets in payloads]
-    out = bytearray()
+    messages = []
     for record, record_id in enumerate(record_ids):
-        mac = base.copy()
         parts: list[bytes | memoryview] = [struct.pack("<Q", len(record_id)), record_id]
         for (data, offsets), length in zip(bounds, lengths, strict=True):
             parts += (length[8 * record : 8 * record + 8], data[offsets[record] : offsets[record + 1]])
-        mac.update(b"".join(parts))  # one call for all parts of a record
+        messages.append(b"".join(parts))
+    return messages
+
+
+def compute_macs(key: Secret, scope: bytes, messages: Sequence[bytes], size: int) -> UInt8:
+    """A keyed BLAKE2b over ``scope`` and each record's message (:func:`frame_records`): uint8 ``(records, size)``."""
+    base = hashlib.blake2b(frame_parts(scope), key=key.reveal(), digest_size=size)
+    out = bytearray()
+    for message in messages:
+        mac = base.copy()
+        mac.update(message)
         out += mac.digest()
-    return np.frombuffer(bytes(out), np.uint8).reshape(len(record_ids), size)
+    return np.frombuffer(bytes(out), np.uint8).reshape(len(messages), size)
 
 
 def id_payload(ids: Int32, offsets: Int64) -> Payload:
@@ -70,13 +76,14 @@ def id_payload(ids: Int32, offsets: Int64) -> Payload:
     return ids.astype("<i4", copy=False).tobytes(), offsets * 4
 
 
-def derive_contexts(key: Secret, scope: bytes, record_ids: Sequence[bytes], content: Sequence[Payload]) -> Contexts:
+def derive_contexts(key: Secret, scope: bytes, messages: Sequence[bytes]) -> Contexts:
     """The context of each record: uint8 ``(records, 12)``.
 
-    ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``content`` are the ragged canonical token
-    ids after the text policy (:func:`id_payload`), and what the policy copies, if it copies anything.
+    ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``messages`` (:func:`frame_records`) the
+    ragged canonical token ids after the text policy (:func:`id_payload`), and what the policy copies, if it copies
+    anything.
     """
-    return compute_macs(key, scope, record_ids, content, CONTEXT_BYTES)
+    return compute_macs(key, scope, messages, CONTEXT_BYTES)
 
 
 def max_positions(blocks: int) -> int:

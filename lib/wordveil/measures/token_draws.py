@@ -9,7 +9,7 @@ import numpy as np
 
 from wordveil.arrays import Int32, Int64
 from wordveil.crypto.keys import ReleaseKeys
-from wordveil.crypto.streams import derive_contexts, id_payload
+from wordveil.crypto.streams import derive_contexts, frame_records, id_payload
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 
 
@@ -35,4 +35,6 @@ def as_record(ids: Int32, name: bytes, keys: ReleaseKeys) -> TokenBatch:
 
 def as_records(ids: Int32, offsets: Int64, names: Sequence[bytes], keys: ReleaseKeys) -> TokenBatch:
     """Ragged ids, int32 ``(tokens,)`` with int64 offsets ``(records + 1,)``, as records of those names."""
-    return TokenBatch(ids, offsets, derive_contexts(keys.context, b"", names, [id_payload(ids, offsets)]))
+    return TokenBatch(
+        ids, offsets, derive_contexts(keys.context, b"", frame_records(names, [id_payload(ids, offsets)]))
+    )

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import ReleaseKeys
-from wordveil.crypto.streams import TAG_BYTES, Payload, compute_macs, derive_contexts, frame_parts, id_payload
+from wordveil.crypto.streams import (
+    TAG_BYTES,
+    Payload,
+    compute_macs,
+    derive_contexts,
+    frame_parts,
+    frame_records,
+    id_payload,
+)
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.keep_rate import count_kept_words
@@ -176,7 +184,7 @@ class RecordSanitiser:
             tokens = np.diff(encoded.drawn_offsets) if paid is None else np.full(len(accepted), paid)
             columns = [
                 pa.array(reason, pa.string()),
-                self._tags(_id_bytes(part, accepted), _content(encoded)).take(spread),
+                self._tags(_read_messages(part, accepted, encoded)).take(spread),
                 pa.array(tokens, pa.int64()).take(spread),
             ]
             yield self._extend(part, columns, INSPECTED_FIELDS)
@@ -202,15 +210,15 @@ class RecordSanitiser:
     def _assemble(
         self, batch: pa.RecordBatch, reason: NDArray[np.object_], accepted: NDArray[np.intp], encoded: Texts
     ) -> pa.RecordBatch:
-        record_ids, content = _id_bytes(batch, accepted), _content(encoded)
-        texts, drawn, unchanged = self._draw(record_ids, encoded, content)
+        messages = _read_messages(batch, accepted, encoded)
+        texts, drawn, unchanged = self._draw(encoded, messages)
         spread = _spread(accepted, batch.num_rows)
         columns = [
             *(values for _, values in self._columns.nest([column.take(spread) for column in texts])),
             pc.if_else(spread.is_null(), QUARANTINED, RELEASED),
             pa.array(reason, pa.string()),
             self._privacy(drawn, spread),
-            self._tags(record_ids, content).take(spread),
+            self._tags(messages).take(spread),
             pa.repeat(self._settings.run_id, batch.num_rows),
             pa.array(encoded.words, pa.int64()).take(spread),
             pa.array(encoded.unknown, pa.int64()).take(spread),
@@ -225,12 +233,12 @@ class RecordSanitiser:
         return pa.RecordBatch.from_arrays([*batch.columns[:passed], *columns], schema=schema)
 
     def _draw(
-        self, record_ids: list[bytes], encoded: Texts, content: list[Payload]
+        self, encoded: Texts, messages: list[bytes]
     ) -> tuple[list[pa.StringArray], NDArray[np.int64], NDArray[np.int64]]:
         """Of accepted records: the sanitised texts by column, the number of tokens drawn, and the number of words that
         stay as they were.
         """
-        context = derive_contexts(self._keys.context, self._scope, record_ids, content)
+        context = derive_contexts(self._keys.context, self._scope, messages)
         ids, layout = self._codec.fit(encoded, context, self._keys.sampling)
         batch, bag = TokenBatch(ids, layout.offsets, context), self._policy.output == "bag"
         bounds = layout.bounds if len(encoded.columns) > 1 else None
@@ -241,9 +249,9 @@ class RecordSanitiser:
         values = draw_shown(shown, context, self._keys, self._policy, self._bundle.lists)
         return self._codec.decode(ids, layout, encoded, values), written.drawn, kept
 
-    def _tags(self, record_ids: list[bytes], content: list[Payload]) -> pa.BinaryArray:
+    def _tags(self, messages: list[bytes]) -> pa.BinaryArray:
         """Content tags: equal in one release for equal content of one record. They reveal nothing else."""
-        tags = compute_macs(self._keys.tag, self._scope, record_ids, content, TAG_BYTES)
+        tags = compute_macs(self._keys.tag, self._scope, messages, TAG_BYTES)
         return pa.array([bytes(tag) for tag in tags], pa.binary())
 
     def _privacy(self, drawn: NDArray[np.int64], spread: pa.Array) -> pa.StructArray:
@@ -285,6 +293,11 @@ def _spread(accepted: NDArray[np.intp], rows: int) -> pa.Array:
     spread = np.full(rows, -1)
     spread[accepted] = np.arange(len(accepted))
     return pa.array(spread, mask=spread < 0)
+
+
+def _read_messages(batch: pa.RecordBatch, accepted: NDArray[np.intp], texts: Texts) -> list[bytes]:
+    """What the context and the tag of each accepted record cover: its id, and :func:`_content`."""
+    return frame_records(_id_bytes(batch, accepted), _content(texts))
 
 
 def _content(texts: Texts) -> list[Payload]:

@@ -32,7 +32,7 @@ from wordveil.text.choices import (
 from wordveil.text.controls import drop_controls, find_controls
 from wordveil.text.encoded import CutWords, Encoded, TokenReading
 from wordveil.text.foreign import ForeignTexts
-from wordveil.text.offsets import count_kept, fit_records, keep_offsets
+from wordveil.text.offsets import count_kept, fit_records
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Forms, Pattern
 from wordveil.text.scanner import A_WORD, Scanned
@@ -75,7 +75,6 @@ class Codec:
         self._foreign = ForeignTexts(policy, vocabulary.unknown)
         self._model = model
         self._vocabulary = vocabulary
-        self._types = TypeFinder.of(policy, lists)
         self._tokeniser = Tokeniser(policy.tokeniser, policy.hyphens)
         self._lower = policy.case != Case.EXACT
         hides = all(_ACTIONS[kind] == HIDE for kind in (policy.unknown, policy.digits, policy.stop_words))
@@ -87,6 +86,7 @@ class Codec:
         if self._lower and len(outside := stop_words.filter(pc.invert(pc.is_in(stop_words, vocabulary.array)))):
             known = pa.concat_arrays([vocabulary.array, outside])
             self._index = WordIndex(known)
+        self._types = TypeFinder.of(policy, lists, known)
         # Indexed by the numbers of words; the last, -1, is any other word.
         numbers = np.arange(len(known) + 1, dtype=np.int32)
         self._id_of = np.where(numbers < vocabulary.size, numbers, np.int32(vocabulary.unknown))
@@ -128,13 +128,15 @@ class Codec:
             stops = count_kept((action == HIDE) & is_unknown, tokens.offsets) > 0
             refused[stops] = UNKNOWN_REFUSED
             action[np.repeat(stops, np.diff(tokens.offsets))] = DROP
-        hidden: NDArray[np.bool_] | slice = slice(None)
+        hidden: NDArray[np.intp] | slice = slice(None)
         skeleton: Skeleton | None = None
         bounds = tokens.offsets
         if action is not None:
-            hidden, bounds = action == HIDE, keep_offsets(action == HIDE, tokens.offsets)
+            # Policies that copy hide half of the words. By index NumPy takes these in a tenth of the time of a mask.
+            hidden = np.flatnonzero(action == HIDE)
+            bounds = np.searchsorted(hidden, tokens.offsets)
             if self._policy.copies:
-                skeleton = self._skeleton(cut, action)
+                skeleton = self._skeleton(cut, action, hidden)
         ids, offsets = self._fit(cut.ids[hidden], bounds)
         pattern, forms = self._find_repeats(cut, bounds, hidden) if self._policy.draws_once else (None, None)
         return Encoded(ids, offsets, np.diff(tokens.offsets), unknown, refused, skeleton, pattern, forms)
@@ -187,7 +189,7 @@ class Codec:
             if policy.stop_word_capitals == StopWordCapitals.REPLACE:
                 # "AN" stays as "A" does: one that is replaced would show which of the two it was.
                 stops &= (tokens.cases != UPPER) | self._find_articles(tokens)
-            action[stops] = _ACTIONS[policy.stop_words]
+            action[np.flatnonzero(stops)] = _ACTIONS[policy.stop_words]
         if policy.digits != Digits.HIDE:
             action[tokens.has_digit] = _ACTIONS[policy.digits]
         if self._model is not None:
@@ -235,26 +237,23 @@ class Codec:
         return join_words(self._written, ids, offsets)
 
     def _find_repeats(
-        self, cut: CutWords, offsets: NDArray[np.int64], hidden: NDArray[np.bool_] | slice
+        self, cut: CutWords, offsets: NDArray[np.int64], hidden: NDArray[np.intp] | slice
     ) -> tuple[Pattern, Forms]:
         """Which of the ``hidden`` words are the same, and their forms, cut and filled as :meth:`_fit` does."""
-        is_typed = cut.kinds != A_WORD
-        numbers = np.where(is_typed, np.int32(-1), cut.tokens.numbers)
-        others = numbers < 0
-        if not isinstance(hidden, slice):
-            others &= hidden
+        numbers = np.where(cut.kinds == A_WORD, cut.tokens.numbers, np.int32(-1))[hidden]
+        others = np.arange(len(cut.kinds))[hidden][numbers < 0]
         strings = cut.tokens.cut(others)
         marked = pc.binary_join_element_wise(PLACEHOLDER, strings, "")  # two tokens may be the same, but are no word
-        strings = pc.if_else(pa.array(is_typed[others]), marked, strings)
-        forms = Forms.of(fold_words(strings) if self._lower else straighten_apostrophes(strings), numbers[hidden])
+        strings = pc.if_else(pa.array(cut.kinds[others] != A_WORD), marked, strings)
+        forms = Forms.of(fold_words(strings) if self._lower else straighten_apostrophes(strings), numbers)
         pattern = Pattern.of_codes(forms.codes, offsets)
         if self._policy.pads and self._policy.n_max:
             pattern = pattern.fit(self._policy.n_max)
             forms = replace(forms, codes=fit_records(forms.codes, offsets, self._policy.n_max, -1)[0])
         return pattern, forms
 
-    def _skeleton(self, cut: CutWords, action: Int8) -> Skeleton:
-        case = cut.tokens.cases[action == HIDE] if self._policy.case == Case.RESTORE else None
+    def _skeleton(self, cut: CutWords, action: Int8, hidden: NDArray[np.intp]) -> Skeleton:
+        case = cut.tokens.cases[hidden] if self._policy.case == Case.RESTORE else None
         shown = None
         if self._types is not None and self._types.shows:
             shown = self._types.show(cut.tokens, cut.kinds, action == SHOW)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 def keep_offsets(kept: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     """The offsets of what is left of the records where only the ``kept`` values are, bool ``(values,)``."""
-    return np.concatenate([[0], np.cumsum(kept)])[offsets]
+    return np.searchsorted(np.flatnonzero(kept), offsets)
 
 
 def count_kept(kept: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -98,7 +98,7 @@ class Scanned:
         """All tokens, as the texts have them."""
         return self.cut(slice(None))
 
-    def cut(self, chosen: NDArray[np.bool_] | slice) -> pa.StringArray:
+    def cut(self, chosen: NDArray[np.bool_] | NDArray[np.intp] | slice) -> pa.StringArray:
         """The ``chosen`` tokens, as the texts have them."""
         return cut_strings(self.texts, self.starts[chosen], self.ends[chosen])
 

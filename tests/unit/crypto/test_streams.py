@@ -23,6 +23,7 @@ from wordveil.crypto.streams import (
     compute_macs,
     derive_contexts,
     frame_parts,
+    frame_records,
     id_payload,
     max_positions,
     scale_words,
@@ -167,7 +168,7 @@ def payload(*parts):
 
 
 def mac(record_id, *parts, scope=b"scope", key=KEY, size=16):
-    return bytes(compute_macs(key, scope, [record_id], [payload(part) for part in parts], size)[0])
+    return bytes(compute_macs(key, scope, frame_records([record_id], [payload(part) for part in parts]), size)[0])
 
 
 def test_mac_is_keyed_blake2b_over_framed_parts():
@@ -203,28 +204,29 @@ def test_framed_is_injective(one, two):
 
 def test_macs_do_not_depend_on_the_batch():
     ids, texts = [b"1", b"2", b"3"], [b"aa", b"", b"bbb"]
-    together = compute_macs(KEY, b"s", ids, [payload(*texts)], 12)
+    together = compute_macs(KEY, b"s", frame_records(ids, [payload(*texts)]), 12)
     alone = [
-        bytes(compute_macs(KEY, b"s", [one], [payload(text)], 12)[0]) for one, text in zip(ids, texts, strict=True)
+        bytes(compute_macs(KEY, b"s", frame_records([one], [payload(text)]), 12)[0])
+        for one, text in zip(ids, texts, strict=True)
     ]
     assert [bytes(row) for row in together] == alone
 
 
 def test_macs_of_no_record():
-    assert compute_macs(KEY, b"s", [], [payload()], 12).shape == (0, 12)
+    assert compute_macs(KEY, b"s", frame_records([], [payload()]), 12).shape == (0, 12)
 
 
 def test_contexts_follow_scope_id_token_ids_and_what_is_copied():
-    ids, offsets = ragged([[1, 2], [1, 2], [2, 1], [], [1, 2, 0]])
-    rows = derive_contexts(KEY, b"s", [b"a", b"b", b"a", b"a", b"a"], [id_payload(ids, offsets)])
-    rows = np.concatenate([rows, derive_contexts(KEY, b"t", [b"a"], [id_payload(*ragged([[1, 2]]))])])
+    def contexts(scope, record_ids, *content):
+        return derive_contexts(KEY, scope, frame_records(record_ids, content))
+
     one = id_payload(*ragged([[1, 2]]))
-    rows = np.concatenate(
-        [rows, *(derive_contexts(KEY, b"s", [b"a"], [one, payload(copied)]) for copied in (b"", b","))]
-    )
+    many = id_payload(*ragged([[1, 2], [1, 2], [2, 1], [], [1, 2, 0]]))
+    rows = [contexts(b"s", [b"a", b"b", b"a", b"a", b"a"], many), contexts(b"t", [b"a"], one)]
+    rows = np.concatenate([*rows, *(contexts(b"s", [b"a"], one, payload(copied)) for copied in (b"", b","))])
     assert rows.shape == (8, CONTEXT_BYTES)
     assert len({bytes(row) for row in rows}) == 8
-    assert (rows[0] == derive_contexts(KEY, b"s", [b"a"], [id_payload(*ragged([[1, 2]]))])[0]).all()
+    assert (rows[0] == contexts(b"s", [b"a"], one)[0]).all()
 
 
 def test_id_payload_is_little_endian_whatever_the_machine():

@@ -251,9 +251,10 @@ class Sorting(RecordSanitiser):
 class Untagged(RecordSanitiser):
     """Has tags for some texts alone."""
 
-    def _tags(self, record_ids: list[bytes], content: list[Any]) -> pa.BinaryArray:
-        first = np.frombuffer(content[0][0], "<i4")[::N_MAX]
-        return pc.if_else(pa.array(first % 2 == 0), None, super()._tags(record_ids, content))
+    def _tags(self, messages: list[bytes]) -> pa.BinaryArray:
+        starts = [16 + int.from_bytes(message[:8], "little") for message in messages]  # after the id, and two lengths
+        even = [message[start] % 2 == 0 for message, start in zip(messages, starts, strict=True)]
+        return pc.if_else(pa.array(even, pa.bool_()), None, super()._tags(messages))
 
 
 class Measuring(RecordSanitiser):
@@ -268,8 +269,8 @@ class Measuring(RecordSanitiser):
 class Telling(RecordSanitiser):
     """Shows of what is a word outside the vocabulary that it is one."""
 
-    def _draw(self, record_ids: list[bytes], encoded: Any, content: list[Any]) -> Any:
-        (texts,), *others = super()._draw(record_ids, encoded, content)
+    def _draw(self, encoded: Any, messages: list[bytes]) -> Any:
+        (texts,), *others = super()._draw(encoded, messages)
         return ([pc.if_else(pa.array(encoded.unknown > 0), "?", texts)], *others)
 
 

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.crypto.keys import MasterKey, ReleaseKeys, make_throwaway_keys
-from wordveil.crypto.streams import Payload, derive_contexts, id_payload
+from wordveil.crypto.streams import Payload, derive_contexts, frame_records, id_payload
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.measures.recovery import find_laws
 from wordveil.measures.redraw import BundleSanitiser
@@ -200,7 +200,7 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
     encoded = codec.encode([column.take(pa.array(rows))])
     text, pattern, keys = encoded.columns[0], encoded.pattern, _make_keys(seed)
     names = [b"%d" % row for row in rows.tolist()]
-    context = derive_contexts(keys.context, b"", names, [id_payload(text.ids, text.offsets)])
+    context = derive_contexts(keys.context, b"", frame_records(names, [id_payload(text.ids, text.offsets)]))
     ids, layout = codec.fit(encoded, context, keys.sampling)
     if pattern is None:
         drawn = mechanism.draw(TokenBatch(ids, layout.offsets, context), keys).ids

@@ -10,14 +10,13 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.compiled import compiled, inlined
+from wordveil.arrays import Int32
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.types.classes import LISTED_LANGUAGES as LANGUAGES
 
@@ -33,7 +32,9 @@ CERTAIN, RARE, ORDINARY, CAPITALISED = 0, 1, 2, 3
 ("rose"); an ordinary word that is written with a capital as well ("May", German nouns).
 """
 
-_KEY_BITS = 17
+NO_NAME, LOOK_UP = -1, -2
+"""In :meth:`NameTable.match`: a word that is no name, and one that a token must be looked up for."""
+
 _HEADER = "wordveil-lists\t1"
 _NAMES = {"first_name": FIRST, "surname": SUR, "place": PLACE}
 _OTHER = ("word", "emoji", "title", "locative")
@@ -55,15 +56,20 @@ class NameTable:
         uint8 ``(names,)``, how much of an ordinary word it is, as a name or place.
     nation_levels
         uint8 ``(names,)``, the same as a nationality: "French" may be written with a capital and be no surname.
-    keys
-        bool ``(131072,)``, the values of :func:`key_of` that names have. Most other words have another value.
     """
 
     index: WordIndex
     roles: NDArray[np.uint8]
     levels: NDArray[np.uint8]
     nation_levels: NDArray[np.uint8]
-    keys: NDArray[np.bool_]
+
+    def match(self, words: pa.StringArray) -> Int32:
+        """The number of the name that each of ``words`` is, in any case and with ``'s``, or :data:`NO_NAME`; of words
+        with letters beyond ASCII :data:`LOOK_UP`. Int32 ``(words + 1,)``: the last, for other tokens, is that too.
+        """
+        stems = pc.replace_substring_regex(pc.ascii_lower(words), r"(?s)(..)'s$", r"\1")
+        numbers = np.where(pc.string_is_ascii(words), self.index.numbers(stems), LOOK_UP)
+        return np.append(numbers, LOOK_UP).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -176,13 +182,11 @@ class PublicLists:
         for name in nation_levels:
             roles[name] = roles.get(name, 0) | NATION
         index = WordIndex(pa.array(list(roles), pa.string()))
-        keys = np.zeros(1 << _KEY_BITS, np.bool_)
-        _mark_keys(index.data, index.offsets, keys)
         all_roles = np.array(list(roles.values()), np.uint8)
         all_levels, all_nations = (
             np.array([values.get(name, 0) for name in roles], np.uint8) for values in (levels, nation_levels)
         )
-        return NameTable(index, all_roles, all_levels, all_nations, keys)
+        return NameTable(index, all_roles, all_levels, all_nations)
 
     @cached_property
     def plain_first_names(self) -> pa.StringArray:
@@ -193,32 +197,6 @@ class PublicLists:
     def plain_surnames(self) -> pa.StringArray:
         """Surnames in lower-case ASCII letters, for addresses; sorted, without duplicates."""
         return _plain(self.surnames)
-
-
-@inlined
-def key_of(text: NDArray[np.uint8], start: int, stop: int) -> Any:
-    """A number below 131072 of a word's length, first four bytes and last byte, without the case of ASCII letters; -1
-    for a word that folding may change otherwise: with another character there, or with an apostrophe near its end.
-    """
-    length = stop - start
-    code = np.uint64(length)
-    every = np.uint8(0)
-    for offset in range(start, min(start + 4, stop)):
-        every |= text[offset]
-        code = (code << np.uint64(8)) | np.uint64(text[offset] | 0x20)
-    last = text[stop - 1]
-    code = (code << np.uint64(8)) | np.uint64(last | 0x20)
-    if (every | last) & 0x80 or (length > 2 and (text[stop - 2] == 0x27 or text[stop - 2] & 0x80)):
-        return -1
-    return np.int64((code * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - _KEY_BITS))
-
-
-@compiled
-def _mark_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64], keys: NDArray[np.bool_]) -> None:
-    for word in range(len(offsets) - 1):
-        key = key_of(data, offsets[word], offsets[word + 1])
-        if key >= 0:
-            keys[key] = True
 
 
 def _plain(names: pa.StringArray) -> pa.StringArray:

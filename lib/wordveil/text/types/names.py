@@ -29,13 +29,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordveil.arrays import Bool, Int8, Int32, Int64, UInt8
+from wordveil.arrays import Int8, Int32, Int64, UInt8
 from wordveil.compiled import compiled, inlined
 from wordveil.embeddings.vocabulary import find, hash_bytes, view_strings
 from wordveil.text.scanner import A_WORD, Scanned
 from wordveil.text.types.classes import TYPES, TokenType
 from wordveil.text.types.finders.characters import Whole
-from wordveil.text.types.lists import FIRST, LOCATIVE, NATION, PLACE, SUR, TITLE, PublicLists, key_of
+from wordveil.text.types.lists import FIRST, LOCATIVE, LOOK_UP, NATION, NO_NAME, PLACE, SUR, TITLE, PublicLists
 
 _FIRST_KIND = TYPES.index(TokenType.FIRST_NAME)
 _SUR_KIND = TYPES.index(TokenType.SURNAME)
@@ -48,18 +48,19 @@ _ROOM = 64
 _SHORT = 3
 # Gaps between words.
 _NONE, _SPACE, _POINT, _END, _OTHER = 0, 1, 2, 3, 4
+_NO_MATCHES = np.array([LOOK_UP], np.int32)
 
 
-def find_names(scanned: Scanned, lists: PublicLists) -> Int8:
+def find_names(scanned: Scanned, lists: PublicLists, matches: Int32 = _NO_MATCHES) -> Int8:
     """The class of each token: int8 ``(tokens,)``. Where it is a word that is a name, it is the index of a class of
     NAME_TYPES in :data:`wordveil.text.types.classes.TYPES`; otherwise what ``scanned`` says. The work is linear in the
-    bytes.
+    bytes. ``matches``: by :meth:`NameTable.match`, of the words of the index that ``scanned`` has numbers of.
     """
     kinds = scanned.kinds.copy()
     table = lists.names
     index = (table.index.data, table.index.offsets, table.index.slots)
-    tokens = (view_strings(scanned.texts)[0], scanned.starts, scanned.ends, scanned.offsets)
-    _find(*tokens, *index, table.roles, table.levels, table.nation_levels, table.keys, kinds)
+    tokens = (view_strings(scanned.texts)[0], scanned.starts, scanned.ends, scanned.offsets, scanned.numbers)
+    _find(*tokens, matches, *index, table.roles, table.levels, table.nation_levels, kinds)
     return kinds
 
 
@@ -137,6 +138,15 @@ def _stem(room: UInt8, length: int) -> int:
     return length
 
 
+@inlined
+def _look_up(match: Whole, room: UInt8, length: int, data: UInt8, offsets: Int64, slots: Int32) -> int:
+    """The number of the folded word in the lists, or -1."""
+    if match == LOOK_UP:
+        return find(hash_bytes(room, 0, length), room, length, data, offsets, slots)
+    # Another letter than the word of the vocabulary has, such as U+0130 for "i", takes another number of bytes.
+    return match if match >= 0 and offsets[match + 1] - offsets[match] == length else NO_NAME
+
+
 @compiled
 def _is_certain(level: np.uint8, short: bool, capital: bool, titled: bool, inside: bool) -> bool:  # noqa: FBT001
     """Whether a word of the lists is a name without another name beside it. ``titled``: a capital and small letters;
@@ -155,13 +165,14 @@ def _find(
     starts: Int32,
     ends: Int32,
     offsets: Int64,
+    numbers: Int32,
+    matches: Int32,
     data: UInt8,
     name_offsets: Int64,
     name_slots: Int32,
     all_roles: UInt8,
     all_levels: UInt8,
     nation_levels: UInt8,
-    keys: Bool,
     kinds: Int8,
 ) -> None:
     """Fill ``kinds``, from left to right. The last arrays but that are those of
@@ -177,12 +188,12 @@ def _find(
             start, stop = starts[word], ends[word]
             roles, level, nation_level = np.uint8(0), np.uint8(0), np.uint8(0)
             capital, lower, length = False, False, 0
-            key = key_of(text, start, stop)
             kind: Whole = np.int64(kinds[word])  # a token that was found already says nothing about its neighbours
-            if kind == A_WORD and stop - start <= _ROOM and (key < 0 or keys[key] or stop - start == 1):
+            match = matches[numbers[word]] if kind == A_WORD and stop - start <= _ROOM else np.int32(NO_NAME)
+            if match != NO_NAME or (kind == A_WORD and stop - start == 1):
                 length, capital, lower = _fold(text, start, stop, room)
                 length = _stem(room, length)
-                listing = find(hash_bytes(room, 0, length), room, length, data, name_offsets, name_slots)
+                listing = _look_up(match, room, length, data, name_offsets, name_slots)
                 if listing >= 0:
                     roles, level, nation_level = all_roles[listing], all_levels[listing], nation_levels[listing]
             gap = _NONE

@@ -9,6 +9,9 @@ has the one default shape of the class.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache, partial
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +46,7 @@ _CURRENCIES = (
     r"(?:(?:US|HK|NZ|[ACRS])\$|[$\x{20AC}\x{A3}\x{A5}\x{A2}\x{20B9}\x{20BD}\x{20A9}\x{20AA}\x{20BA}]|"
     r"(?:AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|ILS|INR|JPY|KRW|MXN|NOK|NZD|PLN|RUB|SEK|SGD|USD|ZAR))"
 )
+_REMEMBERED = 4096
 _GROUPS = r"[.,]?0+(?:[.,'\x{2019}\x{A0}\x{202F} ]0+)*"
 _DATE_NAME = r"Mon(?:th)?\.?"
 _DAY = "00?(?:th)?"
@@ -86,15 +90,16 @@ _ORDINAL = ("0(?:st|nd|rd|th|ST|ND|RD|TH)", "0th")
 _SIGNS = {TokenType.TIME: _HALVES, TokenType.DATE: (*_DATE_NAMES, _ORDINAL), TokenType.NUMBER: (_ORDINAL,)}
 
 
-def _make_table(*, letters: bool) -> NDArray[np.uint8]:
-    table = np.arange(256, dtype=np.uint8)
-    table[ord("0") : ord("9") + 1] = ord("0")
-    if letters:
-        table[ord("A") : ord("Z") + 1] = table[ord("a") : ord("z") + 1] = ord("A")
-    return table
+def _make_table(**written: str) -> NDArray[np.uint8]:
+    """A table for :func:`_strike`, by the characters as which others are written."""
+    bytewise = {ord(character): ord(sign) for sign, characters in written.items() for character in characters}
+    return np.array([bytewise.get(byte, byte) for byte in range(256)], np.uint8)
 
 
-_DIGITS, _LETTERS = _make_table(letters=False), _make_table(letters=True)
+_DIGITS, _LETTERS = _make_table(**{"0": digits}), _make_table(**{"0": digits, "A": ascii_letters})
+# An S may belong to the ending.
+_CASES = _make_table(A=ascii_uppercase.replace("S", ""), a=ascii_lowercase.replace("s", ""))
+_TABLES = {TokenType.ACCOUNT: _LETTERS, **dict.fromkeys(NAME_TYPES, _CASES)}
 
 
 def find_shapes(
@@ -117,11 +122,37 @@ def find_shapes(
     return map_groups(np.where(np.isin(kinds, names), names[0], kinds) if names else kinds, shapes_of)
 
 
+class _Remembered:
+    """A function of strings that remembers some thousand short ones. The strings of a batch are few, and to compile the
+    patterns takes longer than to match them.
+    """
+
+    def __init__(self, compute: Callable[[pa.StringArray], pa.Array], kind: pa.DataType) -> None:
+        self._compute, self._kind = compute, kind
+        self._known: dict[str, Any] = {}
+
+    def __call__(self, strings: pa.StringArray) -> pa.Array:
+        found, values = self._known, strings.to_pylist()
+        if missing := [value for value in values if value not in found]:
+            made = dict(zip(missing, self._compute(pa.array(missing, pa.string())).to_pylist(), strict=True))
+            short = {value: result for value, result in made.items() if len(value) <= 2 * LONGEST}
+            found, self._known = {**found, **made}, {**found, **short} if len(found) < _REMEMBERED else short
+        return pa.array([found[value] for value in values], self._kind)
+
+
 def are_shapes(kind: TokenType, shapes: pa.StringArray) -> pa.BooleanArray:
     """Which strings are shapes of the class."""
-    return pc.and_(
-        pc.less_equal(pc.utf8_length(shapes), LONGEST), pc.match_substring_regex(shapes, f"^(?:{_GRAMMARS[kind]})$")
-    )
+    return _are_shapes(kind)(shapes)
+
+
+@cache
+def _are_shapes(kind: TokenType) -> _Remembered:
+    pattern = f"^(?:{_GRAMMARS[kind]})$"
+
+    def match(shapes: pa.StringArray) -> pa.BooleanArray:
+        return pc.and_(pc.less_equal(pc.utf8_length(shapes), LONGEST), pc.match_substring_regex(shapes, pattern))
+
+    return _Remembered(match, pa.bool_())
 
 
 def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]], pa.StringArray]) -> pa.StringArray:
@@ -133,18 +164,23 @@ def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]
 
 
 def _shapes_of(kind: TokenType, originals: pa.StringArray) -> pa.StringArray:
-    """The shapes of tokens of a class. Digits are struck in all tokens; the rest is done once for each distinct one."""
-    special: Mapping[TokenType, Callable[[pa.StringArray], pa.StringArray]] = {
-        TokenType.IP: _of_addresses,
-        TokenType.MARKUP: _of_markup,
-        **dict.fromkeys(NAME_TYPES, _of_names),
-    }
-    if kind not in special:
-        originals = _strike(originals, _LETTERS if kind == TokenType.ACCOUNT else _DIGITS)
+    """The shapes of tokens of a class. What no shape shows is struck in all tokens; the rest is done once for each
+    distinct one.
+    """
+    if kind not in (TokenType.IP, TokenType.MARKUP):
+        originals = _strike(originals, _TABLES.get(kind, _DIGITS))
     encoded = originals.dictionary_encode()
-    distinct = encoded.dictionary
-    shapes = special[kind](distinct) if kind in special else _of_figures(kind, distinct)
-    return shapes.take(encoded.indices)
+    return _make_shapes(kind)(encoded.dictionary).take(encoded.indices)
+
+
+@cache
+def _make_shapes(kind: TokenType) -> Callable[[pa.StringArray], pa.StringArray]:
+    """What makes the shapes of a class from its distinct tokens."""
+    if kind == TokenType.IP:
+        return _of_addresses
+    if kind == TokenType.MARKUP:
+        return _of_markup
+    return _Remembered(_of_names if kind in NAME_TYPES else partial(_of_figures, kind), pa.string())
 
 
 def _strike(strings: pa.StringArray, table: NDArray[np.uint8]) -> pa.StringArray:

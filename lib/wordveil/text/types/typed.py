@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int8
+from wordveil.arrays import Int8, Int32
 from wordveil.text.choices import Case
 from wordveil.text.offsets import keep_offsets
 from wordveil.text.policy import TextPolicy
@@ -63,12 +63,17 @@ class TypeFinder:
         what happens to each class.
     lists
         the public lists of names; None where the policy looks nothing up.
+    words
+        the words of the index that :meth:`tell_apart` is given numbers of.
     """
 
     policy: TextPolicy
     lists: PublicLists | None
+    words: pa.StringArray
     _recogniser: Recogniser = field(init=False)
     _actions: dict[TokenType, TypeAction] = field(init=False)
+    _matches: Int32 | None = field(init=False)
+    _shown: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         if self.policy.draws_types and self.lists is None:
@@ -76,6 +81,11 @@ class TypeFinder:
         actions = self.policy.type_actions
         object.__setattr__(self, "_actions", actions)
         object.__setattr__(self, "_recogniser", Recogniser([kind for kind in actions if kind not in NAME_TYPES]))
+        lists = None if set(NAME_TYPES).isdisjoint(actions) else self.lists
+        object.__setattr__(self, "_matches", None if lists is None else lists.names.match(self.words))
+        # By the indices of classes; the last, -1, is a word.
+        shown = np.array([*(actions.get(kind) in SHOWN_ACTIONS for kind in TYPES), False])
+        object.__setattr__(self, "_shown", shown)
 
     @property
     def shows(self) -> bool:
@@ -83,9 +93,9 @@ class TypeFinder:
         return not set(self._actions.values()).isdisjoint(SHOWN_ACTIONS)
 
     @classmethod
-    def of(cls, policy: TextPolicy, lists: PublicLists | None) -> Self | None:
+    def of(cls, policy: TextPolicy, lists: PublicLists | None, words: pa.StringArray) -> Self | None:
         """The finder of a policy; None where it distinguishes no class."""
-        return cls(policy, lists) if policy.type_actions else None
+        return cls(policy, lists, words) if policy.type_actions else None
 
     def find(self, texts: pa.StringArray) -> TypeSpans:
         """The typed tokens that the characters of ``texts`` identify. Texts hold no placeholder
@@ -97,17 +107,17 @@ class TypeFinder:
         """The class of each token, int8 ``(tokens,)``: an index in :data:`TYPES`, or -1 for words. ``scanned``: texts
         cut with the spans that :meth:`find` returns for them.
         """
-        if self.lists is None or set(NAME_TYPES).isdisjoint(self._actions):
+        if self._matches is None:
             return scanned.kinds
-        kinds = find_names(scanned, self.lists)
+        assert self.lists is not None
+        kinds = find_names(scanned, self.lists, self._matches)
         if unwanted := [TYPES.index(kind) for kind in NAME_TYPES if kind not in self._actions]:
             kinds[np.isin(kinds, unwanted)] = A_WORD
         return kinds
 
     def is_shown(self, kinds: Int8) -> NDArray[np.bool_]:
         """Of which tokens the class shows: bool ``(tokens,)``. ``kinds``: what :meth:`tell_apart` returns."""
-        shown = [TYPES.index(kind) for kind, action in self._actions.items() if action in SHOWN_ACTIONS]
-        return np.isin(kinds, shown)
+        return self._shown[kinds]
 
     def show(self, scanned: Scanned, kinds: Int8, shown: NDArray[np.bool_]) -> ShownTokens:
         """The tokens that are ``shown``, bool ``(tokens,)``, all with a class that shows. ``kinds``: what

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.tokeniser import Tokeniser, fold_words
 from wordveil.text.types.classes import TYPES
 from wordveil.text.types.lists import PublicLists
@@ -25,6 +26,9 @@ def kinds_of(texts, language="en"):
 
 
 LISTS = {language: PublicLists.load(language) for language in ("en", "de", "fr", "es")}
+VOCABULARY = pa.array(
+    ["alice", "alice's", "paris", "mrs", "in", "will", "will's", "iris", "i", "a", "s", "as", "k", "is", "é", "willis"]
+)
 
 
 def names(text, language="en"):
@@ -129,6 +133,23 @@ def test_lists_without_nationalities_find_none():
     found = [SHORT[TYPES[kind]] for kind in kinds if kind >= 0]
     assert found == ["F", "S", "S", "P"]
     assert names("der Austrian und der French", "de") == ""
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from([*"AaİKſ'’s. é-1\n", "alice", "Paris", "Mrs", "in", "WILL", "’S", "i̇ris"]), max_size=30
+        ),
+        max_size=4,
+    )
+)
+@settings(max_examples=300, deadline=None)
+def test_a_vocabulary_finds_the_same_names(pieces):
+    """Words that it has are matched once, and others looked up. It has the names of the lists, and other words."""
+    texts = TOKENISER.normalise(pa.array(["".join(text) for text in pieces], pa.string()))
+    found = find_names(TOKENISER.cut_words(texts), LISTS["en"])
+    scanned = TOKENISER.cut_words(texts, WordIndex(VOCABULARY))
+    assert find_names(scanned, LISTS["en"], LISTS["en"].names.match(VOCABULARY)).tolist() == found.tolist()
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8") | st.sampled_from("AaSs'’. éÉŁ\n"), max_size=80), max_size=12))

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from wordveil.text.types import shapes
 from wordveil.text.types.classes import ALLOWED, DEFAULTS, TYPES, TokenType, TypeAction
 from wordveil.text.types.dates import FIRST_DAY, LAST_DAY
 from wordveil.text.types.lists import PublicLists
@@ -82,6 +83,25 @@ def test_shapes():
     assert [(kind, original, shapes_of(kind, original)) for kind, original, _ in SHAPES] == [
         (kind, original, [shape]) for kind, original, shape in SHAPES
     ]
+
+
+@given(st.lists(st.text(st.sampled_from("ASTastÉéß漢'’-."), min_size=1, max_size=6), min_size=1, max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_the_case_of_a_name_does_not_follow_which_letters_it_has(names):
+    assert shapes_of(T.SURNAME, *names) == shapes._of_names(pa.array(names)).to_pylist()
+
+
+def test_what_is_remembered_of_shapes_changes_none_and_stays_small(monkeypatch):
+    tokens = [*(f"{'1,' * size}{'3' * more}" for size in range(9) for more in range(9)), "1" * 100, "12", "1" * 10_000]
+    fresh = [shapes._of_figures(T.NUMBER, pa.array([re.sub("[0-9]", "0", token)]))[0].as_py() for token in tokens]
+    monkeypatch.setattr(shapes, "_REMEMBERED", 20)
+    remembering = shapes._make_shapes(T.NUMBER)
+    for start in (0, 30, 0, 60, 80):
+        assert shapes_of(T.NUMBER, *tokens[start:]) == fresh[start:]
+        assert len(remembering._known) <= 20 + len(tokens)
+        assert max(map(len, remembering._known), default=0) <= 2 * LONGEST
+    assert shapes_of(T.NUMBER, "12", "1,2") == ["00", "0,0"]
+    assert {"00", "0,0"} <= set(remembering._known)
 
 
 def test_shapes_show_under_resample_alone():
