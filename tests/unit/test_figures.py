@@ -88,6 +88,7 @@ def show_speeds() -> Texts:
 STEPS = {
     "texts to ids": "texts to ids: cut, lower case, look up",
     "ids to texts": "ids to texts",
+    "what contexts and tags cover": "what contexts and tags cover",
     "content tags (BLAKE2b)": "content tags (BLAKE2b)",
     "drawing, with random words": "drawing, with its random words (AES)",
     "contexts (BLAKE2b)": "contexts (BLAKE2b)",
