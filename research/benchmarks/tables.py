@@ -49,6 +49,7 @@ from common import (
     load_embedding,
     machine,
     make_parser,
+    processor_seconds,
     real_texts,
     save_results,
     timed,
@@ -145,8 +146,22 @@ class Tables:
         config = self.config(corpus, run, mechanism, output=output)
         return run_sanitise(config, lambda: build_session(config.spark))
 
-    def split_and_join(self, corpus: Path, run: str) -> float:
-        """Seconds of the pass that only splits and joins."""
+    def compare(self, corpus: Path, number: int) -> tuple[Any, dict[str, tuple[float, float]]]:
+        """One round: the report of a job, and seconds and processor seconds of each pass."""
+        report, found = None, {}
+        for name in (*MECHANISMS, "input_order", "split_and_join"):
+            processor, started, run = processor_seconds(), time.perf_counter(), f"{name}-{number}"
+            if name in MECHANISMS:
+                self.run(corpus, run, name)
+            elif name == "input_order":
+                report = self.run(corpus, run, order="input")
+            else:
+                self.split_and_join(corpus, run)
+            found[name] = (time.perf_counter() - started, processor_seconds() - processor)
+        return report, found
+
+    def split_and_join(self, corpus: Path, run: str) -> None:
+        """The pass that only splits and joins."""
         from pyspark.sql import SparkSession
 
         def split_join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -160,10 +175,8 @@ class Tables:
         spark = SparkSession.getActiveSession()
         if spark is None:
             raise SystemExit("The job left no session.")
-        started = time.perf_counter()
         table = spark.read.parquet(str(corpus)).select("id", "text_body")
         table.mapInArrow(split_join, "id string, text string").write.parquet(str(self.home / f"plain-{run}"))
-        return time.perf_counter() - started
 
 
 def make_sanitiser(config: Any) -> tuple[Any, Any]:
@@ -349,16 +362,12 @@ def main() -> None:
         write_reviews(home / "corpus", texts, 1 if arguments.smallest else arguments.copies)
         tables.run(home / "warm", "warm")
         tables.split_and_join(home / "warm", "warm")
-        runs = []
-        for number in range(1 if arguments.smallest else ROUNDS):
-            reports = {name: tables.run(home / "corpus", f"{name}-{number}", name) for name in MECHANISMS}
-            plain = tables.run(home / "corpus", f"plain-{number}", order="input")
-            split = tables.split_and_join(home / "corpus", str(number))
-            seconds = {name: report.seconds for name, report in reports.items()}
-            runs.append({**seconds, "input_order": plain.seconds, "split_and_join": split})
+        rounds = [tables.compare(home / "corpus", number) for number in range(1 if arguments.smallest else ROUNDS)]
         compared = compare_policies(tables, home / "corpus")
         steps = {mechanism: profile(tables, home / "corpus", mechanism) for mechanism in MECHANISMS}
-    tokens = plain.tokens
+    report, tokens = rounds[0][0], rounds[0][0].tokens
+    runs = [{name: seconds for name, (seconds, _) in passes.items()} for _, passes in rounds]
+    spent = {name: statistics.median(passes[name][1] for _, passes in rounds) for name in runs[0]}
     content = {
         "machine": before,
         "words": tables.shape[0],
@@ -366,7 +375,7 @@ def main() -> None:
         "epsilon": EPSILON,
         "neighbours": NEIGHBOURS,
         "tokens": tokens,
-        "records": plain.records,
+        "records": report.records,
         "build": build,
         "runs": runs,
         "tokens_per_second": {name: tokens / statistics.median(run[name] for run in runs) for name in MECHANISMS},
@@ -375,6 +384,7 @@ def main() -> None:
         },
         "arranging": statistics.median(run["exponential"] / run["input_order"] for run in runs),
         "ratio": statistics.median(run["split_and_join"] / run["exponential"] for run in runs),
+        "processor_nanoseconds_per_token": {name: seconds / tokens * 1e9 for name, seconds in spent.items()},
         "microseconds_per_token": steps,
         "policies": compared,
     }

@@ -68,10 +68,10 @@ def show_speeds() -> Texts:
             yield f"| {shown} | {over if side in ('wordveil', 'default') else f'**{over}**'}".rstrip() + " |"
             yield cells(f"{mean(run['kept'] for run in runs):.1%}")
     tables = read("tables")
-    for name, runs in {"exponential": "", "staircase": "", "tree": "", "input_order": ""}.items():
+    for name, spent in tables["processor_nanoseconds_per_token"].items():
         seconds = [run[name] for run in tables["runs"]]
         speed = tables["tokens"] / median(seconds) / 1e6
-        yield f"| {', '.join(f'{one:.1f}' for one in seconds)} | **{speed:.2f}** |" + runs
+        yield f"| {', '.join(f'{one:.1f}' for one in seconds)} | **{speed:.2f}** | {spent:.0f} |"
     for step, label in STEPS.items():
         steps = [tables["microseconds_per_token"][name][step] * 1000 for name in ("exponential", "staircase", "tree")]
         bold = "**" if step == "all" else ""
