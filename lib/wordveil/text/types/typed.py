@@ -16,7 +16,7 @@ from wordveil.text.offsets import keep_offsets
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Forms, Pattern
 from wordveil.text.scanner import A_WORD, Scanned
-from wordveil.text.tokeniser import fold_words, straighten_apostrophes
+from wordveil.text.tokeniser import fold_words
 from wordveil.text.types.classes import NAME_TYPES, SHOWN_ACTIONS, TYPES, TokenType, TypeAction, TypeSpans
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.names import find_names
@@ -150,10 +150,12 @@ def remove_placeholders(texts: pa.StringArray) -> pa.StringArray:
 
 def _identify(kinds: Int8, shapes: pa.StringArray, originals: pa.StringArray) -> pa.StringArray:
     """A string for each token, equal for those that are the same: ``ALICE's`` is the name ``Alice``."""
-    stems = pc.replace_substring_regex(straighten_apostrophes(originals), r"'[sS]$", "")
-    ways = pc.if_else(_are_names(kinds), "", shapes)
-    forms = pc.if_else(_are_names(kinds), stems, originals)
-    return fold_words(pc.binary_join_element_wise(pa.array(kinds).cast(pa.string()), ways, forms, PLACEHOLDER))
+    are_names, encoded = _are_names(kinds), originals.dictionary_encode()
+    folded = fold_words(encoded.dictionary)
+    stems = pc.replace_substring_regex(folded, "'s$", "")
+    forms = pc.if_else(are_names, stems.take(encoded.indices), folded.take(encoded.indices))
+    ways = pc.if_else(are_names, "", fold_words(shapes))
+    return pc.binary_join_element_wise(pa.array(kinds).cast(pa.string()), ways, forms, PLACEHOLDER)
 
 
 def _are_names(kinds: Int8) -> pa.BooleanArray:
