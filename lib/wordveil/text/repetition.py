@@ -122,7 +122,7 @@ class Pattern:
 
     def choose(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         """The ids of each record's distinct words, in the order in which they first occur: int32 ``(distinct,)``."""
-        return ids[np.flatnonzero(self._leads)]
+        return ids[np.flatnonzero(self._leads)]  # faster than by the mask
 
     def spread(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
         """The inverse: what each position has of ``values``, int32 ``(distinct,)``, one for each distinct word."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
+from string import ascii_letters, ascii_lowercase, digits
 from typing import Any
 
 import numpy as np
@@ -90,15 +90,14 @@ _ORDINAL = ("0(?:st|nd|rd|th|ST|ND|RD|TH)", "0th")
 _SIGNS = {TokenType.TIME: _HALVES, TokenType.DATE: (*_DATE_NAMES, _ORDINAL), TokenType.NUMBER: (_ORDINAL,)}
 
 
-def _make_table(**written: str) -> NDArray[np.uint8]:
-    """A table for :func:`_strike`, by the characters as which others are written."""
-    bytewise = {ord(character): ord(sign) for sign, characters in written.items() for character in characters}
-    return np.array([bytewise.get(byte, byte) for byte in range(256)], np.uint8)
+def _make_table(characters: str, signs: str) -> NDArray[np.uint8]:
+    """A table for :func:`_strike`: each of the characters is written as the sign at its index."""
+    return np.frombuffer(bytes.maketrans(characters.encode(), signs.encode()), np.uint8)
 
 
-_DIGITS, _LETTERS = _make_table(**{"0": digits}), _make_table(**{"0": digits, "A": ascii_letters})
-# An S may belong to the ending.
-_CASES = _make_table(A=ascii_uppercase.replace("S", ""), a=ascii_lowercase.replace("s", ""))
+_DIGITS, _LETTERS = _make_table(digits, "0" * 10), _make_table(digits + ascii_letters, "0" * 10 + "A" * 52)
+_LOWER = ascii_lowercase.replace("s", "")  # an s may be the ending's
+_CASES = _make_table(_LOWER + _LOWER.upper(), "a" * 25 + "A" * 25)
 _TABLES = {TokenType.ACCOUNT: _LETTERS, **dict.fromkeys(NAME_TYPES, _CASES)}
 
 
@@ -123,8 +122,8 @@ def find_shapes(
 
 
 class _Remembered:
-    """A function of strings that remembers some thousand short ones. The strings of a batch are few, and to compile the
-    patterns takes longer than to match them.
+    """A function of strings that remembers its results for some thousand short ones: Arrow compiles its patterns at
+    each call, which takes longer than matching the few distinct strings of a batch.
     """
 
     def __init__(self, compute: Callable[[pa.StringArray], pa.Array], kind: pa.DataType) -> None:
