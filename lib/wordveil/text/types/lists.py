@@ -33,7 +33,7 @@ CERTAIN, RARE, ORDINARY, CAPITALISED = 0, 1, 2, 3
 """
 
 NO_NAME, LOOK_UP = -1, -2
-"""In :meth:`NameTable.match`: a word that is no name, and one that a token must be looked up for."""
+"""In :meth:`NameTable.match`: a word that is no name, and one whose tokens must be looked at."""
 
 _HEADER = "wordveil-lists\t1"
 _NAMES = {"first_name": FIRST, "surname": SUR, "place": PLACE}
@@ -64,12 +64,13 @@ class NameTable:
     nation_levels: NDArray[np.uint8]
 
     def match(self, words: pa.StringArray) -> Int32:
-        """The number of the name that each of ``words`` is, in any case and with ``'s``, or :data:`NO_NAME`; of words
-        with letters beyond ASCII :data:`LOOK_UP`. Int32 ``(words + 1,)``: the last, for other tokens, is that too.
+        """The number of the name that each of ``words`` is, in any case and with ``'s``, or :data:`NO_NAME`; of single
+        letters, and of words with letters beyond ASCII, :data:`LOOK_UP`. Int32 ``(words + 1,)``: the last, for other
+        tokens, is that too.
         """
         stems = pc.replace_substring_regex(pc.ascii_lower(words), r"(?s)(..)'s$", r"\1")
-        numbers = np.where(pc.string_is_ascii(words), self.index.numbers(stems), LOOK_UP)
-        return np.append(numbers, LOOK_UP).astype(np.int32)
+        is_matched = pc.and_(pc.string_is_ascii(words), pc.not_equal(pc.binary_length(words), 1))
+        return np.append(np.where(is_matched, self.index.numbers(stems), LOOK_UP), LOOK_UP).astype(np.int32)
 
 
 @dataclass(frozen=True)

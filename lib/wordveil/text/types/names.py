@@ -140,11 +140,11 @@ def _stem(room: UInt8, length: int) -> int:
 
 @inlined
 def _look_up(match: Whole, room: UInt8, length: int, data: UInt8, offsets: Int64, slots: Int32) -> int:
-    """The number of the folded word in the lists, or -1."""
+    """The number of the folded word in the lists, or :data:`NO_NAME`."""
     if match == LOOK_UP:
         return find(hash_bytes(room, 0, length), room, length, data, offsets, slots)
     # Another letter than the word of the vocabulary has, such as U+0130 for "i", takes another number of bytes.
-    return match if match >= 0 and offsets[match + 1] - offsets[match] == length else NO_NAME
+    return match if offsets[match + 1] - offsets[match] == length else NO_NAME
 
 
 @compiled
@@ -190,7 +190,7 @@ def _find(
             capital, lower, length = False, False, 0
             kind: Whole = np.int64(kinds[word])  # a token that was found already says nothing about its neighbours
             match = matches[numbers[word]] if kind == A_WORD and stop - start <= _ROOM else np.int32(NO_NAME)
-            if match != NO_NAME or (kind == A_WORD and stop - start == 1):
+            if match != NO_NAME:
                 length, capital, lower = _fold(text, start, stop, room)
                 length = _stem(room, length)
                 listing = _look_up(match, room, length, data, name_offsets, name_slots)

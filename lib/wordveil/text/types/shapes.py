@@ -9,7 +9,7 @@ has the one default shape of the class.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import wraps
 from string import ascii_letters, ascii_lowercase, digits
 from typing import Any
 
@@ -22,6 +22,8 @@ from wordveil.text.types.classes import DEFAULTS, NAME_TYPES, TYPES, TokenType, 
 
 LONGEST = 40
 """How many characters a shape may have."""
+_REMEMBERED = 4096
+_OfStrings = Callable[[TokenType, pa.StringArray], pa.Array]
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -46,7 +48,6 @@ _CURRENCIES = (
     r"(?:(?:US|HK|NZ|[ACRS])\$|[$\x{20AC}\x{A3}\x{A5}\x{A2}\x{20B9}\x{20BD}\x{20A9}\x{20AA}\x{20BA}]|"
     r"(?:AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|ILS|INR|JPY|KRW|MXN|NOK|NZD|PLN|RUB|SEK|SGD|USD|ZAR))"
 )
-_REMEMBERED = 4096
 _GROUPS = r"[.,]?0+(?:[.,'\x{2019}\x{A0}\x{202F} ]0+)*"
 _DATE_NAME = r"Mon(?:th)?\.?"
 _DAY = "00?(?:th)?"
@@ -121,37 +122,35 @@ def find_shapes(
     return map_groups(np.where(np.isin(kinds, names), names[0], kinds) if names else kinds, shapes_of)
 
 
-class _Remembered:
-    """A function of strings that remembers its results for some thousand short ones: Arrow compiles its patterns at
-    each call, which takes longer than matching the few distinct strings of a batch.
+def _remember(result: pa.DataType) -> Callable[[_OfStrings], _OfStrings]:
+    """Let a function of a class and strings remember its results for some thousand short ones of each class. Arrow
+    compiles patterns at each call, which takes longer than matching the few distinct strings of a batch.
     """
 
-    def __init__(self, compute: Callable[[pa.StringArray], pa.Array], kind: pa.DataType) -> None:
-        self._compute, self._kind = compute, kind
-        self._known: dict[str, Any] = {}
+    def decorate(compute: _OfStrings) -> _OfStrings:
+        known: dict[TokenType, dict[str, Any]] = {}
 
-    def __call__(self, strings: pa.StringArray) -> pa.Array:
-        found, values = self._known, strings.to_pylist()
-        if missing := [value for value in values if value not in found]:
-            made = dict(zip(missing, self._compute(pa.array(missing, pa.string())).to_pylist(), strict=True))
-            short = {value: result for value, result in made.items() if len(value) <= 2 * LONGEST}
-            found, self._known = {**found, **made}, {**found, **short} if len(found) < _REMEMBERED else short
-        return pa.array([found[value] for value in values], self._kind)
+        @wraps(compute)
+        def recall(kind: TokenType, strings: pa.StringArray) -> pa.Array:
+            found, values = known.get(kind, {}), strings.to_pylist()
+            if missing := [value for value in values if value not in found]:
+                made = dict(zip(missing, compute(kind, pa.array(missing, pa.string())).to_pylist(), strict=True))
+                short = {value: item for value, item in made.items() if len(value) <= 2 * LONGEST}
+                known[kind] = {**found, **short} if len(found) + len(short) <= _REMEMBERED else short
+                found = {**found, **made}
+            return pa.array([found[value] for value in values], result)
+
+        return recall
+
+    return decorate
 
 
+@_remember(pa.bool_())
 def are_shapes(kind: TokenType, shapes: pa.StringArray) -> pa.BooleanArray:
     """Which strings are shapes of the class."""
-    return _are_shapes(kind)(shapes)
-
-
-@cache
-def _are_shapes(kind: TokenType) -> _Remembered:
-    pattern = f"^(?:{_GRAMMARS[kind]})$"
-
-    def match(shapes: pa.StringArray) -> pa.BooleanArray:
-        return pc.and_(pc.less_equal(pc.utf8_length(shapes), LONGEST), pc.match_substring_regex(shapes, pattern))
-
-    return _Remembered(match, pa.bool_())
+    return pc.and_(
+        pc.less_equal(pc.utf8_length(shapes), LONGEST), pc.match_substring_regex(shapes, f"^(?:{_GRAMMARS[kind]})$")
+    )
 
 
 def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]], pa.StringArray]) -> pa.StringArray:
@@ -166,20 +165,13 @@ def _shapes_of(kind: TokenType, originals: pa.StringArray) -> pa.StringArray:
     """The shapes of tokens of a class. What no shape shows is struck in all tokens; the rest is done once for each
     distinct one.
     """
-    if kind not in (TokenType.IP, TokenType.MARKUP):
+    special = {TokenType.IP: _of_addresses, TokenType.MARKUP: _of_markup}
+    if kind not in special:
         originals = _strike(originals, _TABLES.get(kind, _DIGITS))
     encoded = originals.dictionary_encode()
-    return _make_shapes(kind)(encoded.dictionary).take(encoded.indices)
-
-
-@cache
-def _make_shapes(kind: TokenType) -> Callable[[pa.StringArray], pa.StringArray]:
-    """What makes the shapes of a class from its distinct tokens."""
-    if kind == TokenType.IP:
-        return _of_addresses
-    if kind == TokenType.MARKUP:
-        return _of_markup
-    return _Remembered(_of_names if kind in NAME_TYPES else partial(_of_figures, kind), pa.string())
+    distinct = encoded.dictionary
+    shapes = special[kind](distinct) if kind in special else _of_struck(kind, distinct)
+    return shapes.take(encoded.indices)
 
 
 def _strike(strings: pa.StringArray, table: NDArray[np.uint8]) -> pa.StringArray:
@@ -188,8 +180,11 @@ def _strike(strings: pa.StringArray, table: NDArray[np.uint8]) -> pa.StringArray
     return pa.StringArray.from_buffers(len(strings), strings.buffers()[1], pa.py_buffer(table[data]))
 
 
-def _of_figures(kind: TokenType, marked: pa.StringArray) -> pa.StringArray:
-    """The shapes of tokens whose digits are struck."""
+@_remember(pa.string())
+def _of_struck(kind: TokenType, marked: pa.StringArray) -> pa.StringArray:
+    """The shapes of tokens whose digits, or letters of names, are struck."""
+    if kind in NAME_TYPES:
+        return _of_names(marked)
     for pattern, sign in _SIGNS.get(kind, ()):
         marked = pc.replace_substring_regex(marked, pattern, sign)
     return pc.if_else(are_shapes(kind, marked), marked, DEFAULTS[kind])

@@ -88,6 +88,7 @@ def test_words_are_matched_in_any_case_and_with_their_ending(lists):
     owned = names.filter(pc.greater(pc.utf8_length(names), 1))
     assert table.match(pc.binary_join_element_wise(owned, "'s", "")).tolist() == table.match(owned).tolist()
     assert table.match(pa.array(["xqzzk", "", "'s", "é"])).tolist() == [NO_NAME, NO_NAME, NO_NAME, LOOK_UP, LOOK_UP]
+    assert table.match(pa.array(["a", "B"])).tolist() == [LOOK_UP, LOOK_UP, LOOK_UP], "a letter may be an initial"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import inspect
 import ipaddress
 import re
 import time
@@ -92,16 +93,16 @@ def test_the_case_of_a_name_does_not_follow_which_letters_it_has(names):
 
 
 def test_what_is_remembered_of_shapes_changes_none_and_stays_small(monkeypatch):
-    tokens = [*(f"{'1,' * size}{'3' * more}" for size in range(9) for more in range(9)), "1" * 100, "12", "1" * 10_000]
-    fresh = [shapes._of_figures(T.NUMBER, pa.array([re.sub("[0-9]", "0", token)]))[0].as_py() for token in tokens]
+    known = inspect.getclosurevars(shapes._of_struck).nonlocals["known"]
     monkeypatch.setattr(shapes, "_REMEMBERED", 20)
-    remembering = shapes._make_shapes(T.NUMBER)
-    for start in (0, 30, 0, 60, 80):
-        assert shapes_of(T.NUMBER, *tokens[start:]) == fresh[start:]
-        assert len(remembering._known) <= 20 + len(tokens)
-        assert max(map(len, remembering._known), default=0) <= 2 * LONGEST
-    assert shapes_of(T.NUMBER, "12", "1,2") == ["00", "0,0"]
-    assert {"00", "0,0"} <= set(remembering._known)
+    tokens = [f"{'1' * left},{'3' * right}" for left in range(18) for right in range(18)]
+    batches = [[*tokens[start : start + 12], "1" * 100, "12"] for start in range(0, len(tokens), 12)]
+    for batch in (*batches, *batches[:2], batches[0]):
+        alone = [shapes._of_struck.__wrapped__(T.NUMBER, pa.array([re.sub("[0-9]", "0", one)])) for one in batch]
+        assert shapes_of(T.NUMBER, *batch) == [shape[0].as_py() for shape in alone]
+        assert 0 < len(known[T.NUMBER]) <= 20
+        assert max(map(len, known[T.NUMBER])) <= 2 * LONGEST
+    assert {re.sub("[0-9]", "0", token) for token in batches[0] if len(token) < 50} <= set(known[T.NUMBER])
 
 
 def test_shapes_show_under_resample_alone():
