@@ -215,7 +215,7 @@ def publish(lake: Lake, call: Commands, config: Path) -> dict[str, Any]:
     night = call.read("release", "night", "-c", config, "--run-id", "night-1")
     assert (night["sanitise"]["run_id"], night["gate"]["passed"]) == ("night-1", True)
     events = lake.input.with_name("events")
-    write_delta(lake.spark, pq.read_table(next(lake.input.glob("*.parquet"))).slice(0, 0), events)
+    write_delta(pq.read_table(next(lake.input.glob("*.parquet"))).slice(0, 0), events)
     places = {"stream.path": events, "stream.checkpoint": lake.input.with_name("checkpoint")}
     followed = call.read("release", "stream", "-c", config, *(f"--set={name}={path}" for name, path in places.items()))
     assert followed == {"batches": 0, "last": None}
@@ -275,9 +275,9 @@ def count_terms(lake: Lake, call: Commands) -> None:
         *("The cat sat. A cat's cat!", "cat dog DOG", "river bank river", "bank river", None),
         *("of the and", "únique Ünder"),
     ]
-    table, output = lake.root / "table", lake.root / "terms"
-    write_delta(lake.spark, pa.table({"id": list(map(str, range(7))), "text": pa.array(texts, pa.string())}), table)
-    write_delta(lake.spark, pa.table({"id": ["9"], "text": ["later later"]}), table)
+    table, output = lake.input.with_name("table"), lake.root / "terms"
+    write_delta(pa.table({"id": list(map(str, range(7))), "text": pa.array(texts, pa.string())}), table)
+    write_delta(pa.table({"id": ["9"], "text": ["later later"]}), table)
     command = ("analytics", "--table", table, "--output", output, "--topics", 2)
     found = call.read(*command, "--version", 0, "--terms", 3)
     known = {"records": 7, "documents": 5, "terms": 3, "occurrences": 8, "public_version": 0}

@@ -53,7 +53,7 @@ class Job:
     def add(self, table: pa.Table, **options: bool) -> None:
         """One more file, and for Delta one more commit."""
         if self.kind == "delta":
-            write_delta(self.spark, table, self.path, **options)
+            write_delta(table, self.path, **options)
         else:
             self.path.mkdir(exist_ok=True)
             pq.write_table(table, self.path / f"part-{len(list(self.path.glob('*.parquet')))}.parquet")
@@ -155,7 +155,7 @@ def test_a_renamed_or_dropped_column_of_a_delta_table_is_named(spark, workspace:
 
 def test_a_delta_table_whose_column_changed_its_type_is_named(spark, copied: Job):
     job = copied
-    write_delta(spark, pa.table({"id": ["a"], "body": [0.5], "day": ["d"]}), job.path, mode="overwrite")
+    write_delta(pa.table({"id": ["a"], "body": [0.5], "day": ["d"]}), job.path, mode="overwrite")
     assert "input.text = body: is of type double" in job.fails(ConfigError)
 
 

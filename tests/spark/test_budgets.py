@@ -84,7 +84,7 @@ def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
     authors = [*table["author"].to_pylist()[:12], None]
     lake.write(table.set_column(table.column_names.index("author"), "author", pa.array(authors)))
     states.keep("written")
-    lake.sql("DELETE FROM {input} WHERE author IS NULL")
+    lake.delete("author IS NULL")
     assert lake.run(full(lake)).released == 12
     states.keep("drawn")
     return states
@@ -146,7 +146,7 @@ def test_a_run_that_is_to_fail_draws_and_charges_nothing_and_may_begin_again(lak
     with pytest.raises(ReleaseError, match="7 records would exceed"):
         lake.run(budget_config(lake, author=2 * cost, on_exceeded="fail"), run_id="night-1")
     assert lake.entries() == []
-    lake.sql("UPDATE {input} SET author = 'a0' WHERE author IS NULL")
+    lake.update("author IS NULL", author="a0")
     report = lake.run(budget_config(lake, author=5 * cost, record=cost, on_exceeded="fail"), run_id="night-1")
     assert report.released == 13
 
@@ -170,7 +170,7 @@ def test_a_refused_edit_leaves_the_last_version_marked_as_stale(drawn: Lake, cha
     lake, (undone, edited) = drawn, ("r00003", "r00004")
     config = full(lake, changes=changes, gate={"max_stale_rate": 0.17}, on_exceeded="keep_last")
     first, spent = find_row(lake, undone), lake.spent()
-    lake.sql(f"UPDATE {{input}} SET body = 'another text' WHERE id IN ('{undone}', '{edited}')")
+    lake.update(f"id IN ('{undone}', '{edited}')", body="another text")
     report = lake.run(config)
     assert (report.records, report.stale, report.refused) == (0, 2, {"over_record_budget": 2})
     marked = {"__seq": find_row(lake, undone)["__seq"], "__reserved": None, "reason": "over_record_budget"}
@@ -182,7 +182,7 @@ def test_a_refused_edit_leaves_the_last_version_marked_as_stale(drawn: Lake, cha
     assert sum(row["stale"] for row in lake.rows(lake.root / "support" / "public")) == 2
 
     restore_text(lake, undone)
-    lake.sql(f"UPDATE {{input}} SET note = 9 WHERE id = '{edited}'")
+    lake.update(f"id = '{edited}'", note=9)
     report = lake.run(config)
     assert (report.released, report.stale, report.refused) == (1, 0, {"over_record_budget": 1}), "refused again"
     assert (find_row(lake, undone)["text"], find_row(lake, undone)["reason"]) == (first["text"], None)
@@ -195,7 +195,7 @@ def test_a_refused_edit_leaves_the_last_version_marked_as_stale(drawn: Lake, cha
 def restore_text(lake: Lake, name: str) -> None:
     """The record has its first text again."""
     body = next(row["body"] for row in corpus_with_authors(13, authors=3).to_pylist() if row["id"] == name)
-    lake.sql(f"UPDATE {{input}} SET body = '{body}' WHERE id = '{name}'")
+    lake.update(f"id = '{name}'", body=body)
 
 
 @pytest.mark.parametrize("lost", [True, pytest.param(False, marks=pytest.mark.long)])
@@ -211,10 +211,10 @@ def test_what_was_charged_comes_back_at_no_price(drawn: Lake, lost: bool):
         lake.forget()
         reset(config, lambda: lake.spark)
     else:
-        lake.sql("DELETE FROM {input} WHERE id < 'r00008'")
+        lake.delete("id < 'r00008'")
         assert lake.run(config, full_snapshot=True).withdrawn == 8
         lake.write(corpus_with_authors(8, authors=3))
-    lake.sql("UPDATE {input} SET body = 'another text' WHERE id = 'r00003'")
+    lake.update("id = 'r00003'", body="another text")
     report = lake.run(config)
     assert report.released == (11 if lost else 7)
     assert report.quarantined == report.refused == {"over_record_budget": 1}

@@ -55,7 +55,7 @@ def test_a_job_goes_back_to_its_configuration_ten_times_at_most(spark, workspace
 
 def test_a_run_of_a_release_goes_back_five_times_at_most(released: States):
     lake = released.restore("drawn")
-    lake.sql("DELETE FROM {input} WHERE id = 'r00003'")
+    lake.delete("id = 'r00003'")
     settings = lake.config(
         input={"changes": "feed"}, budgets={"unit": "pure", "relation": "any_text", "record": 1e5, "delta": 1e-3}
     )

@@ -108,7 +108,7 @@ def test_what_was_interrupted_is_finished_as_it_began_though_the_input_and_the_k
     undisturbed = states.restore("drawn").draws()
     lake = states.restore("reserved")
     assert lake.reserved() == 8 * 24, "what is reserved counts until it is settled"
-    lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
+    lake.delete("id = 'r00001'")
     lake.write(corpus(9).slice(8, 1))
     rotate_key(lake.root / "key")
     report = lake.run(lake.config(input={"changes": "feed"}), run_id="night-2")

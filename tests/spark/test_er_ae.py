@@ -144,7 +144,7 @@ def test_weights_of_a_private_corpus_are_drawn_from_as_often_as_is_paid(
     with pytest.raises(ReleaseError, match=r"max_records = 15: 12 records .* 4 more, 1 too many"):
         lake.run(config)
     assert lake.entries() == entries
-    lake.sql("delete from {input} where id = 'r00015'")
+    lake.delete("id = 'r00015'")
     assert lake.run(config).released == 3
     assert len(lake.spent()) == 15
     again = {"release": "again", "output": {"path": str(lake.root / "again")}}

@@ -218,7 +218,7 @@ def test_a_release_is_measured_against_the_version_that_was_read(spark, states: 
         evaluate_release(config, lambda: spark, published=True)
     lake.release(release_of(lake, gate=bounded_by(float(AUTHORS))))
     # What the input says now is of nobody: against it no author could be told from another.
-    lake.sql("UPDATE {input} SET body = 'nothing'")
+    lake.update(None, body="nothing")
     for published in (False, True):
         found = evaluate_release(config, lambda: spark, published=published)
         assert found.facts["input version"].startswith("0, which run first read")

@@ -111,21 +111,21 @@ class History:
         name, (_, author) = self.choose(self.records.items())
         first = next(version[name][0] for version in self.versions if name in version)
         body = first if self.rng.random() < 0.3 else self.new_text()
-        self.lake.sql(f"UPDATE {{input}} SET body = '{body}' WHERE id = '{name}'")
+        self.lake.update(f"id = '{name}'", body=body)
         self.commit({**self.records, name: (body, author)})
 
     def correct(self) -> None:
         """Another author."""
         name, (body, author) = self.choose(self.records.items())
         author = self.choose({"a0", "a1", "a2", "a3"} - {author})
-        self.lake.sql(f"UPDATE {{input}} SET author = '{author}' WHERE id = '{name}'")
+        self.lake.update(f"id = '{name}'", author=author)
         self.commit({**self.records, name: (body, author)})
 
     def delete(self) -> None:
         """A record leaves, and the last one stays."""
         if len(self.records) > 1:
             name = self.choose(self.records)
-            self.lake.sql(f"DELETE FROM {{input}} WHERE id = '{name}'")
+            self.lake.delete(f"id = '{name}'")
             self.commit({key: value for key, value in self.records.items() if key != name})
 
     def restore(self) -> None:

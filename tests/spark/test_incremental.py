@@ -103,8 +103,8 @@ def test_the_condition_names_the_directories_of_the_drawn_and_of_what_stood(lake
 def test_files_stay_where_no_record_has_changed(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     first = files(published(lake))
     assert set(first) == set(DAYS)
-    lake.sql("UPDATE {input} SET body = 'other words stand here' WHERE id = 'r00001'")
-    lake.sql("UPDATE {input} SET body = 'so they do', day = '2026-11-22' WHERE id = 'r00003'")
+    lake.update("id = 'r00001'", body="other words stand here")
+    lake.update("id = 'r00003'", body="so they do", day="2026-11-22")
     withdraw(settings(lake), lambda: lake.spark, ["r00002", "r00007"])
     DeltaTable(lake.spark, str(lake.public), "table").compact(168, rewrite=False)
     assert DeltaTable(lake.spark, str(lake.public), "table").version() > 1, "Delta has noted that old files may go"

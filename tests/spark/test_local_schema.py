@@ -163,7 +163,7 @@ def test_paths_of_this_machine(path: str):
 def test_delta_at_its_latest_version(spark, tmp_path: Path):
     table = PLAIN.select(["id", "raw", "day"])
     path = tmp_path / "table"
-    write_delta(spark, table, path)
+    write_delta(table, path)
     assert len(assert_as_spark(spark, path, "delta").schema) == 3
     spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS (more int COMMENT 'a', deep struct<a: array<string>>)")
     assert len(assert_as_spark(spark, path, "delta").schema) == 5
@@ -178,7 +178,7 @@ def test_delta_at_its_latest_version(spark, tmp_path: Path):
 
 
 def test_features_of_delta_that_change_names_are_left_to_spark(spark, tmp_path: Path):
-    write_delta(spark, PLAIN.select(["id"]), tmp_path / "table")
+    write_delta(PLAIN.select(["id"]), tmp_path / "table")
     spark.sql(f"ALTER TABLE delta.`{tmp_path}/table` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     assert read(tmp_path / "table", delta=True) is None
 

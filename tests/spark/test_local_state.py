@@ -58,7 +58,7 @@ def test_the_state_is_the_same_without_spark(released: States):
     delta_table.DeltaTable(lake.spark, str(lake.home / "journal"), "journal")._log()[0].checkpoint()
     assert list((lake.home / "journal" / "_delta_log").glob("*.checkpoint.parquet"))
     lake.sql("UPDATE {input} SET body = IF(id = 'r00001', 'zebra apple', NULL) WHERE id IN ('r00001', 'r00005')")
-    lake.sql("DELETE FROM {input} WHERE id = 'r00002'")
+    lake.delete("id = 'r00002'")
     lake.run(config, full_snapshot=True)
     withdraw(config, lambda: lake.spark, ["r00003", "r00004"])
     found = assert_as_spark(lake, config)

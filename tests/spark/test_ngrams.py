@@ -68,7 +68,7 @@ def test_the_command_counts_what_plain_python_counts(spark, workspace: Workspace
     assert facts["digest"] == model.digest
     assert (facts["texts"], facts["left_out"], facts["words"]) == (len(PUBLIC), 3, model.total)
     assert facts["path"] == str(store / model.digest)
-    write_delta(spark, pa.table({"body": pa.array(spoilt)}), workspace.root / "delta")
+    write_delta(pa.table({"body": pa.array(spoilt)}), workspace.root / "delta")
     assert ngrams(monkeypatch, capsys, spark, "--input", workspace.root / "delta", *arguments) == facts
 
 

@@ -109,7 +109,7 @@ def test_a_night_that_dies_after_each_commit_is_finished(
 def test_the_next_night_in_the_same_session_sees_the_tables_as_they_are(states: States):
     """Nothing of the first night is remembered: what another process has written since is read."""
     lake = states.restore("spent")
-    lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
+    lake.delete("id = 'r00001'")
     lake.write(corpus(10).slice(8, 2))
     config = lake.config(input={"changes": "feed"})
     made = run_night(config, lambda: lake.spark, run_id="night-2")

@@ -73,7 +73,7 @@ def test_a_release_follows_its_input(released: States, monkeypatch: pytest.Monke
 
     edit = "IF(id = 'r00001', 'zebra apple', body)"
     lake.sql(f"UPDATE {{input}} SET body = {edit}, note = 99 WHERE id IN ('r00001', 'r00002')")
-    lake.sql("DELETE FROM {input} WHERE id = 'r00003'")
+    lake.delete("id = 'r00003'")
     lake.write(corpus(10).take([5, 8, 9]))
     report = lake.run(config)
     assert (report.changes, report.records, report.withdrawn) == ("feed", 5, 1)
@@ -85,7 +85,7 @@ def test_a_release_follows_its_input(released: States, monkeypatch: pytest.Monke
     assert {"r00008", "r00009"} <= second.keys()
     assert lake.spent()["r00001"] == 48
 
-    lake.sql("DELETE FROM {input} WHERE id IN ('r00001', 'r00005')")
+    lake.delete("id IN ('r00001', 'r00005')")
     lake.write(corpus(8).take([1, 3, 5]))
     report = lake.run(config)
     third = texts(lake)
@@ -119,7 +119,7 @@ def test_a_release_follows_its_input(released: States, monkeypatch: pytest.Monke
 def test_a_night_of_few_records_has_few_tasks(released: States):
     """A shuffle has 200 by Spark's default. Each costs more than a few records."""
     lake = released.restore("drawn")
-    lake.sql("UPDATE {input} SET body = 'zebra apple' WHERE id = 'r00001'")
+    lake.update("id = 'r00001'", body="zebra apple")
     store = lake.spark.sparkContext._jsc.sc().statusStore()
     before = store.jobsList(None).apply(0).jobId()  # the newest is the first
     with options_set(lake.spark, {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "200"}):
@@ -146,7 +146,7 @@ def test_nothing_unchanged_is_drawn_again_where_contents_are_compared(lake: Lake
     report = lake.run()
     assert report.quarantined == {"duplicate_id": 2, "null_id": 1, "null_text": 1}
     draws = lake.draws()
-    lake.sql("UPDATE {input} SET note = 5, author = 'new'")
+    lake.update(None, note=5, author="new")
     report = lake.run()
     assert (report.changes, report.records, report.corrected) == ("scan", 0, 0)
     assert lake.draws() == draws
@@ -179,8 +179,8 @@ def test_a_catalogue_knows_input_and_public_table_by_name(lake: Lake):
         public = spark.table("tickets_out")
         assert public.columns == ["id", "day", "text", "privacy"]
         assert public.count() == 6
-        lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
-        lake.sql("UPDATE {input} SET body = 'zebra apple' WHERE id = 'r00002'")
+        lake.delete("id = 'r00001'")
+        lake.update("id = 'r00002'", body="zebra apple")
         report = lake.run(config, full_snapshot=True)
         assert (report.changes, report.records, report.withdrawn) == ("scan", 1, 1)
         lake.release(config)

@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyarrow.fs import FileSystem, copy_files
 
 from support import object_store
 from support.releases import DiedError, Lake, States, corpus_with_authors
-from support.workspaces import clean_environment, corpus, write_delta
+from support.workspaces import clean_environment, corpus
 from wordveil.assembly.bundles import find_bundle
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
@@ -32,6 +33,7 @@ from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.log_store import CLASS, require_exclusive_commits
 from wordveil.spark.platform.output import MARKER, Draft, list_drafts, require_complete
+from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.maintenance import show
 from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.release.verify import verify_by_spark
@@ -164,13 +166,18 @@ def rows(spark: Any, path: Any) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, spark.read.format("delta").load(str(path)).drop("tables").collect()), key=str)
 
 
+def write_by_spark(spark: Any, table: pa.Table, path: str, mode: str = "append") -> None:
+    """Add the table's rows to a Delta table on a store, or put them in place of its rows."""
+    from_arrow(spark, table).write.format("delta").mode(mode).save(path)
+
+
 def test_a_release_on_s3_is_the_release_on_a_disk(released: States, endpoint: str, monkeypatch: pytest.MonkeyPatch):
     for name, value in object_store.environment(endpoint).items():
         monkeypatch.setenv(name, value)
     lake = released.restore("published")
     public = {"mechanism": {"embedding": "s3a://lake/night/vectors"}, "bundle_store": "s3a://lake/night/bundles"}
     spark, here, there = lake.spark, lake.config(), place(lake, "lake", "night", None, **public)
-    write_delta(spark, corpus(8), there.input.path)
+    write_by_spark(spark, corpus(8), there.input.path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(lake.root / "cache"))
     store, root = FileSystem.from_uri("s3://lake/night")
     copy_files(here.mechanism.embedding, f"{root}/vectors", destination_filesystem=store)
@@ -228,7 +235,7 @@ def test_nights_on_s3_that_die_are_those_of_a_disk(released: States, endpoint: s
     for night in range(NIGHTS):
         added = corpus_with_authors(3 * night + 4, seed=night).slice(2 * night)
         lake.write(added, mode="overwrite")
-        write_delta(spark, added, there.input.path, mode="overwrite" if night else "append")
+        write_by_spark(spark, added, there.input.path, mode="overwrite" if night else "append")
         assert lake.run(here, run_id=f"night-{night}").released >= 4
         left = 1 + night % 5
 
@@ -263,7 +270,7 @@ def test_two_releases_on_one_ledger_lose_no_charge(released: States, endpoint: s
         for night in range(NIGHTS):
             records = corpus_with_authors(3 * night + 4, seed=night).slice(2 * night)
             lake.write(records, mode="overwrite")
-            write_delta(spark, records, ours.input.path, mode="overwrite" if night else "append")
+            write_by_spark(spark, records, ours.input.path, mode="overwrite" if night else "append")
             other.stdin.write(f"night-{night}\n")
             lake.run(ours, run_id=f"night-{night}")
             assert other.stdout.readline() == "ran\n", other.communicate()[1]

@@ -127,7 +127,7 @@ def test_a_release_of_two_columns_follows_its_input(spark, workspace: Workspace)
         "UPDATE {input} SET subject = CASE id WHEN 'r00001' THEN 'waaa waab' ELSE body END, "
         "body = CASE id WHEN 'r00001' THEN body ELSE subject END WHERE id IN ('r00001', 'r00002')"
     )
-    lake.sql("DELETE FROM {input} WHERE id = 'r00004'")
+    lake.delete("id = 'r00004'")
     report = lake.run(config)
     assert (report.records, report.released, report.withdrawn) == (2, 2, 1)
     now = lake.newest()

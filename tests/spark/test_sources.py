@@ -48,7 +48,7 @@ def written(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Delta table of versions 0 to 2, of 3, 5 and 6 records, with a change data feed. Tests only read it."""
     path = tmp_path_factory.mktemp("written") / "corpus"
     for first, last in ((0, 3), (3, 5), (5, 6)):
-        write_delta(spark, rows(first, last), path, feed=first == 0)
+        write_delta(rows(first, last), path, feed=first == 0)
     return path
 
 
@@ -105,7 +105,7 @@ def test_a_version_stays_what_it_was(spark, table: Path):
     source = open_input(spark, section(table))
     assert (source.latest_version, source.is_delta) == (2, True)
     frame = source.read()
-    write_delta(spark, rows(6, 9), table)
+    write_delta(rows(6, 9), table)
     assert ids(frame) == ids(source.read()) == names(0, 6)
     assert ids(source.read(0)) == names(0, 3)
     assert ids(source.read(3)) == names(0, 9)
@@ -143,7 +143,7 @@ def test_a_table_made_again_has_another_identity(spark, table: Path):
     before = open_input(spark, section(table)).table_id
     assert open_input(spark, section(table)).table_id == before
     shutil.rmtree(table)
-    write_delta(spark, rows(0, 3), table)
+    write_delta(rows(0, 3), table)
     assert open_input(spark, section(table)).table_id not in (None, before)
 
 
@@ -187,11 +187,11 @@ def test_changes_between_versions(spark, table: Path):
 
 def test_a_change_data_feed_that_was_off_is_named_with_its_fix(spark, tmp_path: Path):
     path = tmp_path / "corpus"
-    write_delta(spark, rows(0, 3), path)
-    write_delta(spark, rows(3, 5), path)
+    write_delta(rows(0, 3), path)
+    write_delta(rows(3, 5), path)
     assert not has_change_feed(spark.read.format("delta").load(str(path)))
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")  # version 2
-    write_delta(spark, rows(5, 6), path)
+    write_delta(rows(5, 6), path)
     assert has_change_feed(spark.read.format("delta").load(str(path)))
     source = open_input(spark, section(path))
     assert ids(source.changes(3, 3)) == names(5, 6)
@@ -271,7 +271,7 @@ def test_parameters_are_checked_before_spark_starts(workspace: Workspace):
 
 def test_the_command_line_takes_parameters(spark, workspace: Workspace, capfd, monkeypatch):
     monkeypatch.setattr(app.signal, "signal", lambda *_: None)  # the tests keep their own handlers
-    write_delta(spark, corpus(30), workspace.root / "corpus")
+    write_delta(corpus(30), workspace.root / "corpus")
     file = workspace.write_config(input={"format": "delta", "where": "day = :ds and note < :most"})
     build_bundle(workspace.config())
     given = ["--config", str(file), "--json", "--param", "ds=d1", "--param", "most=15"]

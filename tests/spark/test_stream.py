@@ -34,7 +34,7 @@ class Stream:
         """New records in the source, with ids of their own."""
         table = corpus(count, seed)
         ids = [f"s{seed}-{number}" for number in range(count)]
-        write_delta(self.lake.spark, table.set_column(0, "id", [ids]), self.source)
+        write_delta(table.set_column(0, "id", [ids]), self.source)
 
     def follow(self, **stream: Any) -> list[Night]:
         nights: list[Night] = []
@@ -102,7 +102,7 @@ def test_a_source_that_changes_rows_is_named_and_what_it_lacks_too(stream: Strea
         stream.follow()
     assert "the batch begins again" in str(error.value)
     lacking = stream.lake.root / "lacking"
-    write_delta(stream.lake.spark, corpus(2).drop_columns(["body"]), lacking)
+    write_delta(corpus(2).drop_columns(["body"]), lacking)
     with pytest.raises(ConfigError, match=r"input\.text = body: the table has no such column"):
         stream.follow(path=str(lacking))
 

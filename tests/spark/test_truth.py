@@ -173,7 +173,7 @@ def test_a_corrected_author_is_charged_and_the_old_charge_stays(
     often the author changes.
     """
     lake, config = drawn, config_of(drawn, input={"changes": changes})
-    lake.sql("UPDATE {input} SET body = 'waab waac' WHERE author = 'a1'")
+    lake.update("author = 'a1'", body="waab waac")
     interrupt(lake, monkeypatch, "reserve", config, "night-2")
     abandon(config, lambda: lake.spark, "night-2")
     texts = {name: row["text"] for name, row in lake.newest().items()}
@@ -181,7 +181,7 @@ def test_a_corrected_author_is_charged_and_the_old_charge_stays(
     assert spent_by_author(lake) == before
 
     lake.sql("RESTORE TABLE {input} TO VERSION AS OF 0")
-    lake.sql("UPDATE {input} SET author = 'a2' WHERE author = 'a1'")
+    lake.update("author = 'a1'", author="a2")
     report = lake.run(config)
     assert (report.records, report.corrected) == (0, 3)
     assert spent_by_author(lake) == {**before, "a2": 3 * 24 + 3 * 48}
@@ -209,7 +209,7 @@ def test_what_a_corrected_author_is_charged_counts_against_its_budget(drawn: Lak
     """A limit that the charge takes up admits nothing more; the old author has nothing back."""
     lake, cost = drawn, price(drawn)
     config = config_of(lake, budgets=budgets(author=4 * cost, record=10 * cost))
-    lake.sql("UPDATE {input} SET author = 'a2' WHERE id = 'r00001'")
+    lake.update("id = 'r00001'", author="a2")
     lake.write(corpus_with_authors(15).slice(12, 3).set_column(4, "author", [["a2", "a1", "a1"]]))
     report = lake.run(config)
     assert (report.corrected, report.released, report.quarantined) == (1, 1, {"over_author_budget": 2})
@@ -281,7 +281,7 @@ def test_a_withdrawn_record_stays_out_whatever_becomes_of_the_tables(drawn: Lake
     assert len(reset(config, lambda: lake.spark)) == 1
     with pytest.raises(ReleaseError, match="lists no tables of it"):
         reset(config, lambda: lake.spark)
-    lake.sql("UPDATE {input} SET author = 'a3' WHERE id = 'r00000'")
+    lake.update("id = 'r00000'", author="a3")
     assert lake.run(config).released == 11
     assert "r00004" not in lake.newest()
     spent = {record: tokens for record, tokens in spent_by_record(lake).items() if tokens}

@@ -62,7 +62,7 @@ class Story:
         self.input = root / "input"
         table = corpus(records)
         for part in range(4):
-            write_delta(spark, table.slice(part * records // 4, records // 4), self.input, feed=True)
+            write_delta(table.slice(part * records // 4, records // 4), self.input, feed=True)
         self.versions = [3, 6]
         self._undisturbed: dict[str, dict[str, list[str]]] = {}
         jars = {"s3": True} if endpoint else {"delta_jars": str(delta_jars())}
@@ -72,7 +72,7 @@ class Story:
             return
         source = f"delta.`{self.input}`"
         spark.sql(f"UPDATE {source} SET body = 'edited text' WHERE note % 7 = 0")
-        write_delta(spark, corpus(records + 40).slice(records, 40), self.input)
+        write_delta(corpus(records + 40).slice(records, 40), self.input)
         spark.sql(f"DELETE FROM {source} WHERE note % 11 = 0")
 
     def reference(self, night: str) -> dict[str, list[str]]:
@@ -294,7 +294,7 @@ def kill_batches(spark: Any, root: Path, batches: int, seed: int) -> Counter[str
     step.
     """
     lake = Lake(spark, Workspace(root))
-    write_delta(spark, corpus(2 * batches), root / "whole")
+    write_delta(corpus(2 * batches), root / "whole")
     files = spark.read.format("delta").load(str(root / "whole")).coalesce(1).write.option("maxRecordsPerFile", 2)
     files.format("delta").save(str(root / "source"))
     stream = {"path": str(root / "source"), "checkpoint": str(root / "checkpoint"), "max_files": 1}

@@ -7,11 +7,12 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from support.workspaces import Workspace, corpus, write_delta
 from wordveil.config.load import Config
@@ -40,12 +41,20 @@ class Lake:
         self.ledger = self.root / "ledger"
         self.public = self.home / "public"
 
-    def write(self, table: pa.Table, *, feed: bool = True, mode: str = "append") -> None:
+    def write(self, table: pa.Table, *, feed: bool = True, mode: Literal["append", "overwrite"] = "append") -> None:
         """Add rows to the input in one commit."""
-        write_delta(self.spark, table, self.input, feed=feed, mode=mode)
+        write_delta(table, self.input, feed=feed, mode=mode)
+
+    def update(self, where: str | None, **values: Any) -> None:
+        """Give the rows of the input that meet a condition, all for None, other values."""
+        DeltaTable(self.input).update(predicate=where, new_values=values)
+
+    def delete(self, where: str) -> None:
+        """Delete the rows of the input that meet a condition."""
+        DeltaTable(self.input).delete(where)
 
     def sql(self, statement: str) -> None:
-        """A statement in which ``{input}`` is the input."""
+        """A statement of Spark in which ``{input}`` is the input, for what :meth:`update` cannot say."""
         self.spark.sql(statement.format(input=f"delta.`{self.input}`"))
 
     def forget(self) -> None:
