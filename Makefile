@@ -128,7 +128,7 @@ test: java s3 $(VENV)/.delta $(VENV)/.tests $(AIRFLOW)/.installed  ## all of tha
 test-all:
 	@$(PYTEST)
 
-test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; two and a half hours
+test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; three and a half hours
 	@MAKE="$(MAKE)" scripts/test_long.sh
 
 test-long-suite: s3 kafka $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow

@@ -242,8 +242,8 @@ class History:
             assert TOKENS * least[author] <= by_author[author] <= TOKENS * most[author], author
 
     def find_payers(self, entries: list[dict[str, Any]]) -> Payers:
-        """Each draw that costs and who pays for it: whoever was the record's author then, or in a later run. Checks
-        texts, limits and withdrawals on the way.
+        """Each draw that costs and who pays for it: whoever was the record's author then, or in a later run that still
+        read it. Checks texts, limits and withdrawals on the way.
         """
         texts: dict[tuple[str, int, str], str] = {}
         payers: Payers = {}
@@ -261,7 +261,7 @@ class History:
                 continue
             then = self.versions[intent["version"]]
             for draw in payers:
-                payers[draw] |= {then[draw[0]][1]: None} if draw[0] in then else {}
+                payers[draw] |= {then[draw[0]][1]: None} if draw[0] in then.keys() - gone else {}
             new = draws[intent["run_id"]] - payers.keys()
             if end == "abandoned":
                 new = {(row["record_id"], intent["run_id"], GIVEN_UP) for row in ours if row["kind"] == "reserve"}
