@@ -168,7 +168,7 @@ def write_delta(
     table: pa.Table, path: Path, *, feed: bool = False, mode: Literal["append", "overwrite"] = "append"
 ) -> None:
     """Add the table's rows to a Delta table in one commit with one file; made where there is none, ``feed`` with its
-    change data feed on. Spark would take a hundred times longer.
+    change data feed on. Spark takes twenty times longer.
     """
     write_deltalake(
         path,
