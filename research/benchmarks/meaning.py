@@ -53,10 +53,10 @@ from scipy import sparse, stats
 from common import DATA, RESULTS, glove, machine, make_parser, save_results
 from wordveil.assembly.inputs import read_files
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
-from wordveil.crypto.streams import derive_contexts, frame_records, id_payload
 from wordveil.embeddings.embedding import Embedding, check_embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
+from wordveil.measures.token_draws import as_records
+from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.neighbours.blocks import BuildContext
@@ -306,8 +306,7 @@ def replace_words(mechanism: Mechanism[Any], corpus: Corpus, keys: ReleaseKeys) 
         offsets = corpus.offsets[first : last + 1] - start
         ids = corpus.ids[start:stop]
         names = [b"%d" % text for text in range(first, last)]
-        contexts = derive_contexts(keys.context, b"", frame_records(names, [id_payload(ids, offsets)]))
-        batch = mechanism.draw(TokenBatch(ids, offsets, contexts), keys)
+        batch = mechanism.draw(as_records(ids, offsets, names, keys), keys)
         drawn[start:stop] = mechanism.render(batch).ids
     return drawn
 

@@ -24,12 +24,11 @@ from rich.table import Table
 
 from common import DATA, glove, load_embedding, machine, make_parser, save_results
 from wordveil.crypto.keys import MasterKey
-from wordveil.crypto.streams import derive_contexts, frame_records, id_payload
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
+from wordveil.measures.token_draws import draw_tokens
 from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
-from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.tables.exponential import tight_beta
 from wordveil.neighbours.blocks import BuildContext
@@ -77,14 +76,8 @@ def weighed(scores: FloatArray, apart: FloatArray, chosen: NDArray[np.int64], be
 def laplace(mechanism: Laplace, apart: FloatArray, chosen: NDArray[np.int64]) -> tuple[float, float]:
     """The same of draws."""
     ids = np.repeat(chosen, DRAWS).astype(np.int32)
-    offsets = np.array([0, len(ids)])
     keys = MasterKey(secrets.token_bytes(32)).for_release("tradeoff")  # thrown away
-    drawn = mechanism.draw(
-        TokenBatch(
-            ids, offsets, derive_contexts(keys.context, b"", frame_records([b"text"], [id_payload(ids, offsets)]))
-        ),
-        keys,
-    ).ids
+    drawn = draw_tokens(mechanism, ids, b"text", keys)
     keep_rate = measure_keep_rate(ids, drawn, apart.shape[1])
     return keep_rate.kept / keep_rate.words, float(apart[np.repeat(np.arange(len(chosen)), DRAWS), drawn].mean())
 
