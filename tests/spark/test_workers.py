@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
+import zipimport
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -146,3 +149,22 @@ def test_a_session_that_passed_is_not_asked_again(spark, monkeypatch: pytest.Mon
 
 def test_sessions_of_wordveil_run_their_workers_with_this_python(spark):
     assert spark.sparkContext.pythonExec == os.environ["PYSPARK_PYTHON"]
+
+
+def test_workers_do_nothing_about_modules_between_tasks(spark):
+    """PySpark collects garbage after a task, and has Python read the list of its zip file before the next."""
+
+    def look(numbers: Iterable[int]) -> Iterator[tuple[int, bool, int]]:
+        sum(numbers)  # a worker that leaves some ends
+        lists = [files for path, files in zipimport._zip_directory_cache.items() if path.endswith("pyspark.zip")]
+        yield os.getpid(), any("left by a task" in files for files in lists), gc.get_freeze_count()
+        for files in lists:
+            files["left by a task"] = None
+
+    known: dict[int, list[bool]] = {}
+    for _ in range(8):
+        ((worker, is_left, frozen),) = spark.sparkContext.parallelize([0], 1).mapPartitions(look).collect()
+        known.setdefault(worker, []).append(is_left)
+        assert frozen > 100_000
+    assert len(known) < 8
+    assert all(all(again) for _, *again in known.values()), known

@@ -187,7 +187,7 @@ def test_sequences_of_a_private_corpus_are_not_written_where_others_can_read(tmp
     assert_private(section.directory)
 
 
-@pytest.mark.skipif(find_spec("jax") is None, reason="pip install 'wordveil[train]'")
+@pytest.mark.skipif(find_spec("jax") is None, reason="pip install 'wordveil[er-ae]'")
 @pytest.mark.parametrize("mask", [0o022, pytest.param(0o077, marks=pytest.mark.long)])
 def test_train_and_build_work_under_both_umasks(tmp_path: Path, mask: int) -> None:
     configure(tmp_path, "private")
