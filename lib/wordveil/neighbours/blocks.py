@@ -12,13 +12,14 @@ import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from wordveil.arrays import Float64
 from wordveil.geometry.spaces import SPACES, Space, digest_points
@@ -60,12 +61,24 @@ class Task:
         return digest_points(label, self.points)[:32]
 
 
+@cache
+def _find_libraries() -> ThreadpoolController:
+    """The libraries that start threads. To find them takes 5 ms; a search for an epsilon builds hundreds of times."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def start_threads(number: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads for jobs. NumPy's own would compete with them and leave cores idle between products: it has one here."""
+    with _find_libraries().limit(limits=1), ThreadPoolExecutor(number) as pool:
+        yield pool
+
+
 def compute_here(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
     """Compute blocks on all cores of this machine, and yield each when it is done."""
     search = task.search()
     cores = len(os.sched_getaffinity(0))
-    # One thread for each block: NumPy's own threads would leave a core idle between products.
-    with threadpool_limits(1), ThreadPoolExecutor(cores) as pool:
+    with start_threads(cores) as pool:
         # A few at a time, so that finished blocks do not pile up in memory.
         for first in range(0, len(spans), cores):
             part = spans[first : first + cores]

@@ -34,16 +34,14 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.geometry.spaces import digest_points
-from wordveil.neighbours.blocks import BuildContext
+from wordveil.neighbours.blocks import BuildContext, start_threads
 from wordveil.neighbours.cluster_kernels import assign_in_turn, best_columns, sum_members, swap_words, whole_directions
 from wordveil.neighbours.hierarchy import Hierarchy
 
@@ -182,7 +180,7 @@ def _keep(
     work.progress("clustering words")
     words = np.empty(vectors.shape, np.float32)
     whole_directions(vectors, words)
-    with threadpool_limits(1), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with start_threads(len(os.sched_getaffinity(0))) as pool:
         hierarchy = split(words, pool.map)
     if directory:
         hierarchy.save(directory / "hierarchy.npz")

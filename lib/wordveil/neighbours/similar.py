@@ -17,16 +17,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from wordveil.arrays import Bool, Float32, Float64, Int32, Int64, UInt64
 from wordveil.neighbours.annoy import grow_trees
-from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
+from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError, start_threads
 from wordveil.neighbours.cluster_kernels import whole_directions
 from wordveil.neighbours.similar_kernels import LAST, copy_lists, measure_rows, take_rows
 
@@ -206,7 +204,7 @@ _Job = Callable[[], _Part]
 def _compute(jobs: Iterator[_Job]) -> Iterator[_Part]:
     """Do the jobs on all cores, in their order; a few at a time, so that parts do not pile up."""
     cores = len(os.sched_getaffinity(0))
-    with threadpool_limits(1), ThreadPoolExecutor(cores) as pool:
+    with start_threads(cores) as pool:
         waiting = []
         for job in jobs:
             waiting.append(pool.submit(job))

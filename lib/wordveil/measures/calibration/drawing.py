@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from wordveil.arrays import Int32, Int64
 from wordveil.measures.recovery import OtherLengthError, make_public_keys
 from wordveil.measures.token_draws import as_records
 from wordveil.mechanisms.base import Mechanism
+from wordveil.neighbours.blocks import start_threads
 
 # So many draws are in memory at once for each thread: more would not be faster.
 _DRAWS_OF_BLOCK = 20_000
@@ -126,6 +125,5 @@ class ThreadedCounter:
             finally:
                 idle.put(mechanism)
 
-        # NumPy's own threads would compete with these.
-        with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        with start_threads(threads) as pool:
             yield from pool.map(count, split_words(words, runs))
