@@ -143,6 +143,7 @@ def test_new_records_are_added_and_no_file_is_written_again(lake: Lake):
     assert all(before[day] <= after[day] for day in before)
 
 
+@pytest.mark.long
 def test_a_large_table_without_directories_grows_by_files_of_new_records(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -48,6 +48,7 @@ def assert_as_spark(lake: Lake, config: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_the_state_is_the_same_without_spark(released: States):
     """Of a table that was published before its input was edited and records withdrawn, over a log with a checkpoint.
 

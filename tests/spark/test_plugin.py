@@ -26,7 +26,7 @@ for line in sys.stdin.read().splitlines():
         print(json.dumps({"code": left.code}), flush=True)
 """
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def call(site: Path, *commands: list[object]) -> list[dict[str, Any]]:

@@ -130,6 +130,7 @@ def test_a_night_of_few_records_has_few_tasks(released: States):
     assert max(tasks) < 20
 
 
+@pytest.mark.long
 def test_nothing_unchanged_is_drawn_again_where_contents_are_compared(lake: Lake):
     """Another version of the input with the same contents: rows are compared, none is added. Nothing is corrected where
     no column names authors.
