@@ -144,4 +144,4 @@ def test_the_configured_mechanism_is_compared_with_its_files_and_others_with_fre
     assert seen["exponential"]
     for inputs in seen["exponential"]:
         assert inputs.frequencies is chosen.frequencies
-        assert inputs == PublicInputs(chosen.frequencies)
+        assert vars(inputs) == vars(PublicInputs(chosen.frequencies))
