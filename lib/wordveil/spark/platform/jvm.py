@@ -27,6 +27,7 @@ JAVA_VERSIONS = range(17, 23)
 _VERSIONS = f"Java {JAVA_VERSIONS[0]} to {JAVA_VERSIONS[-1]}"
 _HINT = f"Install {_VERSIONS} (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
 _STANDARD_ERROR = 2
+_WRITE = "-XX:ArchiveClassesAtExit"
 _SHOWN_LINES = 5
 # What Java, log4j and Ivy write at each start, whether it fails or not.
 _ROUTINE = re.compile(r"WARNING: Using incubator modules|^\s*$|^:: |^\t|SLF4J|Setting default log level|at [\w.$/]+\(")
@@ -115,9 +116,13 @@ def find_archive() -> Path | None:
 
 
 def read_archive() -> str:
-    """The option of Java that reads the archive, if there is one. Java goes without an archive that does not fit."""
+    """The option of Java that reads the archive, if there is one. Java goes without an archive that does not fit, but
+    does not start if it is to write what it reads.
+    """
     archive = find_archive()
-    return f'"-XX:SharedArchiveFile={archive}" -Xlog:disable' if archive and archive.exists() else ""
+    if archive is None or not archive.exists() or _WRITE in os.environ.get("SPARK_SUBMIT_OPTS", ""):
+        return ""
+    return f'"-XX:SharedArchiveFile={archive}" -Xlog:disable'
 
 
 def make_archive() -> bool:
@@ -130,7 +135,7 @@ def make_archive() -> bool:
     with suppress(OSError):
         archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         given = os.environ.get("SPARK_SUBMIT_OPTS", "")
-        os.environ["SPARK_SUBMIT_OPTS"] = f'{given} "-XX:ArchiveClassesAtExit={archive}" -Xlog:disable'
+        os.environ["SPARK_SUBMIT_OPTS"] = f'{given} "{_WRITE}={archive}" -Xlog:disable'
         return True
     return False
 
