@@ -1,6 +1,8 @@
-"""Short names of array types, for annotations."""
+"""Short names of array types, and read-only views."""
 
 from __future__ import annotations
+
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,3 +16,12 @@ Int64 = NDArray[np.int64]
 UInt8 = NDArray[np.uint8]
 UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]
+
+_Array = TypeVar("_Array", bound=NDArray[Any])
+
+
+def freeze(array: _Array) -> _Array:
+    """A read-only view. Numba compiles a loop anew for arrays that can be written; those of a bundle cannot."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -98,7 +98,7 @@ trailing_zeros: Any = numbers.trailing_zeros
 """``trailing_zeros(word)`` in compiled code: how many of the lowest bits are 0; of 0 all."""
 
 
-@compiled
+@compiled_part
 def find_first_from(value: Any, low: Any, high: Any, rising: Any) -> Any:
     """The first entry from ``low`` up to ``high`` of a rising array that is ``value`` or higher; else ``high``."""
     while low < high:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int32, Int64, UInt8, UInt64
-from wordveil.compiled import compiled, inlined
+from wordveil.arrays import Int32, Int64, UInt8, UInt64, freeze
+from wordveil.compiled import compiled, compiled_part, inlined
 
 # FNV-1a, 64 bits.
 SEED, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
@@ -60,8 +60,9 @@ class WordIndex:
         size = 4
         while size < 3 * len(words):
             size *= 2
-        self.slots = np.full(size, _EMPTY, np.int32)
-        fill_slots(self.data, self.offsets, self.slots)
+        slots = np.full(size, _EMPTY, np.int32)
+        fill_slots(self.data, self.offsets, slots)
+        self.slots = freeze(slots)
 
     @classmethod
     def of(cls, data: UInt8, offsets: Int64, slots: Int32) -> WordIndex:
@@ -92,23 +93,21 @@ class WordIndex:
 
 def view_strings(strings: pa.StringArray) -> tuple[UInt8, Int64]:
     """The bytes of an array's buffer, and where its strings begin and end in them: int64 ``(strings + 1,)``. Both are
-    read-only, since loops are compiled for each kind of array.
+    read-only.
     """
     large = strings.cast(pa.large_string())
     data = np.frombuffer(large.buffers()[2] or b"\0", np.uint8)
     offsets = np.frombuffer(large.buffers()[1] or bytes(8), np.int64)[large.offset : large.offset + len(large) + 1]
-    for array in (data, offsets):
-        array.flags.writeable = False
-    return data, offsets
+    return freeze(data), freeze(offsets)
 
 
-@compiled
+@compiled_part
 def mix_byte(code: np.uint64, byte: np.uint8) -> np.uint64:
     """The hash after one more byte; its first value is :data:`SEED`."""
     return (code ^ np.uint64(byte)) * _FACTOR
 
 
-@compiled
+@compiled_part
 def hash_bytes(data: UInt8, start: int, stop: int) -> np.uint64:
     """The hash of the bytes from one offset to another."""
     code = SEED
@@ -117,7 +116,7 @@ def hash_bytes(data: UInt8, start: int, stop: int) -> np.uint64:
     return code
 
 
-@compiled
+@compiled_part
 def _slot(code: np.uint64, mask: np.uint64) -> np.uint64:
     return (code ^ (code >> np.uint64(29))) & mask
 

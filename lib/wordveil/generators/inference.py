@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float32
+from wordveil.arrays import Float32, freeze
 from wordveil.generators.kernels import activate, advance_cells, weigh
 from wordveil.generators.quantise import Levels, check_exactness
 from wordveil.generators.shape import GeneratorShape
@@ -56,7 +56,7 @@ class _Cells:
             self.input(inputs),
             self.hidden(levels),
             (self.input.scale, self.hidden.scale),
-            self.bias if base is None else _freeze(base),
+            self.bias if base is None else freeze(base),
             self.hidden_bias,
             self.most,
             states,
@@ -116,7 +116,7 @@ class WholeNumberGenerator:
         check_exactness(shape, arrays)
         self.shape = shape
         self._block = block
-        self._arrays = {name: _freeze(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        self._arrays = {name: freeze(np.ascontiguousarray(array)) for name, array in arrays.items()}
         self._levels = Levels(*arrays["levels"].tolist())
         self._encoder = [
             [self._cells(f"encoder.{layer}.{direction}") for direction in ("forward", "backward")]
@@ -223,13 +223,6 @@ class WholeNumberGenerator:
             cells.advance(inputs, state.states[layer][part], levels, base)
             inputs = levels
         return inputs
-
-
-def _freeze(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view, like one of a mapped file: kernels are compiled for one kind of array only."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _run(cells: _Cells, inputs: Float32, active: list[int], steps: range) -> tuple[Float32, Float32]:

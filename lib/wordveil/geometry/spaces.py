@@ -12,7 +12,7 @@ from hashlib import sha256
 import numpy as np
 
 from wordveil.arrays import Float32, Float64, Int32
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled, compiled_part
 
 _EUCLIDEAN, _MANHATTAN, _ANGULAR, _HYPERBOLIC = 0, 1, 2, 3
 _UNIT = 2.0**-53
@@ -138,7 +138,7 @@ def distances_from(code: int, point: Float64, points: Float64, which: Int32, out
             out[j] = 2.0 * np.arctan2(np.sqrt(apart), np.sqrt(along))
 
 
-@compiled
+@compiled_part
 def half_sinh_square(x: Float64, y: Float64) -> float:
     """``sinh^2(d / 2)`` of two points of the Poincare ball: ``|x - y|^2 / ((1 - |x|^2)(1 - |y|^2))``."""
     apart, left, right = 0.0, 0.0, 0.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from wordveil.arrays import Float32, Float64, Int32, Int64
-from wordveil.compiled import compiled, compiled_bounds
+from wordveil.compiled import compiled, compiled_bounds, compiled_part
 
 LONGEST = 4095.0
 """The length that whole vectors have at most: its square is below 2^24."""
@@ -142,7 +142,7 @@ def _gain(difference: Float64, word: Float32) -> float:
     return total
 
 
-@compiled
+@compiled_part
 def _swap(
     word: int, partner: int, words: Float32, labels: Int32, sums: Float64, order: Int32, position_of: Int32
 ) -> None:

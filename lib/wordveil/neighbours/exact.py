@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordveil.arrays import Float32, Float64, Int32
+from wordveil.arrays import Float32, Float64, Int32, freeze
 from wordveil.geometry.euclidean import inner
 from wordveil.neighbours.first_pass import FirstPass, LorentzPass, choose_first_pass
 from wordveil.neighbours.kernels import Notes, Rows, decide, half_squares
@@ -41,7 +41,7 @@ class CertifiedSearch:
     """
 
     def __init__(self, rows: Rows, half: Float64, chosen: FirstPass, score_bytes: int) -> None:
-        self._rows = rows
+        self._rows = freeze(rows)
         self._half = half
         self._pass = chosen
         block = self._pass.queries

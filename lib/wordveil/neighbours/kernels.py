@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wordveil.arrays import Float32, Float64, Int8, Int32, Int64
-from wordveil.compiled import compiled, compiled_bounds, larger
+from wordveil.compiled import compiled, compiled_bounds, compiled_part, larger
 
 Rows = Float32 | Float64
 
@@ -352,7 +352,7 @@ def decide(
     size[0] = 0
 
 
-@compiled
+@compiled_part
 def _keep_better(q: int, w: int, queries: Float64, rows: Rows, half: Float64, score: Float64, nearest: Int32) -> None:
     total = 0.0
     query, row = queries[q], rows[w]

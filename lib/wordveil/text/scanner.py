@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.arrays import Int8, Int32, Int64, UInt8, UInt32, UInt64
-from wordveil.compiled import compiled, inlined
+from wordveil.compiled import compiled, compiled_part, inlined
 from wordveil.embeddings.vocabulary import SEED, WordIndex, find, mix_byte, view_strings
 from wordveil.text.cases import CAPITAL, LOWER, UPPER
 from wordveil.text.characters import (
@@ -129,7 +129,7 @@ def scan(texts: pa.StringArray, table: UInt32, index: WordIndex, spans: TypeSpan
     return Scanned(texts, starts[some], ends[some], bounds, numbers[some], kinds[some], forms[some], refused)
 
 
-@compiled
+@compiled_part
 def _append(room: UInt8, length: int, code: np.uint64, point: Whole) -> tuple[int, np.uint64]:
     """Add a character to the word in ``room``: its new length and hash."""
     if point < 0x80:
@@ -178,7 +178,7 @@ def _find_word(data: UInt8, offset: Whole, limit: Whole, table: UInt32) -> tuple
     return offset, every
 
 
-@compiled
+@compiled_part
 def _find_form(first: Whole, every: Whole, several: bool, is_run: bool) -> Whole:  # noqa: FBT001
     """How a word is written, by the entries of its first and of all its characters."""
     form: Whole = LOWER

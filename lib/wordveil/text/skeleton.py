@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int8, Int32, Int64, UInt8
+from wordveil.arrays import Int8, Int32, Int64, UInt8, freeze
 from wordveil.compiled import compiled, inlined, read_eight, write_eight
 from wordveil.embeddings.vocabulary import view_strings
 from wordveil.text.articles import ARTICLES, PlacedArticles
@@ -21,9 +21,7 @@ HIDE, DROP, KEEP, SHOW = 0, 1, 2, 3
 """What happens to a token: a drawn word or a value of its class stands for it, or it is left out or copied."""
 _LONGEST = 2**31 - 1
 _SPARE = 16
-_NO_WORDS = (np.zeros(1, np.uint8), np.zeros(1, np.int64))
-for _array in _NO_WORDS:
-    _array.flags.writeable = False  # as those of texts
+_NO_WORDS = (freeze(np.zeros(1, np.uint8)), freeze(np.zeros(1, np.int64)))
 Words = tuple[UInt8, Int64]
 """Strings as :func:`wordveil.embeddings.vocabulary.view_strings` gives them."""
 

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.arrays import Int32, Int64
-from wordveil.compiled import compiled, find_first_from
+from wordveil.compiled import compiled, compiled_part, find_first_from
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.choices import Hyphens, TokeniserKind
 
@@ -150,7 +150,7 @@ def assemble_trie(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
     return Trie(words.astype(np.int32), np.concatenate([word_counts, gram_counts]), first)
 
 
-@compiled
+@compiled_part
 def find_child(node: Any, word: Any, words: Int32, first: Int64) -> Any:
     """The n-gram ``node`` with ``word`` at its end, or -1."""
     end = first[node + 1]

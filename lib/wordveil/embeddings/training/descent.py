@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.compiled import compiled, find_first_from
+from wordveil.compiled import compiled, compiled_part, find_first_from
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TRIES = 100
@@ -16,7 +16,7 @@ _TRIES = 100
 _SMALLEST = 1e-12
 
 
-@compiled
+@compiled_part
 def mix_state(state: np.uint64) -> np.uint64:
     """SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 pseudo-random bits. Only for training,
     never for noise.
@@ -50,7 +50,7 @@ def shuffle_indices(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
     return order
 
 
-@compiled
+@compiled_part
 def _related(hypernyms: NDArray[np.int64], begin: int, end: int, word: int) -> bool:
     """Whether ``word`` is among the sorted ``hypernyms[begin:end]``."""
     index = find_first_from(word, begin, end, hypernyms)

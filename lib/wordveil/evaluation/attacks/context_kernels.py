@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wordveil.arrays import Float64, Int32, Int64
-from wordveil.compiled import compiled, find_first_from
+from wordveil.compiled import compiled, compiled_part, find_first_from
 
 NOBODY = -1
 STEPS = 256
@@ -108,7 +108,7 @@ def list_candidates(
         _keep_largest(value[:count], who, chance, words[row], chances[row])
 
 
-@compiled
+@compiled_part
 def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, chances: Float64) -> None:
     """The words with the largest values above 0, as many as fit; of equal ones the first."""
     wanted, size, least = len(words), 0, 0.0
@@ -237,7 +237,7 @@ def decode_marginals(rows: Int32, offsets: Int64, table: Candidates, model: Lang
     return out
 
 
-@compiled
+@compiled_part
 def _step_forward(
     before: Int32, weights: Float64, words: Int32, chances: Float64, out: Float64, powers: Float64, model: LanguageCosts
 ) -> None:
@@ -266,7 +266,7 @@ def _step_forward(
         out[j] /= total
 
 
-@compiled
+@compiled_part
 def _step_back(
     before: Int32, weights: Float64, words: Int32, onward: Float64, out: Float64, powers: Float64, model: LanguageCosts
 ) -> None:

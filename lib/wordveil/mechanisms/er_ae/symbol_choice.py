@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from wordveil.arrays import Int32, Int64, UInt64
+from wordveil.arrays import Int32, Int64, UInt64, freeze
 from wordveil.geometry.euclidean import round_up
 from wordveil.mechanisms.er_ae.choice_kernels import choose_from_sets, choose_kept, find_step
 from wordveil.scores.binomial import bound_above, bound_below
@@ -117,7 +117,7 @@ class SymbolChoice:
             uint64 ``(2 * blocks, count)``: independent and uniform.
         """
         if self.candidates:
-            return choose_from_sets(weights, rows, self.columns, self.candidates, self.coins, words)
+            return choose_from_sets(weights, rows, self.columns, self.candidates, freeze(self.coins), words)
         return choose_kept(weights, rows, self.columns, self.coins[-1], words)
 
     def certify(self) -> float:

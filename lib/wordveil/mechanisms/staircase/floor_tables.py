@@ -165,7 +165,7 @@ def build_floor_table(floors: Floors, offsets: Int64, ids: Int32, padding: Paddi
 
     def fill(first: int, last: int) -> None:
         room = np.empty(longest), np.empty(longest, np.uint64), np.empty((2, longest), np.int64)
-        fill_floor_rows(first, last, floors.masses, common, budget, offsets, ids, lengths, table.compiled, *room)
+        fill_floor_rows(first, last, floors.masses, common, budget, offsets, ids, lengths, table.writable, *room)
 
     for _ in _in_ranges(size, fill):
         pass

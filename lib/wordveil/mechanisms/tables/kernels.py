@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wordveil.arrays import Float64, Int32, Int64, UInt64
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled, compiled_part
 
 
 class RowArrays(NamedTuple):
@@ -40,7 +40,7 @@ _WHOLE = 2.0**64
 _BELOW = _WHOLE - 2.0**11  # the largest float64 under 2^64
 
 
-@compiled
+@compiled_part
 def count_bits(columns: int) -> int:
     """The binary logarithm of a power of two."""
     bits = 0
@@ -80,7 +80,7 @@ def fill_rows(rows: RowArrays, outputs: int, table: TableArrays, beyond: Float64
         arrange_list(beyond, length, listed, weight, alias[start : start + columns], work)
 
 
-@compiled
+@compiled_part
 def arrange_list(beyond: Float64, length: int, listed: float, weight: UInt64, alias: UInt64, work: Int64) -> None:
     """Fill the columns ``alias`` of a list: its first ``length`` columns have these weights, which add up to
     ``listed``, the others have none.
@@ -150,7 +150,7 @@ def alias_row(weight: UInt64, heaviest: int, bits: int, alias: UInt64, work: Int
         alias[work[0, j]] = np.uint64(work[0, j])
 
 
-@compiled
+@compiled_part
 def decode_row(alias: UInt64, share: Float64) -> None:
     """The share of each column's output among the listed, from the columns themselves."""
     columns = len(alias)

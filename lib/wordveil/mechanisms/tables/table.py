@@ -26,7 +26,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float64, Int32, Int64, UInt64
+from wordveil.arrays import Float64, Int32, Int64, UInt64, freeze
 from wordveil.mechanisms.tables.kernels import (
     RowArrays,
     TableArrays,
@@ -115,7 +115,12 @@ class Table:
 
     @cached_property
     def compiled(self) -> TableArrays:
-        """The arrays as compiled code takes them."""
+        """The arrays as compiled code reads them."""
+        return TableArrays._make(freeze(array) for array in self.writable)
+
+    @property
+    def writable(self) -> TableArrays:
+        """The arrays as compiled code fills them."""
         return TableArrays(self.starts, self.bits, self.ids, self.alias, self.alike, self.itself, self.own)
 
     @cached_property
@@ -154,7 +159,7 @@ def build_table(rows: Rows) -> Table:
     longest = int(np.diff(starts).max())
     table = Table(starts, ids, alias, alike, itself, np.maximum(rows.own, 0), np.array([rows.outputs]))
     room = np.empty(longest), np.empty(longest, np.uint64), np.empty((2, longest), np.int64)
-    fill_rows(rows.compiled, rows.outputs, table.compiled, *room)
+    fill_rows(rows.compiled, rows.outputs, table.writable, *room)
     return table
 
 

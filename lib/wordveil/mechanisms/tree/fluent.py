@@ -37,8 +37,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float64, Int32, Int64
-from wordveil.compiled import compiled, find_first_from
+from wordveil.arrays import Float64, Int32, Int64, freeze
+from wordveil.compiled import compiled, compiled_part, find_first_from
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.mechanisms.inputs import DISCOUNT, Bigrams
 
@@ -81,7 +81,7 @@ class FluentModel:
     """A bigram model over the positions of a tree, and the choice by it; see the module."""
 
     def __init__(self, arrays: FluentArrays) -> None:
-        self._arrays = arrays
+        self._arrays = FluentArrays._make(freeze(array) for array in arrays)
 
     @classmethod
     def build(cls, bigrams: Bigrams, words: pa.StringArray, order: Int32, starts: Int64) -> FluentModel:
@@ -177,7 +177,7 @@ def _costs_of(shares: Float64) -> Int64:
     return np.asarray(np.maximum((1 - exponent.astype(np.int64)) * STEPS - (logarithm + 1) // 2, 0))
 
 
-@compiled
+@compiled_part
 def _follow_by_share(spent: Int64, beyond: UInt16, words: UInt16, cost: Int64, back: Any) -> Any:
     """The costs of a cluster's members by their shares alone, after the best of the members before them, and the
     largest. ``spent``, ``beyond``: of each member before; ``words``, ``cost``, ``back``: of each member.
@@ -195,7 +195,7 @@ def _follow_by_share(spent: Int64, beyond: UInt16, words: UInt16, cost: Int64, b
     return most
 
 
-@compiled
+@compiled_part
 def _follow_by_pairs(spent: Int64, row: Any, low: Any, most: Any, model: FluentArrays, cost: Int64, back: Any) -> None:
     """Lower the costs of members from position ``low`` on where a pair in the model does better, or as well after a
     lower position. ``spent``: of the positions from ``row`` on before them. ``most``: the largest cost.

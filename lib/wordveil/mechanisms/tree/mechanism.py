@@ -46,7 +46,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float64, Int32
+from wordveil.arrays import Float64, Int32, freeze
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
@@ -95,7 +95,7 @@ class Tree(Mechanism[TreeSettings]):
 
     def __init__(self, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self._parameters = dict(parameters)
-        self._arrays = dict(arrays)
+        self._arrays = {name: freeze(array) for name, array in arrays.items()}
         self._table = TreeTable.of(arrays)
 
     @classmethod

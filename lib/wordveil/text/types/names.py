@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from wordveil.arrays import Int8, Int32, Int64, UInt8
-from wordveil.compiled import compiled, inlined
+from wordveil.compiled import compiled, compiled_part, inlined
 from wordveil.embeddings.vocabulary import find, hash_bytes, view_strings
 from wordveil.text.scanner import A_WORD, Scanned
 from wordveil.text.types.classes import TYPES, TokenType
@@ -82,7 +82,7 @@ def _kind_of_gap(text: UInt8, start: int, stop: int) -> int:
     return _OTHER
 
 
-@compiled
+@compiled_part
 def _fold(text: UInt8, start: int, stop: int, room: UInt8) -> tuple[int, bool, bool]:
     """Put a word into ``room`` in lower case, for letters below U+0180. Its length there, whether its first letter is a
     capital, and whether it has a letter in lower case.
@@ -127,7 +127,7 @@ def _fold(text: UInt8, start: int, stop: int, room: UInt8) -> tuple[int, bool, b
     return length, capital, lower
 
 
-@compiled
+@compiled_part
 def _stem(room: UInt8, length: int) -> int:
     """The length of a folded word without ``'s``."""
     if length > 3 and room[length - 1] == 0x73:
@@ -147,7 +147,7 @@ def _look_up(match: Whole, room: UInt8, length: int, data: UInt8, offsets: Int64
     return match if offsets[match + 1] - offsets[match] == length else NO_NAME
 
 
-@compiled
+@compiled_part
 def _is_certain(level: np.uint8, short: bool, capital: bool, titled: bool, inside: bool) -> bool:  # noqa: FBT001
     """Whether a word of the lists is a name without another name beside it. ``titled``: a capital and small letters;
     ``inside``: not first in a sentence.

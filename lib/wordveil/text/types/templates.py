@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.arrays import Int64, UInt8
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled, compiled_part
 from wordveil.text.types.classes import TokenType
 from wordveil.text.types.finders.characters import Whole
 from wordveil.text.types.finders.numerals import add_luhn
@@ -152,7 +152,7 @@ def _of_time(shape: str) -> bytes:
     return _code(shape, codes)
 
 
-@compiled
+@compiled_part
 def _next(word: np.uint64, base: np.uint64) -> tuple[np.int64, np.uint64]:
     """The next digit of the fraction ``word / 2**64`` to a base below 2**32, and the rest of the fraction."""
     low = (word & np.uint64(0xFFFFFFFF)) * base
@@ -160,7 +160,7 @@ def _next(word: np.uint64, base: np.uint64) -> tuple[np.int64, np.uint64]:
     return np.int64(high >> np.uint64(32)), word * base
 
 
-@compiled
+@compiled_part
 def _suffix(text: UInt8) -> Whole:
     """Which of st, nd, rd, th follows the figures that ``text`` ends with: 0 to 3."""
     length = len(text)
