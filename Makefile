@@ -97,6 +97,9 @@ test-without-java: $(VENV)/.tests
 test-processors: $(VENV)/.tests  ## long: the tests without Java, as on three kinds of processors
 	@MAKE="$(MAKE)" scripts/test_processors.sh
 
+test-pythons:  ## long: the README's two commands from nothing, with each Python that this machine has; a quarter of an hour each
+	@scripts/fresh.sh
+
 test-spark-versions: $(VENV)/.tests  ## long: the tests on Spark, with Spark 3.5 and 4.0
 	@VENV=$(VENV) scripts/test_spark_versions.sh
 
@@ -128,7 +131,7 @@ test: java s3 $(VENV)/.delta $(VENV)/.tests $(AIRFLOW)/.installed  ## all of tha
 test-all:
 	@$(PYTEST)
 
-test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; three and a half hours
+test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; over four hours
 	@MAKE="$(MAKE)" scripts/test_long.sh
 
 test-long-suite: s3 kafka $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow

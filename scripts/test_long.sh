@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs what takes long by nature, one piece after another: each piece is a target of the Makefile and can be started
 # alone. A piece that this machine lacks the means for is skipped, and the reason is printed. A piece that fails does not
-# stop the others; the exit code is 1 if one failed. About three and a half hours on two cores.
+# stop the others; the exit code is 1 if one failed. Over four hours on two cores.
 #   make test-long
 set -u
 cd "$(dirname "$0")/.."
@@ -34,8 +34,10 @@ run test-research
 run test-processors
 if can_download; then
     run test-spark-versions
+    run test-pythons
 else
     skip test-spark-versions "pip's package index does not answer."
+    skip test-pythons "pip's package index does not answer."
 fi
 run chaos
 

@@ -82,4 +82,8 @@ def _is_local(spark: SparkSession) -> bool:
 
 def _strip(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Without owner and time one bundle makes one archive: a server of Spark Connect refuses another of its name."""
-    return member.replace(uid=0, gid=0, uname="", gname="", mtime=0, mode=0o644, deep=False)
+    # Python 3.11.2, which Debian 12 has, lacks TarInfo.replace.
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    member.mode = 0o644
+    return member
