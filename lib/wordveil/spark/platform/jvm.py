@@ -129,14 +129,12 @@ def make_archive() -> bool:
     """Have the Java process that is started next write the archive when it ends, if there is none. That takes it some
     ten seconds, for which nobody waits. Returns whether it will.
     """
-    archive = find_archive()
-    if archive is None or archive.exists():
-        return False
     with suppress(OSError):
-        archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        given = os.environ.get("SPARK_SUBMIT_OPTS", "")
-        os.environ["SPARK_SUBMIT_OPTS"] = f'{given} "{_WRITE}={archive}" -Xlog:disable'
-        return True
+        if (archive := find_archive()) and not archive.exists():
+            archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            given = os.environ.get("SPARK_SUBMIT_OPTS", "")
+            os.environ["SPARK_SUBMIT_OPTS"] = f'{given} "{_WRITE}={archive}" -Xlog:disable'
+            return True
     return False
 
 
