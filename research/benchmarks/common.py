@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -256,39 +257,13 @@ def timed_calls(totals: dict[str, float], places: dict[tuple[Any, str], str]) ->
             setattr(owner, method, original)
 
 
-def children(pid: int) -> list[int]:
-    """The processes that a process has started and that still run."""
-    found: list[int] = []
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            found += map(int, (task / "children").read_text().split())
-    except OSError:  # it has ended
-        return found
-    return found
-
-
-def descendants(pid: int) -> Iterator[int]:
-    """Children, their children and so on."""
-    for child in children(pid):
-        yield child
-        yield from descendants(child)
-
-
 def processor_seconds() -> float:
     """Processor time of this process, of all that it has started and that they have, ended ones included."""
-    ticks = 0
-    for pid in (os.getpid(), *descendants(os.getpid())):
-        with suppress(OSError):  # it has ended, and its parent has its time
-            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def command(pid: int) -> str:
-    """The command line; empty once the process has ended."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""
+    mine, total = psutil.Process(), 0.0
+    for process in (mine, *mine.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # it has ended, and its parent has its time
+            total += sum(process.cpu_times()[:4])
+    return total
 
 
 def built_job(home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> Job:

@@ -18,6 +18,7 @@ import statistics
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,13 +26,14 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from common import SLOTS, command, descendants, machine, make_parser, save_results
+from common import SLOTS, machine, make_parser, save_results
 
 WORDS, DIMENSION = 2000, 8
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -99,22 +101,16 @@ class Memory:
             self._sample()
 
     def _sample(self) -> None:
-        seen = {"driver python": _resident(os.getpid()), "jvm": 0, "largest worker": 0, "workers": 0}
-        for process in descendants(os.getpid()):
-            line, size = command(process), _resident(process)
-            if "java" in line:
-                seen["jvm"] = max(seen["jvm"], size)
-            elif "daemon pyspark.worker" in line:
-                seen["largest worker"] = max(seen["largest worker"], size)
-                seen["workers"] += size
+        seen = {"driver python": psutil.Process().memory_info().rss, "jvm": 0, "largest worker": 0, "workers": 0}
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                line, size = " ".join(process.cmdline()), process.memory_info().rss
+                if "java" in line:
+                    seen["jvm"] = max(seen["jvm"], size)
+                elif "daemon pyspark.worker" in line:
+                    seen["largest worker"] = max(seen["largest worker"], size)
+                    seen["workers"] += size
         self.peak = {name: max(self.peak[name], size) for name, size in seen.items()}
-
-
-def _resident(process: int) -> int:
-    try:
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
 
 
 def task_seconds(events: Path) -> list[float]:

@@ -18,7 +18,7 @@ before: workers are read one after the other, and pages that one counts while it
 shared would count twice. Private is once the greatest of all samples (peak: the pass's preparation is in it) and once
 the median of those samples (steady); both of the worker that takes most.
 
-    python research/benchmarks/memory.py [--smallest]
+    PYTHONPATH=tests python research/benchmarks/memory.py [--smallest]
 
 Writes research/results/memory.json and prints tables.
 """
@@ -28,9 +28,11 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 from rich.console import Console
 from rich.table import Table
 
@@ -40,15 +42,13 @@ from common import (
     SLOTS,
     FreshSession,
     built_job,
-    children,
-    command,
-    descendants,
     index_file,
     machine,
     make_parser,
     save_results,
     write_corpus,
 )
+from support.processes import descendants, python_workers
 
 TARGET = 1.2
 WORKERS = (1, 4)
@@ -58,59 +58,28 @@ WHOLE = 0.95  # of the index's bytes, resident: the page at its end and rounding
 MIB = 2**20
 
 
-def workers(driver: int) -> list[int]:
-    """The Python workers: forked by Spark's daemon, wordveil's in local mode, which is a child of the JVM."""
-    found = []
-    for pid in descendants(driver):
-        if "daemon pyspark.worker" in command(pid):
-            found += [child for child in children(pid) if "daemon pyspark.worker" in command(child)]
-    return found
-
-
-def fields(lines: list[str]) -> dict[str, int]:
-    """Bytes by name of lines such as ``Pss:   12 kB``, added up."""
-    totals: dict[str, int] = {}
-    for line in lines:
-        name, _, rest = line.partition(":")
-        if rest.endswith(" kB"):
-            totals[name] = totals.get(name, 0) + int(rest.split()[0]) * 1024
-    return totals
-
-
-def index_lines(pid: int, name: str) -> list[str]:
-    """The lines of /proc/PID/smaps on mappings of a file of this name."""
-    lines, inside = [], False
-    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
-        if not line.split(":")[
-            0
-        ].isidentifier():  # the first line of a mapping; the others begin with a name and a colon
-            inside = line.endswith(f"/{name}")
-        elif inside:
-            lines.append(line)
-    return lines
-
-
-def look(pid: int, name: str) -> dict[str, int] | None:
+def look(process: psutil.Process, name: str) -> dict[str, int] | None:
     """Bytes of one worker, or None if it has just ended."""
     try:
-        whole = fields(Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines())
-        index = fields(index_lines(pid, name))
-    except OSError:
+        whole = process.memory_full_info()
+        index = [mapped for mapped in process.memory_maps(grouped=False) if mapped.path.endswith(f"/{name}")]
+    except psutil.NoSuchProcess:
         return None
     return {
-        "pss": whole["Pss"],
-        "private": whole["Private_Clean"] + whole["Private_Dirty"],
-        "index_rss": index.get("Rss", 0),
-        "index_pss": index.get("Pss", 0),
+        "pss": whole.pss,
+        "private": whole.uss,
+        "index_rss": sum(mapped.rss for mapped in index),
+        "index_pss": sum(mapped.pss for mapped in index),
     }
 
 
 def resident(pid: int) -> int:
     """VmHWM, the greatest resident size so far, in bytes; 0 once the process has ended."""
-    try:
-        return fields(Path(f"/proc/{pid}/status").read_text().splitlines())["VmHWM"]
-    except (OSError, KeyError):
-        return 0
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return 0
 
 
 class Watch:
@@ -125,16 +94,17 @@ class Watch:
 
     def sample(self) -> None:
         """Look once."""
-        pids = workers(self._driver)
-        seen = [found for pid in pids if (found := look(pid, self._index.name)) is not None]
+        processes = python_workers(self._driver)
+        pids = {process.pid for process in processes}
+        seen = [found for process in processes if (found := look(process, self._index.name)) is not None]
         self._private_peak = max([self._private_peak, *(one["private"] for one in seen)])
         mapped = [one for one in seen if one["index_rss"] >= self._whole]
-        all_mapped = set(pids) if len(mapped) == self._count == len(seen) else set()
+        all_mapped = pids if len(mapped) == self._count == len(seen) else set()
         if all_mapped and all_mapped == self._all_mapped:
             self._steady.append(mapped)
         self._all_mapped = all_mapped
         self._python = max(self._python, resident(self._driver))
-        jvms = [pid for pid in children(self._driver) if "java" in command(pid).split(" ")[0]]
+        jvms = [process.pid for process, line in descendants(self._driver) if "java" in line.split(" ")[0]]
         self._jvm = max([self._jvm, *map(resident, jvms)])
 
     def result(self) -> dict[str, Any]:

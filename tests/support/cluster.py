@@ -17,12 +17,13 @@ from typing import Self
 
 import pyspark
 
+from support.processes import descendants
 from support.repository import ROOT
 from support.servers import find_ports
 from support.workspaces import clean_environment, java_options
 
 SPARK_HOME = Path(pyspark.__file__).parent
-EXECUTOR = b"CoarseGrainedExecutorBackend"
+EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 def find_namespace() -> list[str]:
@@ -145,16 +146,7 @@ class Cluster:
 
     def executors(self) -> list[int]:
         """Process ids of the executors."""
-        ours = {process.pid for process in self._processes}
-        executors = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    if EXECUTOR in (entry / "cmdline").read_bytes() and os.getsid(int(entry.name)) in ours:
-                        executors.append(int(entry.name))
-                except OSError:
-                    continue
-        return executors
+        return [below.pid for pid in self.pids() for below, command in descendants(pid) if EXECUTOR in command]
 
     def kill_an_executor(self) -> int:
         """Kill an executor without warning; its process id."""

@@ -27,6 +27,7 @@ import yaml
 
 from support import object_store
 from support.cluster import Cluster
+from support.processes import descendants, python_workers
 from support.releases import DiedError, Lake
 from support.repository import ROOT
 from support.workspaces import SMALL, Workspace, clean_environment, corpus, delta_jars, write_delta
@@ -166,27 +167,6 @@ def finish(process: subprocess.Popen[str], what: str) -> str:
     return out
 
 
-def descendants(root: int) -> dict[int, str]:
-    """The processes that a process started, and theirs, with their command lines."""
-    children: dict[int, list[int]] = {}
-    commands: dict[int, str] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                stat = (entry / "stat").read_text().rsplit(") ", 1)[1].split()
-                children.setdefault(int(stat[1]), []).append(int(entry.name))
-                commands[int(entry.name)] = (
-                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                )
-    started: dict[int, str] = {}
-    waiting = [root]
-    while waiting:
-        for child in children.get(waiting.pop(), []):
-            started[child] = commands.get(child, "")
-            waiting.append(child)
-    return started
-
-
 def find_victims(process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> list[int]:
     """Processes of a kind that can be killed now."""
     if kind == "driver":
@@ -195,11 +175,9 @@ def find_victims(process: subprocess.Popen[str], kind: str, cluster: Cluster | N
         assert cluster is not None
         return cluster.executors()
     roots = [process.pid, *(cluster.pids() if cluster else [])]
-    below = {pid: command for root in roots for pid, command in descendants(root).items()}
     if kind == "jvm":
-        return [pid for pid, command in below.items() if "SparkSubmit" in command]
-    daemons = [pid for pid, command in below.items() if "daemon pyspark.worker" in command]
-    return [pid for pid in daemons if any(pid in descendants(other) for other in daemons)]
+        return [below.pid for root in roots for below, command in descendants(root) if "SparkSubmit" in command]
+    return [worker.pid for root in roots for worker in python_workers(root)]
 
 
 class Campaign:
