@@ -103,6 +103,7 @@ def publish_release(
         facts = release.count_rows(version, config.text_columns)
         if signed and signed.draws_version == version:
             _require_unchanged(tables.public, signed)
+            _register(tables.public, output.public_table)
             written, snapshot = signed.public_version, signed.snapshot
         else:
             seed, seq = key.for_release(name).layout_seed, last.body.get("seq") if last else None
@@ -185,6 +186,9 @@ def _write_table(
     if signed and seq is not None:
         drawn = release.tables.draws.read(version).where(is_since)
         increment = find_increment(drawn, config.source.id, rows, public, signed, config.output)
+    fields = StructType(rows.schema.fields)
+    public.create(fields, partition_by=config.output.partition_by, indexed=[config.source.id])
+    _register(public, config.output.public_table)  # a catalogue may refuse, so it is asked before there is a row
     if signed is None or increment is None:
         written = _write_rows(public, rows, config, seed, number)
         return written, SparkTable(public).describe(written)
@@ -213,18 +217,12 @@ def _write_rows(
     """Replace the public table's rows by the given ones, ordered by ``seed``; with an ``increment``, those that it
     replaces, or none. ``number``: how many are written, if that is known. Returns the table's version.
     """
-    output, name = config.output, config.source.id
+    output = config.output
     where = increment.where if increment else None
     if where:
         rows = rows.where(where)
     if output.order == "hashed":
-        rows = arrange_rows(rows, seed, name, number=number, partition_by=output.partition_by)
-    public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
-    if output.public_table:  # a catalogue may refuse, so it is asked before there is a row
-        location = Files(public.spark, public.path).path
-        statement = f"CREATE TABLE IF NOT EXISTS {_quoted(output.public_table)} USING delta LOCATION '{location}'"
-        with _catalogue_errors(output.public_table):
-            public.spark.sql(statement)
+        rows = arrange_rows(rows, seed, config.source.id, number=number, partition_by=output.partition_by)
     if increment and where is None:
         return public.add(rows, records_per_file=output.records_per_file)
     return public.replace(rows, where=where, records_per_file=output.records_per_file)
@@ -318,6 +316,13 @@ def _check_name(tables: ReleaseTables, name: str) -> None:
             f"output.public_table = {name}: the catalogue has another table with that name. Choose another name, or "
             "drop that table."
         )
+
+
+def _register(public: DeltaTable, name: str | None) -> None:
+    if name:
+        location = Files(public.spark, public.path).path
+        with _catalogue_errors(name):
+            public.spark.sql(f"CREATE TABLE IF NOT EXISTS {_quoted(name)} USING delta LOCATION '{location}'")
 
 
 @contextmanager
