@@ -96,7 +96,7 @@ class Tree(Mechanism[TreeSettings]):
     def __init__(self, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self._parameters = dict(parameters)
         self._arrays = {name: freeze(array) for name, array in arrays.items()}
-        self._table = TreeTable.of(arrays)
+        self._table = TreeTable.of(self._arrays)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float64, Int32, Int64, UInt64, freeze
+from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.mechanisms.tree.kernels import TreeArrays, draw_positions
 from wordveil.mechanisms.tree.levels import WHOLE, Levels, Losses, Mixture, certify_levels
 
@@ -88,7 +88,7 @@ class TreeTable:
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The inverse of :attr:`arrays`; others are left out."""
-        return cls(**{name: freeze(arrays[name]) for name in cls.__dataclass_fields__})
+        return cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
 
     @property
     def size(self) -> int:

@@ -66,7 +66,11 @@ def _distribute_directory(
             seal(directory, files[0], key)
         with tarfile.open(home / name, "w") as archive:
             for file in files:
-                archive.add(file, arcname=file.name, filter=_strip)
+                # Without owner and time one bundle makes one archive: Spark Connect refuses another of its name.
+                member = tarfile.TarInfo(file.name)
+                member.size = file.stat().st_size
+                with file.open("rb") as stream:
+                    archive.addfile(member, stream)
         if is_connect(spark):
             send_archive(spark, home / name)
         else:
@@ -78,12 +82,3 @@ def _is_local(spark: SparkSession) -> bool:
     if is_connect(spark) and not is_beside(spark):
         return False
     return is_local(spark.conf.get("spark.master", "") or "")
-
-
-def _strip(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Without owner and time one bundle makes one archive: a server of Spark Connect refuses another of its name."""
-    # Python 3.11.2, which Debian 12 has, lacks TarInfo.replace.
-    member.uid = member.gid = member.mtime = 0
-    member.uname = member.gname = ""
-    member.mode = 0o644
-    return member
