@@ -264,12 +264,7 @@ def _digest_classes(source: str, setting: str) -> str:
 
 
 def _read_similarity(source: str, setting: str, progress: Progress) -> Embedding:
-    try:
-        return embeddings.load(source, progress=progress, setting=setting)
-    except EmbeddingError as error:
-        if str(error).startswith(setting):
-            raise
-        raise EmbeddingError(f"{setting}: {error}") from error  # faults of single rows do not name the setting
+    return embeddings.load(source, progress=progress, setting=setting)
 
 
 def _digest_table(source: str, setting: str) -> str:

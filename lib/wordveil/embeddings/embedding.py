@@ -10,10 +10,13 @@ import hashlib
 import json
 import logging
 import struct
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -163,9 +166,11 @@ def load(
     progress(f"reading {source} as {chosen}")
     try:
         return _READERS[chosen](path, source)
-    except EmbeddingError:
-        raise
-    except (ValueError, EOFError, OSError, KeyError, AssertionError, NotImplementedError, struct.error) as error:
+    except EmbeddingError as error:
+        raise EmbeddingError(f"{setting} = {error}") from None
+    except EOFError:
+        raise EmbeddingError(f"{setting} = {source}: ends before its last vector. Fetch the file again.") from None
+    except (ValueError, OSError, KeyError, AssertionError, NotImplementedError, struct.error) as error:
         fix = f"Set {_SETTING}_format to one of" if setting == _SETTING else "Name a file of one of these formats:"
         raise EmbeddingError(
             f"{setting} = {source}: cannot be read as {chosen} ({error}). {fix} {', '.join(FORMATS[1:])}."
@@ -215,7 +220,9 @@ def _detect(path: Path) -> str:
     from smart_open import open as open_any
 
     with open_any(str(path), "rb") as file:
-        head = file.read(4096)
+        head = file.read(4096).removeprefix(BOM_UTF8)
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise EmbeddingError(f"{path}: is text in UTF-16. Write it in UTF-8: iconv -f UTF-16 -t UTF-8.")
     if head[:4] == _FASTTEXT_MAGIC:
         return "fasttext"
     first, _, rest = head.partition(b"\n")
@@ -226,10 +233,11 @@ def _detect(path: Path) -> str:
 
 
 def _looks_textual(body: bytes, dimension: int) -> bool:
-    """Whether the first fields after the first word are decimal numbers."""
-    numbers = body.split(b"\n", 1)[0].split(b" ")[1 : min(dimension, 4) + 1]
+    """Return whether the last fields of the first line are decimal numbers. The first may be parts of a word."""
+    line, end, _ = body.partition(b"\n")
+    fields = line.split()[: None if end else -1]  # the last one is cut where the line goes on
     try:
-        return bool([float(number) for number in numbers])
+        return bool([float(number) for number in fields[1:][-min(dimension, 4) :]])
     except ValueError:
         return False
 
@@ -255,12 +263,23 @@ def _load_directory(path: Path, source: str) -> Embedding:
     return check_embedding(words, vectors, manifest.get("source", source))
 
 
-def _load_word2vec(path: Path, source: str, *, binary: bool) -> Embedding:
+def _load_word2vec_binary(path: Path, source: str) -> Embedding:
     from gensim.models import KeyedVectors
+    from smart_open import open as open_any
 
     with _refuse_duplicates(source):
-        model = KeyedVectors.load_word2vec_format(str(path), binary=binary)
-    return check_embedding(list(model.index_to_key), model.vectors, source)
+        model = KeyedVectors.load_word2vec_format(str(path), binary=True)
+    words = list(model.index_to_key)
+    entries = sum(len(word.encode()) + 1 + 4 * model.vector_size for word in words)
+    with open_any(str(path), "rb") as file:
+        file.readline()
+        rest = sum(map(len, iter(partial(file.read, 1 << 20), b""))) - entries
+    if rest not in {0, len(words) - 1, len(words)}:  # some writers end each entry with a line break
+        raise EmbeddingError(
+            f"{source}: the first line says {len(words)} words, and bytes of others follow, which would be lost. "
+            "Write the right number there, or fetch the file again."
+        )
+    return check_embedding(words, model.vectors, source)
 
 
 def _load_fasttext(path: Path, source: str) -> Embedding:
@@ -272,27 +291,31 @@ def _load_fasttext(path: Path, source: str) -> Embedding:
     return check_embedding(list(model.index_to_key), model.vectors[: len(model.index_to_key)], source)
 
 
-def _load_glove(path: Path, source: str) -> Embedding:
-    """Read GloVe's text format: it has no header, and some of its words hold spaces, which gensim's reader refuses."""
+def _load_text(path: Path, source: str, *, has_header: bool) -> Embedding:
+    """Read a word and its numbers a line: word2vec's text format, whose header has their counts, and GloVe's, which has
+    no header. Words may hold spaces, which gensim's reader refuses. It also ignores lines beyond the header's count.
+    """
     from smart_open import open as open_any
 
-    with open_any(str(path), "rb") as file:
-        first = file.readline().split(b" ")
-    dimension = len(first) - 1
-    if dimension < 1:
-        raise EmbeddingError(
-            f"{source}: the first line holds no vector. A GloVe line is a word and its numbers; for another format set "
-            "mechanism.embedding_format."
-        )
     words: list[str] = []
     rows: list[NDArray[np.float32]] = []
     with open_any(str(path), "rb") as file:
-        for number, line in enumerate(file, 1):
-            fields = line.rstrip(b"\n").rsplit(b" ", dimension)
+        first = file.readline().removeprefix(BOM_UTF8)
+        lines = file if has_header else chain([first], file)
+        count, dimension = _read_header(first, source) if has_header else (0, len(first.strip().split(b" ")) - 1)
+        if dimension < 1:
+            raise EmbeddingError(
+                f"{source}: the first line holds no vector. A line is a word and its numbers, with single spaces "
+                "between; for another format set mechanism.embedding_format."
+            )
+        for number, line in enumerate(lines, 1 + has_header):
+            fields = line.rstrip(b" \r\n").rsplit(b" ", dimension)
             if len(fields) != dimension + 1:
+                if not line.strip():
+                    continue
                 raise EmbeddingError(
-                    f"{source}: line {number} has {len(fields) - 1} numbers, and the first line has {dimension}. "
-                    "Repair the file."
+                    f"{source}: line {number} has {len(fields) - 1} numbers, and the first line "
+                    f"{'says' if has_header else 'has'} {dimension}. Repair the file."
                 )
             try:
                 words.append(fields[0].decode("utf-8"))
@@ -301,7 +324,37 @@ def _load_glove(path: Path, source: str) -> Embedding:
                 raise EmbeddingError(
                     f"{source}: line {number} is not a UTF-8 word and {dimension} numbers. Repair the file."
                 ) from None
-    return check_embedding(words, np.stack(rows), source)
+    if has_header and len(words) != count:
+        raise EmbeddingError(
+            f"{source}: the first line says {count} words, and the file has {len(words)}. If it was cut on purpose, "
+            f"write '{len(words)} {dimension}' there; otherwise fetch it again."
+        )
+    if sum(map(_ends_in_number, words)) > len(words) / 2:
+        raise EmbeddingError(
+            f"{source}: the first line has {dimension} numbers, and most lines have more. If it is a header, write it "
+            "as word2vec does, the numbers of words and of dimensions with a space between, or remove it."
+        )
+    return check_embedding(words, np.stack(rows) if rows else np.empty((0, dimension)), source)
+
+
+def _read_header(line: bytes, source: str) -> tuple[int, int]:
+    """Return the numbers of words and dimensions in word2vec's header."""
+    fields = line.split()
+    if len(fields) != 2 or not all(field.isdigit() for field in fields):
+        raise EmbeddingError(
+            f"{source}: the first line is no header of word2vec, the numbers of words and of dimensions. Set "
+            f"mechanism.embedding_format to one of {', '.join(FORMATS[1:])}; without a header it is glove."
+        )
+    return int(fields[0]), int(fields[1])
+
+
+def _ends_in_number(word: str) -> bool:
+    """Return whether a word holds a space and a number after it: numbers of a vector that is longer than thought."""
+    _, space, last = word.rpartition(" ")
+    try:
+        return bool(space) and float(last) == float(last)  # NaN is a word too
+    except ValueError:
+        return False
 
 
 @contextmanager
@@ -332,8 +385,8 @@ def _refuse_duplicates(source: str) -> Iterator[None]:
 
 _READERS: dict[str, Callable[[Path, str], Embedding]] = {
     "wordveil": _load_directory,
-    "word2vec": lambda path, source: _load_word2vec(path, source, binary=False),
-    "word2vec-binary": lambda path, source: _load_word2vec(path, source, binary=True),
-    "glove": _load_glove,
+    "word2vec": partial(_load_text, has_header=True),
+    "word2vec-binary": _load_word2vec_binary,
+    "glove": partial(_load_text, has_header=False),
     "fasttext": _load_fasttext,
 }

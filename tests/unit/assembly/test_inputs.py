@@ -200,11 +200,8 @@ def test_similarities_are_another_embedding(tmp_path):
     ("text", "problem"),
     [
         ("bird 1 2\nfish 2 3\n", r"mechanism.similarity = .*other.txt: has no word of the embedding. Name another one"),
-        ("the 1 2\nthe 2 3\n", r"mechanism.similarity: .*other.txt: 'the' is listed more than once"),
-        (
-            "2 2\nthe 1 2\n",
-            r"mechanism.similarity = .*cannot be read as word2vec .*Name a file of one of these formats",
-        ),
+        ("the 1 2\nthe 2 3\n", r"mechanism.similarity = .*other.txt: 'the' is listed more than once"),
+        ("2 2\nthe 1 2\n", r"mechanism.similarity = .*other.txt: the first line says 2 words"),
     ],
 )
 def test_faults_of_similarities_name_the_setting(tmp_path, text, problem):

@@ -4,6 +4,7 @@ word, and the embedding that comes with the package is what it claims to be.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import re
@@ -308,6 +309,43 @@ def test_truncated_file_is_refused(tmp_path, kind):
         assert str(cut) in refusal(str(cut))
 
 
+@pytest.mark.parametrize("kind", ["word2vec", "word2vec-binary", "glove"])
+def test_file_with_byte_order_mark_is_the_same(tmp_path, kind):
+    path = tmp_path / "toy"
+    with open(written(tmp_path, kind), "rb") as plain:  # noqa: PTH123
+        path.write_bytes(b"" if kind == "word2vec-binary" else codecs.BOM_UTF8)
+        path.write_bytes(path.read_bytes() + plain.read())
+    assert_toy(load(str(path)))
+
+
+def test_file_in_utf16_says_how_to_convert_it(tmp_path):
+    (tmp_path / "toy").write_text("2 2\na 1 2\nb 2 1\n", "utf-16")
+    assert "iconv -f UTF-16 -t UTF-8" in refusal(str(tmp_path / "toy"))
+
+
+@pytest.mark.parametrize(("kind", "count"), [("word2vec", 3), ("word2vec", 5), ("word2vec-binary", 3)])
+def test_header_of_another_count_is_refused(tmp_path, kind, count):
+    path = written(tmp_path, kind)
+    with open(path, "r+b") as file:  # noqa: PTH123
+        file.write(str(count).encode())
+    message = refusal(path)
+    assert f"{path}: the first line says {count} words" in message
+    if kind == "word2vec":
+        assert "write '4 3' there" in message
+
+
+@pytest.mark.parametrize("header", ["# 4 3", "4 3 toy", "count dimension"])
+def test_odd_header_is_not_a_vector(tmp_path, header):
+    path = tmp_path / "toy"
+    path.write_text("\n".join([header, *text_rows(WORDS, VECTORS)]), "utf-8")
+    assert re.search(r"the first line has 2 numbers, and most lines have more|line 1 is not a", refusal(str(path)))
+
+
+def test_word2vec_file_may_hold_spaces_and_ends(tmp_path):
+    (tmp_path / "toy").write_text("2 2 \r\nnew york 1 2 \r\nb 2 1 \r\n\r\n")
+    assert load(str(tmp_path / "toy")).words.to_pylist() == ["new york", "b"]
+
+
 def test_truncated_fasttext_file_is_refused(tmp_path):
     cut = tmp_path / "cut.bin"
     content = open(datapath("lee_fasttext_new.bin"), "rb").read()  # noqa: PTH123, SIM115
@@ -343,7 +381,7 @@ def test_messages_name_the_setting_that_the_caller_has(tmp_path):
     for command in (load, digest_source):
         with pytest.raises(EmbeddingError, match=r"^mechanism\.similarity = nowhere: no such file"):
             command("nowhere", setting="mechanism.similarity")
-    (tmp_path / "file").write_text("2 2\na 1\n")
+    (tmp_path / "file").write_bytes(bytes.fromhex("ba164f2f") + b"no model")
     with pytest.raises(EmbeddingError, match=r"^mechanism\.similarity = .*Name a file of one of these formats: word"):
         load(str(tmp_path / "file"), setting="mechanism.similarity")
     with pytest.raises(EmbeddingError, match=r"^mechanism\.embedding = .*Set mechanism\.embedding_format to one of"):
