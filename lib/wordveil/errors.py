@@ -67,7 +67,7 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
 
 def shown_value(value: object) -> str:
     """A value as a fault shows it: without credentials, and cut where it is long."""
-    text = "" if value is None else hide_in_value(value)
+    text = str(value).lower() if isinstance(value, bool) else "" if value is None else hide_in_value(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 

@@ -270,7 +270,6 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ),
     ("evaluation.encoder", "string_pattern_mismatch"): f"is no sentence encoder. Allowed: {ENCODERS}.",
     ("text.types", "literal_error"): "write classes and what happens to each, such as {email: surrogate}, or none.",
-    ("input.timestamp", "string_type"): 'write it in quotes: "2026-11-20 03:00:00".',
     ("key.env", "string_pattern_mismatch"): (
         "is not the name of an environment variable. Never write the key itself here."
     ),
@@ -345,6 +344,11 @@ def _name_fault(section: Any) -> Fault:
     )
 
 
+_WRITE = {
+    "bool_type": " Write true or false.",
+    "int_type": " Write its digits alone, without quotes or leading zeros.",
+    "string_type": " Write it in quotes.",
+}
 _LIMITS = {"greater_than": "gt", "greater_than_equal": "ge"}
 
 
@@ -361,7 +365,7 @@ def _message(details: ErrorDetails) -> str:
         text = f"should be greater than 0, and {least} {limit:g}"
     if details["type"].startswith("float") and isinstance(details["input"], str):
         text += " (write 1000.0, not 1e3, and no quotes)"
-    return f"{text}."
+    return f"{text}.{_WRITE.get(details['type'], '')}"
 
 
 def _keys_of(path: Sequence[int | str], model: type[BaseModel]) -> list[str]:

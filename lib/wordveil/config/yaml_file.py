@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
 from wordveil.errors import ConfigError, Fault
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key that is given twice is an error; PyYAML would silently keep the last."""
+class _ConfigLoader(yaml.SafeLoader):
+    """YAML 1.2, in which ``no``, ``012``, ``12:30`` and dates are text as they are written, and each key is given once.
+    PyYAML would read the first three as false, 10 and 750, and silently keep the last of two keys.
+    """
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def construct_mapping(  # PyYAML's signature
         self,
@@ -28,6 +32,19 @@ class _UniqueKeys(yaml.SafeLoader):
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
 
+
+for _tag, _pattern, _first in (
+    ("merge", "<<", "<"),
+    ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", "[-+]?(?:0|[1-9][0-9_]*)", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+0123456789.",
+    ),
+):
+    _ConfigLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
 
 _NO_TEXT = Fault("YAML", "", "not UTF-8 text in YAML.")
 
@@ -46,7 +63,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
 def parse_yaml(content: str, source: str) -> dict[str, Any]:
     """The mapping that a text in YAML is. ``source``: where it is from. Raises :class:`ConfigError`."""
     try:
-        raw = yaml.load(content, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        raw = yaml.load(content, Loader=_ConfigLoader)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         # A password that begins with * or ! is an alias or a tag to YAML, which would quote it.
@@ -73,7 +90,7 @@ def set_key(raw: dict[str, Any], override: str) -> list[Fault]:
     if not isinstance(section, dict):
         return [Fault("--set", key, "no such key: something above it is a plain value.")]
     try:
-        section[last] = yaml.safe_load(value)
+        section[last] = yaml.load(value, Loader=_ConfigLoader)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError:
         return [Fault("--set", key, "its value is not readable as YAML; quote it.")]
     return []

@@ -92,18 +92,24 @@ def _length_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     if hides_length and (policy.n_max is None or not 0 < policy.n_max < 2**24):
         yield "n_max", f"length: {policy.length} needs a public number of tokens, 1 to 16777215."
     if not hides_length and policy.n_max is not None:
-        yield "n_max", "has no meaning with length: as_is. Remove it, or set length to pad or sample."
+        other = ", or set length to pad" + ("" if policy.draws_once else " or sample")
+        if policy.copies:
+            other = f". What hides the length copies nothing, such as {{profile: strict, n_max: {policy.n_max}}} alone"
+        yield "n_max", f"has no meaning with length: as_is. Remove it{other}."
     if hides_length and policy.copies:
-        copied = f"the policy copies {', '.join(policy.copies)}, which shows it. Use as_is, or copy nothing."
-        yield "length", f"{policy.length} hides the length, but {copied}"
+        copied = f"the policy copies {', '.join(policy.copies)}, which shows it."
+        fix = "Use as_is without n_max, or copy nothing, as {profile: strict} alone does."
+        yield "length", f"{policy.length} hides the length, but {copied} {fix}"
 
 
 def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     """List faults of ``output``, ``refused`` and stop-words."""
+    can_copy = policy.length == Length.AS_IS and policy.output == Output.SEQUENCE
+    fix = "Remove it, or set stop_words: keep." if can_copy else "Remove it."
     if policy.stop_words == StopWords.HIDE and policy.stop_word_capitals != StopWordCapitals.MATCH:
-        yield "stop_word_capitals", "has no meaning with stop_words: hide. Remove it, or set stop_words: keep."
+        yield "stop_word_capitals", f"has no meaning with stop_words: hide. {fix}"
     if policy.articles == Articles.AGREE and Exposure.STOP_WORDS not in policy.copies:
-        yield "articles", "agree has a meaning only with stop_words: keep. Remove it, or keep stop-words."
+        yield "articles", f"agree has a meaning only with stop_words: keep. {fix}"
     elif policy.articles == Articles.AGREE and (policy.case == Case.EXACT or policy.language != "en"):
         yield "articles", "agree knows English words in lower case. Remove it, or set language: en and another case."
     if policy.copies and policy.output == Output.BAG:
@@ -111,6 +117,7 @@ def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
         yield "output", f"bag destroys the order, but {copied}"
     if policy.refused == Refused.EMPTY and policy.relation is not Relation.ANY_TEXT:
         fix = ". Use quarantine, or set length to pad or sample."
+        fix = ". Use quarantine." if policy.copies else fix
         fix = " and repeat: each. Use quarantine." if policy.draws_once else fix
         yield (
             "refused",

@@ -109,7 +109,7 @@ def test_the_base_is_sound():
             "input.version = 3: only Delta and Iceberg tables have versions. Set input.format: delta or iceberg",
         ),
         ("input.timestamp", "2026-11-20", "input.timestamp = 2026-11-20: only Delta and Iceberg tables have versions"),
-        ("input.timestamp", dt.datetime(2026, 11, 20, 3, tzinfo=dt.UTC), "write it in quotes"),
+        ("input.timestamp", dt.datetime(2026, 11, 20, 3, tzinfo=dt.UTC), "Write it in quotes"),
         ("input.where", "", "input.where"),
         ("spark", {"delta_jars": 5}, "spark.delta_jars = 5: should be a valid string"),
         ("spark", {"allow_unencrypted": "yes"}, "spark.allow_unencrypted = yes: should be a valid boolean"),
@@ -182,7 +182,7 @@ def annoying(**settings: Any) -> dict[str, Any]:
         ({}, ["mechanism.n_trees: is required", "mechanism.search_k: is required"]),
         (
             {"n_trees": 0, "search_k": True},
-            ["greater than or equal to 1", "mechanism.search_k = True: should be a valid integer"],
+            ["greater than or equal to 1", "mechanism.search_k = true: should be a valid integer"],
         ),
         ({"n_trees": 10**5, "search_k": 2**31}, ["less than or equal to 10000", "less than 2147483648"]),
         ({"n_trees": 2.5, "search_k": 100}, ["mechanism.n_trees = 2.5: should be a valid integer"]),
@@ -288,7 +288,7 @@ ALL_NAMES = ", ".join(MECHANISMS)
             {"name": "zzz", "epsilon": -1.0, "embedding": 3},
             ["embedding = 3: should be a valid string", f"name = zzz: should be one of {ALL_NAMES}"],
         ),
-        ({"name": 5, "public": False}, ["name = 5: should be one", "public = False: only `public: true` can be used"]),
+        ({"name": 5, "public": False}, ["name = 5: should be one", "public = false: only `public: true` can be used"]),
         (
             {"epsilon": -1.0, "embedding_format": "glov"},
             ["embedding_format = glov", f"name: is required: one of {ALL_NAMES}"],
@@ -578,6 +578,38 @@ def test_bad_overrides_are_named(tmp_path: Path, override):
     file.write_text(yaml.safe_dump(base()))
     with pytest.raises(ConfigError):
         load_config(file, [override])
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("release: 12", "release = 12: should be a valid string. Write it in quotes."),
+        ("release: true", "release = true: should be a valid string. Write it in quotes."),
+        ("release: 12:30", "release = 12:30: use 1 to 128 letters"),
+        ("text.n_max: 012", "text.n_max = 012: should be a valid integer. Write its digits alone"),
+        ("mechanism.epsilon: 12:30", "mechanism.epsilon = 12:30: should be a valid number"),
+        ("build_missing: yes", "build_missing = yes: should be a valid boolean. Write true or false."),
+        ("mechanism.public: yes", "mechanism.public = yes: only `public: true` can be used"),
+        ("input.keep: [no, 012, true]", "input.keep.2 = true: should be a valid string"),
+    ],
+)
+def test_yaml_value_is_shown_as_it_is_written(tmp_path: Path, setting, words):
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(base()))
+    with pytest.raises(ConfigError) as error:
+        load_config(file, [setting.replace(": ", "=", 1)])
+    assert f"  - {words}" in str(error.value)
+
+
+def test_yaml_words_and_times_are_text(tmp_path: Path):
+    file = tmp_path / "job.yaml"
+    columns = "{id: no, text: 012, author: on, keep: [yes, 2026-11-20, 1:30, 1e3]}"
+    file.write_text(yaml.safe_dump({key: value for key, value in base().items() if key != "input"}))
+    section = f"input={columns[:-1]}, path: lake, max_bytes: 12}}"
+    config = load_config(file, [section, "output.partition_by=[]"])
+    read = config.input
+    assert [read.id, read.text, read.author, *read.keep] == ["no", "012", "on", "yes", "2026-11-20", "1:30", "1e3"]
+    assert read.max_bytes == 12
 
 
 @pytest.mark.parametrize(

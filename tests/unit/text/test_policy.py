@@ -446,3 +446,32 @@ def test_a_draft_may_contradict_itself_and_a_policy_may_not():
 def test_policy_cannot_be_changed():
     with pytest.raises(AttributeError):
         TextPolicy().case = "exact"
+
+
+# (settings, setting at fault, each change that its message offers)
+MENDS = [
+    ({"n_max": 8}, "n_max", [{"n_max": None}, {"length": "pad"}, {"length": "sample"}]),
+    ({"n_max": 8, "repeat": "same"}, "n_max", [{"n_max": None}, {"length": "pad"}]),
+    ({"n_max": 8, "punctuation": "keep"}, "n_max", [{"n_max": None}]),
+    ({**PAD, "punctuation": "keep"}, "length", [{"length": "as_is", "n_max": None}, {"punctuation": "drop"}]),
+    ({"articles": "agree", **STOPS}, "articles", [{"articles": "copy"}, {"stop_words": "keep"}]),
+    ({**PAD, "articles": "agree", **STOPS}, "articles", [{"articles": "copy"}]),
+    ({"stop_word_capitals": "replace", **STOPS}, "stop_word_capitals", [{"stop_words": "keep"}]),
+    ({"output": "bag", "stop_word_capitals": "replace"}, "stop_word_capitals", [{"stop_word_capitals": "match"}]),
+    ({"refused": "empty"}, "refused", [{"refused": "quarantine"}, PAD, SAMPLE]),
+    ({"refused": "empty", "punctuation": "keep"}, "refused", [{"refused": "quarantine"}]),
+    ({**SAMPLE, "repeat": "same"}, "repeat", [{"length": "pad"}, {"repeat": "each"}]),
+]
+
+
+@pytest.mark.parametrize(("settings", "name", "mends"), MENDS, ids=str)
+def test_contradiction_offers_only_mends_that_work(settings, name, mends):
+    (message,) = [problem for where, problem in find_faults(DraftPolicy(**settings)) if where == name]
+    for mend in mends:
+        assert find_faults(DraftPolicy(**{**settings, **mend})) == [], mend
+    for length in ("pad", "sample"):  # a message offers a length only where it works
+        works = not find_faults(DraftPolicy(**{**settings, "length": length, "n_max": 8}))
+        assert works or f"length to {length}" not in message
+        assert works or f" or {length}." not in message
+    works = not find_faults(DraftPolicy(**{**settings, "stop_words": "keep"}))
+    assert works or "set stop_words: keep" not in message
