@@ -211,3 +211,11 @@ def test_a_first_configuration(spark, workspace: Workspace, table, kind):
     assert columns == [Column(name, "string") for name in names]
     draft = yaml.safe_load(draft_config(str(folder), columns, guess_columns(columns, "tickets"), kind))
     assert (draft["input"]["format"], draft["input"]["id"], draft["input"]["text"]) == (kind, "id", "body")
+
+
+def test_json_over_several_lines_says_how_to_write_it(spark, workspace: Workspace):
+    (workspace.root / "corpus").mkdir()
+    (workspace.root / "corpus" / "a.json").write_text(json.dumps([{"id": "1", "body": SECRET}], indent=1))
+    with pytest.raises(InputError, match=r"input.path = .*corpus: no line is a JSON object, .* jq -c ") as error:
+        read_input(spark, workspace.config(input={"format": "json"}))
+    assert SECRET not in str(error.value)

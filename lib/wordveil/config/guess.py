@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from wordveil.records.schema import RESERVED_COLUMNS
+from wordveil.input.columns import is_reserved
 
 _IDS = ("id", "uuid", "guid", "key")
 _ID_TYPES = ("string", "tinyint", "smallint", "int", "bigint")
@@ -38,7 +38,7 @@ class Column:
     @property
     def usable(self) -> bool:
         """Whether the output can have a column of this name."""
-        return self.name not in RESERVED_COLUMNS and not self.name.startswith("__") and "`" not in self.name
+        return not is_reserved(self.name) and "`" not in self.name
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ sees absolute paths. Settings that code gives as a mapping have no file: there t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -31,6 +32,8 @@ class PathSetting:
     """Names of what comes with the package, which are no paths."""
     prefix: str = ""
     """Begins further names that are no paths; none where it is empty."""
+    is_written: bool = False
+    """Whether tables are written there. Hadoop makes no directory whose name has a colon."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Resolve what the type's own checks have passed."""
@@ -50,11 +53,18 @@ class PathSetting:
             raise PydanticCustomError(
                 "local_path", "is a path on the driver's own file system. Write it without a scheme"
             )
+        if self.is_written and ":" in re.sub(rf"^{SCHEME.pattern}(/[^/]*)?", "", value):
+            raise PydanticCustomError(
+                "colon_path",
+                "has a colon, which Hadoop does not take in a name that it writes. Write a time as 2026-11-20T030000",
+            )
         return make_absolute(value, info.context)
 
 
 Location = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False)]
 """A path, or a URI of another file system. Tables are read by Spark, bundles and public files by pyarrow."""
+WrittenLocation = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, is_written=True)]
+"""A path or URI where Spark writes tables."""
 LocalPath = Annotated[str, StringConstraints(min_length=1), PathSetting()]
 """The path of a file or directory on the driver's own file system."""
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, StringConstraints, Tag
 
-from wordveil.config.paths import LocalPath, Location
+from wordveil.config.paths import LocalPath, Location, WrittenLocation
 from wordveil.input.columns import DEFAULT_MAX_BYTES
 from wordveil.input.source import Source
 from wordveil.privacy.relations import Relation
@@ -148,7 +148,7 @@ class StreamSection(Section):
     """Options of Spark's reader of ``topic``, such as ``kafka.security.protocol: SASL_SSL``, without secrets."""
     options_env: dict[str, Variable] = {}
     """More of them whose values are in environment variables, by the variables' names: for passwords."""
-    checkpoint: Location
+    checkpoint: WrittenLocation
     """The directory in which Spark keeps how far it has read. Each release has its own."""
     max_files: Annotated[int, Field(ge=1)] | None = None
     """The most files of the table that one batch takes; by default Delta's own limit."""
@@ -264,13 +264,13 @@ class KeySection(Section):
 class OutputSection(Section):
     """The table that the job writes."""
 
-    path: Location
+    path: WrittenLocation
     """A Parquet table, or the home of a release with Delta tables in it."""
     format: Literal["parquet", "delta"] = "parquet"
     """``parquet``: one job, one table. ``delta``: a release that is updated incrementally, with a journal, a
     ledger and a public table.
     """
-    public: Location | None = None
+    public: WrittenLocation | None = None
     """The path of a release's public table; by default in the release's home."""
     public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
     """The name of the public table, in a catalogue that takes Delta tables (``lake.public.tickets``)."""
@@ -295,7 +295,7 @@ class OutputSection(Section):
 class LedgerSection(Section):
     """Where releases that share records and authors are charged; required with ``output.format: delta``."""
 
-    path: Location
+    path: WrittenLocation
     """The directory of the ledger's table. Several releases may share one."""
 
 

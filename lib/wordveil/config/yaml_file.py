@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -16,7 +16,7 @@ class _ConfigLoader(yaml.SafeLoader):
     PyYAML would read the first three as false, 10 and 750, and silently keep the last of two keys.
     """
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as PyYAML declares it
 
     def construct_mapping(  # PyYAML's signature
         self,

@@ -317,11 +317,13 @@ def _read_private(path: Path) -> str:
     try:
         if exposure := find_exposure(path):
             raise KeyMaterialError(f"key.file {path} {exposure}")
-        return path.read_text("ascii")
+        return path.read_text("utf-8")
     except OSError as error:
         raise KeyMaterialError(f"key.file {path} cannot be read ({error.strerror}). {_MAKE_ONE}") from None
     except UnicodeDecodeError:
-        raise KeyMaterialError(f"key.file {path} does not hold 64 hexadecimal digits. {_MAKE_ONE}") from None
+        raise KeyMaterialError(
+            f"key.file {path} does not hold 64 hexadecimal digits in UTF-8 or ASCII. {_MAKE_ONE}"
+        ) from None
 
 
 def _parse(content: str, source: str) -> MasterKey:
@@ -330,6 +332,7 @@ def _parse(content: str, source: str) -> MasterKey:
 
 def _parse_digits(content: str, source: str) -> list[str]:
     """The digits of each epoch."""
+    content = content.removeprefix("\ufeff")  # Windows' editors write it first
     if dead := _TOMBSTONE.fullmatch(content):
         raise KeyMaterialError(
             f"{source}: key {dead[1]} was destroyed on {dead[2]}, so everything drawn with it is frozen. To "

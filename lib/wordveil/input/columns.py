@@ -11,6 +11,7 @@ from wordveil.records.paths import parse_path, read_path
 from wordveil.records.schema import OUTPUT_FIELDS, RESERVED_COLUMNS
 
 DEFAULT_MAX_BYTES = 16 * 2**20
+_RESERVED = "is a name that the output reserves, in any case. Rename the column in a view of the input."
 
 
 @dataclass(frozen=True)
@@ -40,18 +41,24 @@ class Columns:
         return (OUTPUT_FIELDS[0].name,) if len(self.texts) == 1 else self.texts
 
 
+def is_reserved(name: str) -> bool:
+    """Return whether a column of the output has this name. For Spark names that differ only in case are the same."""
+    return fold_name(name) in RESERVED_COLUMNS or name.startswith("__")
+
+
 def find_column_faults(source: Columns) -> Iterable[Fault]:
     """Columns that contradict each other, or that the output cannot have."""
     for text in source.texts:
         yield from _text_column_faults(source, text)
-    for name in source.keep:
-        if name == source.id:
+    kept = [fold_name(name) for name in source.keep]
+    for index, name in enumerate(source.keep):
+        if kept[index] == fold_name(source.id):
             yield Fault("input.keep", name, "is the id column, which is always in the output. Remove it.")
-        if source.keep.count(name) > 1:
+        if kept[index] in kept[:index]:
             yield Fault("input.keep", name, "is listed more than once. Keep one of them.")
     for where, name in (("input.id", source.id), *(("input.keep", name) for name in source.keep)):
-        if name in RESERVED_COLUMNS or name.startswith("__"):
-            yield Fault(where, name, "is a name that the output reserves. Rename the column in a view of the input.")
+        if is_reserved(name):
+            yield Fault(where, name, _RESERVED)
 
 
 def _text_column_faults(source: Columns, text: str) -> Iterable[Fault]:
@@ -84,5 +91,5 @@ def _several_faults(source: Columns, text: str) -> Iterable[Fault]:
     others = [read_path(other) for other in source.texts if other != text]
     if any(other[: len(path)] == path for other in others):
         yield Fault("input.text", text, "holds another text column. Name the fields that hold text, not their struct.")
-    if fold_name(path[0]) in {*RESERVED_COLUMNS} - {"text"} or path[0].startswith("__"):
-        yield Fault("input.text", text, "is a name that the output reserves. Rename the column in a view of the input.")
+    if is_reserved(path[0]) and fold_name(path[0]) != "text":
+        yield Fault("input.text", text, _RESERVED)

@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from wordveil.errors import PlatformError
+
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 """How a URI begins."""
 
@@ -28,5 +30,11 @@ def relative_to_file(path: str, file: Path) -> str:
 
 
 def cache_directory() -> Path:
-    """Where this user keeps what can be fetched or made again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "wordveil"
+    """Return where this user keeps what can be fetched or made again.
+
+    Raises :class:`PlatformError` for a user without a home.
+    """
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "wordveil"
+    except RuntimeError:
+        raise PlatformError(f"the user {os.getuid()} has no home directory. Set HOME or XDG_CACHE_HOME.") from None

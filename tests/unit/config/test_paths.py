@@ -8,10 +8,11 @@ from typing import Any, get_args
 
 import pytest
 import yaml
+from pydantic import TypeAdapter
 
 from wordveil.config.load import Config, load_config, parse_config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS
-from wordveil.config.paths import PathSetting
+from wordveil.config.paths import PathSetting, WrittenLocation
 from wordveil.config.schema import Section
 from wordveil.crypto.keys import load_key
 from wordveil.errors import ConfigError, KeyMaterialError
@@ -244,3 +245,8 @@ def test_the_lint_sees_a_path_without_a_mark():
         place: str | None = None
 
     assert [*unmarked(Forgotten, "new.")] == ["new.place"]
+
+
+@pytest.mark.parametrize("path", ["hdfs://name:8020/a", "s3a://bucket/a", "file:/a/b", "abfss://c@account.net/a"])
+def test_written_location_may_have_scheme_and_port(path):
+    assert TypeAdapter(WrittenLocation).validate_python(path) == path

@@ -311,6 +311,13 @@ def test_any_white_space_parts_epochs_also_in_the_environment(tmp_path, monkeypa
     )
 
 
+def test_key_after_byte_order_mark_is_the_same(tmp_path, monkeypatch):
+    content = "\ufeff" + MATERIAL.hex()
+    monkeypatch.setenv("TOY_KEY", content)
+    for key in (load_key(None, "TOY_KEY"), loaded(key_file(tmp_path, content))):
+        assert key.fingerprint == MasterKey(MATERIAL).fingerprint
+
+
 @pytest.mark.parametrize(
     ("materials", "words"),
     [

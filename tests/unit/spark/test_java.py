@@ -12,7 +12,9 @@ import pytest
 
 from support.repository import ROOT
 from wordveil.errors import PlatformError
-from wordveil.spark.platform.jvm import check_java
+from wordveil.input.locations import cache_directory
+from wordveil.spark.platform import jvm
+from wordveil.spark.platform.jvm import check_java, check_user, start_java
 
 CODE = """
 import sys
@@ -58,3 +60,43 @@ def test_a_java_that_spark_does_not_run_on_is_refused(
             check_java()
         assert done.returncode == 1
         assert f"Spark needs Java 17 to 22, found '{version[:2]}'" in done.stderr
+
+
+def test_user_without_name_is_told_how_to_get_one(monkeypatch: pytest.MonkeyPatch):
+    check_user()
+    monkeypatch.setattr(os, "getuid", lambda: 987_654)
+    with pytest.raises(PlatformError, match=r"987654 has no entry in /etc/passwd.*echo 'spark:x:987654:"):
+        check_user()
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    with pytest.raises(PlatformError, match=r"987654 has no home directory. Set HOME or XDG_CACHE_HOME"):
+        cache_directory()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"LC_ALL": "C"}, "C.UTF-8"),
+        ({"LANG": "POSIX"}, "C.UTF-8"),
+        ({}, "C.UTF-8"),
+        ({"LC_ALL": "de_DE.UTF-8", "LANG": "C"}, "de_DE.UTF-8"),
+        ({"LC_CTYPE": "C.UTF-8", "LANG": "C"}, None),
+    ],
+)
+def test_java_starts_in_a_locale_that_names_any_file(monkeypatch: pytest.MonkeyPatch, given, expected):
+    started = []
+
+    def launch(*_: object) -> None:
+        started.append(os.environ.get("LC_ALL"))
+        raise RuntimeError
+
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(jvm, "launch_gateway", launch)
+    monkeypatch.setattr("pyspark.SparkContext._gateway", None)
+    with pytest.raises(RuntimeError):
+        start_java({}, is_logged=False)
+    assert started == [expected]
+    assert os.environ.get("LC_ALL") == given.get("LC_ALL")

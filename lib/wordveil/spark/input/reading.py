@@ -62,7 +62,13 @@ def find_columns(spark: SparkSession, source: Source) -> StructType | None:
     """
     if source.kind not in PARSED_FORMATS or source.table is not None:
         return None
-    fields = [field for field in load_files(spark, source).schema.fields if field.name != CORRUPT_COLUMN]
+    frame = load_files(spark, source)
+    fields = [field for field in frame.schema.fields if field.name != CORRUPT_COLUMN]
+    if source.kind == "json" and not {field.name for field in fields} - partition_columns(frame):
+        raise InputError(
+            f"input.path = {source.path}: no line is a JSON object, and each record is one on a line of its own. Write "
+            "an array so with jq -c '.[]', and objects over several lines with jq -c '.'."
+        )
     return StructType([*fields, StructField(CORRUPT_COLUMN, StringType())])
 
 

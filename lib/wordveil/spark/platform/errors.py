@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 
 from wordveil.credentials import hide_credentials
 from wordveil.errors import InputError, SparkJobError
+from wordveil.spark.platform.filesystem import LOCALE
 from wordveil.spark.platform.formats import describe_foreign
 from wordveil.spark.platform.jvm import java_log
 from wordveil.spark.platform.versions import find_query_loggers
@@ -34,6 +36,20 @@ _GONE = (
     "delete stream.checkpoint: rows that have landed are left out."
 )
 _SHOWN = 300
+_FULL = (
+    "A disk is full: the output's, or Spark's scratch (spark.local.dir, SPARK_LOCAL_DIRS). Free some space and start "
+    "again."
+)
+# What to do, by words of the cause's message, which itself may quote a record.
+_SIGNS = {
+    "No space left on device": _FULL,
+    "Disk quota exceeded": _FULL,
+    "unmappable characters": LOCALE,
+    "File name too long": (
+        "A value of output.partition_by is too long for the name of a directory (255 bytes, escaped). Partition by a "
+        "column of short values."
+    ),
+}
 # What to do, by the beginning of Spark's error condition.
 _HINTS = {
     "DELTA_VERSIONS_NOT_CONTIGUOUS": _LOST_COMMIT,
@@ -115,11 +131,9 @@ def describe_cause(error: BaseException) -> str:
             "that has it."
         )
     name, file = error_condition(error), _FILE.search(text)
-    if "No space left on device" in text or "Disk quota exceeded" in text:
-        return (
-            f"{name}. A disk is full: the output's, or Spark's scratch (spark.local.dir, SPARK_LOCAL_DIRS). Free some "
-            "space and start again."
-        )
+    below = f"{text} {' '.join(str(cause.getMessage()) for cause in _list_causes(error))}"
+    if sign := next((sign for sign in _SIGNS if sign in below), None):
+        return f"{name}. {_SIGNS[sign]}"
     if damaged := _NOT_PARQUET.search(text):  # Spark 3.5 has no name for it
         name, file = "CANNOT_READ_FILE_FOOTER", damaged
     if name.startswith("CANNOT_READ_FILE_FOOTER") and file and not file[1].endswith(".parquet"):
@@ -151,9 +165,15 @@ def _write_trace(error: BaseException) -> str:
     if (log := java_log.name()) is None:
         return "See Spark's own log for the details."
     lines = [f"{datetime.now(UTC):%H:%M:%S} {error_condition(error)}"]
-    cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
-    while cause is not None:
+    for cause in _list_causes(error):
         lines += [str(cause.getClass().getName()), *(f"  at {frame.toString()}" for frame in cause.getStackTrace())]
-        cause = cause.getCause()
     java_log.write("\n".join([*lines, ""]))
     return f"Spark's log, without values of records, is {log}."
+
+
+def _list_causes(error: BaseException) -> Iterator[Any]:
+    """List Java's exceptions behind an error, outermost first."""
+    cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    while cause is not None:
+        yield cause
+        cause = cause.getCause()

@@ -12,9 +12,13 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from wordveil.errors import usage_error
+from wordveil.errors import PlatformError, usage_error
 from wordveil.spark.platform.jvm import java_array, java_class
 
+LOCALE = (
+    "Java cannot name this file, since it was started in the locale C, which has ASCII alone. Start Spark with "
+    "LC_ALL=C.UTF-8 in its environment; executors take it from spark.executorEnv.LC_ALL."
+)
 _HADOOP = "org.apache.hadoop.fs"
 
 
@@ -33,6 +37,10 @@ class Files:
         given = self._path(path)
         self._system: Any = given.getFileSystem(self._conf)
         self.path: Any = self._system.makeQualified(given)
+        if not path.isascii() and self.is_local:
+            encoding = java_class(spark, "java.lang.System").getProperty("sun.jnu.encoding")
+            if not str(encoding).upper().startswith("UTF"):
+                raise PlatformError(f"{path}: {LOCALE}")
 
     @property
     def is_local(self) -> bool:

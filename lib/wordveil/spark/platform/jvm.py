@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -100,6 +101,34 @@ def check_java() -> None:
         raise _unfit(java, version[1] if version else "of an unknown version")
 
 
+def check_user() -> None:
+    """Raise :class:`PlatformError` for a user without a name, which Java's login asks for: a container that is started
+    with a mere number.
+    """
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        problem = f"the user {os.getuid()} has no entry in /etc/passwd, and Spark's login asks Java for the user's name"
+        fix = (
+            f"Add one: echo 'spark:x:{os.getuid()}:{os.getgid()}::/tmp:/bin/sh' >> /etc/passwd, or take a user with one"
+        )
+        raise PlatformError(f"{problem}. {fix}.") from None
+
+
+@contextmanager
+def _use_unicode() -> Iterator[None]:
+    """Let Java name any file: in the locale C, the usual one of a container, it knows ASCII alone."""
+    before = os.environ.get("LC_ALL")
+    if (before or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "C") in ("C", "POSIX"):
+        os.environ["LC_ALL"] = "C.UTF-8"
+    try:
+        yield
+    finally:
+        os.environ.pop("LC_ALL", None)
+        if before is not None:
+            os.environ["LC_ALL"] = before
+
+
 def _unfit(java: str, version: str) -> PlatformError:
     return PlatformError(f"{java} is Java {version}, and Spark needs {_VERSIONS}. {_HINT}")
 
@@ -149,7 +178,7 @@ def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
         conf = SparkConf(loadDefaults=False)
         for name, value in options.items():
             conf.set(name, value)
-        with java_log.open() if is_logged else nullcontext(_STANDARD_ERROR) as stream:
+        with java_log.open() if is_logged else nullcontext(_STANDARD_ERROR) as stream, _use_unicode():
             line = launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=line)  # noqa: SLF001 - the builder of sessions takes no gateway
     read = getattr(line.jvm, "java.lang.System").getProperty

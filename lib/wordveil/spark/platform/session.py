@@ -17,7 +17,7 @@ from pyspark.sql.utils import is_remote
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.connect import SERVED_ALONE, check_server, is_connect
 from wordveil.spark.platform.delta import delta_options, require_delta
-from wordveil.spark.platform.jvm import check_java, java_log, read_archive, redirect_console, start_java
+from wordveil.spark.platform.jvm import check_java, check_user, java_log, read_archive, redirect_console, start_java
 from wordveil.spark.platform.s3 import s3_options
 
 if TYPE_CHECKING:
@@ -173,6 +173,7 @@ def _start(options: dict[str, str]) -> SparkSession:
 
 def _describe_failure(error: Exception, options: dict[str, str]) -> str:
     """Why Spark did not start. No message can quote a record yet. Raises as :func:`check_java`."""
+    check_user()
     java = getattr(error, "java_exception", None)
     if java is None:
         check_java()
