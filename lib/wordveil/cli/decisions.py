@@ -28,18 +28,24 @@ def require_passed(decision: GateDecision) -> None:
     names = ", ".join(result.name for result in decision.result.failures)
     raise GateError(
         f"gate: version {decision.draws_version} of the draws did not pass: {names}. Nothing is published, and "
-        f"what the draws cost stays charged.{_missing_audits(decision)}"
+        f"what the draws cost stays charged.{_advise(decision)}"
     )
 
 
-def _missing_audits(decision: GateDecision) -> str:
-    """Which commands make the audits that the gate requires; empty where it has them."""
+def _advise(decision: GateDecision) -> str:
+    """What to do about a figure that is missing; empty where none is."""
+    advice = ""
     for result in decision.result.failures:
+        if result.name == "attack_to_chance" and result.value is None:
+            advice += (
+                " attack_to_chance has no figure: too few authors or records were measured to show an attack above its "
+                "bound. `wordveil evaluate` says how many were."
+            )
         if result.name == "audited" and isinstance(result.bound, tuple):
             passed = result.value if isinstance(result.value, tuple) else ()
             commands = " and ".join(f"`wordveil audit {kind}`" for kind in result.bound if kind not in passed)
-            return f" Run {commands} with this configuration, then gate again."
-    return ""
+            advice += f" Run {commands} with this configuration, then gate again."
+    return advice
 
 
 def print_publication(made: Publication, release: str) -> None:

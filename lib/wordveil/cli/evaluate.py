@@ -55,10 +55,13 @@ def evaluate(
         page = check_page(html) if html else None
         settings = read_config(config, [*(overrides or ()), *([] if seed is None else [f"evaluation.seed={seed}"])])
         evaluation = _evaluate(settings, params, out, published=published)
-        tell(evaluation.to_dict())
+        from wordveil.report.page import describe_evaluation
+
+        described = describe_evaluation(evaluation)
+        tell(described)
         _save(evaluation, page, out)
         if as_json:
-            print_json(evaluation.to_dict())
+            print_json(described)
         else:
             print_scores(evaluation)
         print_note(EXAMPLES_NOTE if evaluation.examples else PRIVATE_NOTE)

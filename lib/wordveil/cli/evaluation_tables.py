@@ -19,7 +19,7 @@ def print_scores(evaluation: Evaluation) -> None:
     from wordveil.report.page import write_headline
     from wordveil.report.tables import make_sections
 
-    print_table(evaluation.title, evaluation.facts, write_headline(evaluation.scores))
+    print_table(evaluation.title, evaluation.facts, write_headline(evaluation))
     for section in make_sections(evaluation.scores):
         for table in section.tables:
             print_rows(_score_table(": ".join(filter(None, (section.title, table.heading))), table))

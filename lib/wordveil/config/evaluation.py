@@ -45,13 +45,16 @@ class EvaluationSection(Section):
     which is quicker.
     """
     records: Annotated[int, Field(ge=8, le=MAX_RECORDS)] = 5_000
-    """How many records are measured at most, chosen at random."""
-    authors: Annotated[int, Field(ge=2, le=10_000)] = 50
-    """How many authors an attacker chooses between at most, chosen at random. Each has an equal part of ``records`` at
-    most.
+    """How many records are measured at most, chosen at random; and how many more are read of some authors, to attack
+    them.
+    """
+    authors: Annotated[int, Field(ge=2, le=10_000)] = 200
+    """How many authors an attacker chooses between at most, chosen at random until their records are ``records``. Each
+    has a fiftieth of these at most, or an equal part of fewer authors. Among more authors an attacker names fewer
+    right, and more times as many as by chance.
     """
     min_texts: Annotated[int, Field(ge=2)] = 4
-    """Authors and labels with fewer records are left out."""
+    """Authors with fewer records, and labels with fewer among those measured, are left out."""
     known_share: Annotated[float, Field(gt=0, lt=1)] = 0.5
     """The share of each author's records whose originals the attacker knows. Tasks are trained on the same share of
     each label's records, and both are measured on the others.

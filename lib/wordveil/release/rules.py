@@ -61,9 +61,11 @@ class Measured:
     unchanged
         those of them that are unchanged in the sanitised text.
     attack_to_chance
-        the accuracy of the best adaptive attacker on authors, divided by the chance level.
+        the accuracy of the best adaptive attacker on authors, at the upper end of its 95% interval, divided by the
+        chance level; None also where too few authors or records were measured to show an attack above the bound.
     linked
-        the share of records, among those that ``evaluation`` takes, that the best attacker links to their originals.
+        the share of records, among those that ``evaluation`` takes, that the best attacker links to their originals, at
+        the upper end of its 95% interval.
     audited
         the kinds of audits that passed of what made the release as it is.
     """
@@ -255,20 +257,22 @@ RULES = {
         attrgetter("attack_to_chance"),
         _at_most,
         "The best adaptive attacker of ``evaluation`` names at most this many times as many authors right as a guesser "
-        "who never looks.",
+        "who never looks, even at the upper end of its 95% interval. Fails where so few authors or records were "
+        "measured that no attack could have been above the bound.",
     ),
     "linked": Rule(
         Kind.PRIVATE,
         attrgetter("linked"),
         _at_most,
-        "The best attacker who holds the originals links at most this share of up to 2,000 records to the right one.",
+        "The best attacker who holds the originals links at most this share of up to 2,000 records to the right one, "
+        "even at the upper end of its 95% interval.",
     ),
     "audited": Rule(
         Kind.PUBLIC,
         attrgetter("audited"),
         lambda value, bound: set(bound) <= set(value),
         "These audits passed, of the bundle and the settings that the release has now: ``wordveil audit bundle`` and "
-        "``wordveil audit release``.",
+        "``wordveil audit release``. One that could not have refuted anything does not pass.",
     ),
 }
 """All rules by name, in the order of :class:`GateRules`."""

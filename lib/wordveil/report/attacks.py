@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from wordveil.report.frontier import ACCURACY, ORIGINAL
-from wordveil.report.tables import is_above_chance
+from wordveil.report.frontier import ACCURACY, ORIGINAL, STATIC
 from wordveil.report.values import name_method, show_figure, show_number
 from wordveil.scores.score import Group, Score
 
@@ -19,18 +19,20 @@ _WHAT = {
 
 
 def rank_attacks(scores: Sequence[Score], subject: str) -> list[Score]:
-    """The strongest attack on ``subject`` of each task, by how far it is above its chance level, the strongest first.
+    """The strongest attack on ``subject`` of each task, the strongest first.
 
-    Only shares are compared: of records linked, authors named, words recovered.
+    One that is clearly above chance is stronger than one that is not. Then an adaptive one is stronger than a static
+    one, whose failure says nothing; and then the one that is farther above its chance level. Only shares are compared:
+    of records linked, authors named, words recovered.
     """
     strongest: dict[str, Score] = {}
     for score in scores:
         is_attack = score.group in (Group.ATTACK, Group.PRIVACY) and score.figure in _SHARES
         if not is_attack or score.subject != subject or score.value is None or score.chance is None:
             continue
-        if score.task not in strongest or _find_gain(score) > _find_gain(strongest[score.task]):
+        if score.task not in strongest or _find_strength(score) > _find_strength(strongest[score.task]):
             strongest[score.task] = score
-    return sorted(strongest.values(), key=_find_gain, reverse=True)
+    return sorted(strongest.values(), key=lambda score: (bool(score.is_above_chance), _find_gain(score)), reverse=True)
 
 
 def list_subjects(scores: Sequence[Score]) -> list[str]:
@@ -40,11 +42,22 @@ def list_subjects(scores: Sequence[Score]) -> list[str]:
 
 def describe_attack(score: Score) -> str:
     """A sentence about links or recovered words of :func:`rank_attacks`."""
-    verdict = "" if is_above_chance(score) else ", not clearly more than by chance"
+    verdict = "more than by chance" if score.is_above_chance else "not clearly more than by chance"
     return (
-        f"{score.subject}: {_WHAT[score.figure]}: {show_figure(score)}{verdict} ({score.method}; chance is "
-        f"{show_number(score.chance)})."
+        f"{score.subject}: {_WHAT[score.figure]}: {show_figure(score)}, {verdict} ({name_method(score)}; chance is "
+        f"{show_number(score.chance)}{describe_power(score)})."
     )
+
+
+def describe_power(score: Score) -> str:
+    """Part of a sentence that says which figures would have been above chance on as many texts; empty where that is not
+    known.
+    """
+    if score.detectable is None:
+        return ""
+    if math.isinf(score.detectable):
+        return f"; so few texts ({score.count:,}) could have shown none above it"
+    return f"; {score.count:,} texts show one above it from {show_number(score.detectable)} on"
 
 
 def draw_bars(scores: Sequence[Score]) -> list[dict[str, Any]]:
@@ -58,6 +71,10 @@ def draw_bars(scores: Sequence[Score]) -> list[dict[str, Any]]:
         }
         for score in scores
     ]
+
+
+def _find_strength(score: Score) -> tuple[bool, bool, float]:
+    return bool(score.is_above_chance), score.variant != STATIC, _find_gain(score)
 
 
 def _find_gain(score: Score) -> float:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from wordveil.errors import InputError
-from wordveil.report.page import render_evaluation
+from wordveil.report.page import describe_evaluation, render_evaluation
 from wordveil.report.values import show_cell
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.files import replace_file, to_json
-from wordveil.scores.score import Score
+from wordveil.scores.score import ABOVE_CHANCE, Score
 
 PAGE, DATA, SCORES = "report.html", "evaluation.json", "scores.csv"
 _PRIVATE, _SHARED = 0o600, 0o644
@@ -38,7 +38,7 @@ def write_evaluation(evaluation: Evaluation, directory: Path) -> ReportFiles:
     contents = {
         files.page: render_evaluation(evaluation),
         files.scores: write_scores(evaluation),
-        files.data: to_json(evaluation.to_dict()),
+        files.data: to_json(describe_evaluation(evaluation)),
     }
     mode = _PRIVATE if evaluation.is_private else _SHARED
     directory.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def write_scores(evaluation: Evaluation) -> str:
     ``Infinity``. :func:`~wordveil.report.values.show_cell` guards texts.
     """
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, [field.name for field in fields(Score)])
+    writer = csv.DictWriter(stream, [*(field.name for field in fields(Score)), ABOVE_CHANCE])
     writer.writeheader()
     rows = (score.to_dict() for score in evaluation.scores)
     writer.writerows({name: show_cell(value) for name, value in row.items()} for row in rows)

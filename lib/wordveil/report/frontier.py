@@ -14,7 +14,7 @@ from wordveil.report.values import name_method
 from wordveil.scores.score import Group, Score
 
 ACCURACY = "accuracy"
-ADAPTIVE = "adaptive"
+ADAPTIVE, STATIC = "adaptive", "static"
 ORIGINAL = "original"
 """The subject that is not sanitised: an attacker has nothing to adapt to."""
 

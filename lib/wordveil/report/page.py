@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wordveil.report.attacks import describe_attack, draw_bars, list_subjects, rank_attacks
+from wordveil.report.attacks import describe_attack, describe_power, draw_bars, list_subjects, rank_attacks
 from wordveil.report.frontier import ACCURACY, ORIGINAL, Frontier, find_frontiers, find_strongest
 from wordveil.report.heatmap import MOST_LABELS, draw_heatmap
 from wordveil.report.picture import describe_point, draw_frontier
-from wordveil.report.tables import is_above_chance, make_sections
+from wordveil.report.tables import make_sections
 from wordveil.report.templates import render_page
 from wordveil.report.values import show_figure, show_interval, show_number
 from wordveil.scores.evaluation import Evaluation
@@ -29,7 +29,7 @@ def render_evaluation(evaluation: Evaluation) -> str:
         "evaluation.html",
         title=evaluation.title,
         evaluation=evaluation,
-        headline=write_headline(evaluation.scores),
+        headline=write_headline(evaluation),
         attacks=[
             (subject, draw_bars(rank_attacks(evaluation.scores, subject)))
             for subject in list_subjects(evaluation.scores)[:_MOST_SUBJECTS]
@@ -70,14 +70,20 @@ def _describe(frontier: Frontier) -> dict[str, Any]:
     }
 
 
-def write_headline(scores: Sequence[Score]) -> tuple[str, ...]:
-    """Sentences about each sanitised subject: the strongest attack of each kind, the strongest of all first, and the
-    best result of each task. Empty where there are too many subjects.
+def describe_evaluation(evaluation: Evaluation) -> dict[str, Any]:
+    """Plain values, for JSON, with the sentences that a page has first."""
+    return {**evaluation.to_dict(), "headline": list(write_headline(evaluation))}
+
+
+def write_headline(evaluation: Evaluation) -> tuple[str, ...]:
+    """How much was read, and sentences about each sanitised subject: the strongest attack of each kind, the strongest
+    of all first, and the best result of each task. No sentences about subjects where there are too many.
     """
-    subjects = list_subjects(scores)
+    subjects, scores = list_subjects(evaluation.scores), evaluation.scores
     if len(subjects) > _MOST_SUBJECTS:
-        return ()
-    return tuple(sentence for subject in subjects for sentence in _write_sentences(subject, scores))
+        return evaluation.scope
+    sentences = (sentence for subject in subjects for sentence in _write_sentences(subject, scores))
+    return (*evaluation.scope, *sentences)
 
 
 def _write_sentences(subject: str, scores: Sequence[Score]) -> list[str]:
@@ -94,14 +100,15 @@ def _write_sentences(subject: str, scores: Sequence[Score]) -> list[str]:
 
 
 def _say(best: Score, scores: Sequence[Score]) -> str:
-    beside = "" if best.chance is None else f"; chance is {show_number(best.chance)}"
+    beside = "" if best.chance is None else f"; chance is {show_number(best.chance)}{describe_power(best)}"
     same = best.group, best.task, ACCURACY, ORIGINAL
     if clean := [score for score in scores if (score.group, score.task, score.figure, score.subject) == same]:
         found = find_strongest(clean)
         beside += f"; on the {ORIGINAL} it is {show_number(found.value)} ({found.method})"
     if best.group == Group.UTILITY:
-        return f"{best.subject}: {best.task} by {best.method} has accuracy {show_figure(best)}{beside}."
-    verdict = "still finds" if is_above_chance(best) else "is not clearly better than chance on"
+        verdict = "" if best.is_above_chance is not False else ", not clearly more than by chance"
+        return f"{best.subject}: {best.task} by {best.method} has accuracy {show_figure(best)}{verdict}{beside}."
+    verdict = "still finds" if best.is_above_chance else "is not clearly better than chance on"
     attack = " ".join(filter(None, ("The strongest", best.variant, "attack")))
     return (
         f"{best.subject}: {attack.lower()} ({best.method}) {verdict} {best.task}: accuracy {show_figure(best)}{beside}."

@@ -106,7 +106,7 @@ def _make_section(group: Group, scores: Sequence[Score]) -> Section:
         }
     tables = tuple(_make_table(heading, part, by_subject=by_subject) for heading, part in parts.items())
     has_intervals = any(show_interval(score.low, score.high) for score in scores)
-    return Section(TITLES[group], tables, has_intervals, any(is_above_chance(score) for score in scores))
+    return Section(TITLES[group], tables, has_intervals, any(_is_found(score) for score in scores))
 
 
 def _make_table(heading: str, scores: Sequence[Score], *, by_subject: bool) -> ScoreTable:
@@ -146,14 +146,12 @@ def _measure(scores: Sequence[Score]) -> Measure:
 
 def _show(score: Score, number: dict[str, int]) -> Figure:
     notes = (number[score.note],) if score.note else ()
-    return Figure(show_number(score.value), show_interval(score.low, score.high), is_above_chance(score), notes)
+    return Figure(show_number(score.value), show_interval(score.low, score.high), _is_found(score), notes)
 
 
-def is_above_chance(score: Score) -> bool:
-    """Whether an attack is better than a guesser that never looks: its whole interval is above chance."""
-    if score.group != Group.ATTACK or score.chance is None or score.value is None:
-        return False
-    return (score.value if score.low is None else score.low) > score.chance
+def _is_found(score: Score) -> bool:
+    """Whether an attack finds something: what is above chance of a task is what a user of the texts wants."""
+    return score.group in (Group.ATTACK, Group.PRIVACY) and bool(score.is_above_chance)
 
 
 def _unique(values: Iterable[_Value]) -> tuple[_Value, ...]:

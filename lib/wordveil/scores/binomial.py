@@ -7,12 +7,17 @@ quantile ``1 - tail`` of Beta(hits + 1, trials - hits). Each bound is wrong with
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainccinv, betaincinv
 
 from wordveil.arrays import Float64
 
+TAIL = 0.025
+"""Each tail of a 95% interval."""
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -33,3 +38,14 @@ def bound_above(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Fl
     left = total - count
     bound = betainccinv(count + 1, np.maximum(left, _TINY), tail)
     return np.nan_to_num(np.where(left > 0, bound, 1.0), nan=1.0)
+
+
+def find_share_interval(hits: float, count: int) -> tuple[float, float]:
+    """The 95% interval of the share of ``hits`` among ``count`` texts, which has a width even if all texts agree."""
+    return float(bound_below(hits, count, TAIL)), float(bound_above(hits, count, TAIL))
+
+
+def find_detectable(chance: float, count: int) -> float:
+    """The least share of ``count`` texts whose 95% interval is above ``chance``; infinite where none is."""
+    hits = bisect_left(range(count + 1), 1, key=lambda hits: int(bound_below(hits, count, TAIL) > chance))
+    return hits / count if hits <= count else math.inf

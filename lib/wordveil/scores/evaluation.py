@@ -47,6 +47,8 @@ class Evaluation:
         sentences that say what the figures show and what they do not.
     is_private
         whether figures were measured on private text, so that the report stays internal.
+    scope
+        sentences that say how much was read.
     """
 
     title: str
@@ -56,6 +58,7 @@ class Evaluation:
     examples: tuple[Example, ...] = ()
     notes: tuple[str, ...] = ()
     is_private: bool = True
+    scope: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -82,4 +85,5 @@ class Evaluation:
             examples=tuple(Example(**example) for example in values["examples"]),
             notes=tuple(values["notes"]),
             is_private=bool(values["is_private"]),
+            scope=tuple(values.get("scope", ())),  # files of before have none
         )

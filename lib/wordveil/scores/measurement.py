@@ -29,6 +29,7 @@ class Measurement:
         chance: float | None = None,
         higher_is_better: bool | None = True,
         note: str = "",
+        detectable: float | None = None,
     ) -> Score:
         """One figure. ``interval``: None where it is exact or was not measured."""
         low, high = interval or (None, None)
@@ -47,13 +48,21 @@ class Measurement:
             definition=definition,
             higher_is_better=higher_is_better,
             note=note,
+            detectable=detectable,
         )
 
     def make_accuracy(self, accuracy: Accuracy, definition: str, note: str = "") -> Score:
         """The figure ``accuracy``."""
         interval = (accuracy.low, accuracy.high)
         return self.make_score(
-            "accuracy", accuracy.value, interval, accuracy.count, definition, chance=accuracy.chance, note=note
+            "accuracy",
+            accuracy.value,
+            interval,
+            accuracy.count,
+            definition,
+            chance=accuracy.chance,
+            note=note,
+            detectable=accuracy.detectable,
         )
 
 

@@ -14,6 +14,8 @@ from wordveil.arrays import Bool, Float64, Int64
 from wordveil.scores.documents import UNKNOWN
 
 RESAMPLES = 1_000
+ABOVE_CHANCE = "above_chance"
+"""The key of :attr:`Score.is_above_chance` among plain values."""
 CONFIDENCE = 0.95
 
 
@@ -59,6 +61,9 @@ class Score:
         for a reader who wants useful and private texts; None where neither is better.
     note
         what else a reader must know.
+    detectable
+        the least figure that would have been above chance on as many texts; infinite where no figure would have been,
+        None where that is not known.
     """
 
     subject: str
@@ -75,6 +80,16 @@ class Score:
     definition: str
     higher_is_better: bool | None = None
     note: str = ""
+    detectable: float | None = None
+
+    @property
+    def is_above_chance(self) -> bool | None:
+        """Whether the whole interval, or the figure where it has none, is above that of a guesser that never looks;
+        None where there is no figure or no chance level.
+        """
+        if self.value is None or self.chance is None:
+            return None
+        return (self.value if self.low is None else self.low) > self.chance
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -83,15 +98,16 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; infinity as the text ``"Infinity"``."""
-        values = asdict(self)
+        values = {**asdict(self), ABOVE_CHANCE: self.is_above_chance}
         return {name: "Infinity" if value == float("inf") else value for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of :meth:`to_dict`. Raises :class:`ValueError` or :class:`TypeError`."""
-        if unknown := set(values) - {field.name for field in fields(cls)}:
+        if unknown := set(values) - {ABOVE_CHANCE, *(field.name for field in fields(cls))}:
             raise ValueError(f"Expected the fields of a score, got {', '.join(sorted(unknown))}.")
-        made: dict[str, Any] = {name: float("inf") if value == "Infinity" else value for name, value in values.items()}
+        given = {name: value for name, value in values.items() if name != ABOVE_CHANCE}  # it follows from the others
+        made: dict[str, Any] = {name: float("inf") if value == "Infinity" else value for name, value in given.items()}
         return cls(**{**made, "group": Group(made["group"])})
 
 
@@ -131,16 +147,19 @@ def resample(samples: tuple[Float64, ...], statistic: Callable[..., Any], seed: 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of texts whose label is guessed right, its 95% interval, its chance level, and the number of texts."""
+    """The share of texts whose label is guessed right, its exact 95% interval, its chance level, the number of texts,
+    and :attr:`Score.detectable`.
+    """
 
     value: float
     low: float
     high: float
     chance: float
     count: int
+    detectable: float
 
 
-def measure_accuracy(guessed: Int64, labels: Int64, seed: int = 0) -> Accuracy:
+def measure_accuracy(guessed: Int64, labels: Int64) -> Accuracy:
     """How many of the texts with a known label are guessed right. A refusal to guess is wrong.
 
     Parameters
@@ -148,8 +167,6 @@ def measure_accuracy(guessed: Int64, labels: Int64, seed: int = 0) -> Accuracy:
     guessed, labels
         int64 ``(texts,)``: numbers of names. Texts with the label :data:`wordveil.scores.documents.UNKNOWN` are
         left out.
-    seed
-        of the bootstrap.
 
     Raises
     ------
@@ -159,7 +176,9 @@ def measure_accuracy(guessed: Int64, labels: Int64, seed: int = 0) -> Accuracy:
     known = labels != UNKNOWN
     if not known.any():
         raise ValueError("Expected at least one text with a known label.")
+    from wordveil.scores.binomial import find_detectable, find_share_interval  # SciPy, which pages do not need
+
     hits = guessed[known] == labels[known]
-    low, high = find_mean_interval(hits, seed)
     chance = float(np.bincount(labels[known]).max() / len(hits))
-    return Accuracy(float(hits.mean()), low, high, chance, len(hits))
+    low, high = find_share_interval(int(hits.sum()), len(hits))
+    return Accuracy(float(hits.mean()), low, high, chance, len(hits), find_detectable(chance, len(hits)))

@@ -48,7 +48,7 @@ def graded(count: int, seed: int) -> GradedPairs:
 
 def test_labels_of_pairs_are_found():
     train, test = labelled(400, 1), labelled(200, 5)
-    (score,) = measure_pairs(topic_embedding(), train, test, "original", "entailment", 0)
+    (score,) = measure_pairs(topic_embedding(), train, test, "original", "entailment")
     assert score.value > 0.85
     assert (score.chance, score.count, score.figure) == (0.5, 200, "accuracy")
     assert score.low < score.value < score.high
@@ -57,7 +57,7 @@ def test_labels_of_pairs_are_found():
 def test_random_labels_of_pairs_give_chance():
     train, test = labelled(400, 1), labelled(200, 5)
     train = replace(train, labels=np.random.default_rng(1).permutation(train.labels))
-    (score,) = measure_pairs(topic_embedding(), train, test, "original", "entailment", 0)
+    (score,) = measure_pairs(topic_embedding(), train, test, "original", "entailment")
     # One standard deviation of 200 texts is 3.5%.
     assert score.value == pytest.approx(0.5, abs=0.11)
 
@@ -66,7 +66,7 @@ def test_second_sentences_matter():
     """A test part whose second sentences are others' has labels that its words do not tell."""
     train, test = labelled(400, 1), labelled(200, 5)
     shuffled = test.with_texts(test.first, np.random.default_rng(2).permutation(test.second).tolist())
-    (score,) = measure_pairs(topic_embedding(), train, shuffled, "original", "entailment", 0)
+    (score,) = measure_pairs(topic_embedding(), train, shuffled, "original", "entailment")
     assert score.value == pytest.approx(0.5, abs=0.11)
 
 
@@ -140,9 +140,9 @@ def test_parts_must_fit():
     with pytest.raises(ValueError, match="as many first as second"):
         pairs.with_texts(pairs.first[1:], pairs.second)
     with pytest.raises(ValueError, match="Expected the same labels in both parts"):
-        measure_pairs(topic_embedding(), pairs, replace(pairs, names=("no", "yes")), "original", "made", 0)
+        measure_pairs(topic_embedding(), pairs, replace(pairs, names=("no", "yes")), "original", "made")
     with pytest.raises(ValueError, match="at least two labels"):
-        measure_pairs(topic_embedding(), replace(pairs, labels=pairs.labels * 0), pairs, "original", "made", 0)
+        measure_pairs(topic_embedding(), replace(pairs, labels=pairs.labels * 0), pairs, "original", "made")
 
 
 def test_intervals_hold_what_they_promise():

@@ -44,7 +44,7 @@ def measure_pair_task(task: str, row: Row, system: TextSanitiser, data: Path, dr
     train = load_labelled_pairs(path, *_COLUMNS, "label", {"split": "train"})
     test = load_labelled_pairs(path, *_COLUMNS, "label", {"split": "test"}, train.names)
     written = write_pairs(train, system, theirs), write_pairs(test, system, own)
-    return measure_pairs(embedding, *written, row.name, task, draw)
+    return measure_pairs(embedding, *written, row.name, task)
 
 
 def write_pairs(pairs: Pairs, system: TextSanitiser, seed: int) -> Pairs:

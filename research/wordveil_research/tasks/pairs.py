@@ -135,7 +135,7 @@ def load_graded_pairs(
 
 
 def measure_pairs(
-    embedding: Embedding, train: LabelledPairs, test: LabelledPairs, subject: str, task: str, seed: int
+    embedding: Embedding, train: LabelledPairs, test: LabelledPairs, subject: str, task: str
 ) -> list[Score]:
     """How often the label of a pair is found: the accuracy, with its interval and the chance level.
 
@@ -147,8 +147,6 @@ def measure_pairs(
         pairs with the same names of labels; with sanitised sentences, unless ``subject`` is the original.
     subject, task
         as in :class:`Score`.
-    seed
-        of the bootstrap.
 
     Raises
     ------
@@ -167,7 +165,7 @@ def measure_pairs(
         "The share of test pairs that get their true label, by logistic regression over |u - v| and u * v of the "
         "sentences' mean vectors."
     )
-    found = measure_accuracy(guessed, test.labels, seed)
+    found = measure_accuracy(guessed, test.labels)
     return [Measurement(subject, task, METHOD).make_accuracy(found, definition)]
 
 

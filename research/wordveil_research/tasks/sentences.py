@@ -89,7 +89,7 @@ def measure_folds(
     """
     guessed = predict_folds(classifier, documents, seed, folds)
     note = f"Cross-validated in {folds} folds."
-    return [make_task_score(classifier, guessed, documents.labels, subject, task, seed, note)]
+    return [make_task_score(classifier, guessed, documents.labels, subject, task, note)]
 
 
 def predict_folds(classifier: TextClassifier, documents: Documents, seed: int, folds: int = 10) -> Int64:

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from support.evaluations import make_attack, make_evaluation, make_score
+from wordveil.cli.evaluation_tables import print_scores
 from wordveil.report.compare import compare_evaluations, render_comparison
 from wordveil.report.heatmap import MOST_LABELS, OTHERS, REFUSED, draw_heatmap
-from wordveil.report.page import render_evaluation, write_headline
+from wordveil.report.page import describe_evaluation, render_evaluation, write_headline
 from wordveil.scores.evaluation import Confusion, Evaluation, Example
+from wordveil.scores.score import Group, Score
 
 EVIL = "<script>alert('x')</script>"
 MANY = tuple(
@@ -215,15 +217,90 @@ def test_guesses_of_labels_that_are_not_shown_are_one_column():
     assert f"0 taken for {OTHERS}: 6 of 10" in {shade.text for shade in heatmap.shades}
 
 
+def write_sentences(*scores: Score) -> list[str]:
+    """What a page says of the release alone."""
+    return [line for line in write_headline(Evaluation("Support", {}, scores)) if line.startswith("release:")]
+
+
 def test_the_worst_attack_is_said_first():
     """Whatever it is: links of records here, authors where they are found more surely."""
     linked = make_attack("release", 0.9, "", task="linkage", method="bayes", figure="linked", chance=0.01)
     words = make_attack("release", 0.3, "", task="words", method="viterbi", figure="recovered", chance=0.1)
     scores = [make_attack("release", 0.4), words, linked, make_score("release", 0.99)]
-    first, *others = write_headline(scores)
+    first, *others = write_sentences(*scores)
     assert first.startswith("release: who holds the candidate originals links this share")
     assert "0.9" in first
     assert [sentence.split(" ")[0] for sentence in others] == ["release:"] * 3
-    assert "strongest adaptive attack" in write_headline([*scores, make_attack("release", 0.95)])[0]
+    assert "strongest adaptive attack" in write_sentences(*scores, make_attack("release", 0.95))[0]
     page = render_evaluation(Evaluation("Support", {}, tuple(scores)))
     assert page.index("What attackers find") < page.index("linkage: bayes, linked") < page.index("words: viterbi")
+
+
+HEADLINES = {
+    "authors": make_attack("release", 0.4),
+    "links": make_attack("release", 0.4, "", task="linkage", method="bayes", figure="linked"),
+    "words in context": make_attack("release", 0.4, "", task="words", method="viterbi", figure="recovered"),
+    "single words": make_attack("release", 0.4, "draws-1", group=Group.PRIVACY, task="words", figure="recovered"),
+    "a task": make_score("release", 0.4),
+}
+VALUES = [
+    (0.227, None, 0.083, True),
+    (0.083, None, 0.083, False),
+    (0.227, 0.19, 0.083, True),
+    (0.227, 0.083, 0.083, False),
+    (0.227, 0.05, 0.083, False),
+    (0.02, 0.01, 0.083, False),
+    (1.0, 1.0, 1.0, False),
+]
+
+
+@pytest.mark.parametrize("name", HEADLINES)
+@pytest.mark.parametrize(("value", "low", "chance", "is_above"), VALUES)
+def test_a_headline_says_above_chance_as_the_figures_do(name, value, low, chance, is_above, capsys):
+    """On the page, in the terminal and in JSON: if and only if the whole interval is above chance."""
+    score = replace(HEADLINES[name], value=value, low=low, high=None if low is None else 1.0, chance=chance)
+    (sentence,) = write_sentences(score)
+    is_denied = bool(re.search("not clearly (more|better)", sentence))
+    assert is_denied is not is_above
+    evaluation = Evaluation("Support", {}, (score,))
+    page = Elements(render_evaluation(evaluation))
+    assert sentence in page.said
+    print_scores(evaluation)
+    shown = " ".join("".join(capsys.readouterr()).split())
+    assert bool(re.search("not clearly (more|better)", shown)) is not is_above
+    described = describe_evaluation(evaluation)
+    assert described["headline"] == [sentence]
+    assert described["scores"][0]["above_chance"] is is_above
+    # Only what an attacker finds is marked.
+    marks = [tag for tag, attributes in page.found if attributes.get("class") == "above"]
+    assert bool(marks) is (is_above and score.group != Group.UTILITY)
+
+
+def test_a_static_attack_leads_only_where_it_alone_finds():
+    hidden = make_attack("release", 0.11, "adaptive")
+    static = make_attack("release", 0.115, "static")
+    assert "adaptive attack (svm-characters) is not clearly" in write_sentences(hidden, static)[0]
+    found = make_attack("release", 0.3, "static", method="koppel")
+    assert "static attack (koppel) still finds" in write_sentences(hidden, found)[0]
+    assert "adaptive attack" in write_sentences(make_attack("release", 0.25), found)[0]
+
+
+@pytest.mark.parametrize(
+    ("detectable", "words"),
+    [
+        (0.071, "; 100 texts show one above it from 0.071 on"),
+        (float("inf"), "so few texts (100) could have shown none"),
+    ],
+)
+def test_a_headline_says_which_attack_it_would_have_seen(detectable, words):
+    for score in (make_attack("release", 0.1), make_attack("release", 0.1, figure="linked", task="linkage")):
+        assert words in write_sentences(replace(score, detectable=detectable))[0]
+
+
+def test_a_headline_begins_with_what_was_read():
+    evaluation = make_evaluation(scope=("Measured on 255 of 6,254 records.",))
+    assert write_headline(evaluation)[0] == "Measured on 255 of 6,254 records."
+    assert "<li>Measured on 255 of 6,254 records." in render_evaluation(evaluation)
+    assert Evaluation.from_dict(describe_evaluation(evaluation)) == evaluation
+    many = replace(PAGES["many subjects"](), scope=("Measured on 9 of 10 records.",))
+    assert write_headline(many) == many.scope

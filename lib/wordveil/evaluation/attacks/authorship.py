@@ -56,7 +56,7 @@ def measure_authorship(
     subject
         whose texts ``released`` are, such as ``release``.
     seed
-        of the attacker and of the intervals.
+        of the attacker.
     with_original
         whether clean snippets are attacked too, under the subject :data:`ORIGINAL`. Several mechanisms on the same
         snippets need that once.
@@ -88,7 +88,7 @@ def measure_authorship(
     scores: list[Score] = []
     confusions: list[Confusion] = []
     for fitted, texts, whose, variant in runs:
-        scoring = _Scoring(attack, whose, variant, snippets, seed)
+        scoring = _Scoring(attack, whose, variant, snippets)
         if isinstance(fitted, FittedKoppel):
             votes = fitted.score(texts)
             answers = np.where(votes.shares > fitted.threshold, votes.labels, UNKNOWN)
@@ -109,10 +109,9 @@ class _Scoring:
     subject: str
     variant: str
     snippets: Documents
-    seed: int
 
     def score_accuracy(self, labels: Int64) -> Score:
-        accuracy = measure_accuracy(labels, self.snippets.labels, self.seed)
+        accuracy = measure_accuracy(labels, self.snippets.labels)
         return self._score(ACCURACY, "The share of snippets whose author is named.", accuracy, accuracy.chance)
 
     def score_answers(self, answers: Int64, threshold: float) -> Iterator[Score]:
@@ -120,9 +119,9 @@ class _Scoring:
         chosen = f"snippets for which an author wins more than {threshold:.0%} of the rounds."
         answered = np.where(answers == UNKNOWN, UNKNOWN, self.snippets.labels)
         # Every answer counts as right here, so that the accuracy is the share of answers.
-        share = measure_accuracy(answered, self.snippets.labels, self.seed)
+        share = measure_accuracy(answered, self.snippets.labels)
         yield self._score(ANSWERED, f"The share of {chosen}", share, None)
-        precision = measure_accuracy(answers, answered, self.seed) if (answered != UNKNOWN).any() else None
+        precision = measure_accuracy(answers, answered) if (answered != UNKNOWN).any() else None
         definition = f"The share of right answers among the {chosen}"
         yield self._score(PRECISION, definition, precision, precision.chance if precision else None)
 
@@ -136,6 +135,7 @@ class _Scoring:
             chance=chance,
             higher_is_better=False,
             note="" if accuracy else "The attacker answers for no snippet.",
+            detectable=accuracy.detectable if accuracy and chance is not None else None,
         )
 
 

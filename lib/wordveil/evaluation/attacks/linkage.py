@@ -40,6 +40,7 @@ from wordveil.evaluation.attacks.redrawn import Ragged, Redrawn
 from wordveil.evaluation.utility.encoders import SentenceEncoder
 from wordveil.measures.posterior import Scores, WordScores
 from wordveil.mechanisms.laws import WordLaws
+from wordveil.scores.binomial import find_detectable, find_share_interval
 from wordveil.scores.measurement import Measurement, require_pairs
 from wordveil.scores.score import Group, Score, find_mean_interval
 
@@ -190,20 +191,27 @@ _ATTACKERS = {
 
 
 def _summarise(links: Links, method: str, attacker: str, subject: str, seed: int) -> Iterator[Score]:
-    ranks = 1 / np.arange(1, links.pool + 1)
-    for figure, values, chance, meaning in (
-        (LINKED, links.hits, 1 / links.pool, "Share of records whose own original is ranked first"),
-        ("reciprocal-rank", links.reciprocal_ranks, float(ranks.mean()), "Mean of 1 / rank of a record's own original"),
-    ):
-        yield Measurement(subject, TASK, method, Group.ATTACK).make_score(
-            figure,
-            float(values.mean()),
-            find_mean_interval(values, seed),
-            len(values),
-            f"{meaning} in a pool of {links.pool:,} texts; the attacker takes {attacker}.",
-            chance=chance,
-            higher_is_better=False,
-        )
+    measurement, count = Measurement(subject, TASK, method, Group.ATTACK), len(links.hits)
+    among = f"in a pool of {links.pool:,} texts; the attacker takes {attacker}."
+    yield measurement.make_score(
+        LINKED,
+        float(links.hits.mean()),
+        find_share_interval(float(links.hits.sum()), count),
+        count,
+        f"Share of records whose own original is ranked first {among}",
+        chance=1 / links.pool,
+        higher_is_better=False,
+        detectable=find_detectable(1 / links.pool, count),
+    )
+    yield measurement.make_score(
+        "reciprocal-rank",
+        float(links.reciprocal_ranks.mean()),
+        find_mean_interval(links.reciprocal_ranks, seed),
+        count,
+        f"Mean of 1 / rank of a record's own original {among}",
+        chance=float((1 / np.arange(1, links.pool + 1)).mean()),
+        higher_is_better=False,
+    )
 
 
 def _take_first(hidden: Ragged, drawn: Int32, is_first: NDArray[np.bool_]) -> tuple[Ragged, Ragged]:

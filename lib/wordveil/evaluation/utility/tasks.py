@@ -27,7 +27,7 @@ def measure_task(
     subject, task
         as in :class:`Score`: whose texts, and the name of the data set.
     seed
-        of the classifier and of the bootstrap.
+        of the classifier.
 
     Returns
     -------
@@ -42,13 +42,13 @@ def measure_task(
     if train.names != test.names:
         raise ValueError(f"Expected the same labels in both parts of {task}, got {train.names} and {test.names}.")
     guessed = classifier.fit(train, seed).predict(test.texts)
-    return [make_task_score(classifier, guessed, test.labels, subject, task, seed)]
+    return [make_task_score(classifier, guessed, test.labels, subject, task)]
 
 
 def make_task_score(
-    classifier: TextClassifier, guessed: Int64, labels: Int64, subject: str, task: str, seed: int, note: str = ""
+    classifier: TextClassifier, guessed: Int64, labels: Int64, subject: str, task: str, note: str = ""
 ) -> Score:
     """The accuracy of guesses, int64 ``(texts,)`` as ``labels``."""
     definition = f"The share of test texts that get their true label. {classifier.definition}"
-    accuracy = measure_accuracy(guessed, labels, seed)
+    accuracy = measure_accuracy(guessed, labels)
     return Measurement(subject, task, classifier.name).make_accuracy(accuracy, definition, note)

@@ -137,29 +137,27 @@ def measure_pairs(
     section = config.evaluation
     check_pairs(config, materials, pairs)
     figures = Figures(scores=measure_words(materials.bundle))
-    originals = pairs.originals
+    originals, released = pairs.sampled
     if config.author is None:
         figures.notes.append(_NO_AUTHORS)
     elif section.attackers:
         if attacks := attack_authors(config, materials, pairs, section.seed, progress):
             figures.add(attacks)
-        figures.notes.append(_STATIC if attacks else _too_few("author", section.min_texts))
+        figures.notes.append(_STATIC if attacks else _too_few("author", section.min_texts, "released records"))
     if section.label is None:
         figures.notes.append(_NO_LABELS)
     elif section.tasks:
         parts = split_rows(pairs.labels, section.known_share, section.min_texts, section.seed)
         if parts is None:
-            figures.notes.append(_too_few("label", section.min_texts))
+            figures.notes.append(_too_few("label", section.min_texts, "records among those measured"))
         else:
             progress("training tasks")
             split = _take_parts(pairs, pairs.labels, parts)
             figures.add(measure_tasks(split, section.tasks, section.label, materials.embedding, section.seed))
     progress("comparing texts")
     encoder = make_encoder(section.encoder, materials.embedding)
-    figures.scores += measure_texts(
-        originals, pairs.released, materials.sanitiser, encoder, section.topics, section.seed
-    )
-    shown = zip(originals[: section.examples], pairs.released[: section.examples], strict=True)
+    figures.scores += measure_texts(originals, released, materials.sanitiser, encoder, section.topics, section.seed)
+    shown = zip(originals[: section.examples], released[: section.examples], strict=True)
     return Evaluation(
         title=f"Evaluation of {config.release}",
         facts={"release": config.release, **facts, **_describe(config, materials.bundle, pairs)},
@@ -168,6 +166,7 @@ def measure_pairs(
         examples=tuple(Example("release", original, released) for original, released in shown),
         notes=tuple(figures.notes),
         is_private=True,
+        scope=_say_scope(config, pairs),
     )
 
 
@@ -261,11 +260,22 @@ def _take_parts(pairs: Pairs, labels: Sequence[str | None], parts: tuple[Int64, 
     return Split(known, others, *texts)
 
 
-def _too_few(what: str, least: int) -> str:
+def _too_few(what: str, least: int, counted: str) -> str:
     return (
-        f"fewer than two {what}s have {least} records among those measured, so nothing was measured of them. Raise "
-        "evaluation.records, or lower evaluation.min_texts."
+        f"fewer than two {what}s have {least} {counted}, so nothing was measured of them. Raise evaluation.records, or "
+        "lower evaluation.min_texts."
     )
+
+
+def _say_scope(config: Config, pairs: Pairs) -> tuple[str, ...]:
+    """What was read, in sentences: who reads a figure must know how much of the release it is about."""
+    sentences = [f"Measured on {len(pairs.sample):,} of {pairs.total:,} records."]
+    if config.author is not None and config.evaluation.attackers:
+        counts, least = pairs.counts, config.evaluation.min_texts
+        records = len(pairs.authors) - pairs.authors.count(None)
+        of = f"of {counts.enough:,} who have {least} records or more, and {counts.in_all:,} in all"
+        sentences.append(f"Attacks on authors were measured on {records:,} records of {counts.chosen:,} authors, {of}.")
+    return tuple(sentences)
 
 
 def _describe(config: Config, bundle: Bundle, pairs: Pairs) -> dict[str, str]:
@@ -274,13 +284,14 @@ def _describe(config: Config, bundle: Bundle, pairs: Pairs) -> dict[str, str]:
     facts = {
         "mechanism": f"{config.mechanism.name}, epsilon {bundle.guarantee.epsilon:g}",
         "bundle": bundle.fingerprint,
-        "records measured": f"{len(pairs):,} of {pairs.total:,}",
+        "records measured": f"{len(pairs.sample):,} of {pairs.total:,}",
         "seed": str(section.seed),
         "wordveil": __version__,
     }
     if config.author is not None:
-        authors = len({author for author in pairs.authors if author is not None})
-        facts["authors"] = f"{authors:,} by {config.author}; the attacker knows {section.known_share:.0%} of each"
+        counts = pairs.counts
+        known = f"the attacker knows {section.known_share:.0%} of each"
+        facts["authors"] = f"{counts.chosen:,} of {counts.in_all:,} by {config.author}; {known}"
     if section.label is not None:
         labels = len({label for label in pairs.labels if label is not None})
         facts["labels"] = f"{labels:,} by {section.label}; {section.known_share:.0%} of each are trained on"

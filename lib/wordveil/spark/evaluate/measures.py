@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -135,18 +136,22 @@ def _make(method: Method, embedding: Embedding | None) -> TextClassifier:
     return classifier
 
 
-def find_attack_to_chance(figures: Figures) -> float | None:
-    """The largest accuracy of an adaptive attacker divided by its chance level; None where one of them is missing."""
-    if figures.missing:
-        return None
-    ratios = [
-        score.value / score.chance
+def find_attack_to_chance(figures: Figures, bound: float) -> float | None:
+    """The largest accuracy of an adaptive attacker, at the upper end of its interval, divided by its chance level.
+
+    None where an attacker is missing, and where so little was measured that no attack would have been above chance, or
+    even one that names all authors within ``bound``: that no attack was seen then says nothing.
+    """
+    scores = [
+        score
         for score in figures.scores
         if (score.subject, score.variant, score.figure) == (RELEASE, ADAPTIVE, ACCURACY)
-        and score.value is not None
+        and score.high is not None
         and score.chance
     ]
-    return max(ratios, default=None)
+    if figures.missing or any(score.detectable == math.inf or 1 / (score.chance or 1) <= bound for score in scores):
+        return None
+    return max((score.high / score.chance for score in scores if score.high and score.chance), default=None)
 
 
 def measure_tasks(split: Split, names: Sequence[str], label: str, embedding: Embedding | None, seed: int) -> Figures:
@@ -201,14 +206,15 @@ def find_linked(
     encoder: SentenceEncoder,
     seed: int,
 ) -> float:
-    """The share of :data:`POOL` records at most that the best attacker links to their originals, each among as many.
+    """The share of :data:`POOL` records at most that the best attacker links to their originals, each among as many:
+    the upper end of its interval, which is high where there are few records.
 
     The same texts and ``seed`` give the same figure. The arguments are those of :func:`measure_texts`.
     """
     befores, afters = _choose_pool(originals, released, seed)
     redrawn = _redraw(sanitiser, befores, seed)
     scores = measure_linkage(befores, afters, encoder, RELEASE, seed, redrawn)
-    return max(score.value for score in scores if score.figure == LINKED and score.value is not None)
+    return max(score.high for score in scores if score.figure == LINKED and score.high is not None)
 
 
 def _choose_pool(originals: Sequence[str], released: Sequence[str], seed: int) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""A sample of an output's records, each beside its original.
+"""Samples of an output's records, each beside its original: one of all records, and one of some authors' records.
 
 Which records are taken depends on ids, authors and a seed alone. Spark joins ids, and no texts: the texts of the chosen
 records are read from the input and from the output each on its own, and come together in this process.
@@ -6,13 +6,16 @@ records are read from the input and from the output each on its own, and come to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from wordveil.arrays import Int64
 from wordveil.config.evaluation import EvaluationSection
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, Fault, InputError
@@ -25,20 +28,51 @@ _ID, _AUTHOR, _LABEL = "__id", "__author", "__label"
 _TEXT, _BUNDLE, _POLICY = "__released", "__bundle", "__policy"
 
 
+_LEAST_AUTHORS = 50
+"""No author has more than this part of the records that are read for attacks on authors, if there are as many."""
+
+
+@dataclass(frozen=True)
+class AuthorCounts:
+    """How many authors the released records have, ``in_all``; how many of them have ``enough`` records; and how many
+    were ``chosen``.
+    """
+
+    in_all: int = 0
+    enough: int = 0
+    chosen: int = 0
+
+
 @dataclass(frozen=True)
 class Pairs:
     """Released records beside their originals, in the order of their ids. Several text columns are on lines of their
-    own. ``records``: the originals as a sanitiser reads them. ``bundles``, ``policies``: fingerprints of what the texts
-    were drawn with. ``total``: how many records the output released of those that the input still has.
+    own.
+
+    Attributes
+    ----------
+    records
+        the originals as a sanitiser reads them.
+    sample
+        the rows of a random sample of all records. Other rows are only read for attacks on authors.
+    authors
+        of the records that are read for attacks on authors; None for others.
+    labels
+        of the records of the sample; None for others.
+    bundles, policies
+        fingerprints of what the texts were drawn with.
+    total
+        how many records the output released of those that the input still has.
     """
 
     records: pa.Table
     released: tuple[str, ...]
+    sample: Int64
     authors: tuple[str | None, ...]
     labels: tuple[str | None, ...]
     bundles: frozenset[str]
     policies: frozenset[str]
     total: int
+    counts: AuthorCounts = AuthorCounts()
 
     def __len__(self) -> int:
         return len(self.released)
@@ -50,9 +84,15 @@ class Pairs:
         joined: list[str] = pc.binary_join_element_wise(*texts, "\n").to_pylist()
         return joined
 
+    @property
+    def sampled(self) -> tuple[list[str], list[str]]:
+        """The originals of the sample, and what was released of them."""
+        originals, rows = self.originals, self.sample.tolist()
+        return [originals[row] for row in rows], [self.released[row] for row in rows]
+
 
 def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) -> Pairs:
-    """Read a sample of the records that both tables have; ``seed`` decides which.
+    """Read samples of the records that both tables have; ``seed`` decides which.
 
     ``output``: an output, a release's newest draws or its published table: a row for each record at most.
 
@@ -73,16 +113,27 @@ def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) 
     both.persist()
     try:
         total = both.count()
-        ids = _choose(both, config.evaluation, seed, has_author=config.author is not None).distinct()
-        chosen = F.broadcast(from_arrow(source.sparkSession, to_arrow(ids)))
+        sample = both.orderBy(F.xxhash64(F.lit(seed), _ID), _ID).limit(config.evaluation.records)
+        sampled = _read_ids(sample.select(_ID))
+        attacks, counts = None, AuthorCounts()
+        if config.author is not None:
+            attacks, counts = _choose_authors(both, config.evaluation, seed)
+        attacked = _read_ids(attacks) if attacks is not None else sampled.slice(0, 0)
     finally:
         both.unpersist()
+    ids = pa.table({_ID: pc.unique(pa.concat_arrays([sampled, attacked]))})
+    chosen = F.broadcast(from_arrow(source.sparkSession, ids))
     before = described.join(chosen, column(name) == chosen[_ID], "left_semi")
     screened = screen_input(before, config.source, internal=[_AUTHOR, _LABEL])
     inputs = config.text_columns.inputs
     texts = to_arrow(screened.select(column(name).alias(_ID), *inputs, REASON_COLUMN, _AUTHOR, _LABEL))
     after = to_arrow(released.join(chosen, _ID, "left_semi"))
-    return _pair(texts, after, inputs, total)
+    pairs = _pair(texts, after, inputs, set(sampled.to_pylist()), set(attacked.to_pylist()))
+    return replace(pairs, total=total, counts=counts)
+
+
+def _read_ids(rows: DataFrame) -> pa.Array:
+    return to_arrow(rows).column(_ID).combine_chunks()
 
 
 def _as_text(name: str | None) -> Column:
@@ -108,24 +159,35 @@ def _released_rows(output: DataFrame, config: Config) -> DataFrame:
     )
 
 
-def _choose(both: DataFrame, section: EvaluationSection, seed: int, *, has_author: bool) -> DataFrame:
-    """The ids, column ``__id``, of the records to measure: those of some authors, or any where authors are too few."""
-    order = F.xxhash64(F.lit(seed), _ID)
-    if has_author:
-        room = min(section.authors, section.records // section.min_texts)
-        named = both.where(F.length(_AUTHOR) > 0)
-        counts = named.groupBy(_AUTHOR).count().where(F.col("count") >= section.min_texts)
-        authors = to_arrow(counts.orderBy(F.xxhash64(F.lit(seed), _AUTHOR), _AUTHOR).limit(room).select(_AUTHOR))
-        if authors.num_rows > 1:
-            candidates = F.broadcast(from_arrow(both.sparkSession, authors))
-            rank = F.row_number().over(Window.partitionBy(_AUTHOR).orderBy(order, _ID))
-            ranked = named.join(candidates, _AUTHOR, "left_semi").withColumn("__rank", rank)
-            return ranked.where(F.col("__rank") <= section.records // authors.num_rows).select(_ID)
-    return both.orderBy(order, _ID).limit(section.records).select(_ID)
+def _choose_authors(both: DataFrame, section: EvaluationSection, seed: int) -> tuple[DataFrame | None, AuthorCounts]:
+    """The ids, column ``__id``, of records of some authors; None where fewer than two have enough.
+
+    Authors are taken in a random order until their records are as many as ``section.records``. Each has a fiftieth of
+    these at most, or an equal part where there are fewer authors: many authors with few records are read as few with
+    many.
+    """
+    named = both.where(F.length(_AUTHOR) > 0)
+    counts = named.groupBy(_AUTHOR).count()
+    has_enough = F.col("count") >= section.min_texts
+    totals = counts.select(F.count("*"), F.count_if(has_enough)).first()
+    in_all, enough = totals or (0, 0)
+    room = min(section.authors, section.records // section.min_texts, enough)
+    if room < 2:
+        return None, AuthorCounts(in_all, enough)
+    found = to_arrow(counts.where(has_enough).orderBy(F.xxhash64(F.lit(seed), _AUTHOR), _AUTHOR).limit(room))
+    most = max(section.records // min(room, _LEAST_AUTHORS), section.min_texts)
+    sizes = np.minimum(found.column("count").to_numpy(), most)
+    chosen = max(2, int(np.searchsorted(sizes.cumsum(), section.records, side="right")))
+    candidates = F.broadcast(from_arrow(both.sparkSession, found.select([_AUTHOR]).slice(0, chosen)))
+    rank = F.row_number().over(Window.partitionBy(_AUTHOR).orderBy(F.xxhash64(F.lit(seed), _ID), _ID))
+    ranked = named.join(candidates, _AUTHOR, "left_semi").withColumn("__rank", rank)
+    return ranked.where(F.col("__rank") <= most).select(_ID), AuthorCounts(in_all, enough, min(chosen, room))
 
 
-def _pair(before: pa.Table, after: pa.Table, inputs: tuple[str, ...], total: int) -> Pairs:
-    """Pair the texts. Records whose original cannot be read are left out."""
+def _pair(before: pa.Table, after: pa.Table, inputs: tuple[str, ...], sampled: set[Any], attacked: set[Any]) -> Pairs:
+    """Pair the texts. Records whose original cannot be read are left out. ``sampled``, ``attacked``: ids of the sample
+    of all records, and of those that are read for attacks on authors.
+    """
     rows = {name: row for row, name in enumerate(after.column(_ID).to_pylist())}
     has_text = [
         any(texts) for texts in zip(*(before.column(name).is_valid().to_pylist() for name in inputs), strict=True)
@@ -138,12 +200,14 @@ def _pair(before: pa.Table, after: pa.Table, inputs: tuple[str, ...], total: int
     before = before.take(pa.array([row for _, row, _ in paired], pa.int64()))
     after = after.take(pa.array([row for _, _, row in paired], pa.int64()))
     records = before.select([*inputs, REASON_COLUMN])
+    ids, authors, labels = (before.column(name).to_pylist() for name in (_ID, _AUTHOR, _LABEL))
     return Pairs(
         records=records.cast(pa.schema((name, pa.string()) for name in records.column_names)),
         released=tuple(after.column(_TEXT).to_pylist()),
-        authors=tuple(name or None for name in before.column(_AUTHOR).to_pylist()),
-        labels=tuple(name or None for name in before.column(_LABEL).to_pylist()),
+        sample=np.flatnonzero([name in sampled for name in ids]),
+        authors=tuple((name in attacked and author) or None for name, author in zip(ids, authors, strict=True)),
+        labels=tuple((name in sampled and label) or None for name, label in zip(ids, labels, strict=True)),
         bundles=frozenset(after.column(_BUNDLE).to_pylist()),
         policies=frozenset(after.column(_POLICY).to_pylist()),
-        total=total,
+        total=len(ids),
     )

@@ -58,7 +58,8 @@ def measure_gate_attacks(
     progress: Callable[[str], None] = ignore,
 ) -> dict[str, float | None]:
     """The figures of the rules ``attack_to_chance`` and ``linked``, where the gate has them, of the newest draws in
-    ``rows``. The first is None where fewer than two authors have enough records.
+    ``rows``. The first is None where fewer than two authors have enough records, and where these could not have shown
+    an attack above the bound.
 
     Nothing of it is left to chance, not even what the attacker draws: the same draws give the same figure, so that
     repeating a gate repeats its decision. What the attacker draws stays in this process. Raises as
@@ -68,13 +69,13 @@ def measure_gate_attacks(
     pairs = read_pairs(source, rows, config, _GATE_SEED)
     check_pairs(config, materials, pairs)
     found: dict[str, float | None] = {}
-    if config.gate.attack_to_chance is not None:
+    if (bound := config.gate.attack_to_chance) is not None:
         figures = attack_authors(config, materials, pairs, _GATE_SEED, progress, drawing=_GATE_SEED)
-        found["attack_to_chance"] = None if figures is None else find_attack_to_chance(figures)
+        found["attack_to_chance"] = None if figures is None else find_attack_to_chance(figures, bound)
     if config.gate.linked is not None:
         progress("linking records to their originals")
         encoder = make_encoder(config.evaluation.encoder, materials.embedding)
-        found["linked"] = find_linked(pairs.originals, pairs.released, materials.sanitiser, encoder, _GATE_SEED)
+        found["linked"] = find_linked(*pairs.sampled, materials.sanitiser, encoder, _GATE_SEED)
     return found
 
 
