@@ -86,7 +86,7 @@ class GateError(WordveilError, exit_code=3):
 
 
 class RefutedError(WordveilError, exit_code=3):
-    """An audit refuted a guarantee. Exit code 3."""
+    """An audit refuted a guarantee, or could not have refuted any. Exit code 3."""
 
 
 class EmbeddingError(WordveilError, exit_code=4):

@@ -14,6 +14,8 @@ from typing import Any, Self
 
 FORMAT_VERSION = 1
 INFINITE = "Infinity"
+_OF_LOSS = ("supremum", "metric", "radius", "two-phase")
+"""How tests begin that show a loss above the claim."""
 
 
 class Verdict(StrEnum):
@@ -24,6 +26,9 @@ class Verdict(StrEnum):
 
     NOT_REFUTED = "not refuted"
     """The draws agree with the claim. The power says what they could have refuted."""
+
+    NO_POWER = "no power"
+    """The draws agree with the claim, and no draws as few could have refuted it: nothing follows."""
 
     HOLDS = "holds"
     """The claim was computed, not sampled, and is true."""
@@ -54,8 +59,8 @@ class Finding:
     p_value
         of the test alone, before it is corrected for the number of tests; None where nothing was sampled.
     power
-        the least factor such that draws of a loss that many times the claim would have refuted it; infinite where no
-        factor would, None where the test has no such figure.
+        the least factor such that draws of a loss that many times the claim would have refuted it; infinite where
+        nothing would have, so that what is not refuted has no power; None where the test has no such figure.
     draws
         how many draws it took.
     seconds
@@ -72,6 +77,11 @@ class Finding:
     power: float | None = None
     draws: int = 0
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Say of a finding that nothing could have refuted that it has no power, whoever made it or wrote its file."""
+        if self.verdict is Verdict.NOT_REFUTED and self.power == math.inf:
+            object.__setattr__(self, "verdict", Verdict.NO_POWER)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; infinity as the text ``"Infinity"``."""
@@ -120,14 +130,43 @@ class Audit:
         return tuple(finding for finding in self.findings if finding.verdict is Verdict.REFUTED)
 
     @property
+    def without_power(self) -> tuple[Finding, ...]:
+        """The findings that could not have refuted anything."""
+        return tuple(finding for finding in self.findings if finding.verdict is Verdict.NO_POWER)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What all findings say together: nothing is refuted only where it could have been.
+
+        Of a bundle or a function, some test must have had the power to show a loss above the claim. Of a release, all
+        tests must have had the power to show what is not declared.
+        """
+        tests = {
+            finding.test: finding.verdict for finding in self.findings if finding.verdict is not Verdict.NOT_TESTED
+        }
+        if self.refuted:
+            return Verdict.REFUTED
+        if not tests:
+            return Verdict.NOT_TESTED
+        canaries = [verdict for test, verdict in tests.items() if test.startswith("canary:")]
+        decisive = canaries or [verdict for test, verdict in tests.items() if test.startswith(_OF_LOSS)]
+        powerless = [verdict is Verdict.NO_POWER for verdict in decisive]
+        return Verdict.NO_POWER if (any(powerless) if canaries else all(powerless)) else Verdict.NOT_REFUTED
+
+    @property
     def is_passed(self) -> bool:
-        """Whether something was tested and nothing was refuted."""
-        return any(finding.verdict is not Verdict.NOT_TESTED for finding in self.findings) and not self.refuted
+        """Whether something could have been refuted and nothing was."""
+        return self.verdict is Verdict.NOT_REFUTED
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; infinity as the text ``"Infinity"``."""
         values: dict[str, Any] = {"format_version": FORMAT_VERSION, **vars(self), "passed": self.is_passed}
-        return {**values, "facts": dict(self.facts), "findings": [finding.to_dict() for finding in self.findings]}
+        return {
+            **values,
+            "verdict": self.verdict,
+            "facts": dict(self.facts),
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

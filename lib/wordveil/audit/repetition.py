@@ -12,6 +12,7 @@ Fisher's exact test then gives the probability of so many more agreements.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -112,9 +113,15 @@ def summarise_agreements(agreements: Sequence[tuple[str, Agreement]], alpha: flo
     """The finding ``repetition`` of comparisons and their names, corrected for their number (Bonferroni)."""
     name, best = min(agreements, key=lambda named: named[1].p_value)
     p_value = min(best.p_value * len(agreements), 1.0)
+    # Had all pairs of outputs been equal: few pairs, or outputs that are always the same, still tell nothing.
+    could_refute = any(
+        hypergeom.sf(one.pairs - 1, 2 * one.pairs, one.pairs + one.apart, one.pairs) * len(agreements) <= alpha
+        for _, one in agreements
+    )
     verdict = Verdict.REFUTED if p_value <= alpha else Verdict.NOT_REFUTED
     evidence = f"{name}: {best.together:,} of {best.pairs:,} pairs of outputs are equal; by chance {best.apart:,}."
-    return Finding("repetition", verdict, CLAIM, evidence, p_value=p_value, draws=draws)
+    power = None if could_refute else math.inf
+    return Finding("repetition", verdict, CLAIM, evidence, p_value=p_value, power=power, draws=draws)
 
 
 def _draw_series(

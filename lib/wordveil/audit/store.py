@@ -2,8 +2,8 @@
 
 An audit lies beside the bundles: ``<store>/.audits/<identity>/<kind>.json``. Another bundle, or another way to make the
 output, has another identity and needs its own audit. An audit by earlier tests (:data:`TESTS_VERSION`) does not count,
-nor does one that could not have refuted much because of few draws or a tiny ``alpha``. Audits are not signed: whoever
-can write them can also change the gate.
+nor does one without power, or that could not have refuted much because of few draws or a tiny ``alpha``. Audits are not
+signed: whoever can write them can also change the gate.
 
 An audit that refutes something has a file of its own, and no later one replaces it: otherwise another seed would sooner
 or later pass. Someone must look at it and delete it by hand.

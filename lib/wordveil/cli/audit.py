@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 audits = Typer(
     help="Try to refute a guarantee: of a bundle, of a release, or of a function of your own. Exit code 3 if one is "
-    "refuted.",
+    "refuted, or could not have been.",
     no_args_is_help=True,
 )
 # The defaults of wordveil.audit.bundle and its canaries, which take a second to load.
 ALPHA, DRAWS, COPIES, SEED = 0.01, 4_000, 64, 0
-_STYLES = {"refuted": "bold red", "not refuted": "green", "holds": "green", "not tested": "dim"}
+_STYLES = {"refuted": "bold red", "not refuted": "green", "holds": "green", "no power": "dim", "not tested": "dim"}
 AlphaOption = Annotated[
     float, Option("--alpha", metavar="A", help="The probability that a true claim is refuted, of all tests together.")
 ]
@@ -140,6 +140,8 @@ def _auditing(
         page = check_page(html) if html else None
 
         def conclude(audit: Audit, settings: Config | None = None) -> None:
+            from wordveil.report.audit import verdict_of
+
             tell(audit.to_dict())
             if settings is not None:
                 _keep(settings, audit)
@@ -147,6 +149,11 @@ def _auditing(
             if audit.refuted:
                 names = ", ".join(dict.fromkeys(finding.test for finding in audit.refuted))
                 raise RefutedError(f"audit: {audit.subject} does not keep what it claims: {names}.")
+            if not audit.is_passed:
+                raise RefutedError(
+                    f"audit: {verdict_of(audit)}: nothing that {audit.subject} claims could have been refuted, so "
+                    "nothing follows. Use more draws, or read why tests could not run."
+                )
 
         yield conclude
 
@@ -184,7 +191,7 @@ def _keep(config: Config, audit: Audit) -> None:
 
 def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:
     """Print an audit, and write its page where one is wanted."""
-    from wordveil.report.audit import describe_power, render_audit, show_nats, verdict_of
+    from wordveil.report.audit import describe_power, list_limits, render_audit, show_nats, verdict_of
 
     if page is not None:
         save_page(page, render_audit(audit))
@@ -192,7 +199,7 @@ def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(audit.to_dict())
         return
-    print_table(f"Audit of {audit.subject}: {verdict_of(audit)}", audit.facts)
+    print_table(f"Audit of {audit.subject}: {verdict_of(audit)}", audit.facts, list_limits(audit))
     table = Table("Findings", has_lines=True)
     for heading in ("test", "verdict", "claimed", "seen", "evidence"):
         table.add_column(heading)

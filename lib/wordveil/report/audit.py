@@ -9,8 +9,14 @@ from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.report.templates import render_page
 from wordveil.report.values import show_number
 
-_MARKS = {Verdict.REFUTED: "✗", Verdict.NOT_REFUTED: "✓", Verdict.HOLDS: "✓", Verdict.NOT_TESTED: "○"}
-_CLASSES = {Verdict.REFUTED: "bad", Verdict.NOT_REFUTED: "good", Verdict.HOLDS: "good", Verdict.NOT_TESTED: "quiet"}
+_SHOWN = {
+    Verdict.REFUTED: ("✗", "bad"),
+    Verdict.NOT_REFUTED: ("✓", "good"),
+    Verdict.HOLDS: ("✓", "good"),
+    Verdict.NO_POWER: ("○", "quiet"),
+    Verdict.NOT_TESTED: ("○", "quiet"),
+}
+"""The mark and the class of a verdict on the page."""
 
 
 def render_audit(audit: Audit) -> str:
@@ -21,6 +27,7 @@ def render_audit(audit: Audit) -> str:
         audit=audit,
         verdict=verdict_of(audit),
         refuted=list(dict.fromkeys(finding.test for finding in audit.refuted)),
+        limits=list_limits(audit),
         untested=[finding.test for finding in audit.findings if finding.verdict is Verdict.NOT_TESTED],
         alpha=f"{audit.alpha:.3g}",
         rows=[_row(finding) for finding in audit.findings],
@@ -29,9 +36,15 @@ def render_audit(audit: Audit) -> str:
 
 def verdict_of(audit: Audit) -> str:
     """What an audit says, in a few words."""
-    if audit.refuted:
-        return "refuted"
-    return "not refuted" if audit.is_passed else "nothing was tested"
+    return "nothing was tested" if audit.verdict is Verdict.NOT_TESTED else str(audit.verdict)
+
+
+def list_limits(audit: Audit) -> list[str]:
+    """Sentences about tests that say nothing, for those who read only the verdict."""
+    if not audit.without_power:
+        return []
+    names = ", ".join(finding.test for finding in audit.without_power)
+    return [f"no power: {names}. No draws as few could have refuted these claims, so nothing follows for them."]
 
 
 def show_nats(value: float | None) -> str:
@@ -43,7 +56,7 @@ def show_nats(value: float | None) -> str:
 
 def describe_power(finding: Finding) -> str:
     """What the draws of a test could have refuted, in a sentence; empty where nothing was drawn to refute a loss."""
-    if finding.power is None or finding.verdict is Verdict.REFUTED:
+    if finding.power is None or finding.claimed is None or finding.verdict is Verdict.REFUTED:
         return ""
     if math.isinf(finding.power):
         return "So few draws could not have refuted any loss here: the claim is too large for them."
@@ -53,9 +66,9 @@ def describe_power(finding: Finding) -> str:
 def _row(finding: Finding) -> dict[str, Any]:
     return {
         "test": finding.test,
-        "mark": _MARKS[finding.verdict],
+        "mark": _SHOWN[finding.verdict][0],
         "verdict": finding.verdict,
-        "class": _CLASSES[finding.verdict],
+        "class": _SHOWN[finding.verdict][1],
         "claim": finding.claim,
         "evidence": finding.evidence,
         "power": describe_power(finding),

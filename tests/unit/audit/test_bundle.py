@@ -227,6 +227,24 @@ def test_an_audit_without_power_of_other_tests_or_refuted_does_not_count():
     assert not counts(stored(findings=[]))
 
 
+@pytest.mark.parametrize("kind", ["bundle", "release"])
+def test_an_audit_that_could_refute_nothing_does_not_count(kind):
+    """Not by other tests that passed, and not in a file that was written before this verdict was."""
+    words = {"claim": "", "evidence": ""}
+    others = [{"test": test, "verdict": "not refuted", **words} for test in ("outputs", "plumbing", "exposes:length")]
+    test = {"bundle": "two-phase:far", "release": "canary:case"}[kind]
+    tested = {"test": test, "verdict": "not refuted", "claimed": 9.0, **words}
+    powerless = {**tested, "power": "Infinity"}
+    facts = {"draws": "4,000"}
+    assert counts(stored(kind=kind, facts=facts, findings=[*others, {**tested, "power": 1.5}]))
+    audit = stored(kind=kind, facts=facts, findings=[*others, powerless])
+    assert audit.verdict is Verdict.NO_POWER
+    assert not counts(audit)
+    # Of a bundle a computed loss is enough, for which no draws are needed; of a release each feature counts.
+    both = [powerless, {"test": "supremum" if kind == "bundle" else "canary:tags", "verdict": "holds", **words}]
+    assert counts(stored(kind=kind, facts=facts, findings=both)) is (kind == "bundle")
+
+
 def test_a_refutation_stays_until_it_is_deleted(tmp_path):
     """Another seed may pass by chance, so it does not replace what was refuted."""
     refutes = {"test": "law", "verdict": "refuted", "claim": "", "evidence": ""}

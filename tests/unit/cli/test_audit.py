@@ -13,6 +13,7 @@ from wordveil.audit import bundle as bundles
 from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.cli import audit as commands
 from wordveil.cli.app import main
+from wordveil.cli.audit import show
 from wordveil.cli.decisions import require_passed
 from wordveil.errors import ConfigError, GateError
 from wordveil.release.rules import GateRules, Measured, evaluate
@@ -121,7 +122,7 @@ def made(*findings: Finding) -> Audit:
 
 
 def test_a_page_is_escaped_and_says_the_verdict_first():
-    weak = Finding("two-phase:random", Verdict.NOT_REFUTED, "claim", "evidence", 9.0, 2.0, 0.5, float("inf"), 10)
+    weak = Finding("two-phase:random", Verdict.NO_POWER, "claim", "evidence", 9.0, 2.0, 0.5, float("inf"), 10)
     strong = Finding("two-phase:nearest", Verdict.NOT_REFUTED, "claim", "evidence", 1.0, 0.9, 0.5, 1.25, 10)
     false = Finding("supremum", Verdict.REFUTED, "claim", "'<w>' never", 1.0, float("inf"))
     untested = Finding("metric", Verdict.NOT_TESTED, "claim", "evidence")
@@ -131,13 +132,38 @@ def test_a_page_is_escaped_and_says_the_verdict_first():
     assert "&lt;w&gt;" in page
     assert "infinite" in page
     assert "Not tested: metric" in page
-    assert "✓ Not refuted" in render_audit(made(weak))
+    assert "✓ Not refuted" in render_audit(made(strong))
     assert "Nothing was tested" in render_audit(made(untested))
-    assert [verdict_of(made(one)) for one in (false, weak, untested)] == [
-        "refuted",
-        "not refuted",
-        "nothing was tested",
-    ]
+    verdicts = {"refuted": false, "not refuted": strong, "no power": weak, "nothing was tested": untested}
+    assert [verdict_of(made(one)) for one in verdicts.values()] == list(verdicts)
     assert describe_power(strong) == "A loss 1.25 times the claim would have been refuted."
     assert "too large" in describe_power(weak)
     assert describe_power(false) == ""
+
+
+def test_what_has_no_power_has_no_tick(capsys):
+    """On the page, in the terminal and in JSON it has a verdict of its own, which the headline names."""
+    weak = Finding("two-phase:far", Verdict.NOT_REFUTED, "claim", "evidence", 9.0, 2.0, 0.5, float("inf"), 10)
+    strong = Finding("two-phase:near", Verdict.NOT_REFUTED, "claim", "evidence", 1.0, 0.9, 0.5, 1.25, 10)
+    for audit, verdict in ((made(weak), "no power"), (made(weak, strong), "not refuted")):
+        page = render_audit(audit)
+        assert '<span class="quiet">○ no power</span>' in page
+        assert "No power: two-phase:far." in page.partition("Findings")[0]
+        assert ("✓" in page) == ("○ No power" not in page) == (verdict == "not refuted")
+        show(audit, None, as_json=False)
+        shown = " ".join("".join(capsys.readouterr()).split())
+        assert f"Audit of <b>: {verdict}" in shown
+        assert "no power: two-phase:far." in shown
+        values = audit.to_dict()
+        assert (values["verdict"], values["passed"]) == (verdict, verdict == "not refuted")
+        assert values["findings"][0]["verdict"] == "no power"
+        assert Audit.from_dict(values) == audit
+
+
+@pytest.mark.parametrize(("epsilon", "draws"), [("30", "4000"), ("1.61", "4")])
+def test_an_audit_without_power_ends_with_exit_code_3(epsilon, draws, monkeypatch, capsys):
+    monkeypatch.chdir(EXAMPLES)
+    assert run("callable", *CALL, "--epsilon", epsilon, "--draws", draws, "--json") == 3
+    told = capsys.readouterr()
+    assert json.loads(told.out)["verdict"] == "no power"
+    assert "so nothing follows" in " ".join(told.err.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from wordveil.audit.canaries.compare import Difference
@@ -53,27 +54,33 @@ def _judge_feature(feature: str, differences: Sequence[Difference], claim: Claim
     undeclared = [difference for difference in differences if difference.allowed.isdisjoint(claim.exposes)]
     worst = min(undeclared, key=lambda difference: difference.contrast.p_value, default=None)
     p_value = worst.contrast.p_value if worst else None
-    verdict = Verdict.NOT_REFUTED
+    verdict, power = Verdict.NOT_REFUTED, None
     if worst and worst.contrast.p_value <= limit:
         verdict = Verdict.REFUTED
         evidence = f"{worst.feature}: {worst.what} shows, and exposes does not say so ({worst.contrast})."
     elif said := sorted({str(name) for difference in shown for name in difference.allowed if name in claim.exposes}):
         evidence = f"shows as {', '.join(said)}, which exposes says."
     else:
-        evidence = f"nothing shows. {_power(differences, limit)}"
-    return Finding(f"canary:{feature}", verdict, promise, evidence, p_value=p_value, draws=_count(differences))
+        draws = _count_least(differences)
+        least = find_least_hits(draws, limit)
+        power = math.inf if least is None else None
+        evidence = (
+            f"nothing shows. An event in {least} of {draws} copies of one document and in none of the other would."
+        )
+        if least is None:
+            evidence = f"nothing shows. With {draws} copies nothing could have: use more copies."
+    return Finding(
+        f"canary:{feature}", verdict, promise, evidence, p_value=p_value, power=power, draws=_count(differences)
+    )
 
 
 def _count(differences: Sequence[Difference]) -> int:
     return sum(sum(difference.contrast.draws) for difference in differences)
 
 
-def _power(differences: Sequence[Difference], limit: float) -> str:
-    draws = min(min(difference.contrast.draws) or max(difference.contrast.draws) for difference in differences)
-    least = find_least_hits(draws, limit)
-    if least is None:
-        return f"With {draws} copies no difference could have been distinguished from chance: use more copies."
-    return f"An event in {least} of {draws} copies of one document and in none of the other would have."
+def _count_least(differences: Sequence[Difference]) -> int:
+    """How many copies test the difference that has the fewest."""
+    return min(min(difference.contrast.draws) or max(difference.contrast.draws) for difference in differences)
 
 
 def judge_exposures(
@@ -99,4 +106,6 @@ def judge_exposures(
             verdict, evidence = Verdict.NOT_REFUTED, f"{shown[0].what}: {shown[0].contrast}."
         elif name in untested or not own:
             verdict, evidence = Verdict.NOT_TESTED, untested.get(name, _NO_DOCUMENT)
+        elif find_least_hits(_count_least(own), limit) is None:
+            verdict, evidence = Verdict.NO_POWER, "so few copies could not have shown it: use more copies."
         yield Finding(f"exposes:{name}", verdict, promise, evidence, draws=_count(own))
