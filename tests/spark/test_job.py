@@ -137,6 +137,29 @@ def test_bad_rows_are_quarantined_with_their_reason(spark, workspace: Workspace)
     assert report.released == 2
 
 
+def test_a_public_output_has_only_what_may_be_passed_on(spark, workspace: Workspace):
+    """Released rows, as a whole output has them, in the same order and in files that end at the same ids."""
+    texts = [None if number % 5 == 0 else text for number, text in enumerate(corpus(40)["body"].to_pylist())]
+    table = corpus(40).set_column(1, "body", [texts])
+    table = pa.concat_tables([table, table.slice(1, 1)])  # one id twice
+    workspace.write_corpus(table, files=3)
+    whole, public = (workspace.root / name for name in ("whole", "public"))
+    for order in ("hashed", "input"):
+        reports = [
+            run(spark, workspace.config(output={"path": str(path), "order": order, **only}), overwrite=True)
+            for path, only in ((whole, {}), (public, {"public_only": True}))
+        ]
+        assert reports[0].quarantined == reports[1].quarantined == {"null_text": 8, "duplicate_id": 2}
+        assert (reports[0].tokens, reports[0].exposes) == (reports[1].tokens, reports[1].exposes)
+        assert [any("the output is internal" in note for note in report.notes) for report in reports] == [True, False]
+        every, rows = (ds.dataset(path).to_table().to_pylist() for path in (whole, public))
+        assert list(rows[0]) == ["id", "day", "text", "privacy"]
+        released = [row for row in every if row["status"] == "released"]
+        assert len(released) == 31
+        assert rows == [{name: row[name] for name in rows[0]} for row in released]
+        assert "presence" in rows[0]["privacy"]["exposes"], "that a record is missing may follow from its text"
+
+
 def test_undecodable_strings_are_refused_before_python(spark, workspace: Workspace):
     """A string column can hold bytes that are no UTF-8; Arrow's kernels would raise on them."""
     body = pa.array([b"waaa", b"wa\xff\xfe", b"waab"], pa.binary())

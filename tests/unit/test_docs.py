@@ -21,6 +21,8 @@ from support.commands import wordveil_group
 from support.documents import DOCS, Document, cut_document, read_document
 from support.repository import ROOT, find_offenders
 from wordveil.config.load import Config
+from wordveil.text.draft import DraftPolicy
+from wordveil.text.policy import PROFILES
 
 WIDTH = 120
 LIST = ROOT / "llms.txt"
@@ -371,3 +373,20 @@ def test_code_and_prose_are_told_apart():
         ("yaml", ["a:", "1"]),
     ]
     assert found.spans == ("a b",)
+
+
+def test_the_threat_model_says_what_each_profile_does():
+    """Every value of its table, so that nobody takes what one profile hides for what another does."""
+    page = (ROOT / "docs" / "threat-model.md").read_text()
+    header, rows = re.search(r"^(\| what \|.*`strict`.*)\n\|[ -|]*\n((?:\|.*\n)+)", page, re.MULTILINE).groups()
+    profiles = re.findall(r"`(\w+)`", header)
+    assert set(profiles) == set(PROFILES)
+    policies = [DraftPolicy(**PROFILES[profile]) for profile in profiles]
+    for row in rows.splitlines():
+        parts = [part.strip() for part in row.strip("|").split("|")]
+        usual = re.search(r"`(\w+): ", parts[2])[1]
+        for policy, cell in zip(policies, parts[3:], strict=True):
+            state, name, value = re.fullmatch(r"(hidden|shows): `(?:(\w+): )?(\w+)`", cell).groups()
+            assert getattr(policy, name or usual) == value, (parts[0], cell)
+            prevents = f"`{name or usual}: {value}`" in parts[2] or f"or `{value}`" in parts[2] or name == "punctuation"
+            assert prevents is (state == "hidden"), (parts[0], cell)

@@ -212,7 +212,8 @@ def describe_files() -> Iterator[str]:
     """Say what the command has written."""
     yield f"{HOME / JOB}  the job, to read and to edit"
     yield f"{HOME / CORPUS}  the articles, Parquet partitioned by batch"
-    yield f"{HOME / OUTPUT}  the result: article, text, status, reason, privacy, content_tag, run_id"
+    yield f"{HOME / OUTPUT}  the result: article, text, status, reason, privacy, content_tag, run_id. Internal: pass on"
+    yield "    what `output.public_only: true` writes, released records without status, reason, content_tag and run_id"
     yield f"{HOME / 'bundles'}  the mechanism with its vectors, named by its fingerprint"
     yield f"{HOME / KEY}  a key for this quickstart alone, drawn anew each time; with it one can undo much of the noise"
 

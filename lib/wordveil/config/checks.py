@@ -209,6 +209,9 @@ def _output_faults(sections: Sections, source: Source | None, output: OutputSect
             "or authors."
         )
         yield Fault("ledger", "", problem)
+    if output.public_only:
+        problem = "is for Parquet outputs: readers of a release have its public table (output.public). Remove it."
+        yield Fault("output.public_only", "true", problem)
     yield from _nesting_faults(source, output, sections.ledger)
     if sections.stream:
         yield from _stream_faults(source, sections.stream)

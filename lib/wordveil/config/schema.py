@@ -272,6 +272,10 @@ class OutputSection(Section):
     """
     public: WrittenLocation | None = None
     """The path of a release's public table; by default in the release's home."""
+    public_only: bool = False
+    """``true``: a Parquet output has only what may be passed on: released records, without the columns ``status``,
+    ``reason``, ``content_tag`` and ``run_id``. A release has a public table. Changes no row.
+    """
     public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
     """The name of the public table, in a catalogue that takes Delta tables (``lake.public.tickets``)."""
     writers: Literal["one"] | None = None

@@ -92,7 +92,7 @@ def _job_parts(path: str, kind: str) -> dict[str, str]:
     return {
         "steps": _JOB_STEPS,
         "changes": _SUGGESTION if kind == "delta" else "",
-        "output": f"  path: {_beside(path, 'sanitised')}\n",
+        "output": f"  path: {_beside(path, 'sanitised')}\n{_PUBLIC_ONLY}",
         "rest": "",
     }
 
@@ -195,6 +195,11 @@ _SUGGESTION = """\
 """
 _NOT_READ = "the table's schema by `wordveil init`; no row was read"
 _READ = "the files by `wordveil init`, which read them for their columns and types alone"
+_PUBLIC_ONLY = """\
+  # The table is internal: it has content tags, and ids of quarantined records with their reasons. With this it has only
+  # what may be passed on:
+  # public_only: true
+"""
 _RELEASE_STEPS = """\
 # An incremental release: each night draws what is new or has changed (`wordveil release --help`). First run
 # `wordveil build` and `wordveil plan`; then every night `wordveil release night`, which sanitises, asks the gate and

@@ -69,6 +69,13 @@ INSPECTED_FIELDS = (
 )
 STATISTICS = tuple(field.name for field in STATISTIC_FIELDS)
 RESERVED_COLUMNS = tuple(field.name for field in OUTPUT_FIELDS)
+INTERNAL_COLUMNS = ("status", "reason", "content_tag", "run_id")
+"""Columns of outputs and draws that nobody publishes."""
+
+
+def is_internal(name: str) -> bool:
+    """Whether a column of an output, or of a release's draws, is never published."""
+    return name.startswith("__") or name in INTERNAL_COLUMNS
 
 
 def split_reasons(reasons: NDArray[np.object_]) -> tuple[NDArray[np.object_], list[str | None]]:

@@ -683,3 +683,15 @@ def test_every_choice_of_a_text_policy_is_one_of_the_configuration(name, kind):
     assert any(fault.startswith(f"text.{name} = ") for fault in wrong)
     listed = f"allowed: {' or '.join(allowed.rsplit(', ', 1))}. Did you mean "
     assert any(listed in fault for fault in wrong), wrong
+
+
+def test_a_release_has_a_public_table_and_no_public_output():
+    output = {"path": "/lake/out", "public_only": True}
+    assert parse_config(changed("output", output), "job.yaml").output.public_only
+    settings = {
+        **changed("output", {**output, "format": "delta"}),
+        "input": {"path": "/lake/in", "format": "delta", "id": "id", "text": "body"},
+        "ledger": {"path": "/lake/ledger"},
+    }
+    (told,) = [fault for fault in faults(settings) if fault.startswith("output.public_only")]
+    assert "readers of a release have its public table" in told

@@ -97,7 +97,9 @@ class _Pipeline:
         if bundle.mechanism.private_weights == "":
             settings = replace(settings, max_records=None)
         job = materials.distribute(self.spark, settings)
-        write_sanitised(table, path, job, self.source, self.config.output)
+        # What is public is a part of what is internal, and shows no more.
+        output = self.config.output.model_copy(update={"public_only": False})
+        write_sanitised(table, path, job, self.source, output)
         return self.read_output(path)
 
     def read_output(self, path: str) -> Output:

@@ -24,7 +24,7 @@ from wordveil.config.load import Config
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
-from wordveil.records.schema import RELEASED
+from wordveil.records.schema import RELEASED, is_internal
 from wordveil.release.budgets import STALE
 from wordveil.release.events import GATE, PUBLISHED, Event
 from wordveil.release.layout import SEQ_COLUMN
@@ -41,7 +41,7 @@ from wordveil.spark.release.incremental import Increment, find_increment
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.opening import OpenRelease, open_release
 from wordveil.spark.release.preconditions import check_key, require_live, require_no_open_runs
-from wordveil.spark.release.tables import ReleaseTables, is_internal
+from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.release.verify import SparkTable
 from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.text.policy import TextPolicy

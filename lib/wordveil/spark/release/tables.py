@@ -188,8 +188,3 @@ def _draws_schema(rows: DataFrame, kept: Sequence[str], name: str, texts: TextCo
         StructField(EPOCH_COLUMN, IntegerType()),
     ]
     return StructType([StructField(field.name, field.dataType) for field in (*passed, *made, *internal)])
-
-
-def is_internal(name: str) -> bool:
-    """Whether a column of the draws table is never published."""
-    return name.startswith("__") or name in ("status", "reason", "content_tag", "run_id")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -15,9 +16,10 @@ from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
 from wordveil.input.columns import Columns
 from wordveil.input.parameters import NO_PARAMS, check_params
-from wordveil.records.schema import REASON_COLUMN, STATISTIC_FIELDS, STATISTICS
+from wordveil.records.schema import REASON_COLUMN, RELEASED, STATISTIC_FIELDS, STATISTICS, is_internal
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import open_input
+from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.free_paths import require_free_paths
 from wordveil.spark.platform.output import draft_output, list_drafts
@@ -30,6 +32,10 @@ from wordveil.spark.sanitise.report import RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise
 
+INTERNAL_NOTE = (
+    "the output is internal: it has content tags, and ids of quarantined records with their reasons. Pass on what "
+    "output.public_only: true writes"
+)
 # No empty file _SUCCESS: the directory gets its name when it is complete, and some readers fail on other files.
 _WRITE_OPTIONS = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
@@ -69,6 +75,8 @@ def run_sanitise(
         draft.discard()
         raise
     notes = tuple(map(_leftover_note, list_drafts(draft.files)))
+    if not config.output.public_only:
+        notes = (*notes, INTERNAL_NOTE)
     return make_report(
         settings,
         materials.bundle,
@@ -91,7 +99,8 @@ def write_sanitised(
 ) -> dict[str, Any]:
     """Sanitise ``table`` and write the result as Parquet to the new directory ``path``.
 
-    ``output``: the order of rows, the columns that name directories, and the rows of a file; its ``path`` is not used.
+    ``output``: the order of rows, the columns that name directories, the rows of a file, and whether only what may be
+    passed on is written; its ``path`` is not used.
     ``progress`` is told what begins. Returns the counts of :func:`wordveil.spark.sanitise.counts.report_counts`. Errors
     of Spark and of workers pass through.
     """
@@ -132,6 +141,10 @@ def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any
     """Write the table and return the run's counts, observed in the same pass."""
     observation = Observation()
     rows = result.observe(observation, *aggregates())
+    if output.public_only:
+        # All rows were arranged, so that where files end follows from ids alone.
+        public = [column(name) for name in rows.columns if not is_internal(name)]
+        rows = rows.where(F.col("status") == RELEASED).select(public)
     writer = rows.drop(*STATISTICS).write.mode("error").options(**_WRITE_OPTIONS)
     if output.partition_by:
         writer = writer.partitionBy(*output.partition_by)
