@@ -19,11 +19,10 @@ _WHAT = {
 
 
 def rank_attacks(scores: Sequence[Score], subject: str) -> list[Score]:
-    """The strongest attack on ``subject`` of each task, the strongest first.
+    """The strongest attack on ``subject`` of each task, by how far it is above its chance level, the strongest first.
 
-    One that is clearly above chance is stronger than one that is not. Then an adaptive one is stronger than a static
-    one, whose failure says nothing; and then the one that is farther above its chance level. Only shares are compared:
-    of records linked, authors named, words recovered.
+    Within a task one that is clearly above chance is stronger than one that is not, and then an adaptive one than a
+    static one, whose failure says nothing. Only shares are compared: of records linked, authors named, words recovered.
     """
     strongest: dict[str, Score] = {}
     for score in scores:
@@ -32,7 +31,7 @@ def rank_attacks(scores: Sequence[Score], subject: str) -> list[Score]:
             continue
         if score.task not in strongest or _find_strength(score) > _find_strength(strongest[score.task]):
             strongest[score.task] = score
-    return sorted(strongest.values(), key=lambda score: (bool(score.is_above_chance), _find_gain(score)), reverse=True)
+    return sorted(strongest.values(), key=_find_gain, reverse=True)
 
 
 def list_subjects(scores: Sequence[Score]) -> list[str]:
@@ -43,9 +42,12 @@ def list_subjects(scores: Sequence[Score]) -> list[str]:
 def describe_attack(score: Score) -> str:
     """A sentence about links or recovered words of :func:`rank_attacks`."""
     verdict = "more than by chance" if score.is_above_chance else "not clearly more than by chance"
+    figure, chance = show_figure(score), show_number(score.chance)
+    if score.is_above_chance and figure == chance:  # the verdict must not contradict what stands beside it
+        figure, chance = f"{score.value:.6g}", f"{score.chance:.6g}"
     return (
-        f"{score.subject}: {_WHAT[score.figure]}: {show_figure(score)}, {verdict} ({name_method(score)}; chance is "
-        f"{show_number(score.chance)}{describe_power(score)})."
+        f"{score.subject}: {_WHAT[score.figure]}: {figure}, {verdict} ({name_method(score)}; chance is "
+        f"{chance}{describe_power(score)})."
     )
 
 

@@ -14,6 +14,7 @@ from wordveil.arrays import Bool, Float64, Int64
 from wordveil.scores.documents import UNKNOWN
 
 RESAMPLES = 1_000
+_ROUNDING = 1e-9
 ABOVE_CHANCE = "above_chance"
 """The key of :attr:`Score.is_above_chance` among plain values."""
 CONFIDENCE = 0.95
@@ -89,7 +90,8 @@ class Score:
         """
         if self.value is None or self.chance is None:
             return None
-        return (self.value if self.low is None else self.low) > self.chance
+        # A sum of probabilities that is chance itself may be rounded upwards.
+        return (self.value if self.low is None else self.low) > self.chance * (1 + _ROUNDING)
 
     @property
     def key(self) -> tuple[str, ...]:

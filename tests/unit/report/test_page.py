@@ -251,6 +251,8 @@ VALUES = [
     (0.227, 0.05, 0.083, False),
     (0.02, 0.01, 0.083, False),
     (1.0, 1.0, 1.0, False),
+    (1 / 300 + 1e-17, None, 1 / 300, False),
+    (0.00267, None, 0.0025, True),
 ]
 
 
@@ -274,6 +276,14 @@ def test_a_headline_says_above_chance_as_the_figures_do(name, value, low, chance
     # Only what an attacker finds is marked.
     marks = [tag for tag, attributes in page.found if attributes.get("class") == "above"]
     assert bool(marks) is (is_above and score.group != Group.UTILITY)
+
+
+def test_a_verdict_does_not_contradict_the_figures_beside_it():
+    exact = replace(HEADLINES["single words"], value=0.00267, low=None, high=None, chance=0.0025)
+    assert (
+        ": 0.00267, more than by chance (svm-characters, draws-1, recovered; chance is 0.0025)"
+        in write_sentences(exact)[0]
+    )
 
 
 def test_a_static_attack_leads_only_where_it_alone_finds():
