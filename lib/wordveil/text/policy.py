@@ -16,9 +16,9 @@ from wordveil.text.draft import CHOICES, DraftPolicy
 from wordveil.text.language import find_packages
 from wordveil.text.types.classes import MASKED, READABLE_ACTIONS
 
-# Version 2: what is copied enters the noise's context. Policies that copy nothing draw as before, and keep their
-# fingerprint.
-_VERSION, _COPYING_VERSION = 1, 2
+# Of policies that copy: since version 2 what is copied enters the noise's context, and version 3 copies less and takes
+# more tokens for names. Policies that copy nothing draw as before, and keep their fingerprint.
+_VERSION, _COPYING_VERSION = 1, 3
 
 SLOT_THRESHOLD, SLOT_START_THRESHOLD = 0.02, 0.002
 """The thresholds of a configuration that does not set them. A policy itself always names them."""

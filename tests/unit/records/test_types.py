@@ -85,8 +85,8 @@ def test_no_token_survives_and_none_costs_anything(bundles, kind):
     plain = sanitise(bundles, policy, [text_with("")] * RECORDS)
     texts = [row["text"] for row in rows]
     whole = sum(CANARIES[kind].casefold() in text.casefold() for text in texts)
-    assert whole == (0 if kind != TokenType.EMOJI else whole)
-    assert whole <= 2  # an emoji is drawn among thousands, and may come back
+    # An emoji or a name is drawn among thousands, and may come back.
+    assert whole <= (2 if kind in (TokenType.EMOJI, *NAME_TYPES) else 0)
     for part in ("quentin", "zorblax", "frobnicate", "9f8e7d"):
         assert not any(part in text for text in texts)
     assert {row["privacy"]["tokens"] for row in rows} == {row["privacy"]["tokens"] for row in plain}
