@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wordveil.text.characters import COPYABLE
 from wordveil.text.choices import TokeniserKind
 from wordveil.text.segmentation import cut_run
 
@@ -24,17 +25,18 @@ def not_of(scripts: tuple[str, ...]) -> str:
     return "".join(rf"\p{{{script}}}" for script in scripts)
 
 
-def word_pattern(kind: str, hyphens: str) -> str:
+def word_pattern(kind: str, hyphens: str, *, copied: bool) -> str:
+    symbol = rf"[^{COPYABLE}\p{{Cc}}\p{{Cf}}\p{{L}}\p{{M}}\p{{N}}]" if copied else r"[^\s\S]"
     inner = "'\u2019" if hyphens == "split" else "'\u2019\u2010-"
     if kind == TokeniserKind.WHITESPACE:
         return rf"{PLACEHOLDER}|[^{PLACEHOLDER}\p{{Z}}\s]+"
-    letter = r"[\p{L}\p{M}\p{N}]"
+    letter = rf"(?:[\p{{L}}\p{{M}}\p{{N}}]|{symbol})"
     alone = PLACEHOLDER
     if kind == TokeniserKind.CHARACTERS:
-        letter = rf"(?:[\p{{M}}\p{{N}}]|[^\P{{L}}{not_of(SPACELESS)}])"
+        letter = rf"(?:[\p{{M}}\p{{N}}]|{symbol}|[^\P{{L}}{not_of(SPACELESS)}])"
         alone = rf"{PLACEHOLDER}|{letter_of(SPACELESS)}\p{{M}}*"
     elif kind != TokeniserKind.WORDS:
-        letter = rf"(?:\p{{M}}|[^\P{{N}}{RUN_SIGNS}]|[^\P{{L}}{not_of(SPACELESS)}{RUN_SIGNS}])"
+        letter = rf"(?:\p{{M}}|{symbol}|[^\P{{N}}{RUN_SIGNS}]|[^\P{{L}}{not_of(SPACELESS)}{RUN_SIGNS}])"
     return f"{alone}|{letter}+(?:[{inner}]{letter}+)*"
 
 
@@ -44,9 +46,9 @@ def split(texts: list[str], pattern: str) -> list[list[str]]:
     return [text.split("\x01") for text in marked.to_pylist()]
 
 
-def cut_pieces(texts: list[str], kind: str, hyphens: str) -> list[list[str]]:
+def cut_pieces(texts: list[str], kind: str, hyphens: str, *, copied: bool = False) -> list[list[str]]:
     """Gaps and words of each text, in turn; none has U+0001."""
-    pattern = word_pattern(kind, hyphens)
+    pattern = word_pattern(kind, hyphens, copied=copied)
     if kind not in (TokeniserKind.CHINESE, TokeniserKind.JAPANESE):
         return split(texts, pattern)
     run = rf"(?:(?:{letter_of(SEGMENTED)}|[{RUN_SIGNS}])\p{{M}}*)+"

@@ -29,6 +29,21 @@ _OTHER_SCRIPTS = tuple(
 # Signs of runs that Unicode gives to no script, or counts as numbers: closing mark, zero, repetition, long vowel.
 _RUN_SIGNS = "\u3006\u3007\u3031-\u3035\u30fc\uff70"
 
+COPYABLE = (
+    "\t\n\r -~"
+    "\u00a0-\u00a8\u00ab\u00ac\u00af-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00f7"
+    "\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+    "\u2010-\u2015\u2018-\u2022\u2026\u2030\u2032\u2033\u2039\u203a\u2044\u20ac\u20b9\u2190-\u2193\u2212"
+    "\u055a-\u055f\u0589\u058a\u05be\u05c3\u05f3\u05f4\u060c\u061b\u061f\u066a-\u066c\u06d4"
+    "\u0964\u0965\u0f0b-\u0f0e\u104a\u104b\u1361-\u1368\u17d4-\u17d6"
+    "\u3001\u3002\u3008-\u3011\u3014-\u301b\u301d-\u301f\u30fb"
+    "\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe0\uffe1\uffe5"
+)
+"""All characters that may be between words where that is copied, as ranges of a regular expression: ASCII, common
+signs, white space, and the punctuation of other scripts. Letters and digits of these ranges are in words all the same.
+Any other character may be a letter to whoever reads it, as circled ones, flags, Braille and many currencies are.
+"""
+
 # The classes of characters.
 OTHER, WORD, MARK, SINGLE, RUN, INNER = range(6)
 """Between words; in a word; a mark, which continues any word; a word of its own; in a run that a dictionary cuts;
@@ -60,14 +75,15 @@ class _Characters(NamedTuple):
 
 
 @cache
-def load_table(kind: TokeniserKind, hyphens: Hyphens, *, lower: bool) -> UInt32:
+def load_table(kind: TokeniserKind, hyphens: Hyphens, *, lower: bool, copied: bool) -> UInt32:
     """The table of a tokeniser, made once in a process: uint32, an entry for each row (:func:`row_of`). ``lower``:
-    whether words are looked up in lower case.
+    whether words are looked up in lower case. ``copied``: whether what is between words is :data:`COPYABLE` alone, but
+    for control and format characters.
     """
     characters = _load_characters()
     looked_up = characters.lowered.copy() if lower else np.arange(len(characters.lowered), dtype=np.uint32)
     looked_up[0x2019] = ord("'")  # both apostrophes are looked up as the same
-    return looked_up & np.uint32(POINT_MASK) | _find_classes(kind, hyphens) | characters.bits
+    return looked_up & np.uint32(POINT_MASK) | _find_classes(kind, hyphens, copied=copied) | characters.bits
 
 
 @cache
@@ -97,7 +113,7 @@ def _load_characters() -> _Characters:
     return characters
 
 
-def _find_classes(kind: TokeniserKind, hyphens: Hyphens) -> UInt32:
+def _find_classes(kind: TokeniserKind, hyphens: Hyphens, *, copied: bool) -> UInt32:
     """The classes, and :data:`REFUSED`, as they are in entries."""
     characters = _load_characters()
     classes = np.full(len(characters.bits), OTHER, np.uint32)
@@ -105,6 +121,8 @@ def _find_classes(kind: TokeniserKind, hyphens: Hyphens) -> UInt32:
         classes[characters.match(r"[^\p{Z}\s]")] = WORD
         return classes << np.uint32(CLASS_SHIFT)
     classes[characters.match(r"[\p{L}\p{M}\p{N}]")] = WORD
+    if copied:
+        classes[characters.match(rf"[^{COPYABLE}\p{{Cc}}\p{{Cf}}]")] = WORD
     inner = "'\u2019" if hyphens == Hyphens.SPLIT else "'\u2019\u2010-"
     classes[[ord(character) for character in inner]] = INNER
     segmented, others = (characters.match(_letter_of(scripts)) for scripts in (_SEGMENTED_SCRIPTS, _OTHER_SCRIPTS))

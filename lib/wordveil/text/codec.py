@@ -75,7 +75,8 @@ class Codec:
         self._foreign = ForeignTexts(policy, vocabulary.unknown)
         self._model = model
         self._vocabulary = vocabulary
-        self._tokeniser = Tokeniser(policy.tokeniser, policy.hyphens)
+        copied = policy.punctuation == Punctuation.KEEP
+        self._tokeniser = Tokeniser(policy.tokeniser, policy.hyphens, copied=copied)
         self._lower = policy.case != Case.EXACT
         hides = all(_ACTIONS[kind] == HIDE for kind in (policy.unknown, policy.digits, policy.stop_words))
         self._hides_all = hides and policy.unknown != UnknownWords.QUARANTINE and not policy.copies

@@ -2,8 +2,9 @@
 
 A word is a run of letters, marks and digits of any script, with single apostrophes (``'`` or U+2019) inside it:
 ``don't`` is one word, the quotes of ``'tis'`` are not part of one. Hyphens end a word unless inner hyphens are asked
-for (``inner``: ``well-known`` is one word, ``well--known`` two). Everything between words is a gap. Texts are
-in Unicode normalisation form C first; U+0001 becomes a space.
+for (``inner``: ``well-known`` is one word, ``well--known`` two). Everything between words is a gap. Where gaps are
+copied, every character that may not be copied belongs to words too: symbols can be read as letters. Texts are in
+Unicode normalisation form C first; U+0001 becomes a space.
 
 ``chinese`` and ``japanese`` cut runs of Chinese or Japanese letters into words by a dictionary
 (:mod:`wordveil.text.segmentation`), each distinct run once a batch.
@@ -33,11 +34,12 @@ MARK = "\x01"
 class Tokeniser:
     """Cuts string arrays into words. See the module for what a word is.
 
-    ``kind`` and ``hyphens`` may be given by their values. Raises :class:`ValueError` for any other value.
+    ``kind`` and ``hyphens`` may be given by their values. Raises :class:`ValueError` for any other value. ``copied``:
+    whether what is between words will be copied (:data:`wordveil.text.characters.COPYABLE`).
     """
 
-    def __init__(self, kind: str = TokeniserKind.WORDS, hyphens: str = Hyphens.SPLIT) -> None:
-        self._kind, self._hyphens = TokeniserKind(kind), Hyphens(hyphens)
+    def __init__(self, kind: str = TokeniserKind.WORDS, hyphens: str = Hyphens.SPLIT, *, copied: bool = False) -> None:
+        self._kind, self._hyphens, self._copied = TokeniserKind(kind), Hyphens(hyphens), copied
 
     def normalise(self, texts: pa.StringArray, bits: UInt32 | None = None) -> pa.StringArray:
         """``texts``, string array without nulls, in normalisation form C and without :data:`MARK`. ``bits``: theirs
@@ -62,7 +64,7 @@ class Tokeniser:
         ``index``: where words are looked up, in lower case or (``lower`` False) as they are written. ``spans``: tokens
         that are found already.
         """
-        table = load_table(self._kind, self._hyphens, lower=lower)
+        table = load_table(self._kind, self._hyphens, lower=lower, copied=self._copied)
         index = _index_nothing() if index is None else index
         scanned = scan(texts, table, index, spans)
         if not (is_run := scanned.is_run).any():

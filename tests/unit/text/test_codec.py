@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import unicodedata
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from support.toys import unravel
 from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.text.characters import COPYABLE
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.tokeniser import Tokeniser
@@ -474,3 +476,49 @@ def test_a_policy_that_copies_every_word_copies_the_text(text):
     assert len(encoded.ids) == 0
     normal = Tokeniser().normalise(pa.array([text], pa.string()))
     assert toy.decode(encoded.ids, encoded.offsets, encoded.skeleton).equals(normal)
+
+
+COPYING = {"case": "restore", "punctuation": "keep", "controls": "drop"}
+
+
+@pytest.mark.parametrize("kind", ["words", "characters", "whitespace"])
+def test_what_is_copied_has_no_letter_and_no_digit(kind: str):
+    """Of every character, with what normalisation makes of it beside others."""
+    points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
+    signs = [*map(chr, points)]
+    texts = [
+        " ".join(f"{sign} k{sign}k {sign}\u0301" for sign in signs[i : i + 200]) for i in range(0, len(signs), 200)
+    ]
+    toy = codec(**COPYING, tokeniser=kind)
+    encoded = toy.encode(pa.array(texts))
+    out = toy.decode(np.full(len(encoded.ids), WORDS.index("cat"), np.int32), encoded.offsets, encoded.skeleton)
+    left = {*re.sub("(?i)cat", "", "".join(out.to_pylist()))}
+    assert len(left) > (15 if kind == "whitespace" else 120)
+    assert re.fullmatch(f"[{COPYABLE}]*", "".join(left))
+    decomposed = {unicodedata.category(part)[0] for sign in left for part in unicodedata.normalize("NFKD", sign)}
+    assert decomposed <= {"P", "S", "Z", "M", "C"}
+    assert {sign for sign in left if unicodedata.category(sign)[0] == "C"} <= {*"\t\n\r"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\u24c2\u24d0\u24e1\u24e3\u24d4\u24dd",  # circled
+        "\U0001f130\U0001f131", "\U0001f170\U0001f171", "\U0001f15c\U0001f150",  # squared, and negative ones
+        "\u249c\u24a8", "\U0001f110", "\U0001f12b",  # in parentheses and brackets
+        "\U0001f1f2\U0001f1e6\U0001f1f7", "\U000e006d\U000e0061",  # regional indicators, tags
+        "\U0001d40c\U0001d41a", "\uff2d\uff41", "\u1d39\u1d43", "\u029f\u1d00", "\u2132\u214e",
+        "\u041c\u0430", "\u039c\u03b1",  # confusables of other scripts
+        "\u20a5\u20b3\u20ae", "\u0e3f", "\u00d7", "\u00a9\u00ae\u2117", "\u2122\u2120", "\u2116", "\u2121",
+        "5\ufe0f\u20e3", "\u2784", "\u2780", "\u24f5", "\u2161", "\u00bd", "\u2488", "\U0001f100",
+        "\u3240", "\u3314", "\u337f", "\u33c2", "\u2f00", "\U0001f200",  # enclosed and squared words, radicals
+        "\u280d\u2801", "\u2554\u2566", "\u2588", "\U0001fbf5", "\U0001d161", "\u2621", "\u2721",
+        "M\u20dd", "M\u2063a\u200dr\u00adt\ufe0fe\u034fn", "\ue000\U000f0000", "\u0378\U0010ffff", "\ufffd",
+    ],
+)  # fmt: skip
+def test_signs_that_people_read_as_letters_are_hidden(name: str):
+    for text in (f"Ask {name} now", f"Ask x{name}the now"):
+        toy = codec(**COPYING, stop_words="keep", stop_word_list=("the",))
+        encoded = toy.encode(pa.array([text]))
+        out = toy.decode(np.full(len(encoded.ids), 1, np.int32), encoded.offsets, encoded.skeleton)[0].as_py()
+        assert re.fullmatch("Cat (?:(?i:cat))? ?cat", out), (text, out)

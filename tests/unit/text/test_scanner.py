@@ -33,7 +33,7 @@ VOCABULARY = Vocabulary(pa.array(list(dict.fromkeys(WORDS)), pa.string()))
 # characters, scripts without word spaces and their signs, characters of four bytes.
 ALPHABET = [
     *"aBt9' -\n.", "\u2019", "\u2010", "\u2018", "\u00e9", "\u00c9", "\u0130", "\u0131", "\u023a", "\u0301",
-    "\u00b2", "\u2003", "\u200b",
+    "\u00b2", "\u2003", "\u200b", "\u24dc", "\u2192",
     "\u212a", "\u1e9e", "\u03a3", "\u0430", "\u6f22", "\u0e01", "\U0001f600", "\x01", "\x00", "\u00ad", "\u2060",
     "\u01c5", "\u30fc", "\u3007", "\u3005", "\u3042", "\u3099", "\u0e35", "\ud55c", "\u1100", "\u1161", "\U0001e900",
     "\U00020000", "\U000e0100", "\uffff", "\U0010ffff", "\u0f0b",
@@ -46,11 +46,13 @@ KINDS = [
 EVERY = pytest.mark.parametrize(("kind", "hyphens"), KINDS)
 
 
-def check(kind: str, hyphens: str, texts: list[str], *, is_folded: bool = True, after: str = "") -> None:
+def check(
+    kind: str, hyphens: str, texts: list[str], *, is_folded: bool = True, after: str = "", copied: bool = False
+) -> None:
     """Compare all that the scanner says of some texts. U+0002 stands for a token that is found already; ``after`` for
     what follows the texts in their buffer.
     """
-    tokeniser = Tokeniser(kind, hyphens)
+    tokeniser = Tokeniser(kind, hyphens, copied=copied)
     array = tokeniser.normalise(slice_exactly(["x", *texts, after])[1:-1])
     normal = [unicodedata.normalize("NFC", text).replace("\x01", " ") for text in texts]
     assert array.to_pylist() == normal
@@ -58,7 +60,7 @@ def check(kind: str, hyphens: str, texts: list[str], *, is_folded: bool = True, 
     starts = np.flatnonzero(data[offsets[0] : offsets[-1]] == ord(PLACEHOLDER)) + offsets[0]
     spans = TypeSpans(starts, starts + 1, np.full(len(starts), 3, np.int8), np.searchsorted(starts, offsets))
     scanned = tokeniser.cut_words(array, VOCABULARY.index, spans, lower=is_folded)
-    pieces = cut_pieces(normal, kind, hyphens)
+    pieces = cut_pieces(normal, kind, hyphens, copied=copied)
     words = scanned.words
     assert unravel(words, scanned.offsets) == [some[1::2] for some in pieces]
     gaps = []
@@ -94,6 +96,7 @@ def test_random_texts(kind: str, hyphens: str) -> None:
     pieces = [*ALPHABET, *WORDS, PLACEHOLDER, PLACEHOLDER, " ", " ", " "]
     texts = ["".join(rng.choice(pieces, rng.integers(0, 40))) for _ in range(700)]
     check(kind, hyphens, texts)
+    check(kind, hyphens, texts, copied=True)
     check(kind, hyphens, texts[:100], is_folded=False, after="don't")
     for text in texts[:100]:
         check(kind, hyphens, [text], after="xé"[: len(text) % 3])
@@ -132,6 +135,7 @@ def test_every_character_in_a_word(kind: str) -> None:
     points = [point for point in [*range(3, 0x3100), *range(0x3100, 0x110000, 977)] if not 0xD800 <= point < 0xE000]
     text = " ".join(f"a{chr(point)}b {chr(point)} B{chr(point)}{chr(point)}c" for point in points)
     check(kind, "split", [text])
+    check(kind, "split", [text], copied=True)
 
 
 def test_characters_beyond_the_table_are_in_no_word() -> None:
