@@ -32,7 +32,7 @@ def canary_corpus() -> pa.Table:
         f"{d} ".encode() + b"\xff\xfe",
         f"{e} " * 400,
         f"{f} without an id",
-        f"{g} 日本語",
+        f"{g} {'日本語' * 9}",
         f"{h.upper()}, said {WORDS[2]}!",
     ]
     ids = ["r0", "twin", "twin", "r3", "r4", None, "r6", "r7"]

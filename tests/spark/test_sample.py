@@ -31,7 +31,7 @@ def awkward() -> pa.Table:
         "",
         b"\xff\xfe " + CANARY.encode(),
         f"{CANARY} " * 400,
-        f"{CANARY} 日本語",
+        f"{CANARY} {'日本語' * 9}",
         f"{CANARY} twin",
         f"{CANARY} twin",
         f"{CANARY} without an id",

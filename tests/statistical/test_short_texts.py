@@ -256,7 +256,7 @@ def test_refused_text_follows_the_law_of_the_empty_text(form: str, store: Path) 
     bundle = make(store, padding=policy.pads)
     assert policy.exposes == ()
     law = text_law((PAD,) * N_MAX if policy.pads else (), token_law(bundle, EPSILON))
-    assert p_value(output_counts(bundle, policy, "\u6f22\u5b57 ant", 20_000), law) > 1e-4
+    assert p_value(output_counts(bundle, policy, "\u6f22\u5b57\u6f22\u5b57 ant", 20_000), law) > 1e-4
 
 
 def test_padding_copied_through_has_infinite_loss(store: Path) -> None:

@@ -36,7 +36,7 @@ def word_pattern(kind: str, hyphens: str, *, copied: bool) -> str:
         letter = rf"(?:[\p{{M}}\p{{N}}]|{symbol}|[^\P{{L}}{not_of(SPACELESS)}])"
         alone = rf"{PLACEHOLDER}|{letter_of(SPACELESS)}\p{{M}}*"
     elif kind != TokeniserKind.WORDS:
-        letter = rf"(?:\p{{M}}|{symbol}|[^\P{{N}}{RUN_SIGNS}]|[^\P{{L}}{not_of(SPACELESS)}{RUN_SIGNS}])"
+        letter = rf"(?:\p{{M}}|{symbol}|[^\P{{N}}{RUN_SIGNS}]|[^\P{{L}}{not_of(SEGMENTED)}{RUN_SIGNS}])"
     return f"{alone}|{letter}+(?:[{inner}]{letter}+)*"
 
 

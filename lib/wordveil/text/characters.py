@@ -135,9 +135,19 @@ def _find_classes(kind: TokeniserKind, hyphens: Hyphens, *, copied: bool) -> UIn
         classes[segmented | others] = SINGLE
     elif kind != TokeniserKind.WORDS:
         refused = others
-        classes[others] = OTHER
         classes[segmented | characters.match(f"[{_RUN_SIGNS}]")] = RUN
     return classes << np.uint32(CLASS_SHIFT) | np.where(refused, np.uint32(REFUSED), np.uint32(0))
+
+
+def count_unsegmented(words: pa.StringArray, kind: TokeniserKind) -> Int64:
+    """How many characters of each word are of scripts that a tokeniser, ``words`` or one with a dictionary, does not
+    segment, with their marks and signs: int64 ``(words,)``.
+    """
+    letter = _letter_of(_OTHER_SCRIPTS)
+    if kind == TokeniserKind.WORDS:
+        letter = f"(?:{_letter_of(_SEGMENTED_SCRIPTS)}|{letter}|[{_RUN_SIGNS}])"
+    rest = pc.replace_substring_regex(words, rf"{letter}\p{{M}}*", "")
+    return np.asarray(pc.subtract(pc.utf8_length(words), pc.utf8_length(rest)), np.int64)
 
 
 def _letter_of(scripts: tuple[str, ...]) -> str:

@@ -31,7 +31,7 @@ from wordveil.text.choices import (
 )
 from wordveil.text.controls import drop_controls, find_controls
 from wordveil.text.encoded import CutWords, Encoded, TokenReading
-from wordveil.text.foreign import ForeignTexts
+from wordveil.text.foreign import ForeignTexts, find_unsegmented
 from wordveil.text.offsets import count_kept, fit_records
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Forms, Pattern
@@ -154,9 +154,9 @@ class Codec:
         texts = self._tokeniser.normalise(texts, bits)
         tokens = self._find_tokens(texts)
         refused = np.full(len(texts), None, object)
-        if tokens.refused.any():
-            refused[tokens.refused] = SCRIPT_REFUSED
-            tokens = self._find_tokens(pc.if_else(pa.array(tokens.refused), "", texts))
+        if tokens.refused.any() and (unsegmented := find_unsegmented(tokens, self._policy.tokeniser)).any():
+            refused[unsegmented] = SCRIPT_REFUSED
+            tokens = self._find_tokens(pc.if_else(pa.array(unsegmented), "", texts))
         kinds = tokens.kinds if self._types is None else self._types.tell_apart(tokens)
         ids = self._id_of[tokens.numbers]
         action = None if self._hides_all else self._decide(tokens, kinds, ids)

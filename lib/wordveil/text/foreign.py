@@ -1,5 +1,6 @@
 """What a policy does to records that do not suit its mechanism's words: those of another language
-(``other_language``), and those with too many words outside the vocabulary (``max_unknown_share``).
+(``other_language``), those with too many words outside the vocabulary (``max_unknown_share``), and those mostly in
+scripts that its tokeniser does not segment.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.text.choices import OtherLanguage
+from wordveil.text.characters import count_unsegmented
+from wordveil.text.choices import OtherLanguage, TokeniserKind
 from wordveil.text.language import OTHER_REFUSED, UNKNOWN_SHARE_REFUSED, find_other, require_packages
 from wordveil.text.policy import TextPolicy
+from wordveil.text.scanner import A_WORD, Scanned
 
 
 class ForeignTexts:
@@ -72,3 +75,15 @@ class ForeignTexts:
         over = ~other & (unknown > self._share * np.diff(offsets))
         refused[over] = UNKNOWN_SHARE_REFUSED
         return over
+
+
+def find_unsegmented(tokens: Scanned, kind: TokeniserKind) -> NDArray[np.bool_]:
+    """Which texts are mostly in scripts that the tokeniser does not segment, bool ``(records,)``: of the characters of
+    their words more than half. Of the others such words are words like any.
+    """
+    records = np.repeat(np.arange(len(tokens.refused)), np.diff(tokens.offsets))
+    words = np.flatnonzero(tokens.refused[records] & (tokens.kinds == A_WORD))
+    strings = tokens.cut(words)
+    unsegmented = count_unsegmented(strings, kind)
+    majority = 2 * unsegmented - np.asarray(pc.utf8_length(strings))
+    return np.bincount(records[words], majority, len(tokens.refused)) > 0

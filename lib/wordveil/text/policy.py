@@ -10,15 +10,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
-from wordveil.text.choices import Case, Controls, Length, Names, Profile, Punctuation, Slots, StopWords
+from wordveil.text.choices import Case, Controls, Length, Names, Profile, Punctuation, Refused, Slots, StopWords
 from wordveil.text.contradictions import find_faults
 from wordveil.text.draft import CHOICES, DraftPolicy
 from wordveil.text.language import find_packages
 from wordveil.text.types.classes import MASKED, READABLE_ACTIONS
 
 # Of policies that copy: since version 2 what is copied enters the noise's context, and version 3 copies less and takes
-# more tokens for names. Policies that copy nothing draw as before, and keep their fingerprint.
-_VERSION, _COPYING_VERSION = 1, 3
+# more tokens for names. Version 2 of those where a refused record counts as the empty text, and nothing may show that:
+# one that is refused no more must not be drawn anew. Others draw as before, and keep their fingerprint.
+_VERSION, _EMPTY_VERSION, _COPYING_VERSION = 1, 2, 3
 
 SLOT_THRESHOLD, SLOT_START_THRESHOLD = 0.02, 0.002
 """The thresholds of a configuration that does not set them. A policy itself always names them."""
@@ -52,7 +53,7 @@ class TextPolicy(DraftPolicy):
         """
         plain = {field.name: field.default for field in fields(self)}
         chosen = {name: value for name, value in asdict(self).items() if value != plain[name]}
-        version = _COPYING_VERSION if self.copies else _VERSION
+        version = _COPYING_VERSION if self.copies else _EMPTY_VERSION if self.refused == Refused.EMPTY else _VERSION
         content = json.dumps({"version": version, **chosen}, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(content.encode()).hexdigest()
 

@@ -166,16 +166,14 @@ def _read(data: UInt8, offset: Whole, table: UInt32) -> tuple[Whole, Whole]:
 
 
 @inlined
-def _find_word(data: UInt8, offset: Whole, limit: Whole, table: UInt32) -> tuple[Whole, Whole]:
-    """Where the first word from an offset on begins, else ``limit``; and the bits of all characters before it."""
-    every: Whole = np.uint32(0)
+def _find_word(data: UInt8, offset: Whole, limit: Whole, table: UInt32) -> Whole:
+    """Where the first word from an offset on begins, else ``limit``."""
     while offset < limit:
         entry, after = _read(data, offset, table)
         if entry & CLASS_MASK not in (_OTHER, _INNER):
             break
-        every |= entry
         offset = after
-    return offset, every
+    return offset
 
 
 @compiled_part
@@ -281,8 +279,7 @@ def scan_texts(
                     offset, token = read_plain(
                         data, offset, limit, roles, lower, short, starts, ends, numbers, forms, token
                     )
-                    offset, gap = _find_word(data, offset, limit, table)
-                    refused[record] |= gap & REFUSED != 0
+                    offset = _find_word(data, offset, limit, table)
                 if offset < limit:
                     end, after, length, code, form = _read_word(data, offset, limit, table, whole, room)
                     refused[record] |= form & _IS_REFUSED != 0

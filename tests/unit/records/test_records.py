@@ -198,7 +198,7 @@ def buffers_of(table):
     ids=str,
 )
 def test_the_text_of_a_refused_record_is_in_no_output_column(sanitiser, policy):
-    out = run(sanitiser(**policy), ["the cat", "SECRETWORD the cat", "漢字 SECRETWORD", "cat"])
+    out = run(sanitiser(**policy), ["the cat", "SECRETWORD the cat", "漢字仅限内部漢字仅限内部 SECRETWORD", "cat"])
     assert out["status"].to_pylist() == ["released", "quarantined", "quarantined", "released"]
     assert out["reason"].to_pylist()[1:3] == ["unknown_words", "script_without_word_spaces"]
     content = buffers_of(out)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.toys import unravel
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text.characters import COPYABLE
-from wordveil.text.codec import Codec
+from wordveil.text.codec import SCRIPT_REFUSED, Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.tokeniser import Tokeniser
 
@@ -24,6 +24,7 @@ VOCABULARY = Vocabulary(pa.array(WORDS))
 STOPS = ("42", "don't", "of", "the")
 PAD, UNKNOWN = "PAD", "?"
 NAMES = [*WORDS, PAD, UNKNOWN]
+COPYING = {"case": "restore", "punctuation": "keep", "controls": "drop"}
 
 
 def codec(**policy):
@@ -285,6 +286,36 @@ def test_scripts_without_word_spaces_are_refused_or_cut_to_letters():
     assert hidden("漢字 the", tokeniser="whitespace") == [UNKNOWN, "the"]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the cat \u00af\\_(\u30c4)_/\u00af", 3),
+        ("ok \u30c4", 2),
+        ("Ask \u674e\u660e about it.", 4),
+        ("the \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 said", 3),
+        ("a\u6f22", 1),  # half of it
+        ("the \u65e5\u672c\u8a9e.com \U00020000", 4),
+        ("\u00af\\_(\u30c4)_/\u00af", None),
+        ("\u6771\u4eac ok \u6771", None),
+        ("\u30b9\u30fc\u30d1\u30fc", None),  # long vowels have no script of their own
+        ("\u1019\u103c\u1014\u103a\u1019\u102c a", None),  # nor have marks
+    ],
+)
+@pytest.mark.parametrize("policy", [{}, {"punctuation": "keep"}, {"length": "pad", "n_max": 9, "refused": "empty"}])
+def test_a_record_is_refused_where_most_of_it_is_in_such_a_script(text, words, policy):
+    encoded = encode(["the cat", text, "the"], **policy)
+    assert encoded.refused.tolist() == [None, SCRIPT_REFUSED if words is None else None, None]
+    assert encoded.words.tolist() == [2, words or 0, 1]
+    if not policy:
+        assert unravel(encoded.ids, encoded.offsets)[::2] == [[0, 1], [0]]
+        assert not {"\u30c4", "\u674e\u660e"} & {*NAMES}, "they are unknown"
+        assert unravel(encoded.ids, encoded.offsets)[1].count(NAMES.index(UNKNOWN)) == encoded.unknown[1]
+
+
+def test_a_stop_word_in_such_a_word_is_not_copied():
+    assert there_and_back("the \u6771the cat", ["sat", "sat"], **COPYING, stop_words="keep") == "the sat sat"
+
+
 def test_inner_hyphens_are_looked_up_whole():
     assert hidden("well-known") == [UNKNOWN, UNKNOWN]
     assert hidden("Well-known", hyphens="inner") == ["well-known"]
@@ -476,9 +507,6 @@ def test_a_policy_that_copies_every_word_copies_the_text(text):
     assert len(encoded.ids) == 0
     normal = Tokeniser().normalise(pa.array([text], pa.string()))
     assert toy.decode(encoded.ids, encoded.offsets, encoded.skeleton).equals(normal)
-
-
-COPYING = {"case": "restore", "punctuation": "keep", "controls": "drop"}
 
 
 @pytest.mark.parametrize("kind", ["words", "characters", "whitespace"])

@@ -391,7 +391,7 @@ FINGERPRINTS = {
     ("slots", "all"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("slots", "carrier_phrases"): "63ab5950c37e9dc88e4fa27822b0a9f87d0247b76bb2b15bcd4ac2bd0e295495",
     ("refused", "quarantine"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
-    ("refused", "empty"): "5d4596ad0fd08c1a6fcc403cd63fb5a6779d77701a2ec31a2cb9777090117242",
+    ("refused", "empty"): "c4b4bc7d28a99ce96c86fb1793e49b8de90c4e68ac8592dedc7b6254ce9d41d9",
     ("repeat", "each"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("repeat", "same"): "36a3b3b27918bb6bcebc5ffb9f55d05b5c32b03491baf9074b4be8ddd31ab2f0",
     ("tokeniser", "chinese"): "455046d1d08f40bf73728d92ffb3be53fe5ba2df5967c971f0e22aec523c6353",

@@ -164,7 +164,7 @@ def test_words_are_the_same_if_their_look_up_forms_are(text, policy, expected):
 
 
 def test_a_refused_record_has_no_pattern_and_moves_no_other():
-    encoded = encode(["cat cat", "cat zebra cat", "漢 cat", "sat sat"], unknown="quarantine")
+    encoded = encode(["cat cat", "cat zebra cat", "漢字仅限 cat", "sat sat"], unknown="quarantine")
     assert encoded.refused.tolist() == [None, "unknown_words", "script_without_word_spaces", None]
     assert unravel(encoded.pattern.firsts, encoded.pattern.offsets) == [[0, 0], [], [], [0, 0]]
 
