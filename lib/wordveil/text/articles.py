@@ -1,7 +1,8 @@
-"""English articles before drawn words: "a" or "an" by the word that is written, and not by the one that was hidden.
+"""English articles before drawn words and values: "a" or "an" by what is written, and not by what was hidden.
 
-A copied "an" tells that the hidden word after it begins with a vowel. Here the form follows from the drawn word alone:
-it reads right, costs nothing, and shows less than the copy.
+A copied "an" tells that what is hidden after it begins with a vowel, or is 8, 11, 18 or the like. Here the form follows
+from what is written there alone: it reads right, costs nothing, and shows less than the copy. Where something stands
+between that parts the article from the word, as in "a) tree" or "an, er, apple", it is "a".
 """
 
 from __future__ import annotations
@@ -12,33 +13,70 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordveil.arrays import Bool, Int32, Int64
+from wordveil.arrays import Bool, Int8, Int32, Int64, UInt8, freeze
+from wordveil.compiled import compiled
 from wordveil.embeddings.vocabulary import view_strings
+from wordveil.text.actions import DROP, HIDE, KEEP, SHOW
 from wordveil.text.scanner import Scanned
+from wordveil.text.types.classes import TYPES, TokenType
+from wordveil.text.types.finders.characters import Whole, decode
 
 ARTICLES = ("a", "an", "A", "An")
 """In lower case and with a capital, each before a consonant and before a vowel. "AN" becomes one with a capital: if it
 were told from "A", the hidden word would be known to begin with a vowel.
 """
-_SPACE, _LAST_CAPITAL = 0x20, 0x5A
+_LAST_CAPITAL = 0x5A
 # By sound, as far as letters tell: "an hour" and "an heir", but "a union", "a European" and "a one-way street".
 _AN = (
-    r"^(?:hour|honest|honou?r|heir|(?:[aio]|e(?:[^uw]|$)|u(?:[^bknrst]|$|k[^r]|n(?:[^i]|$|i[dmn])|r[^aio]|b[^i]|"
+    r"^(?:hour|honest|honou?r|heir|http|(?:[aio]|e(?:[^uw]|$)|u(?:[^bknrst]|$|k[^r]|n(?:[^i]|$|i[dmn])|r[^aio]|b[^i]|"
     r"s[^aeu]|t[^eio])))"
 )
-_ONE = r"^(?:one|ones|oneself|once)$|^ou[ij]"
+_ONE = r"^(?:one|ones|oneself|once)$|^ou[ij]|^ugand"
+# Of figures the first group is said first: 8, 80 to 89 and 800 to 899 begin with a vowel, and 11 and 18, but not 110.
+_FIGURES = r"^0*(?:8|1[18](?:[.,'\x{2019}\x{A0}\x{202F} ]?[0-9]{3})*(?:[^0-9]|$))"
+# Said letter by letter and digit by digit, a zero as "oh".
+_SPELLED = r"^[08aefhilmnorsx]"
+_SPELLED_KINDS = [TYPES.index(kind) for kind in (TokenType.PHONE, TokenType.ACCOUNT, TokenType.CARD)]
+_AMOUNT, _MARKUP = TYPES.index(TokenType.AMOUNT), TYPES.index(TokenType.MARKUP)
+# What nobody says: brackets, quotation marks, currencies. A sign before a number is said.
+_SILENT = r"^[^\p{L}\p{N}+\x{2212}-]+"
+_BLANK, _OPENING = 1, 2
+
+
+def _tell_signs() -> UInt8:
+    """What each character is between an article and its word."""
+    signs = np.zeros(0x3001, np.uint8)
+    opening = "([{\"'*_~`$@#\u00a3\u00a5\u20ac\u00ab\u2039\u2018\u201a\u201b\u201c\u201e\u201f"
+    signs[[ord(sign) for sign in opening]] = _OPENING
+    signs[[*b" \t\n\r", 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]] = _BLANK
+    return freeze(signs)
+
+
+_SIGNS = _tell_signs()
 
 
 def find_vowels(words: pa.StringArray) -> Bool:
-    """Which English words take "an": bool ``(words,)``."""
-    folded = pc.utf8_lower(words)
-    takes = pc.and_not(pc.match_substring_regex(folded, _AN), pc.match_substring_regex(folded, _ONE))
-    return np.asarray(takes, np.bool_)
+    """Which English words and figures take "an": bool ``(words,)``."""
+    folded = _say(words)
+    spoken = pc.and_not(pc.match_substring_regex(folded, _AN), pc.match_substring_regex(folded, _ONE))
+    return np.asarray(pc.or_(spoken, pc.match_substring_regex(folded, _FIGURES)), np.bool_)
+
+
+def _find_vowels_of(values: pa.StringArray, kinds: Int8) -> Bool:
+    """The same of values of classes: int8 ``(values,)``, indices in :data:`TYPES`."""
+    takes, folded = find_vowels(values), _say(values)
+    is_coded = np.asarray(pc.match_substring_regex(folded, r"^\p{L}"), np.bool_) & (kinds == _AMOUNT)  # USD 5
+    spelled = np.isin(kinds, _SPELLED_KINDS) | is_coded
+    return np.where(spelled, np.asarray(pc.match_substring_regex(folded, _SPELLED), np.bool_), takes)
+
+
+def _say(words: pa.StringArray) -> pa.StringArray:
+    return pc.replace_substring_regex(pc.utf8_lower(words), _SILENT, "")
 
 
 @dataclass(frozen=True)
 class PlacedArticles:
-    """The articles of texts that stand before a hidden word.
+    """The articles of texts that are not copied: those before a hidden word or a token whose class shows.
 
     Attributes
     ----------
@@ -46,25 +84,92 @@ class PlacedArticles:
         int64 ``(articles,)``: their tokens, rising.
     is_capital
         bool ``(articles,)``: which begin with a capital.
+    hidden, shown
+        int64 ``(articles,)``: which of the hidden words, or of the shown tokens, each follows; -1 where none.
+    kinds
+        int8 ``(articles,)``: the classes of these tokens.
     takes_an
         bool ``(words,)``: :func:`find_vowels` of the vocabulary.
     """
 
     places: Int64
     is_capital: Bool
+    hidden: Int64
+    shown: Int64
+    kinds: Int8
     takes_an: Bool
 
     @classmethod
-    def find(cls, tokens: Scanned, is_article: Bool, is_hidden: Bool, takes_an: Bool) -> PlacedArticles:
-        """Those among ``is_article`` with a hidden word after them, a space between; both bool ``(tokens,)``."""
-        is_last = np.zeros(len(is_hidden), np.bool_)
-        is_last[tokens.offsets[1:][np.diff(tokens.offsets) > 0] - 1] = True
-        places = np.flatnonzero(is_article & ~is_last)
-        is_next = is_hidden[places + 1] & (tokens.starts[places + 1] == tokens.ends[places] + 1)
-        data, places = view_strings(tokens.texts)[0], places[is_next]
-        places = places[data[tokens.ends[places]] == _SPACE]
-        return cls(places, data[tokens.starts[places]] <= _LAST_CAPITAL, takes_an)
+    def find(
+        cls, tokens: Scanned, is_article: Bool, action: Int8, kinds: Int8, takes_an: Bool, *, gaps: bool, drops: bool
+    ) -> PlacedArticles:
+        """Those among ``is_article``, bool ``(tokens,)``. What stands between an article and what it follows may be
+        mark-up, dropped words, white space, opening brackets and quotation marks, and the signs of currencies.
 
-    def choose(self, ids: Int32, is_hidden: Bool) -> Int32:
-        """The row of :data:`ARTICLES` of each: int32 ``(articles,)``. ``ids``: what was drawn for hidden words."""
-        return 2 * self.is_capital.astype(np.int32) + self.takes_an[ids[np.cumsum(is_hidden)[self.places]]]
+        ``action``, ``kinds``: int8 ``(tokens,)``, what happens to each token, and its class. ``gaps``: whether what is
+        between tokens is copied. ``drops``: whether words may be dropped. Then none is copied: it would show how a
+        dropped word begins.
+        """
+        places = np.flatnonzero(is_article)
+        data, targets, near = view_strings(tokens.texts)[0], np.empty_like(places), np.empty(len(places), np.bool_)
+        limits = tokens.offsets[np.searchsorted(tokens.offsets, places, "right")]
+        silent = (kinds == _MARKUP) & (action == SHOW) | (action == DROP)
+        _find_targets(data, tokens.starts, tokens.ends, action, silent, places, limits, gaps, _SIGNS, targets, near)
+        what = np.where(targets >= 0, action[targets], KEEP)
+        placed = np.full(len(places), True) if drops else what != KEEP
+        places, targets, what, near = places[placed], targets[placed], what[placed], near[placed]
+        hidden, shown = (
+            np.where(near & (what == one), np.cumsum(action == one)[targets] - 1, -1) for one in (HIDE, SHOW)
+        )
+        return cls(places, data[tokens.starts[places]] <= _LAST_CAPITAL, hidden, shown, kinds[targets], takes_an)
+
+    def choose(self, ids: Int32, values: pa.StringArray | None) -> Int32:
+        """The row of :data:`ARTICLES` of each: int32 ``(articles,)``. ``ids``: what was drawn for hidden words;
+        ``values``: what is written for shown tokens.
+        """
+        takes = np.zeros(len(self.places), np.bool_)
+        is_hidden, is_shown = self.hidden >= 0, self.shown >= 0
+        takes[is_hidden] = self.takes_an[ids[self.hidden[is_hidden]]]
+        if values is not None and is_shown.any():
+            written = values.take(pa.array(self.shown[is_shown]))
+            takes[is_shown] = _find_vowels_of(written, self.kinds[is_shown])
+        return 2 * self.is_capital.astype(np.int32) + takes
+
+
+@compiled
+def _find_targets(
+    data: UInt8,
+    starts: Int32,
+    ends: Int32,
+    action: Int8,
+    silent: Bool,
+    places: Int64,
+    limits: Int64,
+    gaps: bool,  # noqa: FBT001
+    signs: UInt8,
+    targets: Int64,
+    near: Bool,
+) -> None:
+    """The token that each article may follow, the first after it that is not ``silent``, or -1; and whether what stands
+    between lets it. ``limits``: where their records end.
+    """
+    for article in range(len(places)):
+        token = places[article] + 1
+        offset: Whole = ends[token - 1]
+        is_near, is_first = True, gaps
+        targets[article] = -1
+        while token < limits[article]:
+            while gaps and offset < starts[token]:
+                point, width = decode(data, offset)
+                sign = signs[point] if point < len(signs) else 0
+                is_near &= sign == _BLANK or (sign == _OPENING and not is_first)
+                is_first = False
+                offset += width
+            offset = np.int64(ends[token])
+            if action[token] != DROP:
+                is_near &= not is_first
+            if not silent[token]:
+                targets[article] = token
+                break
+            token += 1
+        near[article] = is_near

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from wordveil.arrays import Int8, Int32
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex, view_strings
+from wordveil.text.actions import DROP, HIDE, KEEP, SHOW
 from wordveil.text.articles import ARTICLES, PlacedArticles, find_vowels
 from wordveil.text.cases import UPPER, write_cases
 from wordveil.text.characters import read_bits
@@ -36,7 +37,7 @@ from wordveil.text.offsets import count_kept, fit_records
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Forms, Pattern
 from wordveil.text.scanner import A_WORD, Scanned
-from wordveil.text.skeleton import DROP, HIDE, KEEP, SHOW, Skeleton, join_words
+from wordveil.text.skeleton import Skeleton, join_words
 from wordveil.text.slots import NgramModel
 from wordveil.text.tokeniser import Tokeniser, fold_words, straighten_apostrophes
 from wordveil.text.types.classes import TYPES
@@ -254,6 +255,7 @@ class Codec:
         return pattern, forms
 
     def _skeleton(self, cut: CutWords, action: Int8, hidden: NDArray[np.intp]) -> Skeleton:
+        gaps = self._policy.punctuation == Punctuation.KEEP
         case = cut.tokens.cases[hidden] if self._policy.case == Case.RESTORE else None
         shown = None
         if self._types is not None and self._types.shows:
@@ -261,8 +263,11 @@ class Codec:
         articles = None
         if self._takes_an is not None:
             is_article = (action == KEEP) & self._find_articles(cut.tokens)
-            articles = PlacedArticles.find(cut.tokens, is_article, action == HIDE, self._takes_an)
-        return Skeleton(cut.tokens, action, self._policy.punctuation == Punctuation.KEEP, case, shown, articles)
+            drops = DROP in (_ACTIONS[self._policy.unknown], _ACTIONS[self._policy.digits])
+            articles = PlacedArticles.find(
+                cut.tokens, is_article, action, cut.kinds, self._takes_an, gaps=gaps, drops=drops
+            )
+        return Skeleton(cut.tokens, action, gaps, case, shown, articles)
 
     def _fit(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Cut and fill each record to ``n_max`` where the policy pads."""

@@ -73,7 +73,7 @@ class DraftPolicy:
         whether a word of that list is a stop-word where it is written in capitals. The word alone decides, so a text in
         capitals has hardly any stop-words under ``replace``.
     articles : Articles
-        whether a copied "a" or "an" follows the drawn word after it.
+        whether a copied "a" or "an" follows what is written after it.
     length : Length
         whether the number of tokens is shown, and how it is hidden.
     n_max : int or None

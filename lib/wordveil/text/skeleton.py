@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from wordveil.arrays import Int8, Int32, Int64, UInt8, freeze
 from wordveil.compiled import compiled, inlined, read_eight, write_eight
 from wordveil.embeddings.vocabulary import view_strings
+from wordveil.text.actions import DROP, HIDE, KEEP, SHOW
 from wordveil.text.articles import ARTICLES, PlacedArticles
 from wordveil.text.scanner import Scanned
 from wordveil.text.types.classes import TYPES
 from wordveil.text.types.typed import ShownTokens
 
-HIDE, DROP, KEEP, SHOW = 0, 1, 2, 3
-"""What happens to a token: a drawn word or a value of its class stands for it, or it is left out or copied."""
 _LONGEST = 2**31 - 1
 _SPARE = 16
 _NO_WORDS = (freeze(np.zeros(1, np.uint8)), freeze(np.zeros(1, np.int64)))
@@ -43,7 +42,7 @@ class Skeleton:
     shown
         the tokens whose class shows.
     articles
-        the copied articles that follow the words drawn after them.
+        the articles that follow what is written after them, and are not copied.
     """
 
     tokens: Scanned
@@ -81,7 +80,7 @@ class Skeleton:
         action, size = self.action, len(words[1]) - 1 - (0 if self.articles is None else len(ARTICLES))
         cased = ids if self.case is None else ids + self.case.astype(np.int32) * np.int32(size // 3)
         if self.articles is not None:
-            chosen = np.int32(size) + self.articles.choose(ids, action == HIDE)
+            chosen = np.int32(size) + self.articles.choose(ids, values)
             action, cased = self._merge(self.articles, cased, chosen)
         return _make_texts(*_write(self, action, cased, self.tokens.offsets, words, values))
 

@@ -10,7 +10,8 @@ import pytest
 
 from wordveil.arrays import Int8
 from wordveil.embeddings.vocabulary import view_strings
-from wordveil.text.skeleton import DROP, HIDE, KEEP, SHOW, Skeleton, join_words
+from wordveil.text.actions import DROP, HIDE, KEEP, SHOW
+from wordveil.text.skeleton import Skeleton, join_words
 from wordveil.text.tokeniser import Tokeniser
 
 # Bytes are copied 16 at a time: lengths about that, and the last words of their buffer.

@@ -32,11 +32,11 @@ from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import ONE_TEXT
+from wordveil.text.actions import DROP, HIDE, SHOW
 from wordveil.text.choices import Length, Output, Refused, StopWordCapitals, StopWords
 from wordveil.text.encoded import Encoded
 from wordveil.text.offsets import keep_offsets
 from wordveil.text.policy import TextPolicy
-from wordveil.text.skeleton import DROP, HIDE, SHOW
 from wordveil.text.tokeniser import fold_words
 
 # A difference from the common law counts where it exceeds rounding.
