@@ -209,6 +209,9 @@ sentences: $(VENV)/.spark  ## make the public sentences that come with the packa
 lists: $(VENV)/.lists  ## make the public lists that come with the package; WORDNET=WordNet 3.0's dictionary, BOOKS=as for bigrams
 	$(BIN)/python scripts/lists.py $(WORDNET) $(BOOKS)
 
+word-lists: $(VENV)/.spark  ## make the lists of ordinary and of sensitive words that come with the package; WORDNET=WordNet 3.0's dictionary
+	$(BIN)/python scripts/word_lists.py $(WORDNET)
+
 release: $(VENV)/.release  ## build sdist and wheel into dist/, check them, install the wheel into an empty environment and run it
 	@$(BIN)/python scripts/release.py
 

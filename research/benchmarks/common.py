@@ -40,6 +40,7 @@ MECHANISM = {
     "name": "tree",
     "clusters": [500],
     "classes": "stop-words:en",
+    "merge": "sensitive",
     "output": "representative",
     "epsilon": 8.0,
     "embedding": "glove",

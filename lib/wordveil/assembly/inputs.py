@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 from wordveil.artifacts import ngram_model
 from wordveil.artifacts.bundle import KEEP_ONLY, name_setting
 from wordveil.assembly.word_frequencies import digest_wordfreq, has_wordfreq, is_wordfreq, read_wordfreq
-from wordveil.assembly.word_tables import WordTable, read_word_table, require_file
+from wordveil.assembly.word_lists import (
+    digest_ordinary,
+    digest_sensitive,
+    fit_groups,
+    fit_writable,
+    read_groups,
+    read_writable,
+)
+from wordveil.assembly.word_tables import CASE, FittedWords, WordTable, read_word_table, require_file
 from wordveil.config.mechanisms import FREQUENCIES
 from wordveil.config.paths import STOP_WORDS
 from wordveil.embeddings import embedding as embeddings
@@ -30,7 +38,7 @@ from wordveil.embeddings.training.hypernyms import SHIPPED_PAIRS
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import EmbeddingError, GeneratorError, NgramError, PublicFileError
 from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights
-from wordveil.mechanisms.inputs import Pairs, PublicInputs
+from wordveil.mechanisms.inputs import ORDINARY, SENSITIVE, Pairs, PublicInputs
 from wordveil.text.slots import NgramModel
 from wordveil.text.stop_words import load_stop_words
 
@@ -54,7 +62,7 @@ class PublicFiles:
         notes: list[str] = []
         for name, content in self.contents.items():
             kind = _KINDS[name]
-            target_words = _Words(words, name, self.sources[name], notes)
+            target_words = FittedWords(words, name, self.sources[name], notes)
             fitted[kind.input] = kind.fit(content, target_words)
         return FittedInputs(PublicInputs(**fitted), tuple(notes))
 
@@ -111,42 +119,13 @@ def confine_embedding(embedding: Embedding, source: str) -> Embedding:
     known = np.unique(listed[listed >= 0])
     if len(known) < 2:
         problem = f"it has {len(known)} of the embedding's {embedding.size:,} words, and at least 2 are needed."
-        raise table.error(problem, f"Name another list, or another embedding. {_CASE}")
+        raise table.error(problem, f"Name another list, or another embedding. {CASE}")
     name, missing = Path(source).name, len(listed) - len(known)
     note = f"{name_setting(KEEP_ONLY)}: outputs are confined to {len(known):,} words of {name}"
     return embedding.select(known, f"{note}; {missing:,} others are not in the embedding." if missing else f"{note}.")
 
 
-@dataclass(frozen=True)
-class _Words:
-    """The words that a file is fitted to, and the notes on it."""
-
-    words: pa.StringArray
-    name: str
-    source: str
-    notes: list[str]
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def find(self, listed: pa.StringArray) -> NDArray[np.int32]:
-        """The id of each word of a file, -1 for those that the embedding does not have."""
-        return WordIndex(self.words).numbers(listed)
-
-    def note(self, count: int, what: str) -> None:
-        """Note something of the file, unless the ``count`` of it is 0."""
-        if count:
-            self.notes.append(f"{self.name}: {count:,} {what}")
-
-    def note_unknown(self, ids: NDArray[np.int32]) -> None:
-        """Note how many words of the file, one a line, the embedding does not have."""
-        self.note(int((ids < 0).sum()), f"of {len(ids):,} words of {self.source} are not in the embedding: ignored.")
-
-
-_CASE = "Words are compared exactly: the case of letters counts."
-
-
-def _fit_frequencies(table: WordTable, to: _Words) -> NDArray[np.float64]:
+def _fit_frequencies(table: WordTable, to: FittedWords) -> NDArray[np.float64]:
     """Shares of counts, 0.5 added to each (Krichevsky, Trofimov 1981): float64 ``(size,)``, the same on any machine."""
     counts, ids = table.whole_numbers(1), to.find(table.columns[0])
     known = int((ids >= 0).sum())
@@ -154,7 +133,7 @@ def _fit_frequencies(table: WordTable, to: _Words) -> NDArray[np.float64]:
         raise table.error(
             f"it has {known:,} of the embedding's {len(to):,} words ({known / len(to):.1%}), and half of them are "
             "needed.",
-            f"Take counts of a corpus in the embedding's language. {_CASE}",
+            f"Take counts of a corpus in the embedding's language. {CASE}",
         )
     to.note_unknown(ids)
     to.note(
@@ -166,13 +145,13 @@ def _fit_frequencies(table: WordTable, to: _Words) -> NDArray[np.float64]:
     return halves / float(sum(halves.tolist()))
 
 
-def _fit_pairs(table: WordTable, to: _Words) -> Pairs:
+def _fit_pairs(table: WordTable, to: FittedWords) -> Pairs:
     similarities, words, others = table.numbers(2), to.find(table.columns[0]), to.find(table.columns[1])
     unknown = (words < 0) | (others < 0)
     itself = ~unknown & (words == others)
     used = ~(unknown | itself)
     if not used.any():
-        raise table.error("has no pair of two words of the embedding.", f"Name another file. {_CASE}")
+        raise table.error("has no pair of two words of the embedding.", f"Name another file. {CASE}")
     to.note(
         int(unknown.sum()), f"of {len(words):,} pairs of {to.source} have a word that is not in the embedding: ignored."
     )
@@ -180,12 +159,12 @@ def _fit_pairs(table: WordTable, to: _Words) -> Pairs:
     return Pairs(words[used], others[used], similarities[used])
 
 
-def _fit_classes(table: WordTable, to: _Words) -> NDArray[np.int32]:
+def _fit_classes(table: WordTable, to: FittedWords) -> NDArray[np.int32]:
     """Classes, numbered by the first word of each in the embedding. Words that are not listed are one more class."""
     ids = to.find(table.columns[0])
     known = ids >= 0
     if not known.any():
-        raise table.error("has no word of the embedding.", f"Name another file. {_CASE}")
+        raise table.error("has no word of the embedding.", f"Name another file. {CASE}")
     labels = np.full(len(to), -1, np.int64)
     labels[ids[known]] = np.asarray(table.columns[1].dictionary_encode().indices)[known]
     if not to.source.startswith(STOP_WORDS):
@@ -199,11 +178,11 @@ def _fit_classes(table: WordTable, to: _Words) -> NDArray[np.int32]:
     return classes
 
 
-def _fit_similarity(other: Embedding, to: _Words) -> Embedding:
+def _fit_similarity(other: Embedding, to: FittedWords) -> Embedding:
     """The embedding as it is: the mechanism says what becomes of words that it does not have."""
     if not (to.find(other.words) >= 0).any():
         raise EmbeddingError(
-            f"mechanism.{to.name} = {to.source}: has no word of the embedding. Name another one. {_CASE}"
+            f"mechanism.{to.name} = {to.source}: has no word of the embedding. Name another one. {CASE}"
         )
     return other
 
@@ -290,7 +269,7 @@ def _read_generator(source: str, setting: str, _: Progress) -> GeneratorWeights:
         raise GeneratorError(f"{setting} = {error}") from None
 
 
-def _fit_generator(weights: GeneratorWeights, to: _Words) -> GeneratorWeights:
+def _fit_generator(weights: GeneratorWeights, to: FittedWords) -> GeneratorWeights:
     """The weights as they are: a generator has a fixed list of words."""
     if weights.words_digest != digest_words(to.words) or weights.shape.size != len(to):
         raise GeneratorError(
@@ -307,7 +286,7 @@ class _Kind:
 
     input: str
     read: Callable[[str, str, Progress], Any]
-    fit: Callable[[Any, _Words], Any]
+    fit: Callable[[Any, FittedWords], Any]
     digest: Callable[[str, str], str] = _digest_table
     exists: Callable[[str], bool] = lambda source: Path(source).exists()
 
@@ -345,6 +324,20 @@ _KINDS = {
         lambda source: source == ngram_model.DEMO or Path(source).exists(),
     ),
     "model": _Kind("generator", _read_generator, _fit_generator),
+    "merge": _Kind(
+        "groups",
+        lambda source, setting, _: read_groups(source, setting),
+        fit_groups,
+        lambda source, setting: digest_sensitive() if source == SENSITIVE else _digest_table(source, setting),
+        lambda source: source == SENSITIVE or Path(source).exists(),
+    ),
+    "written": _Kind(
+        "writable",
+        lambda source, setting, _: read_writable(source, setting),
+        fit_writable,
+        lambda source, setting: digest_ordinary() if source == ORDINARY else _digest_table(source, setting),
+        lambda source: source == ORDINARY or Path(source).exists(),
+    ),
 }
 SETTINGS = tuple(_KINDS)
 """The settings that may name public files."""

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
+from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import PublicFileError
 
 _WHOLE_NUMBER = "^0*[1-9][0-9]{0,17}$"
@@ -155,3 +156,32 @@ def _parse(data: bytes, names: Sequence[str], fault: Callable[[str], PublicFileE
         if odd:
             raise fault(f"line {odd[0].number} has {odd[0].actual_columns} column(s).") from None
         raise fault(f"cannot be read ({error}).") from None
+
+
+CASE = "Words are compared exactly: the case of letters counts."
+
+
+@dataclass(frozen=True)
+class FittedWords:
+    """The words that a file is fitted to, and the notes on it."""
+
+    words: pa.StringArray
+    name: str
+    source: str
+    notes: list[str]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def find(self, listed: pa.StringArray) -> NDArray[np.int32]:
+        """The id of each word of a file, -1 for those that the embedding does not have."""
+        return WordIndex(self.words).numbers(listed)
+
+    def note(self, count: int, what: str) -> None:
+        """Note something of the file, unless the ``count`` of it is 0."""
+        if count:
+            self.notes.append(f"{self.name}: {count:,} {what}")
+
+    def note_unknown(self, ids: NDArray[np.int32]) -> None:
+        """Note how many words of the file, one a line, the embedding does not have."""
+        self.note(int((ids < 0).sum()), f"of {len(ids):,} words of {self.source} are not in the embedding: ignored.")

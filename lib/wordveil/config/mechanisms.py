@@ -25,7 +25,15 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from wordveil.config.paths import ClassesPath, EmbeddingPath, FrequenciesPath, Location, ModelPath
+from wordveil.config.paths import (
+    ClassesPath,
+    EmbeddingPath,
+    FrequenciesPath,
+    Location,
+    MergePath,
+    ModelPath,
+    WrittenPath,
+)
 from wordveil.config.schema import Section
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.mechanisms.base import Mechanism
@@ -35,7 +43,14 @@ from wordveil.mechanisms.settings import MechanismSettings
 HYPERNYMS = "hypernyms"
 FREQUENCIES = "frequencies"
 """The setting of all mechanisms that names a public file."""
-_FILE_TYPES = {"similarity": EmbeddingPath, "classes": ClassesPath, "ngrams": ModelPath, "pairs": ModelPath}
+_FILE_TYPES = {
+    "similarity": EmbeddingPath,
+    "classes": ClassesPath,
+    "ngrams": ModelPath,
+    "pairs": ModelPath,
+    "merge": MergePath,
+    "written": WrittenPath,
+}
 """The types of settings that name public files; :data:`Location` for others."""
 
 
@@ -110,8 +125,7 @@ class MechanismSection(Section):
     @property
     def public_files(self) -> dict[str, str]:
         """What :mod:`wordveil.assembly.inputs` reads beside the embedding: the places of the files, by setting."""
-        names = (FREQUENCIES, *self.mechanism.settings_type.input_files)
-        return {name: path for name in names if (path := getattr(self, name)) is not None}
+        return {**({FREQUENCIES: self.frequencies} if self.frequencies else {}), **self.settings.files}
 
     @property
     def names(self) -> dict[str, str]:

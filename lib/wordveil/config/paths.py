@@ -17,6 +17,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from wordveil.artifacts.ngram_model import DEMO
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.input.locations import SCHEME, make_absolute
+from wordveil.mechanisms.inputs import ANY, ORDINARY, SENSITIVE
 
 WORDFREQ, STOP_WORDS = "wordfreq:", "stop-words:"
 """They begin the names of lists of packages, which are no paths."""
@@ -77,3 +78,7 @@ ClassesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_loc
 """The place of a table, or the stop-words of a language, such as ``stop-words:en``."""
 FrequenciesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, prefix=WORDFREQ)]
 """The place of a table, or the name of a list of the package wordfreq, such as ``wordfreq:de``."""
+MergePath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, shipped=(SENSITIVE,))]
+"""The place of a table, or ``sensitive``, the list that comes with the package."""
+WrittenPath = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False, shipped=(ORDINARY, ANY))]
+"""The place of a list, or what the package's lists say: ``ordinary``; or ``any``."""

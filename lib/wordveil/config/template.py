@@ -266,7 +266,8 @@ mechanism:
   name: tree        # `wordveil docs mechanisms` compares all
   clusters: [500]   # of related words: nobody tells the words of one cluster apart, 20 at least
   classes: stop-words:en   # no cluster has both stop-words and other words; needs wordveil[languages] but for en
-  output: representative   # writes the most frequent of them; member writes any of them
+  merge: sensitive   # English words of health, religion, politics, ethnicity, sexuality, crime: a cluster each
+  output: representative   # writes the most frequent of them that is no name; member writes any of these
   # The most that any two words cost, near or far: smaller hides more, larger keeps more of the meaning. There is no
   # default. 86 of 100 words become a related word at 8, 45 at 6, 10 at 4; the others become any word. `wordveil build`
   # says how many words a guesser recovers; `wordveil docs choosing` has a worked choice.

@@ -10,10 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from wordveil.arrays import Float64, Int32, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.generators.weights import GeneratorWeights
+
+ORDINARY, ANY = "ordinary", "any"
+"""Values of a setting ``written``, which name no files."""
+SENSITIVE = "sensitive"
+"""A value of a setting ``merge``, which names no file."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,22 @@ class Pairs:
     words: Int32
     others: Int32
     similarities: Float64
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Words that nobody is to tell apart.
+
+    Attributes
+    ----------
+    labels
+        int32 ``(size,)``: the group of each word, -1 of those in none.
+    names
+        int32 ``(groups,)``: the word that names each group, one of its own; -1 where the embedding lacks it.
+    """
+
+    labels: Int32
+    names: Int32
 
 
 DISCOUNT = 0.5
@@ -80,6 +102,10 @@ class PublicInputs:
         pairs of similar words, which come before what the cosines say.
     classes
         int32 ``(size,)``: the class of each word, 0 and up. None: no classes.
+    groups
+        words that share a cluster, for mechanisms that draw from clusters. None: none do.
+    writable
+        bool ``(size,)``: which words such a mechanism may write. None: all of them.
     bigrams
         counts of a public text, for mechanisms that choose words by what is before them.
     generator
@@ -90,6 +116,8 @@ class PublicInputs:
     similarity: Embedding | None = None
     pairs: Pairs | None = None
     classes: Int32 | None = None
+    groups: Groups | None = None
+    writable: NDArray[np.bool_] | None = None
     bigrams: Bigrams | None = None
     generator: GeneratorWeights | None = None
 

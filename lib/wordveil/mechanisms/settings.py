@@ -63,7 +63,7 @@ class MechanismSettings:
     """The settings that name public files, which become :class:`wordveil.mechanisms.inputs.PublicInputs`.
 
     They are of those that :mod:`wordveil.assembly.inputs` reads: ``similarity``, ``pairs``, ``classes``, ``ngrams``,
-    ``model``. Each is a string, or None where it has a default.
+    ``model``, ``merge``, ``written``. Each is a string, or None where it has a default.
     """
 
     def __post_init__(self) -> None:
@@ -95,6 +95,11 @@ class MechanismSettings:
         """
         limit: int | None = getattr(self, "max_records", None)
         return limit
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The public files that these settings name, by setting."""
+        return {name: value for name in self.input_files if (value := getattr(self, name)) is not None}
 
     def at_epsilon(self, epsilon: float) -> Self:
         """Copy the settings with another epsilon. They must have one (:meth:`has_epsilon`)."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float32, Float64, Int32, Int64, UInt64
+from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.errors import BundleError
 from wordveil.mechanisms.tree.levels import Levels, PadShareError, solve_levels
 from wordveil.mechanisms.tree.table import Nesting
@@ -84,33 +83,6 @@ def rows_of(hierarchy: Hierarchy) -> Int32:
 def count_lowest(bounds: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     """The bounds of each level in lowest clusters, by those in words."""
     return [np.searchsorted(bounds[0], edges) for edges in bounds]
-
-
-def find_representatives(hierarchy: Hierarchy, frequencies: Float64) -> Int32:
-    """The most frequent word of each lowest cluster: int32 ``(clusters,)``. The lower id wins a tie.
-
-    ``frequencies``: float64 ``(size,)``.
-    """
-    bounds, order = hierarchy.bounds[0], hierarchy.order
-    sizes = np.diff(bounds)
-    ranked = order[np.lexsort((order, -frequencies[order], np.repeat(np.arange(len(sizes)), sizes)))]
-    return np.asarray(ranked[bounds[:-1]])
-
-
-def share_members(hierarchy: Hierarchy, frequencies: Float64) -> UInt64:
-    """The last random word that draws each member of its cluster: uint64 ``(size,)``, rising within a cluster.
-
-    Shares of 2^64 are in proportion to public frequency, and at least about ``2^-40``. The last member of a cluster has
-    what is left. ``frequencies``: float64 ``(size,)``, positive.
-    """
-    edges = np.empty(len(hierarchy.order), np.uint64)
-    for start, stop in pairwise(hierarchy.bounds[0].tolist()):
-        chosen = frequencies[hierarchy.order[start:stop]]
-        shares = np.maximum(chosen / math.fsum(chosen), 2.0**-40)
-        # A little less than all of 2^64, since shares round.
-        whole = np.floor(shares / math.fsum(shares) * (1 - 2.0**-50) * 2.0**64).astype(np.uint64)
-        edges[start:stop] = np.cumsum(whole) - np.uint64(1)
-    return edges
 
 
 def weigh_words(frequencies: Float64, exponent: float) -> Int64:

@@ -90,7 +90,7 @@ class FluentModel:
         ``order``: int32 ``(size,)``, the number of the word at each position of the tree. ``starts``: int64 ``(clusters
         + 1,)``, the lowest clusters: cluster ``i`` has positions ``starts[i]`` up to ``starts[i + 1]``. None is empty.
         """
-        size = len(words)
+        size = len(order)
         numbers = WordIndex(bigrams.words).numbers(words.take(pa.array(order)))
         known = np.flatnonzero(numbers >= 0)
         counts = np.zeros(size + 1)

@@ -38,7 +38,7 @@ randomised response over groups of labels, BRR (arXiv 2504.20926) and BlockRR (2
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self
@@ -46,7 +46,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.arrays import Float64, Int32, freeze
+from wordveil.arrays import Float64, Int32, Int64, freeze
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
@@ -57,25 +57,20 @@ from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example
 from wordveil.mechanisms.tables.mechanism import check_epsilon
 from wordveil.mechanisms.tree.build import (
-    add_rarity,
     count_lowest,
-    find_representatives,
     next_levels,
     rows_of,
-    share_members,
     solve_nesting,
-    weigh_words,
 )
+from wordveil.mechanisms.tree.cuts import Cut
 from wordveil.mechanisms.tree.fluent import FluentModel
 from wordveil.mechanisms.tree.kernels import draw_members
 from wordveil.mechanisms.tree.laws import Members, word_laws, write_law
 from wordveil.mechanisms.tree.levels import round_loss
+from wordveil.mechanisms.tree.outputs import Outputs
 from wordveil.mechanisms.tree.settings import DEFAULT_SIZES, TreeSettings, scale_losses
-from wordveil.mechanisms.tree.subtrees import Subtrees, choose_subtrees
 from wordveil.mechanisms.tree.table import TreeTable, arrange
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.neighbours.clusters import build_hierarchy, build_partition, count_clusters
-from wordveil.neighbours.hierarchy import Hierarchy
 
 
 class Tree(Mechanism[TreeSettings]):
@@ -148,19 +143,30 @@ class Tree(Mechanism[TreeSettings]):
                 "of a file of word, hypernym, similarity; or set mechanism.output: representative."
             )
         size, frequencies = embedding.size, inputs.frequencies_of(embedding.size)
-        hierarchy, subtrees = _build_hierarchy(embedding, settings, frequencies, inputs, work)
+        cut = Cut.make(embedding, settings, frequencies, inputs, work)
+        hierarchy, writable = cut.hierarchy, inputs.writable if "written" in settings.files else None
+        try:
+            outputs = Outputs.choose(hierarchy, frequencies, embedding.vectors, writable, cut.heads)
+        except ValueError as error:
+            raise BundleError(
+                f"mechanism.written = {settings.files['written']}: {error} Name a longer list, or set written: any."
+            ) from None
         work.progress("choosing and certifying the probabilities of levels")
         by_cluster = bool(settings.clusters)
         bounds = count_lowest(hierarchy.bounds) if by_cluster else hierarchy.bounds
         nesting, levels = solve_nesting(bounds, settings.level_losses, settings.pad_share, padding=padding)
+        rows = rows_of(hierarchy)
         if settings.output == "member" and not by_cluster:
-            written = hierarchy.order
+            written = outputs.write_members(hierarchy)
         else:
-            written = find_representatives(hierarchy, frequencies)
-            if subtrees:
-                written[rows_of(hierarchy)[subtrees.hypernyms]] = subtrees.hypernyms
+            written = outputs.representatives
+            if settings.output in ("member", "fluent"):
+                # A word of the drawn cluster, which is replaced after the draw.
+                written = np.where(
+                    rows[written] == np.arange(len(written)), written, hierarchy.order[hierarchy.bounds[0][:-1]]
+                )
             written = written if by_cluster else np.repeat(written, np.diff(hierarchy.bounds[0]))
-        table = arrange(nesting, levels, rows_of(hierarchy), np.append(written, [size] * padding).astype(np.int32))
+        table = arrange(nesting, levels, rows, np.append(written, [size] * padding).astype(np.int32))
         losses = table.certify()
         epsilon = round_loss(losses.largest)
         if not epsilon <= settings.epsilon:
@@ -170,11 +176,13 @@ class Tree(Mechanism[TreeSettings]):
             )
         arrays = {**table.arrays, "bounds": np.concatenate(hierarchy.bounds[:-1]).astype(np.int32)}
         if settings.output == "member" and by_cluster:
-            arrays |= {"order": hierarchy.order, "edges": share_members(hierarchy, frequencies)}
+            arrays |= {"order": outputs.order, "edges": outputs.share_members(frequencies)}
+            if len(outputs.order) < size:
+                arrays["starts"] = outputs.starts
         if settings.output == "fluent":
             assert inputs.bigrams is not None
-            model = FluentModel.build(inputs.bigrams, embedding.words, hierarchy.order, hierarchy.bounds[0])
-            arrays |= {"order": hierarchy.order, **model.arrays}
+            model = FluentModel.build(inputs.bigrams, embedding.words, outputs.order, outputs.starts)
+            arrays |= {"order": outputs.order, **model.arrays}
         guarantee = pure_guarantee(embedding, settings.epsilon, epsilon, padding=padding)
         level_losses = [round_loss(losses.levels[level]) for level in next_levels(settings.level_losses)]
         parameters = {
@@ -186,7 +194,7 @@ class Tree(Mechanism[TreeSettings]):
             "padding": padding,
             "pad_share": settings.pad_share,
         }
-        notes = (*_notes(hierarchy.bounds, level_losses, levels.pad_share), *_subtree_notes(subtrees))
+        notes = (*_notes(hierarchy.bounds, level_losses, levels.pad_share), *cut.notes)
         return MechanismArtifact(parameters, arrays, guarantee, notes=notes)
 
     @classmethod
@@ -241,7 +249,8 @@ class Tree(Mechanism[TreeSettings]):
         """What is drawn where positions are clusters and a member is written; else None."""
         if "edges" not in self._arrays:
             return None
-        bounds, ends = self._bounds[0].astype(np.int64), self._arrays["edges"].astype(np.float64) + 1
+        bounds = self._arrays.get("starts", self._bounds[0]).astype(np.int64)
+        ends = self._arrays["edges"].astype(np.float64) + 1
         ends[bounds[1:] - 1] = 2.0**64
         starts = np.roll(ends, 1)
         starts[bounds[:-1]] = 0
@@ -261,7 +270,8 @@ class Tree(Mechanism[TreeSettings]):
 
     def stay_probabilities(self, words: Int32) -> Float64:
         needed, index = np.unique(self._table.rows[words], return_inverse=True)
-        return _position_probabilities(self._table, needed)[index] * self._written_for(words)
+        stays = _position_probabilities(self._table, needed)[index] * self._written_for(words)
+        return self._stays_elsewhere(words, stays)
 
     def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64:
         kinds, index = np.unique(self._table.kinds[self._table.rows[words]], return_inverse=True)
@@ -269,23 +279,34 @@ class Tree(Mechanism[TreeSettings]):
         rows = np.full((len(epsilons), len(words)), np.nan)
         for number, epsilon in enumerate(epsilons):
             with suppress(ValueError, BundleError):
-                rows[number] = _position_probabilities(self.at_epsilon(epsilon).table, typical)[index]
-        return np.asarray(rows * self._written_for(words))
+                changed = self.at_epsilon(epsilon)
+                stays = _position_probabilities(changed.table, typical)[index] * self._written_for(words)
+                rows[number] = changed._stays_elsewhere(words, stays)  # noqa: SLF001 - its own
+        return rows
+
+    def _stays_elsewhere(self, words: Int32, stays: Float64) -> Float64:
+        """The same, but for words that stand for the cluster of others."""
+        table = self._table
+        written = table.written[: table.positions] if self._members is None else self._members.order
+        away = np.intersect1d(words, written[self._home_clusters() != table.rows[written]])
+        for word in away.tolist():
+            stays[words == word] = self.probabilities(word)[word]
+        return stays
 
     def _written_for(self, words: Int32) -> Float64:
         """At how many positions of its own cluster each word is written, or with which share of one: float64
         ``(words,)``.
         """
         table, members = self._table, self._members
-        if members is not None:
-            shares = np.empty(table.size)
-            shares[members.order] = members.shares
-            return np.asarray(shares[words])
-        if self._parameters["output"] == "member":
-            return np.ones(len(words))
-        lowest = self._positions[0]
-        rows = table.rows[words]
-        return np.where(table.written[lowest[rows]] == words, lowest[rows + 1] - lowest[rows], 0).astype(np.float64)
+        written = table.written[: table.positions] if members is None else members.order
+        shares = np.ones(len(written)) if members is None else members.shares
+        own = np.where(self._home_clusters() == table.rows[written], shares, 0.0)
+        return np.asarray(np.bincount(written, own, table.size)[words])
+
+    def _home_clusters(self) -> Int64:
+        """The lowest cluster of each position, or of each word of :attr:`_members`."""
+        bounds = self._positions[0] if self._members is None else self._members.bounds
+        return np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
 
     @cached_property
     def _bounds(self) -> list[Int32]:
@@ -315,42 +336,9 @@ def _example_inputs(embedding: Embedding) -> PublicInputs:
     return PublicInputs(pairs=Pairs(low, high, np.ones(len(low))))
 
 
-def _build_hierarchy(
-    embedding: Embedding, settings: TreeSettings, frequencies: Float64, inputs: PublicInputs, work: BuildContext
-) -> tuple[Hierarchy, Subtrees | None]:
-    """The clusters of the settings, and those that are subtrees. Raises :class:`BundleError` where there are too few
-    words for them.
-    """
-    try:
-        if settings.clusters:
-            points = add_rarity(embedding.vectors, frequencies, settings.rarity)
-            weights = weigh_words(frequencies, settings.weight)
-            counts, apart = [*settings.clusters, 1], inputs.classes if settings.classes else None
-            if settings.output != "hypernym" or inputs.pairs is None:
-                return build_partition(points, weights, counts, settings.least, work, apart), None
-            subtrees = choose_subtrees(inputs.pairs, weights, apart, settings.clusters, settings.least)
-            counts[0] = subtrees.clusters
-            return build_partition(points, weights, counts, settings.least, work, apart, subtrees.labels), subtrees
-        counts = count_clusters(embedding.size, settings.sizes)
-    except ValueError as error:
-        name = "clusters" if settings.clusters else "sizes"
-        raise BundleError(
-            f"mechanism.{name} = {list(getattr(settings, name))}, for {embedding.size:,} words: {error}"
-        ) from None
-    return build_hierarchy(embedding.vectors, counts, work), None
-
-
 def _position_probabilities(table: TreeTable, rows: NDArray[Any]) -> Float64:
     """The probability of one position of a row's own lowest cluster, for each row: float64 ``(rows,)``."""
     return np.array([float(table.mixture(row).probabilities[0]) for row in rows.tolist()])
-
-
-def _subtree_notes(subtrees: Subtrees | None) -> Iterator[str]:
-    if subtrees:
-        yield (
-            f"{len(subtrees.hypernyms):,} of {subtrees.clusters:,} clusters are a hypernym and words below it, "
-            f"{(subtrees.labels >= 0).mean():.0%} of all words. Of the others the most frequent word is written."
-        )
 
 
 def _notes(bounds: Sequence[NDArray[Any]], level_losses: Sequence[float], pad_share: float) -> tuple[str, ...]:

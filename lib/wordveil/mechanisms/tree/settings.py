@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from annotated_types import Ge, Le, Lt, MinLen
 
+from wordveil.mechanisms.inputs import ANY, ORDINARY
 from wordveil.mechanisms.settings import MechanismSettings, PureEpsilon
 
 Output = Literal["member", "representative", "fluent", "hypernym"]
@@ -46,7 +47,16 @@ class TreeSettings(MechanismSettings):
         alike in frequency are the words of a cluster, and the fewer words are recovered.
     classes : str or None
         with ``clusters``: a TSV file of word, class; or ``stop-words:en``, for English stop-words as a class of their
-        own. Words of different classes never share a lowest cluster.
+        own. Words of different classes share no lowest cluster, but for those that ``merge`` joins.
+    merge : str or None
+        with ``clusters``: words that nobody is to tell apart, a cluster for each group: ``sensitive``, the package's
+        English words of special categories; or a TSV file of word, group. A group of fewer words than ``least`` is
+        joined with another. The word that names a group stands for it.
+    written : str or None
+        which words may be written: ``ordinary``, no name of the package's lists, and of an English embedding ordinary
+        words alone; ``any``; or a file of one word a line. None: ``ordinary`` with ``clusters``, ``any`` with
+        ``sizes``, as in version 0.2. What may not be written is replaced by the word that stands for its cluster, and
+        for a cluster without any other the nearest word that stands for none.
     losses : sequence of float
         the loss between words of one cluster, for each of ``sizes`` or ``clusters``; the first is 0. Empty: 0, for one
         level.
@@ -63,7 +73,7 @@ class TreeSettings(MechanismSettings):
         the probability that padding stays padding. None: the largest that epsilon allows.
     """
 
-    input_files: ClassVar[tuple[str, ...]] = ("classes", "ngrams", "pairs")
+    input_files: ClassVar[tuple[str, ...]] = ("classes", "merge", "written", "ngrams", "pairs")
 
     epsilon: PureEpsilon
     sizes: Annotated[Sequence[Annotated[int, Ge(1)]], MinLen(1)] = DEFAULT_SIZES
@@ -72,6 +82,8 @@ class TreeSettings(MechanismSettings):
     weight: Annotated[float, Ge(0), Le(2)] = 0.5
     rarity: Annotated[float, Ge(0), Le(4)] = 0.25
     classes: str | None = None
+    merge: str | None = None
+    written: str | None = None
     losses: Sequence[Annotated[float, Ge(0)]] = ()
     output: Output = "representative"
     ngrams: str | None = None
@@ -87,8 +99,9 @@ class TreeSettings(MechanismSettings):
             if levels and _are_numbers(losses := written.get("losses", ())):
                 name = "clusters" if clusters else "sizes"
                 yield from _loss_faults(name, len(levels), losses, written.get("epsilon"))
-        if not clusters and (classes := written.get("classes")) is not None:
-            yield "classes", f"{classes} is used with clusters alone. Set these, or remove classes."
+        for name in ("classes", "merge"):
+            if not clusters and (value := written.get(name)) is not None:
+                yield name, f"{value} is used with clusters alone. Set these, or remove {name}."
         if not clusters and written.get("output") == "hypernym":
             yield "clusters", "is required with output: hypernym. Set it to the number of clusters, e.g. [500]."
         for name, (output, what) in _NEEDED.items():
@@ -106,9 +119,15 @@ class TreeSettings(MechanismSettings):
 
     def recipe(self) -> dict[str, Any]:
         # What is of no use here does not tell one bundle from another.
-        unused = {"sizes"} if self.clusters else {"clusters", "least", "weight", "rarity", "classes"}
+        unused = {"sizes"} if self.clusters else {"clusters", "least", "weight", "rarity", "classes", "merge"}
         unused |= set() if self.output == "hypernym" else {"pairs"}
-        return {name: value for name, value in super().recipe().items() if name not in unused}
+        unused |= set() if "written" in self.files else {"written"}
+        return {name: value for name, value in {**super().recipe(), **self.files}.items() if name not in unused}
+
+    @property
+    def files(self) -> dict[str, str]:
+        written = self.written or (ORDINARY if self.clusters else ANY)
+        return {name: value for name, value in {**super().files, "written": written}.items() if value != ANY}
 
     @property
     def level_losses(self) -> list[float]:

@@ -1,0 +1,136 @@
+"""Which word is written for each lowest cluster, and which of its words at all.
+
+Only public data decide, so that draws and their certificate do not depend on it: post-processing (Dwork and Roth 2014,
+proposition 2.1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.arrays import Float32, Float64, Int32, Int64, UInt64
+from wordveil.neighbours.cluster_kernels import whole_directions
+from wordveil.neighbours.hierarchy import Hierarchy
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What may be written for lowest clusters.
+
+    Attributes
+    ----------
+    representatives
+        int32 ``(clusters,)``, distinct: the word that stands for each.
+    order
+        int32 ``(members,)``: the words that may be written, those of a cluster together.
+    starts
+        int64 ``(clusters + 1,)``: cluster ``c`` has ``order[starts[c]:starts[c + 1]]``, one word at least.
+    """
+
+    representatives: Int32
+    order: Int32
+    starts: Int64
+
+    @classmethod
+    def choose(
+        cls,
+        hierarchy: Hierarchy,
+        frequencies: Float64,
+        vectors: Float32,
+        writable: NDArray[np.bool_] | None,
+        preferred: Int32,
+    ) -> Self:
+        """The most frequent word of each cluster that may be written stands for it; the lower id wins a tie.
+
+        For a cluster without one, that is the word that may be written, stands for no cluster and is nearest to it.
+
+        ``frequencies``: float64 ``(size,)``. ``vectors``: float32 ``(size, n)``. ``writable``: bool ``(size,)``; None:
+        all words. ``preferred``: words that stand for their clusters, where they may be written. Raises
+        :class:`ValueError` where too few words may be written.
+        """
+        bounds, order = hierarchy.bounds[0], hierarchy.order
+        clusters = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        rank = -frequencies
+        rank[preferred] = -np.inf
+        ranked = order[np.lexsort((order, rank[order], clusters))]
+        if writable is None:
+            return cls(np.asarray(ranked[bounds[:-1]]), order, np.asarray(bounds, np.int64))
+        kept = writable[ranked]
+        found, first = np.unique(clusters[kept], return_index=True)
+        representatives = np.full(len(bounds) - 1, -1, np.int32)
+        representatives[found] = ranked[kept][first]
+        free = np.setdiff1d(np.flatnonzero(writable), representatives)
+        missing = np.flatnonzero(representatives < 0)
+        representatives[missing] = _stand_ins(hierarchy, vectors, missing, free)
+        written = writable.copy()
+        written[representatives[missing]] = False
+        is_own = written[order]
+        counts = np.bincount(clusters[is_own], minlength=len(representatives))
+        counts[missing] = 1
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        chosen = np.empty(starts[-1], np.int32)
+        is_given = np.zeros(len(chosen), np.bool_)
+        is_given[starts[missing]] = True
+        chosen[is_given] = representatives[missing]
+        chosen[~is_given] = order[is_own]
+        return cls(representatives, chosen, starts)
+
+    def share_members(self, frequencies: Float64) -> UInt64:
+        """The last random word that draws each of ``order``: uint64 ``(members,)``, rising within a cluster.
+
+        Shares of 2^64 are in proportion to public frequency, and at least about ``2^-40``. The last member of a cluster
+        has what is left. ``frequencies``: float64 ``(size,)``, positive.
+        """
+        edges = np.empty(len(self.order), np.uint64)
+        for start, stop in pairwise(self.starts.tolist()):
+            chosen = frequencies[self.order[start:stop]]
+            shares = np.maximum(chosen / math.fsum(chosen), 2.0**-40)
+            # A little less than all of 2^64, since shares round.
+            whole = np.floor(shares / math.fsum(shares) * (1 - 2.0**-50) * 2.0**64).astype(np.uint64)
+            edges[start:stop] = np.cumsum(whole) - np.uint64(1)
+        return edges
+
+    def write_members(self, hierarchy: Hierarchy) -> Int32:
+        """What is written at the position of each word, where positions are words: int32 ``(size,)``. The cluster's
+        own word stands, beside itself, in place of those that may not be written.
+        """
+        written = np.empty(len(hierarchy.order), np.int32)
+        spans = zip(pairwise(hierarchy.bounds[0].tolist()), pairwise(self.starts.tolist()), strict=True)
+        for cluster, ((start, stop), (first, last)) in enumerate(spans):
+            words = self.order[first:last]
+            missing = stop - start - (last - first)
+            place = int(np.argmax(words == self.representatives[cluster]))
+            written[start:stop] = np.insert(words, place, np.full(missing, self.representatives[cluster], np.int32))
+        return written
+
+
+def _stand_ins(hierarchy: Hierarchy, vectors: Float32, clusters: Int64, free: Int64) -> Int32:
+    """For each of ``clusters`` the nearest word of ``free`` to the middle of its words, each once: int32."""
+    if len(free) < len(clusters):
+        raise ValueError(
+            f"{len(clusters):,} clusters have no word that may be written, and {len(free):,} others may be written."
+        )
+    chosen = np.empty(len(clusters), np.int32)
+    if not len(clusters):
+        return chosen
+    # Whole numbers, so that products are the same on every machine.
+    directions = np.empty(vectors.shape, np.float32)
+    whole_directions(vectors, directions)
+    middles, bounds = np.empty((len(clusters), vectors.shape[1]), np.float32), hierarchy.bounds[0]
+    for place, cluster in enumerate(clusters.tolist()):
+        words = hierarchy.order[bounds[cluster] : bounds[cluster + 1]]
+        middles[place] = directions[words].sum(axis=0, dtype=np.float64)
+    centres = np.empty(middles.shape, np.float32)
+    whole_directions(middles, centres)
+    nearness = directions[free] @ centres.T
+    for place in range(len(clusters)):
+        nearest = int(np.argmax(nearness[:, place]))
+        chosen[place] = free[nearest]
+        nearness[nearest] = -np.inf
+    return chosen

@@ -1,0 +1,188 @@
+"""What is written for clusters: no word that may not be, and for groups one word that tells no more than the group."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from support.toys import load_built, random_embedding
+from wordveil.assembly.inputs import read_files
+from wordveil.crypto.keys import make_throwaway_keys
+from wordveil.errors import BundleError
+from wordveil.measures.token_draws import write_tokens
+from wordveil.mechanisms.inputs import Bigrams, Groups, Pairs, PublicInputs
+from wordveil.mechanisms.tree.cuts import join_small
+from wordveil.mechanisms.tree.mechanism import Tree
+from wordveil.mechanisms.tree.settings import TreeSettings
+from wordveil.neighbours.blocks import BuildContext
+
+SIZE = 300
+EMBEDDING = random_embedding(SIZE, 8)
+PAIRS = Pairs(
+    *(np.array(ids, np.int32) for ids in zip(*((w, w // 6) for w in range(1, 240)), strict=True)), np.ones(239)
+)
+
+
+def bigrams() -> Bigrams:
+    words = pa.array(["", *EMBEDDING.words.to_pylist()])
+    pairs = np.tile(np.arange(1, 41, dtype=np.int32), SIZE + 1)
+    return Bigrams(words, np.full(SIZE + 1, 50), np.arange(SIZE + 2) * 40, pairs, np.ones(len(pairs), np.int64))
+
+
+def build(inputs: PublicInputs, *, padding: bool = False, **settings: Any) -> Tree:
+    chosen = TreeSettings(**{"epsilon": 4.0, "clusters": (12,), "least": 5} | settings)
+    built = Tree.build(EMBEDDING, chosen, padding=padding, work=BuildContext(), inputs=inputs)
+    return load_built(Tree, SIZE, built)
+
+
+def rows(tree: Tree) -> list[int]:
+    return tree.table.rows[:SIZE].tolist()
+
+
+OUTPUTS: list[dict[str, Any]] = [
+    {"output": "representative"},
+    {"output": "member"},
+    {"output": "fluent", "ngrams": "demo"},
+    {"output": "hypernym", "pairs": "demo"},
+    {"clusters": (), "sizes": (12,), "written": "ordinary"},
+    {"clusters": (), "sizes": (12, 60), "losses": (0.0, 2.0), "output": "member", "written": "ordinary"},
+]
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("settings", OUTPUTS)
+def test_what_may_not_be_written_never_is(settings: dict[str, Any], *, padding: bool):
+    plain = PublicInputs(pairs=PAIRS, bigrams=bigrams())
+    free = build(plain, padding=padding, **settings)
+    # A cluster that has no other word, and half of all words.
+    alone = np.flatnonzero(np.array(rows(free)) == rows(free)[5])
+    writable = np.arange(SIZE) % 2 == 0
+    writable[alone] = False
+    tree = build(replace(plain, writable=writable), padding=padding, **settings)
+    assert rows(tree) == rows(free)
+    assert tree.table.certify().largest == free.table.certify().largest, "the price does not depend on it"
+    drawn = write_tokens(tree, np.arange(SIZE, dtype=np.int32).repeat(20), b"x", make_throwaway_keys())
+    assert writable[drawn[drawn < SIZE]].all()
+    assert len({*drawn[drawn < SIZE].tolist()}) >= 10
+    if settings.get("output") != "fluent":  # which chooses after the draw
+        laws = tree.word_laws()
+        stays = tree.stay_probabilities(np.arange(SIZE, dtype=np.int32))
+        assert laws is not None
+        for word in range(SIZE):
+            law = tree.probabilities(word)
+            assert law.sum() == pytest.approx(1)
+            assert not law[:SIZE][~writable].any()
+            assert stays[word] == pytest.approx(law[word])
+            common = laws.shares[word] * laws.common
+            extras = slice(laws.offsets[word], laws.offsets[word + 1])
+            common[laws.ids[extras]] += laws.extras[extras]
+            assert common == pytest.approx(law)
+        assert tree.stays_at([4.0], np.arange(SIZE, dtype=np.int32))[0] == pytest.approx(stays)
+
+
+def test_the_most_frequent_word_that_may_be_written_stands():
+    writable = np.arange(SIZE) % 3 == 2
+    tree = build(PublicInputs(writable=writable))
+    for row, word in enumerate(tree.table.written.tolist()):
+        members = [member for member in range(SIZE) if rows(tree)[member] == row and writable[member]]
+        assert word == min(members), "ids follow frequency here"
+    assert build(PublicInputs(writable=writable), written="any").table.written.tolist() != tree.table.written.tolist()
+
+
+def test_too_few_words_that_may_be_written_are_refused():
+    writable = np.zeros(SIZE, np.bool_)
+    writable[:3] = True
+    with pytest.raises(BundleError, match=r"mechanism.written = ordinary: .* clusters have no word .* written: any"):
+        build(PublicInputs(writable=writable))
+
+
+@pytest.mark.parametrize("settings", OUTPUTS[:4])
+def test_groups_are_clusters_of_their_own(settings: dict[str, Any]):
+    labels = np.full(SIZE, -1, np.int32)
+    labels[40:120:2], labels[41:121:4], labels[7] = 0, 1, 2
+    inputs = PublicInputs(
+        pairs=PAIRS, bigrams=bigrams(), groups=Groups(labels, np.array([90, -1, 7], np.int32)), classes=labels + 1
+    )
+    tree = build(inputs, merge="sensitive", classes="stop-words:en", **settings)
+    found = np.array(rows(tree))
+    first = np.flatnonzero(labels == 0)
+    second = np.flatnonzero(labels > 0)  # one word is too few, and joins the smaller of the others
+    assert {*np.flatnonzero(found == found[40]).tolist()} == {*first.tolist()}
+    assert {*np.flatnonzero(found == found[41]).tolist()} == {*second.tolist()}
+    assert tree.probabilities(40).tolist() == tree.probabilities(118).tolist()
+    if settings["output"] in ("representative", "hypernym"):
+        assert tree.table.written[found[40]] == 90, "the word that names the group"
+    without = build(inputs, **settings)
+    assert len({rows(without)[word] for word in second.tolist()}) > 1
+    assert tree.table.positions == without.table.positions or settings["output"] == "hypernym"
+
+
+def test_groups_that_are_too_small_altogether_are_refused():
+    labels = np.array([0, 1, -1, -1], np.int32)
+    with pytest.raises(BundleError, match=r"mechanism.merge: the embedding has 2 of the words, and .*least = 3"):
+        join_small(Groups(labels, np.array([-1, -1], np.int32)), 3)
+
+
+def test_written_follows_from_what_clusters_there_are():
+    assert TreeSettings(epsilon=4.0).files == {}, "as in version 0.2"
+    assert TreeSettings(epsilon=4.0, clusters=(5,)).files == {"written": "ordinary"}
+    assert TreeSettings(epsilon=4.0, clusters=(5,), written="any").files == {}
+    faults = dict(TreeSettings.find_faults({"epsilon": 4.0, "merge": "sensitive"}))
+    assert faults == {"merge": "sensitive is used with clusters alone. Set these, or remove merge."}
+
+
+ENGLISH = [
+    "the",
+    "of",
+    "guitar",
+    "tree",
+    "Smith",
+    "smith's",
+    "smiths",
+    "rose",
+    "paris",
+    "thai",
+    "koizumi",
+    "said",
+    "disease",
+]
+
+
+def test_no_listed_name_is_ordinary():
+    fitted = read_files({"written": "ordinary"}).fit(pa.array(ENGLISH))
+    writable = fitted.inputs.writable
+    assert writable is not None
+    assert [word for word, fine in zip(ENGLISH, writable, strict=True) if fine] == [
+        "the",
+        "of",
+        "guitar",
+        "tree",
+        "disease",
+    ]
+    german = ["und", "haus", "wolke", "müller", "Berlin", "schmidt's", "himmel"]
+    writable = read_files({"written": "ordinary"}).fit(pa.array(german)).inputs.writable
+    assert writable is not None
+    assert [word for word, fine in zip(german, writable, strict=True) if fine] == ["und", "haus", "wolke", "himmel"]
+
+
+def test_sensitive_words_have_a_group():
+    words = ["tree", "hiv", "cancer", "diabetes", "pregnant", "muslim", "jewish", "gay", "health", "democrat"]
+    groups = read_files({"merge": "sensitive"}).fit(pa.array(words)).inputs.groups
+    assert groups is not None
+    found = groups.labels.tolist()
+    assert found[0] == -1
+    assert found[1] == found[2] == found[3] == found[4] == found[8] != found[5] == found[6] != found[7] != found[9]
+    assert groups.names[found[1]] == 8
+
+
+def test_a_group_is_named_by_a_word_of_its_own(tmp_path):
+    (tmp_path / "groups.tsv").write_text("hiv\tcat\ndog\tpets\nflu\tcat\nfish\tcolour\n", "utf-8")
+    words = pa.array(["hiv", "dog", "flu", "cat", "red", "pets"])
+    groups = read_files({"merge": str(tmp_path / "groups.tsv")}).fit(words).inputs.groups
+    assert groups is not None
+    assert groups.labels.tolist() == [0, 1, 0, 0, -1, 1]
+    assert groups.names.tolist() == [3, 5]
