@@ -50,7 +50,12 @@ def plan(
         int | None, Option("--seed", metavar="SEED", help="Take the sample that had this seed; by default a new one.")
     ] = None,
     words: Annotated[
-        str | None, Option("--words", metavar="WORD,...", help="Show what these words become at three epsilons.")
+        str | None,
+        Option(
+            "--words",
+            metavar="WORD,...",
+            help="Show what these words become, and the cluster of each.",
+        ),
     ] = None,
     text: Annotated[
         str | None,
@@ -267,6 +272,9 @@ def _print_preview(preview: Preview) -> None:
         print_table("Sample", facts, [*advice, tables.PRIVATE_NOTE, tables.SPEED_NOTE])
     if preview.words:
         print_rows(tables.word_table(preview.words))
+    if preview.clusters:
+        print_rows(tables.cluster_table(preview.clusters))
+    if preview.words:
         for note in tables.words_notes(preview):
             print_note(note)
     if preview.unknown:

@@ -24,7 +24,7 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import usage_error
 from wordveil.measures.corpus_sample import ColumnSample, Quantiles, Sample
 from wordveil.measures.text_lengths import suggest_length
-from wordveil.measures.token_draws import write_tokens
+from wordveil.measures.token_draws import as_records, write_tokens
 from wordveil.measures.whole_texts import choose_records, draw_texts, fit_texts
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.keep_rate import measure_keep_rate
@@ -77,6 +77,23 @@ class WordPreview:
         """Plain values, for JSON."""
         likeliest = [{"word": word, "probability": share} for word, share in self.replacements]
         return {**self.__dict__, "replacements": likeliest}
+
+
+@dataclass(frozen=True)
+class ClusterPreview:
+    """What nobody can tell from a word: ``members``, the words that are drawn as it is, itself included, in the
+    vocabulary's order. ``written``: the likeliest outputs of the word alone with their exact probabilities, likeliest
+    first.
+    """
+
+    word: str
+    members: tuple[str, ...]
+    written: tuple[tuple[str, float], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        written = [{"word": word, "probability": share} for word, share in self.written]
+        return {"word": self.word, "members": [*self.members], "written": written}
 
 
 @dataclass(frozen=True)
@@ -306,6 +323,26 @@ def preview_words(
             for value, mechanism in sorted(mechanisms, key=lambda pair: pair[0]):
                 drawn = write_tokens(mechanism, np.full(draws, index, np.int32), word.encode(), keys)
                 previews.append(_word_preview(word, index, value, drawn, bundle.vocabulary))
+    return previews
+
+
+def preview_clusters(bundle: Bundle, words: Sequence[str]) -> list[ClusterPreview]:
+    """What ``words`` of the vocabulary cannot be told from; empty where the mechanism has no clusters."""
+    mechanism, vocabulary = bundle.mechanism, bundle.vocabulary
+    previews = []
+    for word, index in zip(words, vocabulary.lookup(pa.array(words, pa.string())).tolist(), strict=True):
+        if (alike := mechanism.drawn_alike(index)) is None:
+            return []
+        law = mechanism.probabilities(index)
+        if law is None:
+            return []
+        likeliest = np.argsort(-law[: vocabulary.size], kind="stable")[:_SHOWN].astype(np.int32)
+        # Each by itself: some mechanisms choose what is written by the words around it.
+        alone = as_records(likeliest, np.arange(len(likeliest) + 1), [b"x"] * len(likeliest), make_throwaway_keys())
+        written = vocabulary.array.take(pa.array(mechanism.render(alone).ids)).to_pylist()
+        members = vocabulary.array.take(pa.array(alike)).to_pylist()
+        shares = law[likeliest].tolist()
+        previews.append(ClusterPreview(word, tuple(members), tuple(zip(written, shares, strict=True))))
     return previews
 
 

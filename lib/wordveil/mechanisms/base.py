@@ -317,6 +317,13 @@ class Mechanism(ABC, Generic[Settings]):
         """
         return None
 
+    def drawn_alike(self, word: int) -> Int32 | None:  # noqa: ARG002 - if known
+        """The words that nobody can tell from ``word``, since all have one law: ids, with its own, rising.
+
+        None where words have laws of their own.
+        """
+        return None
+
     def stay_probabilities(self, words: Int32) -> Float64 | None:  # noqa: ARG002 - if known
         """The probability that each of ``words``, int32 ``(count,)``, stays itself: float64 ``(count,)``.
 

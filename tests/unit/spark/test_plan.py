@@ -14,6 +14,7 @@ from support.workspaces import WORDS, Command, Workspace, corpus
 from wordveil.artifacts import bundle as bundles
 from wordveil.assembly.bundles import build_bundle, find_once
 from wordveil.cli.plan import plan_facts
+from wordveil.cli.tables import cluster_table
 from wordveil.config.guess import Column
 from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError
@@ -124,7 +125,15 @@ def test_a_preview_says_whether_words_stand_for_clusters(workspace: Workspace, o
     config = workspace.config(mechanism=mechanism)
     build_bundle(config)
     wanted = check_preview(config, None, WORDS[0])
-    assert make_preview(config, wanted, refuse).by_cluster == by_cluster
+    preview = make_preview(config, wanted, refuse)
+    assert preview.by_cluster == by_cluster
+    # Its cluster is told, with what is written for it.
+    (cluster,) = preview.to_dict()["clusters"]
+    assert WORDS[0] in cluster["members"]
+    assert len(cluster["members"]) < len(WORDS)
+    assert cluster["written"][0]["word"] in cluster["members"]
+    assert cluster["written"][0]["probability"] >= cluster["written"][-1]["probability"] > 0
+    assert cluster_table(preview.clusters).row_count == 1
 
 
 @pytest.mark.parametrize("section", [{"master": "yarn"}, {"options": {"spark.sql.caseSensitive": "true"}}])

@@ -265,6 +265,10 @@ class Tree(Mechanism[TreeSettings]):
         law[ids] = shares
         return law
 
+    def drawn_alike(self, word: int) -> Int32 | None:
+        rows = self._table.rows[: self._table.size]
+        return np.flatnonzero(rows == rows[word]).astype(np.int32)
+
     def word_laws(self) -> WordLaws | None:
         return word_laws(self._table, self._parameters["counts"][0], self._members)
 

@@ -16,7 +16,16 @@ from wordveil.config.load import Config
 from wordveil.errors import BundleError, usage_error
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.measures.corpus_sample import Sample
-from wordveil.measures.preview import UnknownWord, WordPreview, default_words, inspect, preview_words, sort_words
+from wordveil.measures.preview import (
+    ClusterPreview,
+    UnknownWord,
+    WordPreview,
+    default_words,
+    inspect,
+    preview_clusters,
+    preview_words,
+    sort_words,
+)
 from wordveil.records.schema import REASON_COLUMN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import FILE_COLUMN, InputTable, open_input
@@ -85,12 +94,14 @@ class Preview:
     words: list[WordPreview]
     unknown: list[UnknownWord] = field(default_factory=list)
     by_cluster: bool = False
+    clusters: list[ClusterPreview] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The parts that were asked for, as plain values."""
         parts = {
             "sample": self.sample and self.sample.to_dict(),
             "words": [word.to_dict() for word in self.words],
+            "clusters": [cluster.to_dict() for cluster in self.clusters],
             "unknown_words": [asdict(word) for word in self.unknown],
         }
         return {name: part for name, part in parts.items() if part}
@@ -152,7 +163,7 @@ def make_preview(
         sample = sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params, seed=wanted.seed)
     previews = preview_words(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress)
     by_cluster = getattr(config.mechanism.settings, "output", "") in ("representative", "hypernym")
-    return Preview(sample, previews, wanted.unknown, by_cluster)
+    return Preview(sample, previews, wanted.unknown, by_cluster, preview_clusters(wanted.bundle, wanted.words))
 
 
 def sample_table(
