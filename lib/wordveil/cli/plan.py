@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from wordveil.cli import tables
+from wordveil.cli.clusters import cluster_table
 from wordveil.cli.distances import DISTANCE_NOTE, distance_facts, move_table
 from wordveil.cli.options import ConfigOption, JsonOption, ParamOption, SetOption, prepare_session, read_config
 from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_progress, show_status
@@ -273,7 +274,7 @@ def _print_preview(preview: Preview) -> None:
     if preview.words:
         print_rows(tables.word_table(preview.words))
     if preview.clusters:
-        print_rows(tables.cluster_table(preview.clusters))
+        print_rows(cluster_table(preview.clusters))
     if preview.words:
         for note in tables.words_notes(preview):
             print_note(note)

@@ -14,7 +14,7 @@ from wordveil.report.values import show_recovered, show_share
 if TYPE_CHECKING:
     from wordveil.measures.comparison import Comparison, Line
     from wordveil.measures.corpus_sample import Quantiles, Sample
-    from wordveil.measures.preview import ClusterPreview, UnknownWord, WordPreview
+    from wordveil.measures.preview import UnknownWord, WordPreview
     from wordveil.measures.text_lengths import OutputLength
     from wordveil.release.rules import GateResult, RuleResult
     from wordveil.release.verify import Verified
@@ -64,7 +64,6 @@ ALONE_NOTE = (
     "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs "
     "guarantees` says more."
 )
-_MEMBERS = 12
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see `wordveil docs choosing`."
 CLUSTERS_NOTE = (
     "only the word that stands for a cluster can stay. The other words of its cluster become it, and never stay."
@@ -156,19 +155,6 @@ def word_table(previews: Sequence[WordPreview]) -> Table:
             last = number == len(lines) - 1
             cells = (f"{line.epsilon:g}", f"{line.stays:.1%}", f"{line.different:,}", others)
             table.add_row("" if number else word, *cells, end_section=last)
-    return table
-
-
-def cluster_table(clusters: Sequence[ClusterPreview]) -> Table:
-    """Which words nobody can tell from each word, and what is written for all of them."""
-    table = Table("Nobody can tell which of its cluster a word was")
-    for heading in ("word", "words in its cluster", "of these", "written for each of them"):
-        table.add_column(heading)
-    for cluster in clusters:
-        count = len(cluster.members)
-        members = ", ".join(cluster.members[:_MEMBERS]) + ", ..." * (count > _MEMBERS)
-        written = ", ".join(f"{word} {share:.2%}" for word, share in cluster.written)
-        table.add_row(cluster.word, f"{count:,}", members, written)
     return table
 
 
