@@ -1,6 +1,6 @@
 """How often a name, an address or a date comes out whole, with its class told apart and without.
 
-Each stands in a made sentence of 20,000 records, sanitised as `wordveil init` drafts a readable job: `tree`, epsilon 8,
+Each stands in a made sentence of 2,000 records, sanitised as `wordveil init` drafts a readable job: `tree`, epsilon 8,
 500 clusters of `glove`. Whole means: the same words anywhere in the output, in any case.
 
     python research/benchmarks/canaries.py
@@ -27,7 +27,7 @@ from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 
-RECORDS = 20_000
+RECORDS = 2_000
 CANARIES = (
     *("Alice Johnson", "John Smith", "John Jones", "Alice", "London", "john.smith@corp.com", "+1 555-123-4567"),
     *("23 August 2004", "Aug. 23, 2004", "2004-08-23", "14:30", "3,500", "$1,250.00", "192.168.10.7"),
