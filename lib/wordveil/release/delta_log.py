@@ -21,8 +21,6 @@ DELTA_LOG = "_delta_log"
 """The directory inside a Delta table that has its log."""
 PATHS = ("path", "deletionVector.storageType")
 """What an action ``add`` says about a file: where it is, and whether some of its rows are deleted."""
-DETAILS = (*PATHS, "size", "partitionValues", "stats", "stats_parsed.numRecords")
-"""The same, and all that readers take from the log instead of the file."""
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 # Checkpoints in several files, or with other names, and commits that are written together once more.
@@ -65,15 +63,6 @@ class DeltaLog:
         features = set(self.protocol.get("readerFeatures") or ())
         if self.protocol["minReaderVersion"] not in (1, 3) or not features <= _READER_FEATURES:
             raise UnusualTableError("features")
-
-
-def newest_version(store: FileSystem) -> int:
-    """The newest version of the table at the root of ``store``; -1 where there is none."""
-    try:
-        found = [_COMMIT.fullmatch(info.base_name) for info in store.get_file_info(FileSelector(DELTA_LOG))]
-    except FileNotFoundError:
-        return -1
-    return max((int(match[1]) for match in found if match), default=-1)
 
 
 def read_log(store: FileSystem, version: int | None = None, *, columns: Sequence[str] = PATHS) -> DeltaLog:
@@ -132,6 +121,4 @@ def _read_checkpoint(
         action["partitionValues"] = dict(action.get("partitionValues") or ())
         if (action.get("deletionVector") or {}).get("storageType") is None:
             action["deletionVector"] = None
-        if action.get("stats") is None and (action.get("stats_parsed") or {}).get("numRecords") is not None:
-            raise UnusualTableError("a checkpoint without the text of the statistics")
     return state, {action["path"]: action for action in adds}

@@ -1,44 +1,39 @@
 """Published tables as the package deltalake reads them: without Spark and Java, on disks and object stores.
 
-deltalake opens stores and lists the files of a version. It shows neither the text of the statistics nor the schema as
-it was written, so the log is read here too, and both have to find the same files.
+deltalake opens stores, and lists what it finds in a version: the log has to say the same.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.fs import FileSystem, PyFileSystem
+from pyarrow.fs import FileSelector, FileSystem, FileType, PyFileSystem
 
 from wordveil.errors import ReleaseError
 from wordveil.input.locations import SCHEME
-from wordveil.release.delta_log import (
-    DELTA_LOG,
-    DETAILS,
-    DeltaLog,
-    UnusualTableError,
-    newest_version,
-    read_file,
-    read_log,
-)
-from wordveil.release.manifest import File, Snapshot
-from wordveil.release.verify import lost_version, summarise
+from wordveil.release.delta_log import UnusualTableError, read_file
+from wordveil.release.published_log import State
+from wordveil.release.verify import PublishedTable
 
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+Answer = TypeVar("Answer")
 INSTALL = "pip install 'wordveil[verify]'"
 # deltalake reads more. Of these it takes credentials from the variables that other tools read, too.
 _SCHEMES = ("file", "s3", "s3a", "gs", "az", "abfs", "abfss")
+# Empty objects by which Hadoop remembers directories.
+_MARKER = re.compile(r"(.*/)?([^/]*=[^/]*|_delta_log|_staged_commits)?")
 _CHUNK = 16 * 2**20
 _THREADS = 8
 _SHOWN = 300
@@ -62,72 +57,30 @@ def _find_scheme(path: str) -> str:
     return match[1] if match else ""
 
 
-class LakeTable:
-    """See :class:`wordveil.release.verify.PublishedTable`. Each method raises :class:`ReleaseError` where the store
-    cannot be read, and :class:`UnusualTableError` for a table that is left to Spark.
+class LakeTable(PublishedTable):
+    """A table as deltalake reads it. Each method raises :class:`ReleaseError` where the store cannot be read, and
+    :class:`UnusualTableError` for a table that is left to Spark.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path.rstrip("/")
 
-    def version(self) -> int:
-        """The newest version; -1 where there is no table."""
+    def list_store(self) -> Mapping[str, int]:
+        """All files below the table, by their paths relative to it, with their sizes in bytes."""
         from deltalake.exceptions import TableNotFoundError
 
         with self._errors():
             try:
-                return newest_version(self._store())
-            except TableNotFoundError:
-                return -1
+                found = self._store().get_file_info(FileSelector("", recursive=True))
+            except (FileNotFoundError, TableNotFoundError):
+                return {}
+        files = {info.path: info.size for info in found if info.type == FileType.File}
+        return {path: size for path, size in files.items() if size or not _MARKER.fullmatch(path)}
 
-    def read_log(self, version: int) -> Snapshot:
-        """A version as its log has it. Spark takes schema and protocol from the log's own summary of a version: one
-        that contradicts the log is refused.
-        """
+    def read_file(self, path: str) -> bytes:
+        """The content of a small file of the table."""
         with self._errors():
-            log = self._replay(version)
-            found = self._summarise(version, log.metadata, log.protocol, log)
-            try:
-                text = read_file(self._store(), f"{DELTA_LOG}/{version:020d}.crc")
-            except FileNotFoundError:
-                return found
-        try:
-            summary = json.loads(text)
-            parts = (summary.get("metadata", log.metadata), summary.get("protocol", log.protocol))
-            agrees = self._summarise(version, *parts, log) == found
-        except (ValueError, KeyError, TypeError, AttributeError):
-            agrees = False
-        if not agrees:
-            raise ReleaseError(
-                f"table {self.path}: {DELTA_LOG}/{version:020d}.crc contradicts the log, so that two readers would see "
-                "two tables. The table is not the one that was signed."
-            )
-        return found
-
-    def _summarise(self, version: int, metadata: Any, protocol: Any, log: DeltaLog) -> Snapshot:
-        return summarise(self.path, version, metadata, protocol, log.added.values())
-
-    def describe(self, version: int) -> Snapshot:
-        """What readers of a version see."""
-        from deltalake import DeltaTable
-
-        log = self.read_log(version)
-        with self._errors():
-            store = self._store()
-            opened = DeltaTable(_make_uri(self.path), version=version)
-            # It gives paths as the log has them.
-            seen = sorted(map(unquote, opened.get_add_actions()["path"].to_pylist()))
-            with ThreadPoolExecutor(_THREADS) as pool:
-                found = list(pool.map(lambda file: _read_file(store, file), log.files))
-        files = tuple(file for file, _ in found)
-        # What the log says about rows is not asked.
-        records = sum(rows for _, rows in found) if all(file.sha256 for file in files) else log.records
-        if seen != [file.path for file in files]:
-            raise ReleaseError(
-                f"table {self.path}: readers find other files in version {version} than its log names. The table is "
-                "not the one that was signed."
-            )
-        return replace(log, files=files, records=records)
+            return read_file(self._store(), path)
 
     def read_text(self, path: str) -> str | None:
         """The text of a file, of the table or another; None where there is none."""
@@ -140,17 +93,58 @@ class LakeTable:
             except (FileNotFoundError, TableNotFoundError):
                 return None
 
+    def find_directory(self) -> Path | None:
+        """Where the table is on this machine's disk; None where it is elsewhere."""
+        return _find_directory(self.path) if _find_scheme(self.path) in ("", "file") else None
+
+    def newest_version(self) -> int:
+        """The version that deltalake opens where none is named."""
+        return int(self._open(None).version())
+
+    def is_read_as(self, version: int, state: State) -> bool:
+        """Whether deltalake finds the files, properties and features that the log says."""
+        opened = self._open(version)
+        with self._errors():
+            adds = opened.get_add_actions()
+            # It gives paths as the log has them.
+            seen = dict(zip(map(unquote, adds["path"].to_pylist()), adds["size_bytes"].to_pylist(), strict=True))
+            about, asked = opened.metadata(), opened.protocol()
+        told = {
+            "minReaderVersion": asked.min_reader_version,
+            "minWriterVersion": asked.min_writer_version,
+            "readerFeatures": sorted(asked.reader_features or ()),
+            "writerFeatures": sorted(asked.writer_features or ()),
+        }
+        features = {name: sorted(state.protocol.get(name, ())) for name in ("readerFeatures", "writerFeatures")}
+        return (
+            (len(adds["path"]), seen) == (len(seen), {path: add["size"] for path, add in state.added.items()})
+            and (str(about.id), about.configuration) == (state.metadata["id"], state.metadata["configuration"])
+            and list(about.partition_columns) == state.metadata["partitionColumns"]
+            and told == {**state.protocol, **features}
+        )
+
+    def hash_files(self, paths: Collection[str]) -> Mapping[str, tuple[int, str]]:
+        """The sizes and SHA-256 of data files that are there."""
+        return self._map(_hash_file, paths)
+
+    def count_rows(self, version: int, paths: Collection[str]) -> int:  # noqa: ARG002 - the log is not asked
+        """How many rows the files have; less than none where one is no file of Parquet."""
+        counts = self._map(_count_rows, paths).values()
+        return sum(counts) if all(count >= 0 for count in counts) else -1
+
+    def _map(self, ask: Callable[[FileSystem, str], Answer], paths: Collection[str]) -> dict[str, Answer]:
+        with self._errors(), ThreadPoolExecutor(_THREADS) as pool:
+            store = self._store()
+            return dict(zip(paths, pool.map(lambda path: ask(store, path), paths), strict=True))
+
+    def _open(self, version: int | None) -> DeltaTable:
+        from deltalake import DeltaTable
+
+        with self._errors():
+            return DeltaTable(_make_uri(self.path), version=version)
+
     def _store(self) -> FileSystem:
         return _open_store(self.path)
-
-    def _replay(self, version: int) -> DeltaLog:
-        """The log at a version. Raises :class:`ReleaseError` where it is damaged."""
-        try:
-            return read_log(self._store(), version, columns=DETAILS)
-        except UnusualTableError:
-            raise
-        except (ValueError, KeyError, TypeError, pa.ArrowException):
-            raise lost_version(f"table {self.path}", version) from None
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -165,22 +159,21 @@ class LakeTable:
             raise ReleaseError(f"table {self.path}: cannot be read: {_describe(error)}.") from None
 
 
-def _read_file(store: FileSystem, file: File) -> tuple[File, int]:
-    """The file with the size and digest of its content, if it exists, and how many rows it has; -1 for another file
-    than of Parquet.
-    """
-    digest, size, rows = hashlib.sha256(), 0, -1
-    try:
-        with store.open_input_stream(file.path) as stream:
-            # Of an object store each piece is a request.
-            while piece := stream.read(_CHUNK):
-                digest.update(piece)
-                size += len(piece)
-        with suppress(pa.ArrowInvalid), store.open_input_file(file.path) as content:
-            rows = pq.ParquetFile(content).metadata.num_rows
-    except FileNotFoundError:
-        return file, rows
-    return file._replace(bytes=size, sha256=digest.hexdigest()), rows
+def _hash_file(store: FileSystem, path: str) -> tuple[int, str]:
+    digest, size = hashlib.sha256(), 0
+    with store.open_input_stream(path) as stream:
+        # Of an object store each piece is a request.
+        while piece := stream.read(_CHUNK):
+            digest.update(piece)
+            size += len(piece)
+    return size, digest.hexdigest()
+
+
+def _count_rows(store: FileSystem, path: str) -> int:
+    """How many rows a file has; -1 for another file than of Parquet."""
+    with suppress(pa.ArrowInvalid), store.open_input_file(path) as content:
+        return int(pq.ParquetFile(content).metadata.num_rows)
+    return -1
 
 
 def _open_store(directory: str) -> FileSystem:
@@ -193,8 +186,12 @@ def _open_store(directory: str) -> FileSystem:
 def _make_uri(path: str) -> str:
     """A path as a URI: deltalake takes percent signs of others for escapes."""
     if _find_scheme(path) in ("", "file"):
-        return Path("/" + path.removeprefix("file:").lstrip("/")).as_uri()
+        return _find_directory(path).as_uri()
     return path
+
+
+def _find_directory(path: str) -> Path:
+    return Path("/" + path.removeprefix("file:").lstrip("/"))
 
 
 def _describe(error: Exception) -> str:

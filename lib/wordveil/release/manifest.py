@@ -25,8 +25,8 @@ from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import GateResult, Kind
 
-FORMAT_VERSION = 2
-_SHOWN_NAMES = 5
+FORMAT_VERSION = 3
+_SHOWN_NAMES, _SHOWN = 5, 300
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _CREATED = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -60,13 +60,14 @@ class Snapshot:
     """All that decides what readers of one version of a Delta table see.
 
     ``schema``: as in Delta's log. ``partition_by``: the columns whose values are in the log and not in the files.
-    ``reader_version``, ``reader_features``: what Delta asks of a reader. ``records``: how many rows a reader counts.
+    ``metadata``: what else the log says about the table: its identifier, and its properties as ``configuration``.
+    ``protocol``: what Delta asks of readers and writers. ``records``: how many rows a reader counts.
     """
 
     schema: Mapping[str, Any]
     partition_by: tuple[str, ...]
-    reader_version: int
-    reader_features: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    protocol: Mapping[str, Any]
     records: int
     files: tuple[File, ...]
 
@@ -150,7 +151,7 @@ class Manifest:
         if len(set(paths)) < len(paths):
             raise ValueError("Expected each file once.")
         for file in self.snapshot.files:
-            if not _is_inside(file.path):
+            if not is_inside(file.path):
                 raise ValueError(f"Expected the relative path of a file inside the table, got {file.path!r}.")
             if file.bytes < 0 or not _DIGEST.fullmatch(file.sha256):
                 raise ValueError(
@@ -186,7 +187,6 @@ class Manifest:
                         **{
                             **{name: values[name] for name in table},
                             "partition_by": tuple(values["partition_by"]),
-                            "reader_features": tuple(values["reader_features"]),
                             "files": tuple(File(**entry) for entry in values["files"]),
                         }
                     ),
@@ -254,9 +254,12 @@ def open_document(document: Any, pinned_public_key: str | None) -> Manifest:
 def _check_version(values: Mapping[str, Any]) -> None:
     version = values.get("format_version")
     if type(version) is not int or version != FORMAT_VERSION:
+        # An earlier one covers less than what a reader sees.
+        is_earlier = type(version) is int and version < FORMAT_VERSION
+        hint = "Publish the table again." if is_earlier else "Use the version of wordveil that wrote it."
         raise ReleaseError(
             f"format_version = {str(version)[:20]}: this wordveil reads manifests of format_version {FORMAT_VERSION}. "
-            "Use the version of wordveil that wrote it."
+            f"{hint}"
         )
 
 
@@ -278,10 +281,11 @@ def compare(signed: Snapshot, seen: Snapshot) -> None:
     problems = [f"Files {what}: {_names(paths)}." for what, paths in differences.items() if paths]
     if columns := _differing_columns(signed, seen):
         problems.append(f"Columns with another name, type or property: {_names(columns)}.")
-    for name in ("partition_by", "reader_version", "reader_features", "records"):
-        was, now = getattr(signed, name), getattr(seen, name)
+    before, after = _list_properties(signed), _list_properties(seen)
+    for name in sorted(before.keys() | after.keys()):
+        was, now = before.get(name, "none"), after.get(name, "none")
         if was != now:
-            problems.append(f"{name}: {_show(was)} was signed, and the table has {_show(now)}.")
+            problems.append(f"{name}: {was[:_SHOWN]} was signed, and the table has {now[:_SHOWN]}.")
     if problems:
         raise ReleaseError(f"the table is not the one that was signed. {' '.join(problems)}")
 
@@ -289,13 +293,22 @@ def compare(signed: Snapshot, seen: Snapshot) -> None:
 def _differing_columns(signed: Snapshot, seen: Snapshot) -> set[str]:
     """The columns that only one of two tables has, or that are not the same; their order where nothing else differs."""
     was, now = _plain(signed.schema), _plain(seen.schema)
-    before, after = ({field["name"]: field for field in schema["fields"]} for schema in (was, now))
+    # As texts: in Python, True is 1.
+    before, after = (
+        {field["name"]: json.dumps(field, sort_keys=True) for field in schema["fields"]} for schema in (was, now)
+    )
     named = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    return named or (set() if was == now else {"their order"})
+    return named or (set() if json.dumps(was, sort_keys=True) == json.dumps(now, sort_keys=True) else {"their order"})
 
 
-def _show(value: Any) -> str:
-    return (", ".join(value) or "none") if isinstance(value, tuple) else str(value)
+def _list_properties(table: Snapshot) -> dict[str, str]:
+    """All but columns and files, as texts by their names."""
+    about = {**table.metadata, **table.protocol}
+    properties = about.pop("configuration", {})
+    about |= {"partition_by": ", ".join(table.partition_by) or "none", "records": table.records, **properties}
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, sort_keys=True) for name, value in about.items()
+    }
 
 
 def _names(paths: Iterable[str]) -> str:
@@ -304,7 +317,7 @@ def _names(paths: Iterable[str]) -> str:
     return ", ".join(names[:_SHOWN_NAMES]) + more
 
 
-def _is_inside(path: str) -> bool:
+def is_inside(path: str) -> bool:
     """Whether a path is that of a file below the table, in its only spelling. A line feed would make the lines of the
     checksum ambiguous.
     """

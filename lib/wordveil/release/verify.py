@@ -8,38 +8,139 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
-from urllib.parse import unquote
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from wordveil.errors import ReleaseError
+from wordveil.release.checkpoints import LogError
+from wordveil.release.delta_log import DELTA_LOG
 from wordveil.release.manifest import File, Manifest, Snapshot, compare, open_document
+from wordveil.release.published_log import (
+    LostVersionError,
+    PublishedLog,
+    State,
+    find_newest,
+    load_strictly,
+    read_published_log,
+)
 
 MANIFEST = "_manifest.json"
 """The manifest's name inside the public table. Readers of Delta and Parquet skip it."""
-_MAPPING = "delta.columnMapping.mode"
+_IN_LOG = f"{DELTA_LOG}/"
+_CHECKSUM = re.compile(r"(.*/)?\.[^/]+\.crc")
+_FORGED = "The table is not the one that was signed."
 
 
-class PublishedTable(Protocol):
-    """A published table as one implementation of Delta reads it."""
+class PublishedTable(ABC):
+    """A published table as one implementation of Delta reads it. ``path``: where it is."""
 
     path: str
 
-    def version(self) -> int:
-        """The newest version; -1 where there is no table."""
+    @abstractmethod
+    def list_store(self) -> Mapping[str, int]:
+        """As :meth:`list_files`, of a table that is not on this machine's disk."""
 
-    def read_log(self, version: int) -> Snapshot:
-        """A version as its log has it, by :func:`summarise`: no rows are counted, and no file is hashed."""
+    @abstractmethod
+    def read_file(self, path: str) -> bytes:
+        """The content of a small file of the table."""
 
-    def describe(self, version: int) -> Snapshot:
-        """What readers of a version see. Reads all its files.
-
-        Raises :class:`ReleaseError` for a version that is gone, and as :func:`summarise`.
-        """
-
+    @abstractmethod
     def read_text(self, path: str) -> str | None:
         """The text of a file, of the table or another; None where there is none."""
+
+    @abstractmethod
+    def find_directory(self) -> Path | None:
+        """Where the table is on this machine's disk; None where it is elsewhere."""
+
+    @abstractmethod
+    def is_read_as(self, version: int, state: State) -> bool:
+        """Whether the implementation reads a version as its log says."""
+
+    @abstractmethod
+    def newest_version(self) -> int:
+        """The version that the implementation opens where none is named."""
+
+    @abstractmethod
+    def hash_files(self, paths: Collection[str]) -> Mapping[str, tuple[int, str]]:
+        """The sizes and SHA-256 of data files that are there."""
+
+    @abstractmethod
+    def count_rows(self, version: int, paths: Collection[str]) -> int:
+        """How many rows a version has, whose files are all there."""
+
+    def list_files(self) -> Mapping[str, int]:
+        """All files below the table, by their paths relative to it, with their sizes in bytes. Raises
+        :class:`ReleaseError` for symbolic links: what they lead to is not the table's.
+        """
+        root = self.find_directory()
+        if root is None:
+            return self.list_store()
+        places = [(place.relative_to(root).as_posix(), place) for place in root.rglob("*")]
+        if links := sorted(path for path, place in places if place.is_symlink()):
+            raise ReleaseError(f"table {self.path}: {links[0]} is a symbolic link. {_FORGED}")
+        return {path: place.stat().st_size for path, place in places if place.is_file()}
+
+    def version(self) -> int:
+        """The greatest version of any file of the log; -1 where there is no table."""
+        return find_newest(_names_of_log(self.list_files()))
+
+    def read_log(self, *versions: int) -> PublishedLog:
+        """The log, with the table at these versions. Raises :class:`ReleaseError` for one that wordveil has not
+        written, or that lacks a version.
+        """
+        return self._read_log(self.list_files(), versions)
+
+    def describe(self, version: int, signed: Iterable[File] = ()) -> Snapshot:
+        """What readers of a version see, whichever they are. Files that were ``signed`` are not read again while they
+        have the same size: another content is found by whoever verifies them.
+
+        Raises :class:`ReleaseError` where two readers could see two tables, and as :meth:`read_log`.
+        """
+        present = self.list_files()
+        log = self._read_log(present, (version,))
+        if unknown := sorted(find_leftovers(present, log)):
+            raise ReleaseError(
+                f"table {self.path}: {unknown[0]} is a file that neither the table nor its log names, and readers of "
+                f"the directory may take it for a part of the table. {_FORGED} Delete the file, or publish again."
+            )
+        if self.newest_version() != log.newest or not self.is_read_as(version, log.states[version]):
+            raise ReleaseError(
+                f"table {self.path}: readers find something else in version {version} than its log says. {_FORGED}"
+            )
+        return self._add_contents(summarise(log.states[version]), version, present, signed)
+
+    def _add_contents(
+        self, told: Snapshot, version: int, present: Mapping[str, int], signed: Iterable[File]
+    ) -> Snapshot:
+        """What the log has ``told``, with the digests of files and the number of rows."""
+        digests = {file.path: file.sha256 for file in signed if present.get(file.path) == file.bytes}
+        contents = {path: (present[path], digest) for path, digest in digests.items()}
+        unread = [file.path for file in told.files if file.path in present.keys() - contents.keys()]
+        contents |= self.hash_files(unread)
+        files = tuple(
+            file._replace(bytes=contents[file.path][0], sha256=contents[file.path][1])
+            if file.path in contents
+            else file
+            for file in told.files
+        )
+        if not all(file.sha256 for file in files):  # readers fail
+            return replace(told, files=files)
+        return replace(told, files=files, records=self.count_rows(version, [file.path for file in files]))
+
+    def _read_log(self, present: Iterable[str], versions: Iterable[int]) -> PublishedLog:
+        wanted = set(versions)
+        try:
+            log = read_published_log(_names_of_log(present), lambda name: self.read_file(f"{_IN_LOG}{name}"), wanted)
+        except LogError as error:
+            raise ReleaseError(f"table {self.path}: {error} {_FORGED}") from None
+        except LostVersionError:
+            raise lost_version(f"table {self.path}", max(wanted, default=0)) from None
+        if lost := wanted - log.states.keys():
+            raise lost_version(f"table {self.path}", max(lost))
+        return log
 
 
 @dataclass(frozen=True)
@@ -78,8 +179,8 @@ def verify_table(
     if table.version() < 0:
         raise ReleaseError(f"table {table.path}: is not a Delta table. Name the directory of a published table.")
     try:
-        document = json.loads(text)
-    except ValueError:
+        document = load_strictly(text)
+    except (ValueError, RecursionError):
         raise ReleaseError(f"manifest {file}: is not JSON. Use the one that was published.") from None
     signed = open_document(document, public_key)
     if signed.publication < at_least:
@@ -102,7 +203,10 @@ def compare_with(table: PublishedTable, signed: Manifest) -> None:
             "restored from an older state. Publish again."
         )
     compare(signed.snapshot, table.describe(signed.public_version))
-    if newest > signed.public_version and table.read_log(newest) != table.read_log(signed.public_version):
+    if newest == signed.public_version:
+        return
+    states = table.read_log(newest, signed.public_version).states
+    if str(states[newest]) != str(states[signed.public_version]) or not table.is_read_as(newest, states[newest]):
         raise ReleaseError(
             f"table {table.path}: version {signed.public_version} is the one that was signed, but version {newest} is "
             "another: somebody has written to the table, or it is being published at this moment. Verify again, and "
@@ -110,48 +214,27 @@ def compare_with(table: PublishedTable, signed: Manifest) -> None:
         )
 
 
-def summarise(
-    path: str,
-    version: int,
-    metadata: Mapping[str, Any],
-    protocol: Mapping[str, Any],
-    files: Iterable[Mapping[str, Any]],
-) -> Snapshot:
-    """A version of the table at ``path`` as the actions of its log have it: ``metaData``, ``protocol``, and ``add`` of
-    each file.
-
-    Raises :class:`ReleaseError` for deletion vectors and mapped columns: not all readers know them, so that two readers
-    would see two tables.
-    """
-    rows = list(files)
-    if any(row.get("deletionVector") is not None for row in rows):
-        raise ReleaseError(
-            f"table {path}: version {version} deletes rows by deletion vectors, which wordveil does not write. The "
-            "table is not the one that was signed."
-        )
-    if (metadata.get("configuration") or {}).get(_MAPPING, "none") != "none":
-        raise ReleaseError(
-            f"table {path}: version {version} gives columns other names than its files ({_MAPPING}), which wordveil "
-            "does not write. The table is not the one that was signed."
-        )
-    found = (
-        File(
-            unquote(row["path"]),
-            row["size"],
-            "",
-            dict(row["partitionValues"] or {}),
-            hash_text(row["stats"]) if row.get("stats") else "",
-        )
-        for row in rows
+def summarise(state: State) -> Snapshot:
+    """A version as its log has it: no rows are counted, and no file is hashed."""
+    metadata = dict(state.metadata)
+    files = (
+        File(path, add["size"], "", dict(add["partitionValues"]), hash_text(add["stats"]) if add.get("stats") else "")
+        for path, add in state.added.items()
     )
     return Snapshot(
-        schema=json.loads(metadata["schemaString"]),
-        partition_by=tuple(metadata["partitionColumns"]),
-        reader_version=protocol["minReaderVersion"],
-        reader_features=tuple(sorted(protocol.get("readerFeatures") or ())),
+        schema=json.loads(metadata.pop("schemaString")),
+        partition_by=tuple(metadata.pop("partitionColumns")),
+        metadata=metadata,
+        protocol=state.protocol,
         records=-1,
-        files=tuple(sorted(found, key=lambda file: file.path)),
+        files=tuple(sorted(files, key=lambda file: file.path)),
     )
+
+
+def find_leftovers(present: Iterable[str], log: PublishedLog) -> set[str]:
+    """The files below a table that no version of it names, beside the log and the manifest."""
+    ours = {path for path in present if path.startswith(_IN_LOG) or path == MANIFEST or _CHECKSUM.fullmatch(path)}
+    return set(present) - ours - log.named
 
 
 def lost_version(subject: str, version: int) -> ReleaseError:
@@ -162,3 +245,7 @@ def lost_version(subject: str, version: int) -> ReleaseError:
 def hash_text(text: str) -> str:
     """SHA-256 of a text in UTF-8, in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _names_of_log(present: Iterable[str]) -> list[str]:
+    return [path.removeprefix(_IN_LOG) for path in present if path.startswith(_IN_LOG)]

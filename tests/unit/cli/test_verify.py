@@ -8,15 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake.exceptions import DeltaProtocolError
 
-from support import kept_artefacts
+from support.published import KEPT, load_kept_key, sign_again
 from support.workspaces import Command
 from wordveil.assembly.local_paths import _SPARK_VARIABLES
 from wordveil.cli import verify as verifying
 from wordveil.errors import ReleaseError
 from wordveil.release import lake_table
 
-PUBLIC = kept_artefacts.VERSIONS[-1] / "release" / "public"
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published table."""
+    place = tmp_path_factory.mktemp("published")
+    table = Path(shutil.copytree(KEPT, place / "public"))
+    sign_again(lake_table.LakeTable(str(table)), load_kept_key(place))
+    return table
 
 
 @pytest.fixture(autouse=True)
@@ -52,28 +60,33 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return tables
 
 
-def test_a_table_verifies_by_both_names_of_the_command(run: Command, no_packages: list[str]):
+def test_a_table_verifies_by_both_names_of_the_command(run: Command, no_packages: list[str], public: Path):
     no_packages.append("pyspark")
-    code, out, err = run("verify", "--table", PUBLIC, "--json")
+    code, out, err = run("verify", "--table", public, "--json")
     assert code == 0, err
     facts = json.loads(out)
     assert (facts["verified"], facts["records"], facts["publication"], facts["pinned"]) == (True, 4, 2, False)
     assert facts["reader"] == "deltalake"
-    assert json.loads(run("release", "verify", "--table", PUBLIC, "--json")[1]) == facts
-    code, out, err = run("verify", "--table", PUBLIC)
+    assert json.loads(run("release", "verify", "--table", public, "--json")[1]) == facts
+    code, out, err = run("verify", "--table", public)
     assert "Verified" in out
     assert "no public key was pinned" in err
-    code, _, err = run("verify", "--table", PUBLIC, "--at-least", 3)
+    code, _, err = run("verify", "--table", public, "--at-least", 3)
     assert (code, "is older than 3, which you have seen" in err) == (9, True)
-    code, _, err = run("verify", "--table", PUBLIC.parent)
+    code, _, err = run("verify", "--table", public.parent)
     assert (code, "no such file" in err) == (9, True)
 
 
 @pytest.mark.parametrize("option", ["--on-spark", "--delta-jars=jars", *_SPARK_VARIABLES, "hdfs:", "no deltalake"])
 def test_spark_reads_what_is_its_own(
-    option: str, run: Command, asked: list[str], no_packages: list[str], monkeypatch: pytest.MonkeyPatch
+    option: str,
+    run: Command,
+    asked: list[str],
+    no_packages: list[str],
+    public: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
-    table = "hdfs://host/public" if option == "hdfs:" else str(PUBLIC)
+    table = "hdfs://host/public" if option == "hdfs:" else str(public)
     if option.isupper():
         monkeypatch.setenv(option, "some")
     if option == "no deltalake":
@@ -82,28 +95,33 @@ def test_spark_reads_what_is_its_own(
     assert (code, "stopped" in err, asked) == (9, True, [table])
 
 
-def test_spark_reads_a_log_that_says_too_little(run: Command, asked: list[str], no_packages: list[str], tmp_path: Path):
-    table = Path(shutil.copytree(PUBLIC, tmp_path / "public"))
-    unread = f"{0:020d}.{2:020d}.compacted.json"
-    (table / "_delta_log" / unread).touch()
-    run("verify", "--table", table)
-    assert asked == [str(table)]
+def test_spark_reads_what_deltalake_does_not(
+    run: Command, asked: list[str], no_packages: list[str], public: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: Any, **__: Any) -> None:
+        raise DeltaProtocolError("a feature")
+
+    monkeypatch.setattr("deltalake.DeltaTable", refuse)
+    run("verify", "--table", public)
+    assert asked == [str(public)]
     no_packages.append("pyspark")
-    code, _, err = run("verify", "--table", table)
-    assert (code, asked) == (7, [str(table)])
-    assert f"deltalake does not show all that readers of this table see (_delta_log/{unread})" in err
+    code, _, err = run("verify", "--table", public)
+    assert (code, asked) == (7, [str(public)])
+    assert "deltalake does not show all that readers of this table see (a feature)" in err
     assert "pip install 'wordveil[spark]'" in err
 
 
-def test_a_reader_that_is_not_installed_is_named(run: Command, no_packages: list[str], monkeypatch: pytest.MonkeyPatch):
+def test_a_reader_that_is_not_installed_is_named(
+    run: Command, no_packages: list[str], public: Path, monkeypatch: pytest.MonkeyPatch
+):
     no_packages += ["pyspark", "deltalake"]
-    code, _, err = run("verify", "--table", PUBLIC)
+    code, _, err = run("verify", "--table", public)
     assert code == 7
     assert "deltalake is not installed. Install it with: pip install 'wordveil[verify]'" in err
     no_packages.remove("deltalake")
     code, _, err = run("verify", "--table", "hdfs://host/public")
     assert (code, "deltalake does not read hdfs: here. Install Spark with: pip install" in err) == (7, True)
-    code, _, err = run("verify", "--table", PUBLIC, "--on-spark")
+    code, _, err = run("verify", "--table", public, "--on-spark")
     assert (code, "you asked for Spark. Install Spark with: pip install" in err) == (7, True)
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
-    assert run("verify", "--table", PUBLIC)[0] == 0, "there is none to ask"
+    assert run("verify", "--table", public)[0] == 0, "there is none to ask"

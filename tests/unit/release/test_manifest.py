@@ -34,7 +34,9 @@ SCHEMA = {
         for name, kind in (("ticket_id", "long"), ("text", "string"), ("ds", "string"))
     ],
 }
-SNAPSHOT = Snapshot(SCHEMA, ("ds",), 1, (), 8, (FIRST, SECOND))
+METADATA = {"id": "a1", "configuration": {"delta.checkpointInterval": "10"}}
+PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+SNAPSHOT = Snapshot(SCHEMA, ("ds",), METADATA, PROTOCOL, 8, (FIRST, SECOND))
 RULES = GateRules(epsilon_bound=700, max_empty_rate=0.25, exposes=("gate", "presence"), unknown_rate=0.125)
 FIGURES = Measured(exposes=("gate", "presence"), epsilon_bound=665.6, empty=1, released=8, unknown=77, words=1000)
 RECOVERY = Recovery(
@@ -212,11 +214,13 @@ def test_json_that_is_no_object_is_refused(document):
     assert "is not a signed manifest" in problem(document)
 
 
-@pytest.mark.parametrize("version", [1, 0, "2", None, True, 2.0])
+@pytest.mark.parametrize("version", [1, 2, 4, "3", None, True, 3.0])
 def test_other_versions_are_refused_by_name(version):
     signed = document()
     signed["manifest"]["format_version"] = version
-    assert f"format_version = {version}: this wordveil reads manifests of format_version 2" in problem(signed)
+    said = problem(signed)
+    assert f"format_version = {version}: this wordveil reads manifests of format_version 3" in said
+    assert ("Publish the table again." in said) == (version in (1, 2) and version is not True)
 
 
 @pytest.mark.parametrize(
@@ -233,11 +237,21 @@ def test_other_versions_are_refused_by_name(version):
         ({"files": (FIRST, SECOND._replace(statistics="12" * 32))}, f"with other statistics: {SECOND.path}."),
         ({"records": 7}, "records: 8 was signed, and the table has 7."),
         ({"partition_by": ()}, "partition_by: ds was signed, and the table has none."),
-        ({"reader_version": 3}, "reader_version: 1 was signed, and the table has 3."),
-        ({"reader_features": ("columnMapping",)}, "reader_features: none was signed, and the table has columnMapping."),
+        ({"protocol": {**PROTOCOL, "minReaderVersion": 3}}, "minReaderVersion: 1 was signed, and the table has 3."),
+        (
+            {"protocol": {**PROTOCOL, "readerFeatures": ["columnMapping"]}},
+            'readerFeatures: none was signed, and the table has ["columnMapping"].',
+        ),
+        ({"metadata": {**METADATA, "id": "a2"}}, "id: a1 was signed, and the table has a2."),
+        ({"metadata": {"id": "a1"}}, "delta.checkpointInterval: 10 was signed, and the table has none."),
+        (
+            {"metadata": {**METADATA, "configuration": {"delta.checkpointInterval": "10", "delta.other": "x"}}},
+            "delta.other: none was signed, and the table has x.",
+        ),
         (change_column(name="body"), "another name, type or property: body, text."),
         (change_column(type="binary"), "another name, type or property: text."),
         (change_column(nullable=False), "another name, type or property: text."),
+        (change_column(nullable=1), "another name, type or property: text."),
         (change_column(metadata={"EXISTS_DEFAULT": "'x'"}), "another name, type or property: text."),
         ({"schema": {**SCHEMA, "fields": SCHEMA["fields"][::-1]}}, "another name, type or property: their order."),
     ],

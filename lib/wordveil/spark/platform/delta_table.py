@@ -149,8 +149,7 @@ class DeltaTable:
 
     def list_files(self, snapshot: Any) -> list[Row]:
         """Return what the log says about each data file of a :meth:`snapshot`."""
-        files = DataFrame(snapshot.allFiles().toDF(), self.spark)
-        return files.select("path", "size", "partitionValues", "stats", "deletionVector").collect()
+        return DataFrame(snapshot.allFiles().toDF(), self.spark).collect()
 
     def read(self, version: int | None = None) -> DataFrame:
         """The table, at ``version`` if it is given."""

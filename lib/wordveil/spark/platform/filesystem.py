@@ -141,6 +141,14 @@ class Files:
         finally:
             stream.close()
 
+    def read_bytes(self, path: Any) -> bytes:
+        """Return the content of the small file at ``path``."""
+        stream = self._system.open(path)
+        try:
+            return bytes(java_class(self._spark, "org.apache.commons.io.IOUtils").toByteArray(stream))
+        finally:
+            stream.close()
+
     def open_text(self, encoding: str) -> Any:
         """Open a text file as a Java reader, which the caller closes. Its suffix says how it is compressed."""
         factory = java_class(self._spark, "org.apache.hadoop.io.compress.CompressionCodecFactory")(self._conf)

@@ -16,6 +16,7 @@ from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Exposure
 from wordveil.records.schema import RELEASED
 from wordveil.release.manifest import Manifest, Snapshot
+from wordveil.release.verify import summarise
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.release.latest import filter_by_ids
@@ -110,7 +111,8 @@ def _is_as_signed(public: DeltaTable, signed: Manifest, output: OutputSection) -
         return False
     digests = {file.path: file.sha256 for file in before.files}
     with suppress(ReleaseError):  # somebody has made it a table that not all readers know
-        log = SparkTable(public).read_log(public.version())
+        version = public.version()
+        log = summarise(SparkTable(public).read_log(version).states[version])
         files = tuple(file._replace(sha256=digests.get(file.path, "")) for file in log.files)
         return replace(log, files=files, records=before.records) == before
     return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from wordveil.release.events import GATE, PUBLISHED, Event
 from wordveil.release.layout import SEQ_COLUMN
 from wordveil.release.manifest import Manifest, Snapshot, gate_entries, open_document, sign
 from wordveil.release.rules import GateResult
-from wordveil.release.verify import MANIFEST, compare_with, hash_text
+from wordveil.release.verify import MANIFEST, compare_with, find_leftovers, hash_text
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import describe_cause, job_errors
@@ -48,6 +49,9 @@ from wordveil.text.policy import TextPolicy
 
 _SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptography")
 _OUTCOME = "what was published before is unchanged"
+_MOVE = "Move its directory away and publish again: this writes the table again from the draws."
+# As Spark names them, in any directory of partitions.
+_DATA_FILE = re.compile(r"([^_./][^/]*/)*part-\d{5}-[\w.-]+\.parquet")
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ def publish_release(
         require_no_open_runs(journal, name)
         require_live(journal, name)
         check_key(journal, key, name)
+        _require_plain(tables.public)
         gate = _find_passed_gate(tables, journal, rules.digest)
         progress("publishing")
         version = int(gate.body["draws_version"])
@@ -112,7 +117,7 @@ def publish_release(
         if snapshot.records != facts.released:
             raise ReleaseError(
                 f"public table {tables.public.path}: version {written} lacks files, or has other rows than the draws. "
-                "Move its directory away and publish again: this writes the table again from the draws."
+                f"{_MOVE}"
             )
         publication = _next_publication(tables, journal, public_key)
         manifest = Manifest(
@@ -191,6 +196,7 @@ def _write_table(
     _register(public, config.output.public_table)  # a catalogue may refuse, so it is asked before there is a row
     if signed is None or increment is None:
         written = _write_rows(public, rows, config, seed, number)
+        _delete_leftovers(public, written)
         return written, SparkTable(public).describe(written)
     written = before
     if increment.where:
@@ -203,7 +209,26 @@ def _write_table(
             f"public table {public.path}: another program has written to it since version {before}. Stop that program "
             "and publish again: this writes the whole table again from the draws."
         )
+    _delete_leftovers(public, written)
     return written, SparkTable(public).describe(written, signed.snapshot.files)
+
+
+def _require_plain(public: DeltaTable) -> None:
+    """Raise :class:`ReleaseError` where the log has what no manifest covers: a signature would confirm it."""
+    table = SparkTable(public)
+    try:
+        if table.version() >= 0:
+            table.read_log()
+    except ReleaseError as error:
+        raise ReleaseError(f"public {error} {_MOVE}") from None
+
+
+def _delete_leftovers(public: DeltaTable, version: int) -> None:
+    """Delete data files that no version names, as a killed writer leaves them: who reads the directory sees them."""
+    table, files = SparkTable(public), Files(public.spark, public.path)
+    for name in find_leftovers(table.list_files(), table.read_log(version)):
+        if _DATA_FILE.fullmatch(name):
+            files.delete(files.below(name))
 
 
 def _write_rows(
@@ -284,8 +309,7 @@ def _require_unchanged(public: DeltaTable, signed: Manifest) -> None:
         compare_with(SparkTable(public), signed)
     except ReleaseError as error:
         raise ReleaseError(
-            f"public table {public.path}: {error} A changed table is not signed again. Move its directory away and "
-            "publish again: this writes the table again from the draws."
+            f"public table {public.path}: {error} A changed table is not signed again. {_MOVE}"
         ) from None
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from wordveil.release.manifest import File, Snapshot
-from wordveil.release.verify import Verified, summarise, verify_table
+from wordveil.release.checkpoints import LogError
+from wordveil.release.published_log import State, make_state
+from wordveil.release.verify import PublishedTable, Verified, verify_table
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
@@ -25,49 +25,52 @@ def verify_by_spark(
         return verify_table(SparkTable(DeltaTable(spark, path, "table")), manifest, public_key, at_least)
 
 
-class SparkTable:
-    """See :class:`wordveil.release.verify.PublishedTable`."""
+class SparkTable(PublishedTable):
+    """A table as Spark reads it."""
 
     def __init__(self, table: DeltaTable) -> None:
         self._table = table
         self.path = table.path
 
-    def version(self) -> int:
-        """The newest version; -1 where there is no table."""
-        return self._table.version()
+    def list_store(self) -> Mapping[str, int]:
+        """All files below the table, by their paths relative to it, with their sizes in bytes."""
+        return self._files().list_files()
 
-    def read_log(self, version: int) -> Snapshot:
-        """A version as its log has it."""
-        snapshot = self._table.snapshot(version)
-        metadata = json.loads(snapshot.metadata().json())["metaData"]
-        protocol = json.loads(snapshot.protocol().json())["protocol"]
-        rows = self._table.list_files(snapshot)
-        return summarise(self.path, version, metadata, protocol, [row.asDict() for row in rows])
-
-    def describe(self, version: int, signed: Iterable[File] = ()) -> Snapshot:
-        """What readers of a version see. Files that were ``signed`` are not read again while they have the same size:
-        another content is found by whoever verifies them.
-        """
-        log, present = self.read_log(version), Files(self._table.spark, self.path).list_files()
-        digests: dict[str, dict[str, Any]]
-        digests = {file.path: {"sha256": file.sha256} for file in signed if present.get(file.path) == file.bytes}
-        digests |= self._hash_files([file.path for file in log.files if file.path in present.keys() - digests.keys()])
-        files = tuple(file._replace(**digests.get(file.path, {})) for file in log.files)
-        # Spark fails where a file is gone. Delta counts by its log alone, unless a column is asked for.
-        is_complete = all(file.sha256 for file in files)
-        seen = self._table.read(version).agg(F.count("_metadata.file_name")).first() if is_complete else None
-        return replace(log, files=files, records=seen[0] if seen else log.records)
+    def read_file(self, path: str) -> bytes:
+        """The content of a small file of the table."""
+        if directory := self.find_directory():  # past Hadoop's checksums: a changed file must be named
+            return (directory / path).read_bytes()
+        files = self._files()
+        return files.read_bytes(files.below(path))
 
     def read_text(self, path: str) -> str | None:
         """The text of a file, of the table or another; None where there is none."""
         file = Files(self._table.spark, path)
         return file.read() if file.exists() else None
 
-    def _hash_files(self, paths: list[str]) -> dict[str, dict[str, Any]]:
-        """``bytes`` and ``sha256`` of files of the table."""
+    def find_directory(self) -> Path | None:
+        """Where the table is on this machine's disk; None where it is elsewhere."""
+        return self._table.find_directory()
+
+    def newest_version(self) -> int:
+        """The version that Spark opens where none is named."""
+        return self._table.version()
+
+    def is_read_as(self, version: int, state: State) -> bool:
+        """Whether Spark finds what the log says."""
+        snapshot = self._table.snapshot(version)
+        actions = [json.loads(action.json()) for action in (snapshot.metadata(), snapshot.protocol())]
+        actions += [{"add": row.asDict(recursive=True)} for row in self._table.list_files(snapshot)]
+        try:
+            return str(make_state([item for action in actions for item in action.items()])) == str(state)
+        except LogError:
+            return False
+
+    def hash_files(self, paths: Collection[str]) -> Mapping[str, tuple[int, str]]:
+        """The sizes and SHA-256 of data files that are there."""
         if not paths:
             return {}
-        directory = Files(self._table.spark, self.path)
+        directory = self._files()
         root = str(directory.path.toUri().getPath()).rstrip("/") + "/"
         # Hadoop keeps checksums beside local files: a changed file must be named, and not fail the job.
         directory.verify_checksums(on=False)
@@ -76,4 +79,13 @@ class SparkTable:
             hashed = contents.select("path", "length", F.sha2("content", 256).alias("digest")).collect()
         finally:
             directory.verify_checksums(on=True)
-        return {row.path.split(root, 1)[1]: {"bytes": row.length, "sha256": row.digest} for row in hashed}
+        return {row.path.split(root, 1)[1]: (row.length, row.digest) for row in hashed}
+
+    def count_rows(self, version: int, paths: Collection[str]) -> int:  # noqa: ARG002 - Spark asks the log for them
+        """How many rows Spark counts. Delta counts by its log alone, unless a column is asked for."""
+        seen = self._table.read(version).agg(F.count("_metadata.file_name")).first()
+        assert seen is not None
+        return int(seen[0])
+
+    def _files(self) -> Files:
+        return Files(self._table.spark, self.path)

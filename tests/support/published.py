@@ -1,0 +1,84 @@
+"""Published tables without Spark: those of kept versions, signed as this version signs them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import kept_artefacts
+from wordveil.crypto.keys import MasterKey, load_key
+from wordveil.errors import ReleaseError
+from wordveil.release.lake_table import LakeTable
+from wordveil.release.manifest import Manifest, sign
+from wordveil.release.verify import PublishedTable, Verified, verify_table
+
+KEPT = kept_artefacts.VERSIONS[-1] / "release" / "public"
+"""A table of four rows in one file, at version 2. It was written and published by version 0.2.0."""
+
+
+SIGNED = 2
+
+
+def load_kept_key(directory: Path) -> MasterKey:
+    """The key of the release ``kept-release``. Git does not keep the mode that a key needs."""
+    file = Path(shutil.copy(kept_artefacts.VERSIONS[-1] / "release.key", directory / "release.key"))
+    file.chmod(0o600)
+    return load_key(str(file), None)
+
+
+def sign_again(table: PublishedTable, key: MasterKey, version: int = 2) -> None:
+    """Write the manifest of a table whose manifest is of another format, or of another version of the table."""
+    place = Path(table.path) / "_manifest.json"
+    told = json.loads(place.read_text("utf-8"))["manifest"]
+    snapshot = table.describe(version)
+    values = {name: value for name, value in told.items() if name not in ("reader_version", "reader_features")}
+    values |= {"format_version": 3, "public_version": version, "metadata": snapshot.metadata}
+    values |= {"protocol": snapshot.protocol, "schema": snapshot.schema, "partition_by": list(snapshot.partition_by)}
+    values |= {"records": snapshot.records, "files": [file._asdict() for file in snapshot.files]}
+    signed = sign(Manifest.from_dict(values), key.signing_key(told["release"]))
+    place.write_text(json.dumps(signed), "utf-8")
+
+
+def copy_signed(directory: Path) -> Path:
+    """A copy of the table that verifies at the version ``SIGNED``, which replaced the file of version 1."""
+    table = Path(shutil.copytree(KEPT, directory / "public"))
+    sign_again(LakeTable(str(table)), load_kept_key(directory))
+    return table
+
+
+def verify(table: Path) -> Verified:
+    """Without Spark, and without a pinned key."""
+    return verify_table(LakeTable(str(table)))
+
+
+def refuse(table: Path) -> str:
+    """The message by which a table is refused."""
+    with pytest.raises(ReleaseError) as caught:
+        verify(table)
+    return str(caught.value)
+
+
+def log(table: Path, version: int, kind: str = "json") -> Path:
+    """A file of the log."""
+    return table / "_delta_log" / f"{version:020d}.{kind}"
+
+
+def read_actions(table: Path, version: int) -> list[dict[str, Any]]:
+    """The actions of a commit."""
+    return [json.loads(line) for line in log(table, version).read_text("utf-8").splitlines()]
+
+
+def forget_summaries(table: Path) -> None:
+    """Delete the summaries of versions."""
+    for summary in table.glob("_delta_log/*.crc"):
+        summary.unlink()
+
+
+def commit(table: Path, version: int, *actions: dict[str, Any]) -> None:
+    """Write a commit, and nothing that sums up the log."""
+    forget_summaries(table)
+    log(table, version).write_text("".join(f"{json.dumps(action)}\n" for action in actions), "utf-8")

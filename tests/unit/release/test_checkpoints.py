@@ -1,0 +1,195 @@
+"""Checkpoints of a published table: one that tells of another table than the commits, or of two, is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.published import SIGNED, copy_signed, log, read_actions, refuse, verify
+
+COORDINATOR = "delta.coordinatedCommits.commitCoordinator-preview"
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 4, "cardinality": 1}
+STATS = pa.struct(
+    [
+        ("numRecords", pa.int64()),
+        *((name, pa.struct([("id", pa.string())])) for name in ("minValues", "maxValues")),
+        ("nullCount", pa.struct([("id", pa.int64())])),
+    ]
+)
+MAP = pa.map_(pa.string(), pa.string())
+VECTORS = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+FILE = [
+    ("path", pa.string()),
+    ("partitionValues", MAP),
+    ("size", pa.int64()),
+    ("dataChange", pa.bool_()),
+    ("deletionVector", VECTORS),
+]
+KINDS = {
+    "txn": pa.struct([("appId", pa.string()), ("version", pa.int64())]),
+    "add": pa.struct(
+        [
+            *FILE,
+            ("modificationTime", pa.int64()),
+            ("stats", pa.string()),
+            ("partitionValues_parsed", pa.struct([("day", pa.string())])),
+            ("stats_parsed", STATS),
+        ]
+    ),
+    "remove": pa.struct([*FILE, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())]),
+    "metaData": pa.struct(
+        [
+            ("id", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", MAP)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", pa.list_(pa.string())),
+            ("configuration", MAP),
+            ("createdTime", pa.int64()),
+        ]
+    ),
+    "protocol": pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
+}
+Rows = list[dict[str, Any]]
+
+
+def list_rows(table: Path) -> Rows:
+    """What a checkpoint of the signed version holds: a row for each of protocol, metaData, add and remove."""
+    rows = [action for version in (0, SIGNED) for action in read_actions(table, version) if "commitInfo" not in action]
+    for row in rows:
+        if "add" in row:
+            row["add"] |= {"stats_parsed": json.loads(row["add"]["stats"]), "dataChange": False}
+    return rows
+
+
+def write_checkpoint(table: Path, rows: Rows, footer: dict[str, str] | None = None, version: int = SIGNED) -> Path:
+    place = log(table, version, "checkpoint.parquet")
+    schema = pa.schema(list(KINDS.items()))
+    with pq.ParquetWriter(place, schema, store_schema=False) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+        writer.add_key_value_metadata(footer or {})
+    return place
+
+
+def pick(rows: Rows, kind: str) -> dict[str, Any]:
+    (action,) = (row[kind] for row in rows if kind in row)
+    return action  # type: ignore[no-any-return]
+
+
+CHECKPOINTS: dict[str, tuple[Callable[[Rows], object], str]] = {
+    "parsed statistics": (
+        lambda rows: pick(rows, "add")["stats_parsed"].update(minValues={"id": "r2"}),
+        "has stats_parsed that contradict stats",
+    ),
+    "a parsed number": (lambda rows: pick(rows, "add")["stats_parsed"].update(numRecords=3), "has stats_parsed that"),
+    "parsed statistics alone": (lambda rows: pick(rows, "add").update(stats=None), "has stats_parsed that contradict"),
+    "parsed partition values": (
+        lambda rows: pick(rows, "add").update(partitionValues_parsed={"day": "d1"}),
+        "has partitionValues_parsed that contradict partitionValues",
+    ),
+    "no statistics": (
+        lambda rows: pick(rows, "add").update(stats=None, stats_parsed=None),
+        "contradicts the commits before it",
+    ),
+    "no file": (lambda rows: rows.remove(next(row for row in rows if "add" in row)), "contradicts the commits before"),
+    "a vector": (lambda rows: pick(rows, "add").update(deletionVector=VECTOR), "with deletionVector"),
+    "a transaction": (lambda rows: rows.append({"txn": {"appId": "a", "version": 1}}), "has an action txn"),
+    "two actions in a row": (lambda rows: rows[0].update(rows.pop(1)), "has a row of several actions, or none"),
+    "a row of nothing": (lambda rows: rows.append({}), "has a row of several actions, or none"),
+    "a file twice": (lambda rows: rows.append({"add": dict(pick(rows, "add"))}), "names a file twice"),
+    "two protocols": (
+        lambda rows: rows.append({"protocol": dict(pick(rows, "protocol"))}),
+        "describes the table twice",
+    ),
+    "a property": (
+        lambda rows: pick(rows, "metaData")["configuration"].update({COORDINATOR: "x"}),
+        f"gives the table the property {COORDINATOR}",
+    ),
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return copy_signed(tmp_path)
+
+
+def test_a_checkpoint_that_agrees_is_read(table: Path):
+    """Beside the commits, and in the place of those before it."""
+    write_checkpoint(table, list_rows(table))
+    assert verify(table)
+    for version in range(SIGNED):
+        log(table, version).unlink()
+    assert verify(table)
+    log(table, SIGNED).unlink()
+    assert "checkpoint.parquet: stands without the commit of its version" in refuse(table)
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_a_checkpoint_that_says_otherwise_is_refused(table: Path, name: str):
+    forge, words = CHECKPOINTS[name]
+    rows = list_rows(table)
+    forge(rows)
+    write_checkpoint(table, rows)
+    said = refuse(table)
+    assert f"{SIGNED:020d}.checkpoint.parquet: " in said
+    assert words in said
+
+
+def test_a_footer_that_declares_other_columns_is_refused(table: Path):
+    """Spark reads a checkpoint by it."""
+    declared = json.dumps({"type": "struct", "fields": [{"name": "add", "type": "string", "metadata": {}}]})
+    write_checkpoint(table, list_rows(table), {"org.apache.spark.sql.parquet.row.metadata": declared})
+    assert "has other columns than are declared for it" in refuse(table)
+    write_checkpoint(table, list_rows(table), {"other": "schema"})
+    assert "has the footer b'other'" in refuse(table)
+
+
+def test_a_footer_with_bounds_that_are_not_true_is_refused(table: Path):
+    """Readers leave out groups of rows by them."""
+    place = write_checkpoint(table, list_rows(table))
+    content = place.read_bytes()
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    assert content[start:].count(b"part-00000-100") >= 2, "the least and the greatest path of the signed file"
+    place.write_bytes(content[:start] + content[start:].replace(b"part-00000-100", b"part-00000-000"))
+    assert "has bounds of rows that are not true" in refuse(table)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ""),
+        ({"checksum": "whatever"}, ""),
+        ({"version": 1}, "points at no checkpoint of this log"),
+        ({"version": 9}, "points at no checkpoint of this log"),
+        ({"parts": 2}, "is not what _last_checkpoint says of it (parts)"),
+        ({"v2Checkpoint": {"path": "x"}}, "is not what _last_checkpoint says of it (v2Checkpoint)"),
+        ({"size": 1}, "is not what _last_checkpoint says of it (size)"),
+        ({"sizeInBytes": 1}, "is not what _last_checkpoint says of it (sizeInBytes)"),
+        ({"numOfAddFiles": 2}, "is not what _last_checkpoint says of it (numOfAddFiles)"),
+        ({"checkpointSchema": {"type": "struct", "fields": []}}, "has other columns than are declared for it"),
+        ({"checkpointSchema": "add"}, "has other columns than are declared for it"),
+        (None, "_last_checkpoint: is damaged"),
+    ],
+)
+def test_a_pointer_to_another_checkpoint_is_refused(table: Path, changes: dict[str, Any] | None, words: str):
+    place = write_checkpoint(table, list_rows(table))
+    told = {"version": SIGNED, "size": 4, "sizeInBytes": place.stat().st_size, "numOfAddFiles": 1}
+    pointer = "[" if changes is None else json.dumps({**told, **changes})
+    (table / "_delta_log" / "_last_checkpoint").write_text(pointer, "utf-8")
+    if words:
+        assert words in refuse(table)
+    else:
+        assert verify(table)
