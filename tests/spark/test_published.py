@@ -200,7 +200,7 @@ def name_a_file_outside(actions: Actions) -> None:
     [
         (permute_partitions, "Files with other partition values: "),
         (hide_rows, "Files with other statistics: "),
-        (leave_out_a_file, "is a file that neither the table nor its log names"),
+        (leave_out_a_file, "is a file that neither table nor log names"),
         (name_a_file_twice, "by another path than before"),
         (name_a_file_outside, "names the file file:///tmp/elsewhere.parquet, which is not inside the table"),
     ],
@@ -369,7 +369,7 @@ def test_files_that_no_version_names_are_refused_and_deleted(lake: Lake):
     """A publication that was killed leaves them, and who reads the directory would have their rows."""
     left = next(lake.public.glob("day=2026-11-20/*.parquet"))
     extra = Path(shutil.copy(left, left.with_name("part-00007-884f14ab.c000.snappy.parquet")))
-    assert f"day=2026-11-20/{extra.name} is a file that neither the table nor its log names" in refuse(lake)
+    assert f"day=2026-11-20/{extra.name} is a file that neither table nor log names" in refuse(lake)
     withdraw(settings(lake), lambda: lake.spark, ["r00001"], run_id="erasure-1")
     lake.release(settings(lake))
     assert (extra.exists(), verify(lake).manifest.publication) == (False, 2)

@@ -69,7 +69,7 @@ _UNREAD = {"txnId", "histogramOpt", "fileSizeHistogram", "deletedRecordCountsHis
 _EXPECTED = {"numMetadata": 1, "numProtocol": 1, "numDeletedRecordsOpt": 0, "numDeletionVectorsOpt": 0}
 # What stands in a URI only as an escape: readers differ in what they make of it.
 _UNESCAPED = re.compile(r"[\x00-\x20\x7f\"<>\\^`{|}?#:]|%2[Ff]|%(?![0-9A-Fa-f]{2})")
-_SHOWN = 60
+_SHOWN = 200
 
 
 class LostVersionError(ValueError):
@@ -162,7 +162,7 @@ class _Files:
             elif not _HIDDEN.fullmatch(name):
                 rest.add(name)
         if unknown := sorted(rest - {_POINTER}):
-            raise LogError(f"{DELTA_LOG}/{_show(unknown[0])}: is no file that wordveil leaves in a log.")
+            raise LogError(f"{DELTA_LOG}/{show_name(unknown[0])}: is no file that wordveil leaves in a log.")
         self.commits, self.summaries, self.checkpoints = found.values()
         first, self.newest = min(self.commits, default=0), max(self.commits, default=-1)
         # Delta deletes the commits before a checkpoint, and may leave their summaries.
@@ -237,9 +237,9 @@ class _Replay:
         """The path without escapes. Raises :class:`LogError` for one that not all readers take for the same file."""
         place = unquote(path, errors="strict")
         if _UNESCAPED.search(path) or not is_inside(place):
-            raise LogError(f"names the file {_show(path)}, which is not inside the table or not by a plain path")
+            raise LogError(f"names the file {show_name(path)}, which is not inside the table or not by a plain path")
         if self.spelled.setdefault(place, path) != path:
-            raise LogError(f"names the file {_show(path)} by another path than before")
+            raise LogError(f"names the file {show_name(path)} by another path than before")
         return place
 
 
@@ -264,13 +264,13 @@ def _read_checkpoint(content: bytes, pointer: Mapping[str, Any]) -> Actions:
     free = {"version", "checkpointSchema", "checksum"}
     for name, value in pointer.items():
         if name not in free and value is not None and value != counted.get(name):
-            raise LogError(f"is not what {_POINTER} says of it ({_show(name)})")
+            raise LogError(f"is not what {_POINTER} says of it ({show_name(name)})")
     return [(_require_known(kind), action) for kind, action in actions]
 
 
 def _require_known(kind: str) -> str:
     if kind not in _ACTIONS:
-        raise LogError(f"has an action {_show(kind)}, which wordveil does not write")
+        raise LogError(f"has an action {show_name(kind)}, which wordveil does not write")
     return kind
 
 
@@ -281,7 +281,7 @@ def _check_action(kind: str, action: Mapping[str, Any]) -> Mapping[str, Any]:
     for name, value in said.items():
         wanted = required.get(name, optional.get(name))
         if wanted is None:
-            raise LogError(f"has an action {kind} with {_show(name)}, which wordveil does not write")
+            raise LogError(f"has an action {kind} with {show_name(name)}, which wordveil does not write")
         if type(value) is not wanted:
             raise LogError(f"has an action {kind} whose {name} is of another type")
     if missing := sorted(required.keys() - said.keys()):
@@ -304,10 +304,10 @@ def _check_metadata(metadata: Mapping[str, Any]) -> None:
         raise LogError("says that data files are of another format than Parquet")
     for name, value in metadata["configuration"].items():
         if type(value) is not str or (name not in _PROPERTIES and _VALUES.get(name) != value):
-            raise LogError(f"gives the table the property {_show(name)}, which wordveil does not set")
+            raise LogError(f"gives the table the property {show_name(name)}, which wordveil does not set")
     for name in _list_column_properties(load_strictly(metadata["schemaString"])):
         if _COLUMN_PROPERTY.fullmatch(name):
-            raise LogError(f"gives a column the property {_show(name)}, which wordveil does not set")
+            raise LogError(f"gives a column the property {show_name(name)}, which wordveil does not set")
 
 
 def _list_column_properties(schema: Any) -> Iterator[str]:
@@ -324,7 +324,7 @@ def _list_column_properties(schema: Any) -> Iterator[str]:
 def _check_protocol(protocol: Mapping[str, Any]) -> None:
     asked = {*protocol.get("readerFeatures", ()), *protocol.get("writerFeatures", ())}
     if unknown := sorted(asked - _FEATURES):
-        raise LogError(f"asks for the feature {_show(unknown[0])}, which wordveil does not use")
+        raise LogError(f"asks for the feature {show_name(unknown[0])}, which wordveil does not use")
     if protocol["minReaderVersion"] not in _READER_VERSIONS:
         raise LogError(f"asks for readers of version {protocol['minReaderVersion']}, which wordveil does not use")
 
@@ -339,7 +339,7 @@ def _check_summary(summary: Mapping[str, Any], state: State) -> None:
     ]
     files = said.pop("allFiles", None)
     if unknown := sorted(said.keys() - expected.keys()):
-        raise LogError(f"sums up {_show(unknown[0])}, which wordveil does not write")
+        raise LogError(f"sums up {show_name(unknown[0])}, which wordveil does not write")
     known = [("metaData", state.metadata), ("protocol", state.protocol)]
     rest = [one for one in known if one[0] not in dict(parts)]
     adds = [("add", add) for add in (state.added.values() if files is None else files)]
@@ -360,5 +360,6 @@ def _refuse_constant(name: str) -> None:
     raise LogError(f"has the number {name}")
 
 
-def _show(name: str) -> str:
+def show_name(name: str) -> str:
+    """A name that somebody else chose, as it may be printed."""
     return name if name.isascii() and name.isprintable() and len(name) <= _SHOWN else ascii(name[:_SHOWN])

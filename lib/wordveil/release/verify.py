@@ -25,6 +25,7 @@ from wordveil.release.published_log import (
     find_newest,
     load_strictly,
     read_published_log,
+    show_name,
 )
 
 MANIFEST = "_manifest.json"
@@ -80,7 +81,7 @@ class PublishedTable(ABC):
             return self.list_store()
         places = [(place.relative_to(root).as_posix(), place) for place in root.rglob("*")]
         if links := sorted(path for path, place in places if place.is_symlink()):
-            raise ReleaseError(f"table {self.path}: {links[0]} is a symbolic link. {_FORGED}")
+            raise ReleaseError(f"table {self.path}: {show_name(links[0])} is a symbolic link. {_FORGED}")
         return {path: place.stat().st_size for path, place in places if place.is_file()}
 
     def version(self) -> int:
@@ -103,8 +104,8 @@ class PublishedTable(ABC):
         log = self._read_log(present, (version,))
         if unknown := sorted(find_leftovers(present, log)):
             raise ReleaseError(
-                f"table {self.path}: {unknown[0]} is a file that neither the table nor its log names, and readers of "
-                f"the directory may take it for a part of the table. {_FORGED} Delete the file, or publish again."
+                f"table {self.path}: {show_name(unknown[0])} is a file that neither table nor log names. Readers "
+                f"of the directory may take it for a part of the table. {_FORGED} Delete the file, or publish again."
             )
         if self.newest_version() != log.newest or not self.is_read_as(version, log.states[version]):
             raise ReleaseError(
