@@ -381,6 +381,8 @@ class SparkSection(Section):
     once.
     """
     allow_unencrypted: bool = False
-    """Whether a session outside local mode may lack authentication or encryption."""
+    """Whether a session outside local mode may lack authentication or encryption. Where texts would come to stand in
+    its scratch, it is refused all the same.
+    """
     options: dict[str, str] = {}
     """More options of Spark, by their full names; they replace those that wordveil sets."""

@@ -25,6 +25,7 @@ from wordveil.records.schema import (
     UNDECODABLE,
 )
 from wordveil.spark.platform.columns import column, field_column, find_field, text_paths
+from wordveil.spark.platform.session import require_encrypted_scratch
 from wordveil.spark.platform.versions import is_valid_utf8
 
 # Up to this number, duplicate ids are sent to every executor instead of shuffling the texts to join them.
@@ -107,5 +108,11 @@ def _mark_duplicates(table: DataFrame, name: str) -> tuple[DataFrame, Column]:
     marked = repeated.withColumn("__duplicate", F.lit(True))
     if number <= _BROADCAST_IDS:
         marked = F.broadcast(marked)
+    else:
+        require_encrypted_scratch(
+            table.sparkSession,
+            f"more than {_BROADCAST_IDS:,} ids are repeated, for which Spark shuffles texts to its scratch",
+            "leave the repeated records out, by input.where.",
+        )
     joined = table.join(marked, column(name) == F.col("__id"), "left")
     return joined, F.col("__duplicate").isNotNull()

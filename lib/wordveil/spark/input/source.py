@@ -24,6 +24,7 @@ from wordveil.release.delta_log import DELTA_LOG
 from wordveil.spark.input.condition import check_condition
 from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source
 from wordveil.spark.input.scans import check_scans
+from wordveil.spark.input.statistics import require_hidden_texts
 from wordveil.spark.input.table_versions import (
     NO_VERSIONS,
     find_snapshot,
@@ -68,6 +69,10 @@ class InputTable:
     table_id: str | None = None
     is_delta: bool = False
     columns: StructType | None = None
+
+    def over(self, where: str, params: Mapping[str, str]) -> InputTable:
+        """The same table, of which other records are chosen."""
+        return replace(self, source=replace(self.source, where=where or None), params=params)
 
     def read(self, version: int | None = None) -> DataFrame:
         """Read the records of ``version``, by default of :attr:`latest_version`, even if the table changes meanwhile.
@@ -199,6 +204,7 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
         refresh_table(frame)
         version = find_version(table._load(options) if options else frame, source)  # noqa: SLF001
     if version is not None:
+        require_hidden_texts(frame, source.texts, source.setting, source.name)
         if source.changes == "feed" and not version.is_delta:
             raise ConfigError("configuration", [Fault("input.changes", source.changes, NO_FEED)])
         return replace(table, latest_version=version.number, table_id=version.table_id, is_delta=version.is_delta)

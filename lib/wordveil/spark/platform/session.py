@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -219,7 +219,7 @@ def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> Non
     """Raise :class:`PlatformError` for a session outside local mode that lacks part of :data:`ENCRYPTION`, unless
     ``allow_unencrypted`` is set.
     """
-    options = session.conf if is_connect(session) else session.sparkContext.getConf()
+    options = _read_options(session)
     missing = [name for name in ENCRYPTION if str(options.get(name, "false")).lower() != "true"]
     if missing and not allow_unencrypted and not is_local(str(options.get("spark.master", ""))):
         raise PlatformError(
@@ -228,6 +228,21 @@ def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> Non
             "server of Spark Connect, with them. To allow it, set spark.allow_unencrypted: true in the configuration, "
             "or pass allow_unencrypted=True in code."
         )
+
+
+def require_encrypted_scratch(session: SparkSession, why: str, instead: str) -> None:
+    """Raise :class:`PlatformError` for a session that does not encrypt its scratch, where texts would be written to it,
+    whatever the configuration allows. ``why``: a clause that says so; ``instead``: what prevents it.
+    """
+    if str(_read_options(session).get("spark.io.encryption.enabled", "false")).lower() != "true":
+        raise PlatformError(
+            f"{why}, and the Spark session does not encrypt that. Start it with spark.io.encryption.enabled=true, "
+            f"which allow_unencrypted does not replace here, or {instead}"
+        )
+
+
+def _read_options(session: SparkSession) -> Any:
+    return session.conf if is_connect(session) else session.sparkContext.getConf()
 
 
 def _submitted_options() -> dict[str, str]:

@@ -12,6 +12,7 @@ from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNK
 from wordveil.release.events import Events
 from wordveil.release.layout import AUTHOR_COLUMN, EPOCH_COLUMN, SEQ_COLUMN
 from wordveil.spark.platform.columns import column, field_column
+from wordveil.spark.platform.session import require_encrypted_scratch
 
 # Up to this many ids are sent to every executor, instead of a shuffle of the texts.
 _FEW = 1_000_000
@@ -113,12 +114,26 @@ def count_statuses(draws: DataFrame, name: str) -> dict[str, tuple[int, int]]:
 
 
 def filter_by_ids(
-    rows: DataFrame, name: str, ids: DataFrame, how: str = "left_semi", number: int | None = None
+    rows: DataFrame,
+    name: str,
+    ids: DataFrame,
+    how: str = "left_semi",
+    number: int | None = None,
+    *,
+    texts: bool = False,
 ) -> DataFrame:
     """Join ``rows`` with ``ids`` (column ``__id``) on the id column ``name``; by default, keep the rows whose id is
     among them. Few ids are sent to the rows, and not the rows to the ids.
 
-    ``how``: the kind of join. ``number``: how many ids there are, if that is known.
+    ``how``: the kind of join. ``number``: how many ids there are, if that is known. ``texts``: whether the rows hold
+    original texts, which are not shuffled in the open: raises :class:`PlatformError` for many ids in a session that
+    does not encrypt its scratch.
     """
     few = (ids.limit(_FEW + 1).count() if number is None else number) <= _FEW
+    if texts and not few:
+        require_encrypted_scratch(
+            rows.sparkSession,
+            f"more than {_FEW:,} records are looked up by their ids, for which Spark shuffles texts to its scratch",
+            "read the input in several slices, by input.where.",
+        )
     return rows.join(F.broadcast(ids) if few else ids, column(name) == F.col("__id"), how)
