@@ -8,7 +8,7 @@ read, the text counts as read. Before a record is read, this is compared with Sp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -59,14 +59,7 @@ class Token:
 
 def tokens(condition: str) -> Iterator[Token]:
     """The pieces of a condition as Spark's lexer cuts it, without spaces and comments."""
-    offset = 0
-    while offset < len(condition):
-        if _COMMENT_EDGE.match(condition, offset):
-            offset = _after_comment(condition, offset)
-            continue
-        piece = _TOKEN.match(condition, offset)
-        assert piece is not None, "any character is a sign"
-        offset = piece.end()
+    for piece in _cut(condition):
         kind, value = piece.lastgroup, piece[piece.lastgroup or 0]
         match kind:
             case "name":
@@ -75,6 +68,33 @@ def tokens(condition: str) -> Iterator[Token]:
                 yield Token("name", value.replace('""', '"'))
             case "word" | "literal" | "parameter" | "sign":
                 yield Token(kind, value)
+
+
+def _cut(condition: str) -> Iterator[re.Match[str]]:
+    offset = 0
+    while offset < len(condition):
+        if _COMMENT_EDGE.match(condition, offset):
+            offset = _after_comment(condition, offset)
+            continue
+        piece = _TOKEN.match(condition, offset)
+        assert piece is not None, "any character is a sign"
+        offset = piece.end()
+        yield piece
+
+
+def join_conditions(conditions: Sequence[tuple[str, Mapping[str, str]]]) -> tuple[str, dict[str, str]]:
+    """A condition that holds where one of ``conditions`` does, and its parameters. Each is given with its own; an empty
+    one always holds.
+    """
+    parts, joined = [], {}
+    for number, (condition, params) in enumerate(conditions):
+        part, end = "", 0
+        for piece in _cut(condition):
+            if piece.lastgroup == "parameter":
+                part, end = f"{part}{condition[end : piece.end()]}_{number}", piece.end()
+        parts.append(f"(\n{part}{condition[end:]}\n)")  # on lines of its own: it may end in a comment
+        joined |= {f"{name}_{number}": value for name, value in params.items()}
+    return (" OR ".join(parts) or "false", joined) if all(condition for condition, _ in conditions) else ("", {})
 
 
 def _after_comment(condition: str, start: int) -> int:

@@ -100,8 +100,10 @@ class Intent:
         return (self.budgets, self.max_bytes) == (other.budgets, other.max_bytes)
 
     def reads_as(self, other: Intent) -> bool:
-        """Whether both read the same version of the same table, and refuse the same records."""
-        return (self.version, self.source_id) == (other.version, other.source_id) and self.refuses_as(other)
+        """Whether both read the same version of the same table, and refuse the same records. A feed is not a scan."""
+        is_as_whole = self.changes != "feed" or other.changes == "feed"
+        same = (self.version, self.source_id) == (other.version, other.source_id)
+        return is_as_whole and same and self.refuses_as(other)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Intent:
@@ -190,6 +192,24 @@ class Events:
         done = {event.run_id for event in self.events if event.event == FINISHED}
         return next((run for run in reversed(self._runs_over(part)) if run.run_id in done), None)
 
+    def slices_beside(self, intent: Intent) -> list[tuple[str, dict[str, str]]]:
+        """The other slices of a run's table that were read before it: their conditions and parameters."""
+        read = [run for run in self._read_before(intent) if run.source_id == intent.source_id]
+        slices = {json.dumps([run.where, run.params], sort_keys=True): (run.where, run.params) for run in read}
+        slices.pop(json.dumps([intent.where, intent.params], sort_keys=True), None)
+        return list(slices.values())
+
+    def is_read_alone(self, intent: Intent) -> bool:
+        """Whether no other slice was read since a run's slice was read as a whole. The newest draws then say how many
+        of its records have an id.
+        """
+        for run in reversed(self._read_before(intent)):
+            if (run.slice, run.source_id) != (intent.slice, intent.source_id):
+                return False
+            if run.changes != "feed":
+                return True
+        return False
+
     def null_id_count(self, part: str) -> int:
         """How many records without an id the finished runs over this slice have reported."""
         runs = {run.run_id for run in self._runs_over(part)}
@@ -198,6 +218,12 @@ class Events:
 
     def _runs_over(self, part: str) -> list[Intent]:
         return [intent for intent in self.intents() if intent.kind == "sanitise" and intent.slice == part]
+
+    def _read_before(self, intent: Intent) -> list[Intent]:
+        """The finished runs before one that read an input, oldest first."""
+        done = {event.run_id for event in self.events if event.event == FINISHED}
+        runs = (run for run in self.intents() if run.kind == "sanitise" and run.run_id in done)
+        return [run for run in runs if run.seq < intent.seq]
 
     def newest_version(self, name: str) -> int:
         """The newest version of a table that an event recorded under ``name``; -1 where none did."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wordveil.config.load import parse_config
 from wordveil.errors import ConfigError
-from wordveil.input.conditions import find_exposures, find_reading, tokens
+from wordveil.input.conditions import find_exposures, find_reading, join_conditions, tokens
 from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.text.policy import with_profile
@@ -202,3 +202,15 @@ def test_no_bound_holds_beyond_texts_that_agree_in_the_condition():
         assert narrow_relation(relation, ["gate", "column:condition"]) is relation
     settings = RecordSettings("r", "", with_profile("strict", n_max=8), (), ("condition",))
     assert (settings.relation, settings.policy.relation) == (Relation.SAME_SKELETON, Relation.ANY_TEXT)
+
+
+def test_joined_conditions_keep_their_own_parameters():
+    """Text in quotes and comments is no parameter, and a comment at the end hides nothing of the others."""
+    first = "day = :day and note <> ':day' -- :day"
+    joined, params = join_conditions(
+        [(first, {"day": "d0"}), ("`:day` = :day or :day_0 = 'x'", {"day": "d1", "day_0": ""})]
+    )
+    assert joined == ("(\nday = :day_0 and note <> ':day' -- :day\n) OR (\n`:day` = :day_1 or :day_0_1 = 'x'\n)")
+    assert params == {"day_0": "d0", "day_1": "d1", "day_0_1": ""}
+    assert join_conditions([("a = 1", {}), ("", {})]) == ("", {})
+    assert join_conditions([]) == ("false", {})

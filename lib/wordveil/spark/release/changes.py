@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from wordveil.errors import ConfigError
 from wordveil.input.columns import Columns
+from wordveil.input.conditions import join_conditions
 from wordveil.records.schema import (
     ABSENT,
     DELETED,
     DUPLICATE_ID,
     ID_REASONS,
     INSPECTED_FIELDS,
+    INVALID_ID,
     OVERSIZE,
     REASON_COLUMN,
     RELEASED,
@@ -27,7 +32,7 @@ from wordveil.records.schema import (
     WITHDRAWN,
 )
 from wordveil.release.budgets import BUDGET_REASONS
-from wordveil.release.events import Intent
+from wordveil.release.events import Events, Intent
 from wordveil.release.layout import AUTHOR_COLUMN
 from wordveil.spark.input.screening import flag_invalid_ids, screen_input
 from wordveil.spark.input.source import InputTable
@@ -118,6 +123,7 @@ def find_candidates(
     intent: Intent,
     columns: Columns,
     inspect: Inspect,
+    journal: Events,
 ) -> Candidates:
     """The candidates of a run. ``draws``: the release's draws, or None where there are none yet. ``withdrawn``:
     records, column ``record_id``, that were withdrawn permanently.
@@ -128,8 +134,10 @@ def find_candidates(
         needs_contents = inspect.job.settings.policy.n_max is None or intent.anew
         compared = _compare_contents(rows, None, columns, inspect).persist() if needs_contents else None
         return Candidates(rows, compared, None)
-    read = _read_feed if intent.changes == "feed" else _read_snapshot
-    changes = read(source, draws, intent, columns.id)
+    if intent.changes == "feed":
+        changes = _read_feed(source, draws, intent, columns.id, journal)
+    else:
+        changes = _read_snapshot(source, draws, intent, columns.id)
     rows = _drop_withdrawn(changes.rows, withdrawn, columns.id)
     rows = _identify(rows, columns, is_unique=changes.is_unique)
     leaving = changes.leaving
@@ -206,72 +214,117 @@ def _drop_withdrawn(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFra
     if withdrawn.isEmpty():
         return rows
     ids = withdrawn.select(try_cast("record_id", rows.schema[name].dataType).alias("__id"))
-    return filter_by_ids(rows, name, ids, "left_anti")
+    return filter_by_ids(rows, name, ids, "left_anti", texts=True)
 
 
 def _mark_leaving(ids: DataFrame, reason: str) -> DataFrame:
     return ids.select("__id", F.lit(reason).alias(REASON_COLUMN))
 
 
-def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str) -> _Changes:
+def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str, journal: Events) -> _Changes:
     """The records that the change feed leaves, and the ids that it deletes.
 
-    Where an id was in more than one record, or may be now, the feed alone does not say what is left: those ids are
-    looked up in the table.
+    Where the feed alone does not say what is left of an id, it is looked up in the table. No text is shuffled or
+    written to scratch: images are counted by their ids and versions, and the rows fetched afterwards.
     """
     # Without a new version of the input, only what was refused is read again.
     first, is_new = min(intent.since + 1, intent.version), F.lit(intent.since < intent.version)
     feed = source.changes(first, intent.version).where(is_new)
     fields = [column(field) for field in feed.columns if field not in _FEED_COLUMNS]
-    changed = _net_changes(feed, fields, name).persist()
-    number = changed.count()
+    named = _count_images(feed, name).persist()
+    nameless = F.sum(F.when(F.col("__id").isNull(), F.col("__more")))
+    number, more_nameless = named.agg(F.count("__id"), F.coalesce(nameless, F.lit(0))).collect()[0]
     # Spark 3.5 does not merge the tasks of a cached frame, and hundreds of a few records would each start Python.
     tasks = max(feed.sparkSession.sparkContext.defaultParallelism, -(-number // _TASK_ROWS))
-    ids = changed.select("__id")
+    ids = named.select("__id").where("__id is not null")
     if intent.retried:
         state = latest_state(draws, name, intent.seq).persist()
     else:  # the feed does not mention most records, and their draws need not be sorted
         drawn = filter_by_ids(draws, name, ids, number=number)
         state = latest_state(drawn, name, intent.seq).coalesce(tasks).persist()
-    present, deleted, unclear = _sort_out(changed, state)
-    without_id = feed.where(column(name).isNull() & (F.col("_change_type") == "insert"))
-    rows, leaving, wanted = present.unionByName(without_id.select(*fields)), _mark_leaving(deleted, DELETED), unclear
+    single, gone, wanted = _sort_out(named, state, is_alone=journal.is_read_alone(intent))
+    rows = _fetch_rows(feed, single, name, number).select(*fields)
+    if more_nameless > 0:
+        rows = rows.unionByName(_find_nameless(feed, name).select(*fields))
+    unclear = wanted
     if intent.retried:
         is_refused = F.col("reason").isin(*_RETRIED)
         wanted = wanted.union(state.where(is_refused).select("__id").join(ids, "__id", "left_anti"))
-    is_unique = wanted.isEmpty()
-    if not is_unique:
-        records = filter_by_ids(source.read(intent.version), name, wanted).select(*fields)
-        vanished = unclear.join(records.select(column(name).alias("__id")), "__id", "left_anti")
-        rows, leaving = rows.unionByName(records), leaving.union(_mark_leaving(vanished, DELETED))
-    rows = rows.coalesce(tasks).persist()
-    return _Changes(rows, state, leaving.coalesce(tasks), (changed, state, rows), is_unique)
+    if not (is_unique := wanted.isEmpty()):
+        records = filter_by_ids(source.read(intent.version), name, wanted, texts=True).select(*fields)
+        rows = rows.unionByName(records)
+        gone = gone.union(unclear.join(records.select(column(name).alias("__id")), "__id", "left_anti"))
+    gone = gone.join(state.where(f"status <> '{WITHDRAWN}'"), "__id", "left_semi").coalesce(tasks).persist()
+    cached = (named, state, gone)
+    if (beside := journal.slices_beside(intent)) and not gone.isEmpty():
+        held = filter_by_ids(_read_beside(source, beside, intent.version), name, gone, texts=True).select(*fields)
+        rows, is_unique = rows.unionByName(held), False
+        gone = gone.join(held.select(column(name).alias("__id")), "__id", "left_anti")
+    # What does not fit into memory is read again: texts are not written to scratch.
+    rows = rows.coalesce(tasks).persist(StorageLevel.MEMORY_ONLY)
+    return _Changes(rows, state, _mark_leaving(gone, DELETED).coalesce(tasks), (*cached, rows), is_unique)
 
 
-def _net_changes(feed: DataFrame, fields: list[Column], name: str) -> DataFrame:
-    """One row for each id that the feed names: ``__id``, ``__more`` (by how many records with that id the table has
-    grown) and ``__last`` (the newest record that the feed leaves, null where it leaves none).
+def _is_after() -> Column:
+    """Whether an image of the feed is of a record as a version left it."""
+    return F.col("_change_type").isin("insert", "update_postimage")
+
+
+def _sum_images() -> Column:
+    return F.sum(F.when(_is_after(), 1).otherwise(-1))
+
+
+def _count_images(feed: DataFrame, name: str) -> DataFrame:
+    """One row for each id that the feed names, and one for records without an id: ``__id``, ``__more`` (by how many
+    records with that id the table has grown), ``__version`` (the last that changed one) and ``__is_left`` (whether that
+    version has left one). A record that takes, loses or keeps an id has an image before and one after.
     """
-    kind, version = F.col("_change_type"), F.col("_commit_version")
-    is_after = kind.isin("insert", "update_postimage")
-    more = F.count_if(kind == "insert") - F.count_if(kind == "delete")
-    last = F.max_by(F.when(is_after, F.struct(*fields)), F.when(is_after, version))
-    named = feed.where(column(name).isNotNull()).groupBy(column(name).alias("__id"))
-    return named.agg(more.alias("__more"), last.alias("__last"))
+    more, version = _sum_images(), F.max("_commit_version")
+    is_left = version.eqNullSafe(F.max(F.when(_is_after(), F.col("_commit_version"))))
+    named = feed.groupBy(column(name).alias("__id"))
+    return named.agg(more.alias("__more"), version.alias("__version"), is_left.alias("__is_left"))
 
 
-def _sort_out(changed: DataFrame, state: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """Count the records of each id: those before, by its newest draw, and those that the feed adds or deletes.
+def _sort_out(named: DataFrame, state: DataFrame, *, is_alone: bool) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """Count the records of each id: those before, by its newest draw, and those that the feed adds or takes away.
 
-    Returns the records of ids that exactly one record has now, with the input's columns; the ids (``__id``) of records
-    of the release that no record has now; and the ids of which the feed alone does not say how many records have them.
+    Returns the ids that exactly one record has now, the one of ``__version``; the ids that no record has now; and those
+    of which the feed alone does not say how many records have them. ``is_alone``: whether the newest draws are those of
+    the slice; otherwise the feed says it of none.
     """
     is_gone = F.col("status").isNull() | (F.col("status") == WITHDRAWN)
-    before = F.when(is_gone, 0).when(F.col("reason") == DUPLICATE_ID, 2).otherwise(1)
-    counted = changed.join(state, "__id", "left").withColumn("__before", before)
-    copies = F.col("__before") + F.col("__more")
-    is_single = (F.col("__before") <= 1) & (copies == 1) & F.col("__last").isNotNull()
-    is_deleted = (F.col("__before") <= 1) & (copies <= 0)
-    present = counted.where(is_single).select("__last.*")
-    deleted = counted.where(is_deleted & (F.col("__before") == 1)).select("__id")
-    return present, deleted, counted.where(~is_single & ~is_deleted).select("__id")
+    before = F.when(is_gone, 0).when(F.col("reason").isin(DUPLICATE_ID, INVALID_ID), 2).otherwise(1)
+    counted = named.where("__id is not null").join(state, "__id", "left").withColumn("__before", before)
+    copies, is_known = F.col("__before") + F.col("__more"), F.lit(is_alone) & (F.col("__before") <= 1)
+    # What that version left is all that there is: it has deleted whatever was there before.
+    is_single = is_known & (copies == 1) & F.col("__is_left")
+    is_deleted = is_known & (copies <= 0) & ~F.col("__is_left")
+    single = counted.where(is_single).select("__id", "__version")
+    return single, counted.where(is_deleted).select("__id"), counted.where(~is_single & ~is_deleted).select("__id")
+
+
+def _fetch_rows(feed: DataFrame, single: DataFrame, name: str, number: int) -> DataFrame:
+    """The images of the ids in ``single`` that their versions have left. ``number``: how many there are at most."""
+    keyed = feed.where(_is_after()).withColumn("__key", F.struct(column(name), "_commit_version"))
+    keys = single.select(F.struct(F.col("__id").alias(name), F.col("__version").alias("_commit_version")).alias("__id"))
+    return filter_by_ids(keyed, "__key", keys, number=number, texts=True)
+
+
+def _find_nameless(feed: DataFrame, name: str) -> DataFrame:
+    """The records without an id of versions that have left more of them than before. Nothing tells one from another."""
+    images = feed.where(column(name).isNull())
+    more = images.groupBy("_commit_version").agg(_sum_images().alias("__more"))
+    versions = [row[0] for row in more.where("__more > 0").collect()]
+    return images.where(_is_after() & F.col("_commit_version").isin(versions))
+
+
+def _read_beside(source: InputTable, beside: list[tuple[str, dict[str, str]]], version: int) -> DataFrame:
+    """The records of the other slices of a table. A slice that cannot be read any more, because a column of its
+    condition is gone, has none.
+    """
+    readable = set()
+    for where, params in dict(beside).items():
+        with suppress(ConfigError):
+            source.over(where, params).read(version)
+            readable.add(where)
+    return source.over(*join_conditions([part for part in beside if part[0] in readable])).read(version)

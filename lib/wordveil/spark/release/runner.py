@@ -131,6 +131,7 @@ class ReleaseRunner:
         outcome = f"run {intent.run_id} is open (start it again, or give it up with {give_up})"
         steps = RunSteps(
             tables=self._tables,
+            journal=journal,
             intent=intent,
             table=table,
             job=self.materials.distribute(spark, replace(settings, internal=2), intent.terms.epoch),

@@ -15,7 +15,7 @@ from wordveil.input.columns import Columns
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.records.schema import REASON_COLUMN, REQUESTED, TAG_COLUMN, TOKENS_COLUMN, WITHDRAWN
 from wordveil.release.budgets import BUDGET_REASONS
-from wordveil.release.events import Intent
+from wordveil.release.events import Events, Intent
 from wordveil.release.layout import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN, SEQ_COLUMN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import InputTable
@@ -51,6 +51,7 @@ class RunSteps:
     """
 
     tables: ReleaseTables
+    journal: Events
     intent: Intent
     table: InputTable | None
     job: Sanitise
@@ -201,7 +202,8 @@ class RunSteps:
             earlier = None if self.intent.changes == "all" else draws.read(draws.version())
             bare = replace(self.job, settings=replace(self.job.settings, kept=(), internal=1))
             withdrawn = self.tables.ledger.withdrawn(self.tables.release)
-            self._known = find_candidates(self.table, earlier, withdrawn, self.intent, self.columns, Inspect(bare))
+            read = self.table, earlier, withdrawn, self.intent, self.columns
+            self._known = find_candidates(*read, Inspect(bare), self.journal)
         return self._known
 
     def _find_corrected(self) -> DataFrame | None:
@@ -255,17 +257,15 @@ class RunSteps:
         was, is_standing = F.lit(None).cast("string"), F.lit(False)
         if (changed := candidates.changed) is not None:
             named = changed.select(column(self.columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN, STANDING_COLUMN)
-            rows = (
-                filter_by_ids(rows, self.columns.id, named.dropDuplicates(["__id"]), "inner", candidates.number)
-                .drop("__id")
-                .unionByName(rows.where(column(self.columns.id).isNull()), allowMissingColumns=True)
-            )
+            ids, without = named.dropDuplicates(["__id"]), rows.where(column(self.columns.id).isNull())
+            rows = filter_by_ids(rows, self.columns.id, ids, "inner", candidates.number, texts=True).drop("__id")
+            rows = rows.unionByName(without, allowMissingColumns=True)
             tokens, was, is_standing = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN), F.col(STANDING_COLUMN)
         refused, is_priced = F.col(UNSOUND_COLUMN), F.lit(True)
         decisions = self._seen_decisions()
         if self._has_limit and (decisions is None or any(decisions.values())):
             rows = rows.withColumn("__name", self._record_id())
-            rows = filter_by_ids(rows, "__name", self._find_decided(), "left", candidates.number)
+            rows = filter_by_ids(rows, "__name", self._find_decided(), "left", candidates.number, texts=True)
             rows = rows.drop("__id", "__name")
             # A version that stands is copied. Of one in quarantine the newest draw may give this reason already.
             has_row = F.when(is_standing, F.lit(self._keeps_last)).otherwise(was.eqNullSafe(F.col(_OVER)))
