@@ -5,6 +5,7 @@ messages.
 from __future__ import annotations
 
 import base64
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from wordveil.crypto.keys import load_key
 from wordveil.spark.sanitise.job import run_sanitise
 
 CANARIES = [f"zqxcanary{letter}zqx" for letter in "abcdefgh"]
+TESTS = Path(__file__).parents[1]
 UNICODE_CANARY = "zqxкоманданte"
 KEY = os.urandom(32).hex()
 
@@ -124,6 +126,25 @@ def test_a_run_at_full_log_level_leaks_nothing(filled: Workspace):
     assert all(map(files_below, places))
     for path in [file for place in (*places, scratch, filled.root / "bundles") for file in files_below(place)]:
         assert found_in(path.read_bytes(), needles) == [], path
+
+
+@pytest.mark.parametrize(
+    "kinds", [("feed", "refused"), pytest.param(("slice", "scan", "full", "stream"), marks=pytest.mark.long)]
+)
+def test_nights_in_the_open_leave_no_text_in_scratch(tmp_path: Path, kinds: tuple[str, ...]):
+    """Of each kind, first and later, in a session without encryption. Ids are there, so that a word would be found."""
+    environment = {**clean_environment(), "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "support.open_nights", str(tmp_path), *kinds]
+    done = subprocess.run(command, capture_output=True, env=environment, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    refusal = found.pop("message", None)
+    assert {kind: left["words"] for kind, left in found.items()} == {kind: [] for kind in kinds}
+    assert all(found[kind]["ids"] for kind in kinds if kind != "refused")
+    if refusal is not None:
+        place = f"input.path = {tmp_path / 'refused' / 'input'}"
+        assert refusal.startswith(f"{place}: the table's log has the least and greatest texts of its files")
+        assert "'delta.dataSkippingStatsColumns'" in refusal
 
 
 def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
