@@ -10,7 +10,7 @@ import pytest
 
 from support.releases import DiedError, Lake
 from support.workspaces import Workspace, corpus, write_delta
-from wordveil.errors import ConfigError, PlatformError, SparkJobError
+from wordveil.errors import ConfigError, PlatformError, ReleaseError, SparkJobError
 from wordveil.spark.input import topic
 from wordveil.spark.input.reading import parse_columns
 from wordveil.spark.platform import delta_table
@@ -93,6 +93,56 @@ def test_a_lost_checkpoint_brings_no_row_twice_and_repeats_no_name(stream: Strea
     assert second.report.released == 2
     assert len(lake.rows(lake.input)) == len(lake.newest()) == 6
     assert {name: tokens for name, tokens in lake.spent().items() if name.startswith("s1-")} == spent
+
+
+def test_what_is_put_back_from_a_copy_is_refused(stream: Stream):
+    """A checkpoint, source or landing table of another time, with or without new rows, whatever a batch takes. Without
+    the checkpoint every row lands once, and no second row of the ledger is paid for.
+    """
+    lake = stream.lake
+    places = {"checkpoint": stream.checkpoint, "source": stream.source, "input": lake.input}
+    stream.follow()
+    for name, place in places.items():
+        shutil.copytree(place, lake.root / "first" / name)
+    stream.arrive(2, seed=2)
+    stream.arrive(1, seed=3)
+    stream.follow()
+    spent, landed = lake.spent(), lake.rows(lake.input)
+    assert len(landed) == 7
+
+    def put_back(name: str) -> None:
+        shutil.rmtree(places[name])
+        shutil.copytree(lake.root / "first" / name, places[name])
+        lake.forget()
+
+    def refuse(**settings: Any) -> None:
+        with pytest.raises(ReleaseError, match=rf"stream\.checkpoint = {stream.checkpoint}: .* Delete the checkpoint"):
+            stream.follow(**settings)
+
+    for name, place in places.items():
+        shutil.copytree(place, lake.root / "second" / name)
+        put_back(name)
+        refuse()
+        if name == "source":  # with as many commits as have been read, and one more
+            stream.arrive(1, seed=7)
+            stream.arrive(1, seed=8)
+            stream.arrive(1, seed=9)
+            refuse()
+        shutil.rmtree(place)
+        shutil.copytree(lake.root / "second" / name, place)
+        lake.forget()
+    assert stream.follow() == []
+
+    put_back("checkpoint")
+    stream.arrive(2, seed=4)
+    refuse()
+    refuse(max_files=1)
+    assert lake.rows(lake.input) == landed
+    shutil.rmtree(stream.checkpoint)
+    (last,) = stream.follow()
+    assert last.report.released == 2
+    assert len(lake.rows(lake.input)) == len({row["id"] for row in lake.rows(lake.input)}) == len(lake.newest()) == 9
+    assert {name: tokens for name, tokens in lake.spent().items() if not name.startswith("s4-")} == spent
 
 
 def test_a_source_that_changes_rows_is_named_and_what_it_lacks_too(stream: Stream):

@@ -140,7 +140,12 @@ class DeltaTable:
 
     def has(self, idempotency_key: str) -> bool:
         """Whether :meth:`append` has written under ``idempotency_key``."""
-        return bool(self._snapshot().transactions().get(f"wordveil {idempotency_key}").isDefined())
+        return self.number(idempotency_key) is not None
+
+    def number(self, idempotency_key: str) -> int | None:
+        """The number under which :meth:`append` last wrote under ``idempotency_key``; None where it never did."""
+        found = self._snapshot().transactions().get(f"wordveil {idempotency_key}")
+        return int(found.get()) if found.isDefined() else None
 
     def idempotency_keys(self) -> set[str]:
         """The keys under which :meth:`append` has written."""

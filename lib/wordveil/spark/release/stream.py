@@ -2,11 +2,17 @@
 
 A batch may begin again after a crash. Its rows land once, by the number that Delta keeps of the stream; its run has the
 batch's name, and a run that has ended is not repeated. So a replayed batch draws and charges nothing.
+
+That number holds where the batch ends, too: a checkpoint, source or landing table that was put back from an older copy
+gives other rows under the numbers of batches that have landed, and is refused before a row lands.
 """
 
 from __future__ import annotations
 
 import gc
+import hashlib
+import json
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,11 +24,15 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from wordveil.config.load import Config
 from wordveil.config.schema import StreamSection
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import ConfigError, Fault, ReleaseError
+from wordveil.release.delta_log import DELTA_LOG
+from wordveil.spark.input.statistics import require_hidden_texts
+from wordveil.spark.input.table_versions import find_snapshot
 from wordveil.spark.input.topic import is_cut_off, read_topic
 from wordveil.spark.platform.columns import check_columns, column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
+from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.maintenance import compact
@@ -30,6 +40,8 @@ from wordveil.spark.release.night import Night, run_night
 from wordveil.spark.sanitise.materials import load_materials
 
 _STREAM = "stream "
+_PLACES = 2**32
+"""Delta's number of a batch is the batch's own number times this, and a digest of where it ends."""
 _INTERVAL = 0.25
 _COMPACT_AFTER = 50
 """Batches after which the files that they left are merged. A hundred batches double the time that one takes."""
@@ -60,9 +72,13 @@ def run_stream(
     spark = session()
     source = _read_source(spark, stream)
     check_columns(source.schema, config.source, "the stream's source")
-    batches = _Batches(config, DeltaTable(spark, landing, "input"), progress, tasks, done)
+    if stream.topic is None:
+        setting = "stream.table" if stream.table else "stream.path"
+        require_hidden_texts(_read_table(spark, stream), config.source.texts, setting, stream.name)
+    batches = _Batches(config, _Checkpoint(spark, stream), DeltaTable(spark, landing, "input"), progress, tasks, done)
     with job_errors(f"the batch begins again with the next start from {stream.checkpoint}"):
         batches.create(source)
+        batches.check()
         writer = source.writeStream.option("checkpointLocation", stream.checkpoint).foreachBatch(batches.process)
         writer = writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)
         while is_cut_off(query := _run_query(writer)) and batches.failure is None:
@@ -93,11 +109,67 @@ def _read_source(spark: SparkSession, stream: StreamSection) -> DataFrame:
         return reader.table(stream.name) if stream.table else reader.load(stream.name)
 
 
+def _read_table(spark: SparkSession, stream: StreamSection) -> DataFrame:
+    """The source's table as it is now."""
+    reader = spark.read.format("delta")
+    return reader.table(stream.name) if stream.table else reader.load(stream.name)
+
+
+@dataclass(frozen=True)
+class _Checkpoint:
+    """What Spark has written to the directory ``stream.checkpoint`` of a query."""
+
+    spark: SparkSession
+    stream: StreamSection
+
+    def read(self, name: str) -> str | None:
+        """A file's text; None where there is none."""
+        files = Files(self.spark, f"{self.stream.checkpoint}/{name}")
+        return files.read() if files.exists() else None
+
+    def find_query(self) -> str | None:
+        """The identifier of the query; None before it has begun."""
+        return None if (text := self.read("metadata")) is None else str(json.loads(text)["id"])
+
+    def is_begun(self, number: int) -> bool:
+        """Whether a batch was given its rows."""
+        return self.read(f"offsets/{number}") is not None
+
+    def is_done(self, number: int) -> bool:
+        """Whether a batch has ended."""
+        return self.read(f"commits/{number}") is not None
+
+    def find_end(self, number: int) -> int | None:
+        """A digest of where a batch ends in its source: the offsets and, of a Delta table, the last commit that it has
+        read. None where Delta has deleted that commit since, as it does after some weeks.
+        """
+        offsets = (self.read(f"offsets/{number}") or "").splitlines()[2:]  # after the format and the batch's settings
+        commit: str | None = ""
+        if self.stream.topic is None:
+            commit = self._read_commit(json.loads(offsets[0]))
+        if commit is None:
+            return None
+        return int.from_bytes(hashlib.sha256("\n".join([*offsets, commit]).encode()).digest()[:4])
+
+    def _read_commit(self, offset: dict[str, int]) -> str | None:
+        """The last commit of a Delta table that is wholly or in part before an offset; empty where the table does not
+        have it yet, None where it has deleted it.
+        """
+        version = offset["reservoirVersion"] - (offset["index"] < 0)
+        if (snapshot := find_snapshot(_read_table(self.spark, self.stream))) is None:
+            return ""
+        commit = Files(self.spark, f"{snapshot.deltaLog().dataPath().toString()}/{DELTA_LOG}/{version:020d}.json")
+        if commit.exists():
+            return commit.read()
+        return "" if snapshot.version() < version else None
+
+
 @dataclass
 class _Batches:
     """What becomes of the batches of one query. ``failure``: what the last one raised."""
 
     config: Config
+    checkpoint: _Checkpoint
     landing: DeltaTable
     progress: Callable[[str], None]
     tasks: TaskProgress
@@ -111,17 +183,35 @@ class _Batches:
         if not self.landing.exists():
             with hold_lock(self.landing.spark, self.landing.path):
                 empty = source.sparkSession.createDataFrame([], source.schema)
-                empty.write.format("delta").option("delta.enableChangeDataFeed", "true").save(self.landing.path)
+                writer = empty.write.format("delta").option("delta.enableChangeDataFeed", "true")
+                # The least and greatest texts of its files would stand in the log, and in Spark's scratch.
+                writer.option("delta.dataSkippingStatsColumns", f"`{self.config.source.id}`").save(self.landing.path)
+
+    def check(self) -> None:
+        """Raise :class:`ReleaseError` unless the query goes on where its last batch landed, or begins that again."""
+        if (query := self.checkpoint.find_query()) is None:
+            return
+        landed = self.landing.number(f"{_STREAM}{query}")
+        last, end = (-1, 0) if landed is None else divmod(landed, _PLACES)
+        is_same = last < 0 or (self.checkpoint.is_begun(last) and self.checkpoint.find_end(last) in (end, None))
+        if is_same and not self.checkpoint.is_done(last + 1):
+            return
+        raise ReleaseError(
+            f"stream.checkpoint = {self.checkpoint.stream.checkpoint}: does not go on where the last batch of its "
+            f"query landed in {self.landing.path}. The checkpoint, the source or that table was put back from another "
+            "time, and rows would be lost or land twice. Nothing was done. Delete the checkpoint: the stream then "
+            "begins at the beginning of its source, and rows that have landed are left out."
+        )
 
     def process(self, rows: DataFrame, number: int) -> None:
         """Land a batch and run its night. The first batch of a table without rows has none."""
-        if rows.isEmpty():
-            return
         spark = self.landing.spark
         query = str(rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
         try:
             self.progress(f"batch {number}: taking its rows")
             self._land(rows, query, number)
+            if rows.isEmpty():
+                return
             run_id = f"stream-{query.replace('-', '')[:16]}-{number}"
             self.done(run_night(self.config, lambda: spark, run_id=run_id, progress=self.progress, tasks=self.tasks))
             if (number + 1) % _COMPACT_AFTER == 0:
@@ -140,7 +230,9 @@ class _Batches:
         if self.others is None:
             self.others = any(other.startswith(_STREAM) and other != key for other in table.idempotency_keys())
         if self.others:
-            whole = F.to_json(F.struct("*"))
+            # Salted, and of a length: no text is shuffled, nor what a guess can be compared with.
+            whole = F.sha2(F.concat(F.lit(secrets.token_hex(16)), F.to_json(F.struct("*"))), 256)
             known = landed.select(whole.alias("__row"))
             wanted = wanted.withColumn("__row", whole).join(known, "__row", "left_anti").drop("__row")
-        table.append(wanted, step="land", idempotency_key=key, number=number)
+        end = self.checkpoint.find_end(number) or 0
+        table.append(wanted, step="land", idempotency_key=key, number=number * _PLACES + end)
