@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -17,6 +18,8 @@ from wordveil.spark.platform import delta, s3
 from wordveil.spark.platform.log_store import JAR, log_store_options
 from wordveil.spark.platform.session import ENCRYPTION, build_session, check_session, require_encryption
 from wordveil.spark.platform.versions import VERSION
+from wordveil.spark.release import latest
+from wordveil.spark.release.latest import filter_by_ids
 
 
 def in_a_process(code: str, *arguments: object) -> dict:
@@ -185,6 +188,20 @@ def test_sessions_of_ones_own_are_checked_too():
             assert str(error.value).count("=true") == 1
     with pytest.raises(PlatformError, match="allow_unencrypted=True in code"):
         require_encryption(session("yarn"), allow_unencrypted=False)
+
+
+def test_texts_of_many_records_are_not_shuffled_in_the_open(monkeypatch: pytest.MonkeyPatch):
+    """Whatever the configuration allows, and in local mode; ids are, and the texts of a few are not shuffled."""
+    monkeypatch.setattr(latest, "_FEW", 2)
+    rows = SimpleNamespace(sparkSession=session("local[2]"), join=lambda *joined: joined[-1])
+    with pytest.raises(PlatformError, match=r"more than 2 records .* spark\.io\.encryption\.enabled=true"):
+        filter_by_ids(rows, "id", None, "inner", 3, texts=True)
+    monkeypatch.setattr(latest, "column", lambda _: None)
+    monkeypatch.setattr(latest, "F", MagicMock())
+    assert filter_by_ids(rows, "id", None, "inner", 3) == "inner"
+    assert filter_by_ids(rows, "id", None, "inner", 2, texts=True) == "inner"
+    rows.sparkSession = session("yarn", spark_io_encryption_enabled="true")
+    assert filter_by_ids(rows, "id", None, "inner", 3, texts=True) == "inner"
 
 
 @pytest.mark.parametrize("is_running", [False, True])
