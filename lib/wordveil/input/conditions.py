@@ -86,7 +86,8 @@ def join_conditions(conditions: Sequence[tuple[str, Mapping[str, str]]]) -> tupl
     """A condition that holds where one of ``conditions`` does, and its parameters. Each is given with its own; an empty
     one always holds.
     """
-    parts, joined = [], {}
+    parts: list[str] = []
+    joined: dict[str, str] = {}
     for number, (condition, params) in enumerate(conditions):
         part, end = "", 0
         for piece in _cut(condition):
