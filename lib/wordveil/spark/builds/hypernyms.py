@@ -14,6 +14,7 @@ from wordveil.embeddings.training.poincare import ReadPairs
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.filesystem import load_path
 from wordveil.spark.platform.versions import to_arrow
 
 
@@ -39,7 +40,7 @@ def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: TrainingS
     :class:`wordveil.errors.SparkJobError`.
     """
     with job_errors():
-        frame = spark.read.parquet(path.absolute().as_uri())
+        frame = load_path(spark, spark.read.format("parquet"), f"file:{path.absolute()}")
         names = check_columns(dict(frame.dtypes), str(path))
         word, hypernym = sql.col("word"), sql.col("hypernym")
         count = sql.col("count") if "count" in names else sql.lit(1)

@@ -42,7 +42,7 @@ from wordveil.privacy.relations import Exposure
 from wordveil.records.columns import TextColumns
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.filesystem import Files, load_path
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import is_local, require_classic
 from wordveil.spark.platform.versions import from_arrow, repartition_by_number, to_arrow
@@ -104,7 +104,7 @@ class _Pipeline:
 
     def read_output(self, path: str) -> Output:
         """The rows of an output in the order of its files, as a reader finds them."""
-        rows = self.spark.read.parquet(path)
+        rows = load_path(self.spark, self.spark.read.format("parquet"), path)
         file, row = (F.col(f"_metadata.{name}") for name in ("file_path", "row_index"))
         table = to_arrow(rows.select("*", file.alias("__file"), row.alias("__row")))
         root = str(Files(self.spark, path).path)

@@ -35,7 +35,7 @@ from wordveil.spark.evaluate.pairs import Pairs, read_pairs
 from wordveil.spark.input.source import open_input
 from wordveil.spark.plan.spread import draw_words
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.filesystem import Files, load_path
 from wordveil.spark.platform.output import require_complete
 from wordveil.spark.platform.progress import ignore
 from wordveil.version import __version__
@@ -88,7 +88,8 @@ def evaluate_output(
     with job_errors(OUTCOME):
         source = open_input(spark, config.source, params)
         progress("reading records")
-        pairs = read_pairs(source.read(), spark.read.parquet(config.output.path), config, config.evaluation.seed)
+        output = load_path(spark, spark.read.format("parquet"), config.output.path)
+        pairs = read_pairs(source.read(), output, config, config.evaluation.seed)
     facts = {"output": config.output.path, "input": config.source.name}
     if source.latest_version is not None:
         facts["input version"] = f"{source.latest_version}, which may be newer than what the output was made of"

@@ -4,6 +4,7 @@ then write into its event log.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ from wordveil.input.conditions import fold_name
 from wordveil.input.source import Source
 from wordveil.privacy.relations import Exposure
 from wordveil.records.paths import read_path
+from wordveil.spark.input.listing import find_relations
 from wordveil.spark.platform.jvm import gateway, list_items
 
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
@@ -84,6 +86,49 @@ def _problems(spark: SparkSession, plan: Any, source: Source) -> Iterator[str]:
             "fails, Spark writes the text into its logs. Use like, rlike, length, = or try_cast, which cannot fail, "
             "or filter in a view of public columns."
         )
+    for name in dict.fromkeys(_find_misordered(plan)):
+        yield (
+            f"orders {name} as text, in which 10 comes before 9: values of directories are strings. Write cast({name} "
+            "AS INT) in its place."
+        )
+
+
+def _find_misordered(plan: Any) -> Iterator[str]:
+    """Columns of directories that hold whole numbers, and which a condition compares as texts of several lengths."""
+    everything = [*_walk(plan.condition())]
+    orders = [node for node in everything if _kind(node) in _ORDER and _is_string(node.children().head())]
+    lengths = _find_numbers(plan) if orders else {}
+    for nodes in ([*_walk(order)] for order in orders):
+        literals = {len(node.toString()) for node in nodes if _kind(node) == "Literal" and _is_string(node)}
+        named = [node.name() for node in nodes if _kind(node) == "AttributeReference"]
+        for name in named or [node.name() for node in everything if _kind(node) == "AttributeReference"]:
+            known = lengths.get(fold_name(name))
+            if known and len(known | literals) > 1:
+                yield name
+
+
+def _find_numbers(plan: Any) -> dict[str, set[int]]:
+    """The columns of directories all of whose values are whole numbers, with the lengths of these."""
+    lengths: dict[str, set[int]] = {}
+    indexes = [relation.location() for relation in find_relations(plan)]
+    for spec in (index.partitionSpec() for index in indexes if _kind(index) == "InMemoryFileIndex"):
+        rows = [partition.values() for partition in list_items(spec.partitions())]
+        for place, field in enumerate(spec.partitionColumns().fields()):
+            if _is_string(field):
+                values = [str(row.getUTF8String(place)) for row in rows if not row.isNullAt(place)]
+                if all(re.fullmatch(r"-?\d+", value, re.ASCII) for value in values):
+                    lengths[fold_name(field.name())] = {len(value) for value in values}
+    return lengths
+
+
+def _walk(node: Any) -> Iterator[Any]:
+    yield node
+    for child in list_items(node.children()):
+        yield from _walk(child)
+
+
+def _is_string(node: Any) -> bool:
+    return bool(node.dataType().typeName() == "string")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from wordveil.spark.input.reading import check_headers, find_columns, load_files
 from wordveil.spark.input.source import has_change_feed, is_delta_path
 from wordveil.spark.platform.delta import EXTENSION
 from wordveil.spark.platform.errors import input_errors
-from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.filesystem import Files, load_path
 from wordveil.spark.platform.formats import FileFormat, find_format, require_parquet
 
 # If the first line of a CSV file is in fact a record, it must not get into a configuration.
@@ -96,4 +96,4 @@ def open_path(session: Callable[[], SparkSession], path: str, option: str, other
             raise InputError(
                 f"{option} = {path}: this command reads Delta tables only from this machine's disk. {otherwise}"
             )
-        return spark.read.format("delta" if delta else "parquet").load(path)
+        return load_path(spark, spark.read.format("delta" if delta else "parquet"), path)

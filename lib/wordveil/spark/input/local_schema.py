@@ -1,22 +1,20 @@
 """The schema of a plain table on this machine's disk, without Java: as Spark would read it, or not at all.
 
 Java and Spark take many times longer to start than a schema takes to read. Unusual tables are left to Spark: on another
-file system, with types that are not plain, partition values of unclear type, or features of Delta's log.
+file system, with types that are not plain, or features of Delta's log.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.types import DataType, DateType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from wordveil.assembly.local_paths import find_local, open_directory
 from wordveil.config.schema import SparkSection
@@ -27,8 +25,6 @@ from wordveil.spark.platform.formats import walk_files
 _SPARK_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 # With one of these Spark does not read a table by its data files.
 _SUMMARIES = ("_metadata", "_common_metadata", "_delta_log")
-# Words that are numbers.
-_NUMBERS = {"nan", "inf", "infinity"}
 # By Parquet's physical and logical type.
 _TYPES = {
     ("BYTE_ARRAY", "String"): "string",
@@ -73,11 +69,11 @@ def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSc
 def _read_parquet(root: Path) -> LocalSchema | None:
     """The columns of the first file, since Spark merges no schemas by default, and those of the directories."""
     files = sorted([root] if root.is_file() else _data_files(root))
-    partitions = _partition_types(root, files)
+    partitions = _partition_names(root, files)
     schema = _footer_schema(pq.read_metadata(files[0])) if files else None
     if partitions is None or schema is None:
         return None
-    fields = [*schema.fields, *(StructField(name, kind) for name, kind in partitions.items())]
+    fields = [*schema.fields, *(StructField(name, StringType()) for name in partitions)]
     if len({field.name.lower() for field in fields}) < len(fields):
         return None
     return LocalSchema(StructType(fields), frozenset(partitions))
@@ -93,25 +89,12 @@ def _data_files(root: Path) -> list[Path]:
     return files
 
 
-def _partition_types(root: Path, files: Iterable[Path]) -> dict[str, DataType] | None:
-    """The columns of the directories below ``root`` with the types that Spark gives their values."""
+def _partition_names(root: Path, files: Iterable[Path]) -> list[str] | None:
+    """The columns of the directories below ``root``, whose values are strings."""
     folders = {file.parent for file in files if file != root}
-    rows = [[part.partition("=") for part in folder.relative_to(root).parts] for folder in folders]
-    names = [name for name, _, _ in rows[0]] if rows else []
-    if any([name for name, _, _ in row] != names for row in rows):
-        return None
-    kinds = {name: _value_type({row[index][2] for row in rows}) for index, name in enumerate(names)}
-    return None if None in kinds.values() else {name: kind for name, kind in kinds.items() if kind}
-
-
-def _value_type(values: set[str]) -> DataType | None:
-    if all(re.fullmatch(r"0|[1-9]\d{0,8}", value, re.ASCII) for value in values):
-        return IntegerType()
-    if all(re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII) and date.fromisoformat(value) for value in values):
-        return DateType()
-    if all(re.fullmatch(r"[A-Za-z]+", value) and value.lower() not in _NUMBERS for value in values):
-        return StringType()
-    return None
+    rows = [[part.partition("=")[0] for part in folder.relative_to(root).parts] for folder in folders]
+    names = rows[0] if rows else []
+    return None if any(row != names or "%" in "".join(row) for row in rows) else names
 
 
 def _footer_schema(footer: Any) -> StructType | None:

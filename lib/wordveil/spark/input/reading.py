@@ -25,8 +25,8 @@ from wordveil.input.formats import CORRUPT_COLUMN, find_option, has_header, read
 from wordveil.input.source import PARSED_FORMATS, Source
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.platform.errors import error_condition
-from wordveil.spark.platform.filesystem import Files
-from wordveil.spark.platform.jvm import java_class
+from wordveil.spark.platform.filesystem import Files, has_glob, load_path
+from wordveil.spark.platform.jvm import find_relation, java_class
 
 OPENED_FORMATS = PARSED_FORMATS | {"text"}
 """Formats of text files, which Spark reads with wordveil's options."""
@@ -62,7 +62,7 @@ def find_columns(spark: SparkSession, source: Source) -> StructType | None:
     """
     if source.kind not in PARSED_FORMATS or source.table is not None:
         return None
-    frame = load_files(spark, source)
+    frame = _infer_columns(spark, source)
     fields = [field for field in frame.schema.fields if field.name != CORRUPT_COLUMN]
     if source.kind == "json" and not {field.name for field in fields} - partition_columns(frame):
         raise InputError(
@@ -70,6 +70,19 @@ def find_columns(spark: SparkSession, source: Source) -> StructType | None:
             "an array so with jq -c '.[]', and objects over several lines with jq -c '.'."
         )
     return StructType([*fields, StructField(CORRUPT_COLUMN, StringType())])
+
+
+def _infer_columns(spark: SparkSession, source: Source) -> DataFrame:
+    """The source with the columns that Spark finds in its files.
+
+    To find a first record of CSV that may have line breaks, Hadoop reads the files by their names, as globs. Where that
+    would be other files, the first line alone is read.
+    """
+    if source.kind != "csv" or source.path is None or source.columns is not None:
+        return load_files(spark, source)
+    files = load_files(spark, source, StructType([StructField(CORRUPT_COLUMN, StringType())])).inputFiles()
+    is_glob = has_glob(unquote("".join(files)))
+    return load_files(spark, source, options={"multiLine": "false"} if is_glob else NO_OPTIONS)
 
 
 def _reader(
@@ -120,7 +133,7 @@ def load_files(
 ) -> DataFrame:
     """The source as Spark reads it, with :data:`CORRUPT_COLUMN` among ``columns`` where rows are parsed."""
     reader = _reader(spark, source, columns, options)
-    return reader.load() if source.path is None else reader.load(source.path)
+    return reader.load() if source.path is None else load_path(spark, reader, source.path)
 
 
 def _mark_malformed(frame: DataFrame) -> DataFrame:
@@ -136,8 +149,7 @@ def _mark_malformed(frame: DataFrame) -> DataFrame:
 
 def partition_columns(table: DataFrame) -> set[str]:
     """The columns whose values are in directory names; only Spark's plan of the table tells which they are."""
-    plan = table._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
-    return set(plan.relation().partitionSchema().fieldNames())
+    return set(find_relation(table, "LogicalRelation").relation().partitionSchema().fieldNames())
 
 
 def check_headers(spark: SparkSession, source: Source) -> None:
@@ -151,7 +163,7 @@ def check_headers(spark: SparkSession, source: Source) -> None:
     """
     if not has_header(source):
         return
-    frame = load_files(spark, replace(source, columns=None))
+    frame = _infer_columns(spark, replace(source, columns=None))
     lines = {name: _first_line(spark, name, source) for name in frame.inputFiles()}
     first = next((line for line in lines.values() if line), None)
     for name, line in lines.items():

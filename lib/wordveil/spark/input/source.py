@@ -22,6 +22,7 @@ from wordveil.input.source import Source
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.release.delta_log import DELTA_LOG
 from wordveil.spark.input.condition import check_condition
+from wordveil.spark.input.listing import check_listing
 from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source
 from wordveil.spark.input.scans import check_scans
 from wordveil.spark.input.statistics import require_hidden_texts
@@ -81,7 +82,10 @@ class InputTable:
         """
         frame = self._load_version(version)
         self._check(frame)
-        return self._filter(frame)
+        selected = self._filter(frame)
+        with input_errors(self.source.setting, self.source.name):
+            check_listing(selected, self.source.setting, self.source.name)
+        return selected
 
     def changes(self, first: int, last: int) -> DataFrame:
         """Read what the versions ``first`` to ``last`` changed from Delta's change data feed, with ``_change_type`` and

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from wordveil.errors import PlatformError, usage_error
 from wordveil.spark.platform.jvm import java_array, java_class
@@ -20,11 +20,31 @@ LOCALE = (
     "LC_ALL=C.UTF-8 in its environment; executors take it from spark.executorEnv.LC_ALL."
 )
 _HADOOP = "org.apache.hadoop.fs"
+_GUESS_TYPES = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 def quote_glob(path: str) -> str:
     """A path as a glob of Hadoop's that matches it alone."""
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)
+
+
+def has_glob(path: str) -> bool:
+    """Whether Hadoop reads a path as a glob."""
+    return quote_glob(path) != path
+
+
+def load_path(spark: SparkSession, reader: DataFrameReader, path: str | list[str]) -> DataFrame:
+    """Read ``path``, or several, each as it is written and never as a glob.
+
+    Partition columns for which the reader has no type are strings, as the names of the directories have them. Spark
+    would guess types from all values: 007 would become 7, and 1d a number.
+    """
+    before = spark.conf.get(_GUESS_TYPES, None)
+    spark.conf.set(_GUESS_TYPES, "false")
+    try:
+        return reader.option("__globPaths__", "false").load(path)
+    finally:
+        spark.conf.unset(_GUESS_TYPES) if before is None else spark.conf.set(_GUESS_TYPES, before)
 
 
 class Files:

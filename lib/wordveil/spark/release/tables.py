@@ -35,6 +35,7 @@ from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.versions import from_arrow, try_cast
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.ledger import Ledger
+from wordveil.spark.sanitise.layout import check_directories
 
 
 class ReleaseTables:
@@ -144,6 +145,7 @@ class ReleaseTables:
         Raises :class:`ReleaseError` where the draws have other columns.
         """
         with job_errors("nothing was drawn or charged"):
+            check_directories(rows, self._partition_by)
             schema = _draws_schema(rows, kept, name, texts)
             self.ledger.create()
             if self.draws.exists():

@@ -14,7 +14,7 @@ from wordveil.release.published_log import State, make_state
 from wordveil.release.verify import PublishedTable, Verified, verify_table
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.filesystem import Files, load_path
 
 
 def verify_by_spark(
@@ -75,7 +75,8 @@ class SparkTable(PublishedTable):
         # Hadoop keeps checksums beside local files: a changed file must be named, and not fail the job.
         directory.verify_checksums(on=False)
         try:
-            contents = self._table.spark.read.format("binaryFile").load([f"{self.path}/{path}" for path in paths])
+            reader = self._table.spark.read.format("binaryFile")
+            contents = load_path(self._table.spark, reader, [f"{self.path}/{path}" for path in paths])
             hashed = contents.select("path", "length", F.sha2("content", 256).alias("digest")).collect()
         finally:
             directory.verify_checksums(on=True)

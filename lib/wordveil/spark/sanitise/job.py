@@ -17,6 +17,7 @@ from wordveil.config.schema import OutputSection
 from wordveil.input.columns import Columns
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.records.schema import REASON_COLUMN, RELEASED, STATISTIC_FIELDS, STATISTICS, is_internal
+from wordveil.spark.input.listing import describe_hidden
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.columns import column
@@ -26,7 +27,7 @@ from wordveil.spark.platform.output import draft_output, list_drafts
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.counts import aggregates, report_counts
-from wordveil.spark.sanitise.layout import arrange_rows
+from wordveil.spark.sanitise.layout import arrange_rows, check_directories
 from wordveil.spark.sanitise.materials import load_materials
 from wordveil.spark.sanitise.report import RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
@@ -65,16 +66,19 @@ def run_sanitise(
     draft = draft_output(spark, config.output.path, settings.run_id, overwrite=overwrite)
     source = open_input(spark, config.source, params)
     table = source.read()
+    with job_errors():
+        hidden = describe_hidden(table)
     started = time.perf_counter()
     try:
         job = materials.distribute(spark, settings)
         with job_errors(), watch_tasks(spark.sparkContext, settings.run_id, tasks):
+            check_directories(table, config.output.partition_by)
             counts = write_sanitised(table, draft.path, job, config.source, config.output, progress)
             draft.publish(overwrite=overwrite)
     except BaseException:
         draft.discard()
         raise
-    notes = tuple(map(_leftover_note, list_drafts(draft.files)))
+    notes = (*hidden, *map(_leftover_note, list_drafts(draft.files)))
     if not config.output.public_only:
         notes = (*notes, INTERNAL_NOTE)
     return make_report(

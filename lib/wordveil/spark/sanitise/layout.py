@@ -18,8 +18,9 @@ from itertools import accumulate
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from wordveil.errors import InputError
 from wordveil.records.schema import ID_REASONS
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.versions import repartition_by_number
@@ -27,7 +28,22 @@ from wordveil.spark.platform.versions import repartition_by_number
 TASK_ROWS = 50_000
 """The approximate number of rows that one task sorts and writes: hashes spread ids by chance."""
 _ORDER, _TASK, _TIE = "__order", "__task", "__tie"
+# Values for which Spark and Delta write the directory of null.
+_NULLS = ("", "__HIVE_DEFAULT_PARTITION__")
 _ROWS, _BEFORE = "__rows", "__before"
+
+
+def check_directories(rows: DataFrame, partition_by: Sequence[str]) -> None:
+    """Raise :class:`InputError` where a value of ``partition_by`` cannot be read back from a directory's name. Reads
+    only these columns.
+    """
+    for name in partition_by:
+        if isinstance(rows.schema[name].dataType, StringType) and not rows.where(column(name).isin(*_NULLS)).isEmpty():
+            raise InputError(
+                f"output.partition_by = {name}: some records have an empty value, or {_NULLS[1]}, which would be read "
+                "back as null from the name of a directory. Replace it in a view of the input, or remove the column "
+                "from output.partition_by."
+            )
 
 
 def arrange_rows(

@@ -1,0 +1,120 @@
+"""Files below a table that Spark does not read, and says nothing about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from wordveil.credentials import hide_credentials
+from wordveil.errors import InputError
+from wordveil.spark.platform.connect import is_connect
+from wordveil.spark.platform.formats import is_hidden, walk_files
+from wordveil.spark.platform.jvm import java_array, java_class, list_items
+
+_HADOOP = "org.apache.hadoop.fs"
+# Of these an empty file is one without records.
+_ROWS = {"CSVFileFormat", "JsonFileFormat", "XmlFileFormat"}
+_HIDDEN = "{_*,.*,*._COPYING_}"
+# What writers leave beside their files. It holds no records.
+_MARKS = re.compile(r"_SUCCESS|_(common_)?metadata|_(committed|started)_\d+|_delta_log|_spark_metadata|\..*\.crc")
+_CATALOGUE = "CatalogFileIndex"
+_LEFT_OUT = "and Spark would leave it out without a word."
+
+
+def check_listing(frame: DataFrame, setting: str, name: str) -> None:
+    """Raise :class:`InputError` where Spark would leave out a file of a table that ``frame`` reads. Reads no file.
+
+    ``setting`` and ``name``: what names the input. Spark lists all files below a directory, and reads none that is
+    empty, and none in a directory that is no partition.
+    """
+    for index, kind in _find_indexes(frame):
+        if problem := next(_find_unread(frame.sparkSession, index, kind), None):
+            raise InputError(f"{setting} = {name}: {hide_credentials(problem)}")
+
+
+def describe_hidden(frame: DataFrame) -> tuple[str, ...]:
+    """A sentence about each table that ``frame`` reads which has files with hidden names: no reader takes them."""
+    spark, sentences = frame.sparkSession, list[str]()
+    for index, _ in _find_indexes(frame):
+        folders = [*list_items(index.rootPaths()), *list_items(index.leafDirToChildrenFiles().keys().toSeq())]
+        path, pattern = java_class(spark, f"{_HADOOP}.Path"), java_class(spark, f"{_HADOOP}.GlobFilter")(_HIDDEN)
+        system = folders[0].getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
+        listed = system.listStatus(java_array(spark, path, *dict.fromkeys(folders)), pattern)
+        names = sorted(str(status.getPath().getName()) for status in listed)
+        if hidden := [name for name in names if not _MARKS.fullmatch(name)]:
+            sentences.append(
+                f"{len(hidden):,} with hidden names below {folders[0].toString()} were not read, such as {hidden[0]}: "
+                "names that begin with _ or ., or end with ._COPYING_"
+            )
+    return tuple(map(hide_credentials, sentences))
+
+
+def _find_indexes(frame: DataFrame) -> Iterator[tuple[Any, str]]:
+    """Spark's own lists of the files that a frame reads, each with the name of their format's class. Delta and Iceberg
+    have lists of their own, in which every file counts.
+    """
+    if is_connect(frame.sparkSession):
+        return
+    query = frame._jdf.queryExecution()  # noqa: SLF001 - PySpark has no way to ask
+    relations = find_relations(query.analyzed())
+    if any(_name_class(relation.location()) == _CATALOGUE for relation in relations):
+        relations = find_relations(query.optimizedPlan())  # lists the partitions that the condition selects, no others
+    for relation in relations:
+        index = relation.location()
+        if _name_class(index) == _CATALOGUE:
+            index = index.filterPartitions(_empty(frame.sparkSession))
+        if _name_class(index) == "InMemoryFileIndex":
+            yield index, _name_class(relation.fileFormat())
+
+
+def find_relations(plan: Any) -> list[Any]:
+    """Spark's tables of files that a plan reads, in subqueries too."""
+    parts = (plan, *list_items(plan.subqueriesAll()))
+    leaves = (leaf for part in parts for leaf in list_items(part.collectLeaves()))
+    relations = (leaf.relation() for leaf in leaves if _name_class(leaf) == "LogicalRelation")
+    return [relation for relation in relations if _name_class(relation) == "HadoopFsRelation"]
+
+
+def _name_class(item: Any) -> str:
+    return str(item.getClass().getSimpleName())
+
+
+def _find_unread(spark: SparkSession, index: Any, kind: str) -> Iterator[str]:
+    """What is wrong with each file that Spark would leave out."""
+    roots = [str(path.toString()) for path in list_items(index.rootPaths())]
+    for file in (file for root in roots if root.startswith("file:") for file in walk_files(Path(root[len("file:") :]))):
+        if file.is_symlink() and not file.exists():
+            yield f"{file} is a link to a file that is not there, {_LEFT_OUT} Mend or delete it."
+    read = [directory.files() for directory in list_items(index.listFiles(_empty(spark), _empty(spark)))]
+    leaves = index.leafFiles()
+    for root in roots:
+        if is_hidden(root.rpartition("/")[2]) and leaves.isEmpty():
+            yield f"{root} has a hidden name, which begins with _ or ., {_LEFT_OUT} Rename it."
+    if leaves.size() == sum(files.size() for files in read):
+        return
+    names = {str(file.getPath().toString()) for files in read for file in list_items(files)}
+    listed = {str(status.getPath().toString()): status for status in list_items(leaves.values().toSeq())}
+    for file in sorted(listed.keys() - names):
+        if index.matchPathPattern(listed[file]):  # the user's own choice
+            yield from _describe_unread(file, int(listed[file].getLen()), kind)
+
+
+def _describe_unread(file: str, size: int, kind: str) -> Iterator[str]:
+    """What is wrong with a file that Spark lists and does not read; nothing where it has no record."""
+    if is_hidden(file.rpartition("/")[2]):
+        return
+    if size > 0:
+        yield (
+            f"{file} is in a directory that is no partition (column=value), {_LEFT_OUT} Move it, name its directory by "
+            'input.path, or set input.options: {recursiveFileLookup: "true"}, under which no directory is one.'
+        )
+    elif kind not in _ROWS:
+        yield f"{file} is empty (0 bytes), {_LEFT_OUT} Restore it, or delete it if it never had a record."
+
+
+def _empty(spark: SparkSession) -> Any:
+    return java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq([])

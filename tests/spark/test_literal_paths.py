@@ -1,0 +1,96 @@
+"""Inputs and outputs whose paths have signs of a pattern: exactly these are read, and none of their neighbours."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+import pytest
+
+from support.workspaces import Workspace, corpus, read_output, write_delta
+from wordveil.input.source import Source
+from wordveil.spark.evaluate.job import evaluate_output
+from wordveil.spark.input.inspect import read_columns
+from wordveil.spark.input.source import open_input
+from wordveil.spark.sanitise.job import run_sanitise
+
+# By the path that is named, a neighbour that it would match as a pattern.
+NEIGHBOURS = {
+    "t[12]": "t1",
+    "t{1,2}": "t1",
+    "t*": "tx",
+    "t?": "tx",
+    "t\\*": "t*",
+    "t[!a]": "tb",
+    "t%5B1%5D": "t[1]",
+    "t 1,t2": "t 1",
+}
+OPTIONS = {"text": {"wholetext": "true"}}
+COLUMNS = {"text": ("file_name", "value")}
+
+
+def write(path: Path, kind: str, word: str, name: str = "part-0") -> None:
+    """A table of one record in which each column, and its name, says ``word``."""
+    path.mkdir(exist_ok=True, parents=True)
+    table, file = pa.table({"id": [word], "body": [word], word: [word]}), path / f"{name}.{kind}"
+    if kind == "delta":  # whose writer without Spark reads some of these names otherwise
+        write_delta(table, path.parent / word, feed=True)
+        shutil.copytree(path.parent / word, path, dirs_exist_ok=True)
+    elif kind == "parquet":
+        pq.write_table(table, file)
+    elif kind == "orc":
+        orc.write_table(table, str(file))
+    elif kind == "csv":
+        file.write_text(f"id,body,{word}\n{word},{word},{word}\n")
+    elif kind == "json":
+        file.write_text(json.dumps({"id": word, "body": word, word: word}))
+    else:
+        file.write_text(word)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json", "orc", "text", "delta"])
+def test_a_path_with_signs_of_a_pattern_is_read_literally(spark, tmp_path: Path, kind: str):
+    columns = COLUMNS.get(kind, ("id", "body"))
+    for number, (named, neighbour) in enumerate(NEIGHBOURS.items()):
+        path = tmp_path / str(number) / named
+        write(path.with_name(neighbour), kind, "wrong")
+        write(path, kind, "right")
+        source = Source(*columns, path=str(path), format=kind, options=OPTIONS.get(kind, {}))
+        frame = open_input(spark, source).read()
+        assert [row[columns[1]] for row in frame.collect()] == ["right"], named
+        assert "wrong" not in frame.columns
+        if kind not in ("text", "orc"):
+            assert [column.name for column in read_columns(lambda: spark, str(path))] == [
+                *sorted(["id", "body"], reverse=kind != "json"),
+                "right",
+            ]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_files_and_directories_may_have_such_names(spark, tmp_path: Path, kind: str):
+    """A neighbour's text is not taken for the names of columns, either."""
+    write(tmp_path / "ds=[ab]", kind, "right", "part[12]{a,b}")
+    write(tmp_path / "ds=a", kind, "right", "part1a")
+    source = Source("id", "body", path=str(tmp_path), format=kind, keep=("ds",))
+    assert sorted(row.ds for row in open_input(spark, source).read().collect()) == ["[ab]", "a"]
+    write(tmp_path / "alone", kind, "right", "part[12]")
+    source = Source("id", "body", path=str(tmp_path / "alone"), format=kind)
+    assert [row.id for row in open_input(spark, source).read().collect()] == ["right"]
+
+
+def test_an_output_with_signs_of_a_pattern_is_evaluated(spark, workspace: Workspace):
+    """By its own rows: those of a neighbour have none of the ids."""
+    for name, table in (("t1", corpus(20).slice(10)), ("t[12]", corpus(10))):
+        workspace.write_corpus(table, f"in-{name}")
+        config = workspace.config(
+            input={"path": str(workspace.root / f"in-{name}")},
+            output={"path": str(workspace.root / f"out-{name}")},
+            evaluation={"label": "day", "attackers": [], "tasks": ["linear-words"]},
+        )
+        assert run_sanitise(config, lambda: spark).records == 10
+    assert {row["id"] for row in read_output(workspace.root / "out-t[12]")} == set(corpus(10)["id"].to_pylist())
+    evaluate_output(config, lambda: spark)

@@ -1,0 +1,140 @@
+"""Values in the names of directories: they are read, kept and written as they are, or refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.releases import Lake
+from support.workspaces import Workspace, read_output
+from wordveil.errors import ConfigError, InputError
+from wordveil.input.source import Source
+from wordveil.spark.input.inspect import read_columns
+from wordveil.spark.input.source import open_input
+from wordveil.spark.platform.filesystem import _GUESS_TYPES
+from wordveil.spark.sanitise.job import run_sanitise
+
+DIRECTORIES = {
+    "zip=01234/code=1d/grade=1e3": ("01234", "1d", "1e3"),
+    "zip=1234/code=1.0/grade=1000": ("1234", "1.0", "1000"),
+    "zip=+7/code=0x1F/grade=007": ("+7", "0x1F", "007"),
+    "zip=7/code=2026-11-20/grade=2026-11-20 03%3A00%3A00": ("7", "2026-11-20", "2026-11-20 03:00:00"),
+    "zip=__HIVE_DEFAULT_PARTITION__/code=a%2Fb/grade=NaN": (None, "a/b", "NaN"),
+    "zip=12345678901234567890123/code=-0/grade=%207": ("12345678901234567890123", "-0", " 7"),
+    "zip=true/code=null/grade=1_000": ("true", "null", "1_000"),
+}
+NAMES = ("zip", "code", "grade")
+
+
+@pytest.fixture(params=["parquet", "csv", "json"])
+def written(request: pytest.FixtureRequest, workspace: Workspace) -> str:
+    """The format of files in these directories, one record in each."""
+    for number, folder in enumerate(DIRECTORIES):
+        path = workspace.root / "corpus" / folder
+        path.mkdir(parents=True)
+        record = {"id": f"r{number}", "body": "apple"}
+        if request.param == "parquet":
+            pq.write_table(pa.Table.from_pylist([record]), path / "part.parquet")
+        elif request.param == "csv":
+            (path / "part.csv").write_text(f"id,body\nr{number},apple\n")
+        else:
+            (path / "part.json").write_text(json.dumps(record))
+    return request.param
+
+
+def test_values_of_directories_are_kept_as_they_are_written(spark, workspace: Workspace, written: str):
+    spark.conf.set(_GUESS_TYPES, "true")
+    section: dict[str, Any] = {"format": written, "keep": list(NAMES)}
+    run_sanitise(workspace.config(input=section), lambda: spark)
+    rows = {row["id"]: tuple(row[name] for name in NAMES) for row in read_output(workspace.root / "output")}
+    assert rows == {f"r{number}": values for number, values in enumerate(DIRECTORIES.values())}
+    assert spark.conf.get(_GUESS_TYPES) == "true"
+    spark.conf.unset(_GUESS_TYPES)
+    types = {column.name: column.type for column in read_columns(lambda: spark, str(workspace.root / "corpus"))}
+    assert {types[name] for name in NAMES} == {"string"}
+    for where, params, found in (
+        ("zip = '01234'", {}, ["r0"]),
+        ("zip = :zip", {"zip": "7"}, ["r3"]),
+        ("grade = '007' OR code = '1d'", {}, ["r0", "r2"]),
+        ("try_cast(zip AS INT) = 7", {}, ["r2", "r3"]),
+        ("zip IS NULL", {}, ["r4"]),
+    ):
+        frame = open_input(spark, workspace.config(input={**section, "where": where}).source, params).read()
+        assert sorted(row.id for row in frame.collect()) == found, where
+
+
+def test_types_that_input_columns_names_are_those_of_directories(spark, tmp_path: Path):
+    for value in ("01", "2"):
+        (tmp_path / f"hour={value}").mkdir()
+        pq.write_table(pa.table({"id": [value], "body": ["apple"]}), tmp_path / f"hour={value}" / "part.parquet")
+    source = {"id": "id", "text": "body", "path": str(tmp_path), "format": "parquet"}
+    columns = "id STRING, body STRING, hour INT"
+    frame = open_input(spark, Source(**source, columns=columns, where="hour < 10")).read()
+    assert sorted(row.hour for row in frame.collect()) == [1, 2]
+    (tmp_path / "hour=x").mkdir()
+    pq.write_table(pa.table({"id": ["x"], "body": ["apple"]}), tmp_path / "hour=x" / "part.parquet")
+    with pytest.raises(InputError, match=r"input\.path = "):
+        open_input(spark, Source(**source, columns=columns)).read()
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("hour < :most", None),
+        ("'2' <= hour", None),
+        ("hour BETWEEN '1' AND :most", None),
+        ("hour < 10", ["9"]),
+        ("cast(hour AS INT) < :most", ["9"]),
+        ("hour = :most", ["10"]),
+        ("hour IN ('9', :most)", ["10", "9"]),
+        ("ds >= :most AND ds < '2026-11-21'", ["10", "9"]),
+        ("ds > date'2026-11-19'", ["10", "9"]),
+        ("id < :most", []),
+    ],
+)
+def test_numbers_of_directories_are_not_ordered_as_texts(spark, tmp_path: Path, where: str, found: list[str] | None):
+    for hour in ("9", "10"):
+        path = tmp_path / "ds=2026-11-20" / f"hour={hour}"
+        path.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [hour], "body": ["apple"]}), path / "part.parquet")
+    table = open_input(
+        spark,
+        Source("id", "body", path=str(tmp_path), format="parquet", where=where),
+        {"most": "10"} if ":most" in where else {},
+    )
+    if found is None:
+        with pytest.raises(ConfigError, match=r"input\.where.*orders hour as text.*cast\(hour AS INT\)"):
+            table.read()
+    else:
+        assert sorted(row.id for row in table.read().collect()) == found
+
+
+@pytest.mark.parametrize("value", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_directory_that_would_become_null_is_refused(spark, workspace: Workspace, value: str):
+    workspace.write_corpus(pa.table({"id": ["r1", "r2", "r3"], "body": ["apple"] * 3, "day": ["d", None, value]}))
+    config = workspace.config(output={"partition_by": ["day"]})
+    with pytest.raises(InputError, match=r"output\.partition_by = day: .*read back as null"):
+        run_sanitise(config, lambda: spark)
+    assert not (workspace.root / "output").exists()
+    run_sanitise(workspace.config(), lambda: spark)
+    assert [row["day"] for row in read_output(workspace.root / "output")].count(value) == 1
+
+
+def test_a_release_refuses_such_a_directory_before_it_reserves(spark, workspace: Workspace):
+    lake = Lake(spark, workspace)
+    table = pa.table({"id": ["r1", "r2"], "body": ["apple", "zebra"], "day": ["d", None]})
+    lake.write(table)
+    config = lake.config(output={"partition_by": ["day"]})
+    assert lake.run(config).released == 2
+    lake.write(table.set_column(0, "id", pa.array(["r3", "r4"])).set_column(2, "day", pa.array(["d", ""])))
+    entries = lake.entries()
+    with pytest.raises(InputError, match=r"output\.partition_by = day"):
+        lake.run(config)
+    assert lake.entries() == entries
+    lake.delete("id = 'r4'")
+    assert lake.run(config).released == 1
