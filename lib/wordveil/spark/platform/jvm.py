@@ -213,10 +213,10 @@ def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
 
 def find_relation(frame: DataFrame, kind: str) -> Any:
     """Spark's own object of the table that a frame reads, of the class ``kind``; None for other tables, and for
-    views.
+    views. ``frame`` reads a table or a path, and selects nothing from it.
     """
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
-    while plan.nodeName() == "SubqueryAlias":
+    while plan.nodeName() in ("SubqueryAlias", "Project"):  # the latter pads values of a column or a field CHAR(n)
         plan = plan.child()
     return plan if plan.getClass().getSimpleName() == kind else None
 

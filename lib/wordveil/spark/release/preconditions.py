@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection
 
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -60,19 +61,27 @@ def require_same_terms(journal: Journal, terms: RunTerms, release: str) -> None:
             )
 
 
-def require_known_ids(tables: ReleaseTables, ids: Sequence[str], name: str) -> None:
-    """Raise :class:`ReleaseError` where some of ``ids`` are not in the release, or have been withdrawn.
+def find_known_ids(tables: ReleaseTables, ids: Collection[str], name: str) -> tuple[str, ...]:
+    """``ids`` as the release has them, each once. An id that it lacks may stand for one that has spaces at its end: so
+    Spark reads the ids of a column ``CHAR(n)``.
 
-    ``name``: the id column. The message quotes one of these ids.
+    ``name``: the id column. Raises :class:`ReleaseError` where some of ``ids`` are not in the release, stand for
+    several records, or have been withdrawn. The message quotes one of these ids.
     """
     known = latest_state(tables.draws.read(), name)
-    known = known.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED)))
-    missing = tables.cast_ids(ids, name).join(known, "__id", "left_anti")
-    if (example := missing.first()) is not None:
+    known = known.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED))).select("__id")
+    missing = tables.cast_ids(sorted(set(ids)), name).join(known, "__id", "left_anti")
+    if missing.isEmpty():
+        return tuple(sorted(set(ids)))
+    padded = known.select(F.col("__id").cast("string").alias("padded"))
+    pairs = missing.join(padded, F.rtrim("named") == F.rtrim("padded"), "left").select("named", "padded").collect()
+    times, whole = Counter(row.named for row in pairs), {row.named: row.padded for row in pairs}
+    if wrong := sorted(named for named, padded in whole.items() if padded is None or times[named] > 1):
         raise ReleaseError(
-            f"{missing.count():,} of the ids are not in release {tables.release}, or have been withdrawn; "
-            f"{example.named!r} is one of them. Nothing was done. Remove them from the list, or correct them."
+            f"{len(wrong):,} of the ids are not in release {tables.release}, or have been withdrawn; "
+            f"{wrong[0]!r} is one of them. Nothing was done. Remove them from the list, or correct them."
         )
+    return tuple(sorted({whole.get(named, named) for named in ids}))
 
 
 def require_feed(last: Intent, intent: Intent) -> None:

@@ -23,8 +23,8 @@ from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.opening import OpenRelease
 from wordveil.spark.release.preconditions import (
     check_key,
+    find_known_ids,
     require_feed,
-    require_known_ids,
     require_live,
     require_same_terms,
 )
@@ -83,8 +83,8 @@ class ReleaseRunner:
                     f"release {self._name}: has no runs, so there is nothing to withdraw. Check release and "
                     "output.path."
                 )
-            intent = Intent(run_id or new_run_id(), 0, "withdraw", self._terms(), ids=tuple(sorted(set(ids))))
-            require_known_ids(self._tables, intent.ids, self.source.id)
+            known = find_known_ids(self._tables, ids, self.source.id)
+            intent = Intent(run_id or new_run_id(), 0, "withdraw", self._terms(), ids=known)
             return self._begin(journal, intent, None)
 
         return self._repeat(run_id, begin)
