@@ -14,7 +14,7 @@ import pytest
 
 from support.budgets import Candidate, Charge, Entry, admit
 from support.releases import Lake, States, corpus_with_authors
-from support.workspaces import Workspace
+from support.workspaces import WORDS, Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.privacy.relations import Relation
@@ -22,7 +22,7 @@ from wordveil.release.budgets import Budget
 from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.ledger import SCHEMA, Terms
-from wordveil.spark.release.ledger_report import forecast_runs
+from wordveil.spark.release.ledger_report import Selection, forecast_runs, read_ledger, sum_costs
 from wordveil.spark.release.maintenance import reset
 
 METRIC = "euclidean:0123456789abcdef"
@@ -53,7 +53,13 @@ def test_spark_admits_what_the_definition_admits(spark, unit: str, delta: float 
         reserved = rng.random() < 0.5
         part = (one.tokens, 1, 0, 0) if reserved else (0, 0, one.tokens, 1)
         head = (release, "t", record, author, "run", None, "reserve" if reserved else "settle", None, None, 1, "k")
-        rows.append((*head, *part, one.price, one.epsilon, one.delta, METRIC, str(relation)))
+        terms = (one.price, one.epsilon, one.delta, METRIC, str(relation))
+        rows.append((*head, *part, *terms))
+        if number % 5 == 0:  # a version that came back: it counts, and is not charged again
+            entries.append(entries[-1])
+            for kind, tag, sign in (("reserve", None, 1), ("settle", b"tag", -1)):
+                returned = (*head[:6], kind, None, tag, 1, "k", sign * one.tokens, sign, 0, 0)
+                rows.append((*returned, *terms))
     chosen = [(name, rng.choice(authors), rng.randrange(1, 60), rng.random() < 0.2) for name in names]
     asked = [
         Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT), is_charged)
@@ -91,7 +97,12 @@ def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
 
 
 def budget_config(
-    lake: Lake, release: str = "support", changes: str = "scan", gate: dict[str, Any] | None = None, **budgets: object
+    lake: Lake,
+    release: str = "support",
+    changes: str = "scan",
+    gate: dict[str, Any] | None = None,
+    sections: dict[str, Any] | None = None,
+    **budgets: object,
 ) -> Any:
     """A release with budgets; its record costs what :func:`price` says."""
     output = {"path": str(lake.root / release)}
@@ -100,6 +111,7 @@ def budget_config(
         input={"author": "author", "changes": changes},
         output=output,
         **({"gate": gate} if gate else {}),
+        **(sections or {}),
         budgets={"unit": "pure", "relation": "any_text", "delta": 1e-6, **budgets},
     )
 
@@ -166,7 +178,9 @@ def find_row(lake: Lake, name: str, table: str = "draws") -> dict[str, Any]:
 
 @pytest.mark.parametrize("changes", ["feed", pytest.param("scan", marks=pytest.mark.long)])
 def test_a_refused_edit_leaves_the_last_version_marked_as_stale(drawn: Lake, changes: str):
-    """Until it is undone, which costs nothing. With ``quarantine`` the record leaves the release."""
+    """Also where it is undone: whether a text came back must not show. With ``quarantine`` the record leaves the
+    release.
+    """
     lake, (undone, edited) = drawn, ("r00003", "r00004")
     config = full(lake, changes=changes, gate={"max_stale_rate": 0.17}, on_exceeded="keep_last")
     first, spent = find_row(lake, undone), lake.spent()
@@ -184,11 +198,11 @@ def test_a_refused_edit_leaves_the_last_version_marked_as_stale(drawn: Lake, cha
     restore_text(lake, undone)
     lake.update(f"id = '{edited}'", note=9)
     report = lake.run(config)
-    assert (report.released, report.stale, report.refused) == (1, 0, {"over_record_budget": 1}), "refused again"
-    assert (find_row(lake, undone)["text"], find_row(lake, undone)["reason"]) == (first["text"], None)
+    assert (report.released, report.stale, report.refused) == (0, 0, {"over_record_budget": 2}), "refused again"
+    assert (find_row(lake, undone)["text"], find_row(lake, undone)["reason"]) == (first["text"], "over_record_budget")
     assert ({name: tokens for name, tokens in lake.spent().items() if tokens}, lake.reserved()) == (spent, 0)
 
-    assert lake.run(full(lake, changes=changes, on_exceeded="quarantine")).quarantined == {"over_record_budget": 1}
+    assert lake.run(full(lake, changes=changes, on_exceeded="quarantine")).quarantined == {"over_record_budget": 2}
     assert find_row(lake, edited)["text"] is None
 
 
@@ -198,13 +212,23 @@ def restore_text(lake: Lake, name: str) -> None:
     lake.update(f"id = '{name}'", body=body)
 
 
+@pytest.mark.parametrize("hidden", [True, False])
 @pytest.mark.parametrize("lost", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_what_was_charged_comes_back_at_no_price(drawn: Lake, lost: bool):
-    """A release loses its tables, or an export its records for a night: nobody has room for them, and they return. In
-    the same run what is new has its price.
+def test_what_was_charged_comes_back_at_no_price(lake: Lake, lost: bool, hidden: bool):
+    """A release loses its tables, or an export its records for a night: nobody has room for them, and they return.
+    Where lengths are visible they are let in; where they are hidden, nobody may see that they are what they were.
     """
-    lake, config = drawn, full(drawn)
+    returning = [f"r{number:05d}" for number in range(12 if lost else 8)]
     lake.home = lake.root / "support"
+    lake.delete("author IS NULL")
+    lake.update(None, body=" ".join(WORDS[:2]))
+    limits = {"relation": "any_text", "record": price(lake)}
+    sections: dict[str, Any] = {}
+    if not hidden:
+        limits = {"relation": "same_length", "record": price(lake) / 12}  # both words
+        sections = {"text": {"profile": "strict", "length": "as_is"}}
+    config = budget_config(lake, **limits, sections=sections)
+    assert lake.run(config).released == 12
     texts, spent = {row["id"]: row["text"] for row in lake.draws()}, lake.spent()
     if lost:
         shutil.rmtree(lake.home)
@@ -213,10 +237,68 @@ def test_what_was_charged_comes_back_at_no_price(drawn: Lake, lost: bool):
     else:
         lake.delete("id < 'r00008'")
         assert lake.run(config, full_snapshot=True).withdrawn == 8
-        lake.write(corpus_with_authors(8, authors=3))
-    lake.update("id = 'r00003'", body="another text")
+        table = corpus_with_authors(8, authors=3)
+        lake.write(table.set_column(table.column_names.index("body"), "body", pa.array([" ".join(WORDS[:2])] * 8)))
+    lake.update("id = 'r00003'", body=" ".join(WORDS[2:4]))
     report = lake.run(config)
-    assert report.released == (11 if lost else 7)
-    assert report.quarantined == report.refused == {"over_record_budget": 1}
-    assert {name: row["text"] for name, row in lake.newest().items()} == {**texts, "r00003": None}
+    refused = returning if hidden else ["r00003"]
+    assert (report.released, report.refused) == (
+        len(returning) - len(refused),
+        {"over_record_budget": len(refused)},
+    )
+    assert {name: row["text"] for name, row in lake.newest().items()} == {**texts, **dict.fromkeys(refused)}
     assert (lake.spent(), lake.reserved()) == ({**spent, **dict.fromkeys(lake.spent().keys() - spent.keys(), 0)}, 0)
+
+
+def test_whether_a_text_came_back_decides_over_no_record(lake: Lake):
+    """Two records have the texts A, B, A and A, B, C, and then each another one, and each another author. The same
+    happens to both, to the other records of their authors, and to what is left of their limits.
+    """
+    pair = ("r00000", "r00001")
+    lake.home = lake.root / "support"
+    lake.delete("id > 'r00001'")
+    lake.update(None, author="p")
+    lake.update("id = 'r00001'", author="q")
+    cost = price(lake)
+    config = budget_config(lake, record=3 * cost, author=4 * cost)
+    for texts in ((0, 0), (1, 1), (0, 2), (3, 3)):
+        if texts == (3, 3):
+            add_records(lake, {"p1": "p", "p2": "p", "q1": "q", "q2": "q"})
+        for name, number in zip(pair, texts, strict=True):
+            lake.update(f"id = '{name}'", body=WORDS[number])
+        lake.run(config)
+    names = {"p": ["p1", "p2", pair[0]], "q": ["q1", "q2", pair[1]]}
+    seen = {author: [lake.newest()[name]["reason"] for name in of] for author, of in names.items()}
+    assert seen["p"] == seen["q"] == [None, "over_author_budget", "over_record_budget"]
+    lake.release(config)
+    assert {row["id"] for row in lake.rows(lake.home / "public")} == {"p1", "q1"}
+
+    for name, author in zip(pair, ("s", "t"), strict=True):
+        lake.update(f"id = '{name}'", author=author)
+    add_records(lake, {"a1": "s", "a2": "s", "b1": "t", "b2": "t"})
+    lake.run(config)
+    newest = lake.newest()
+    assert [newest[name]["reason"] for name in ("a1", "a2")] == [None, "over_author_budget"]
+    assert [newest[name]["reason"] for name in ("b1", "b2")] == [None, "over_author_budget"]
+    assert [lake.spent()[name] for name in pair] == [4 * 24, 6 * 24], "each is charged to two authors"
+    entries = read_ledger(lake.spark, str(lake.ledger), Selection())
+    rows = {row.author: row for row in sum_costs(entries, "author", config.budget).collect()}
+    assert [rows[name].contexts for name in "pqst"] == [3, 4, 3, 4]
+    assert len({round(row.left / cost, 6) for row in rows.values()}) == 1
+    assert lake.reserved() == 0
+
+
+def add_records(lake: Lake, authors: dict[str, str]) -> None:
+    """New records, by name, of these authors."""
+    count = len(authors)
+    lake.write(
+        pa.table(
+            {
+                "id": [*authors],
+                "body": ["zebra"] * count,
+                "day": ["d0"] * count,
+                "note": [0] * count,
+                "author": [*authors.values()],
+            }
+        )
+    )

@@ -72,9 +72,8 @@ def make_entries() -> list[Entry]:
                     entries.append(entry(*who, "abandon", **back, spent_tokens=tokens, spent_draws=1))
                 elif run < 2:
                     known = rng.random() < 0.3
-                    entries.append(
-                        entry(*who, "settle", **back, spent_tokens=0 if known else drawn, spent_draws=0 if known else 1)
-                    )
+                    spent = {"spent_tokens": 0 if known else drawn, "spent_draws": 0 if known else 1}
+                    entries.append(entry(*who, "settle", **back, **spent) | {"content_tag": b"tag"})
         # What a corrected author is charged, and what costs nothing.
         entries.append(entry(release, "r1", "a2", f"{release}-1", "attribute", spent_tokens=31, spent_draws=1))
         entries.append(entry(release, "r5", None, f"{release}-1", "withdraw"))
@@ -99,8 +98,13 @@ def path(spark, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def charges(entries: Iterable[Entry], state: str) -> list[tuple[Entry, Charge]]:
-    """Contexts that are charged, or reserved by a run that has not ended, one at a time."""
+    """Contexts that are charged, or reserved by a run that has not ended, one at a time; or versions that came back,
+    and are not charged again.
+    """
     entries = [one for one in entries if one["kind"] != "withdraw"]
+    if state == "returned":
+        back = [one for one in entries if one["kind"] == "settle" and not one["spent_draws"]]
+        entries = [one | {"returned_draws": 1, "returned_tokens": -one["reserved_tokens"]} for one in back]
     ended = {one["run_id"] for one in ENTRIES if one["kind"] in ("settle", "abandon")}
     return [
         (
@@ -115,7 +119,7 @@ def charges(entries: Iterable[Entry], state: str) -> list[tuple[Entry, Charge]]:
             ),
         )
         for one in entries
-        if one[f"{state}_draws"] > 0 and (state == "spent" or one["run_id"] not in ended)
+        if one[f"{state}_draws"] > 0 and (state != "reserved" or one["run_id"] not in ended)
     ]
 
 
@@ -125,11 +129,11 @@ def expected(entries: list[Entry], keys: tuple[str, ...], budget: Budget) -> dic
         mine = [one for one in entries if tuple(one[name] for name in keys) == key]
         found[key] = {
             state: total(amount(charge, budget.unit, budget.relation) for _, charge in charges(mine, state))
-            for state in ("spent", "reserved")
+            for state in ("spent", "reserved", "returned")
         }
         found[key]["used"] = total(
             amount(charge, budget.unit, budget.relation)
-            for state in ("spent", "reserved")
+            for state in ("spent", "reserved", "returned")
             for _, charge in charges(mine, state)
         )
         both = [charge for state in ("spent", "reserved") for _, charge in charges(mine, state)]
@@ -161,9 +165,9 @@ def test_sums_are_those_of_the_definition(spark, path: str, budget: Budget):
         assert [row["spent"] for row in rows] == sorted((row["spent"] for row in rows), reverse=True)
         for row in rows:
             want = wanted[tuple(row[name] for name in keys)]
-            names = ("spent", "reserved", "contexts", "tokens", "delta")
+            names = ("spent", "reserved", "returned", "contexts", "tokens", "delta")
             assert {name: row[name] for name in names} == {name: want[name] for name in names}
-            used = row["spent"] + row["reserved"]
+            used = row["spent"] + row["reserved"] + row["returned"]
             if by == "release":
                 ours = [one for one in ENTRIES if one["release"] == row["release"] and one["kind"] != "withdraw"]
                 owned = [
@@ -174,7 +178,7 @@ def test_sums_are_those_of_the_definition(spark, path: str, budget: Budget):
             limited = limits[by] is not None and (by == "author" or row["release"] == "mail") and used < math.inf
             left = limits[by] - used if by == "release" and limited else None
             if limited and by != "release":
-                left = limits[by] - row["spent"] - row["reserved"]
+                left = limits[by] - row["spent"] - row["reserved"] - row["returned"]
             assert row["left"] == left
     spent = [row.spent for row in sum_costs(table, "release", budget).collect()]
     assert (math.inf in spent) == (budget.relation is Relation.ANY_TEXT)

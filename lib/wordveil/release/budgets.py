@@ -111,7 +111,7 @@ def count_runs_left(row: Mapping[str, Any], runs: int) -> int | None:
     """After how many more runs, at the mean rate of the ``runs`` so far, a row of the ledger's report has no room; None
     where nothing limits it.
     """
-    used = row.get("corpus", row["spent"])
+    used = row.get("corpus", row["spent"] + row.get("returned", 0))
     return int(max(row["left"], 0) * runs / used) if runs and used and row.get("left") is not None else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordveil.privacy.relations import ORDER_EXPOSES, Exposure
+from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation
 from wordveil.release.budgets import Budget
 
 
@@ -28,6 +28,8 @@ def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max
     """
     if not is_release:
         return ORDER_EXPOSES[order]
-    # Where costs follow from texts, so does which records are refused.
-    refused = (str(Exposure.PRESENCE),) if budget and budget.limits and n_max is None else ()
+    # Where costs follow from texts, so does which records are refused. An author's limit counts other releases too, and
+    # costs of visible lengths are finite but for any text.
+    follows = n_max is None or bool(budget and budget.author is not None and budget.relation is not Relation.ANY_TEXT)
+    refused = (str(Exposure.PRESENCE),) if budget and budget.limits and follows else ()
     return (*ORDER_EXPOSES[order], str(Exposure.EDITED), str(Exposure.WITHDRAWN), *refused)

@@ -170,6 +170,16 @@ def test_refusing_by_a_visible_length_shows_presence():
     assert shown(BUDGET, 64) == shown(Budget("pure", ANY), None) == shown(None, None)
 
 
+def test_an_authors_limit_beside_visible_lengths_shows_presence():
+    """It counts other releases of the ledger, whose costs follow from their texts; for any text these are infinite."""
+
+    def shown(budget):
+        return output_exposes("hashed", is_release=True, budget=budget, n_max=64)
+
+    assert shown(Budget("pure", LENGTH, author=9.0)) == (*shown(Budget("pure", ANY, author=9.0)), "presence")
+    assert "presence" not in shown(Budget("pure", LENGTH, record=9.0, corpus=9.0))
+
+
 def candidate(record, tokens=1, author="ann", price=1.0):
     return Candidate(record.encode(), author, replace(CHARGE, tokens=tokens, price=price))
 

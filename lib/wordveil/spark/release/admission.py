@@ -2,8 +2,11 @@
 
 Candidates are ordered by the bytes of their ids. In each scope a candidate is within the limit if and only if what its
 key has spent or reserved, all candidates of that key before it and itself cost no more. Refused candidates count for
-those after them, so that each decision is one running sum and needs no other decision. A context that has been charged
-before costs nothing and is let in, whatever has been spent.
+those after them, so that each decision is one running sum and needs no other decision.
+
+Whether a text has come back is a function of the texts. Where the length is hidden no decision may depend on it: such a
+version counts like any other one, though it is not charged again (:func:`wordveil.spark.release.ledger.count_used`).
+Where lengths are visible, ``is_charged`` candidates cost nothing and are let in, whatever has been spent.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from wordveil.release.budgets import (
     Budget,
 )
 from wordveil.spark.release.latest import filter_by_ids
-from wordveil.spark.release.ledger import ATTRIBUTE, Terms
+from wordveil.spark.release.ledger import ATTRIBUTE, Terms, count_used
 
 # In this order: the first scope that fails names the reason.
 _REASONS = (OVER_RECORD_BUDGET, OVER_AUTHOR_BUDGET, OVER_CORPUS_BUDGET)
@@ -48,7 +51,7 @@ def admit_candidates(
     asked = {"tokens": units * F.col("tokens"), "draws": units}
     parts = (_part(item, asked, item.key, limit=F.lit(item.limit), rank=F.lit(item.rank)) for item in sums)
     priced = candidates.withColumns(costs).select(*own, F.inline(F.array(*parts)))
-    used = {unit: F.col(f"reserved_{unit}") + F.col(f"spent_{unit}") for unit in ("tokens", "draws")}
+    used = {unit: count_used(unit) for unit in ("tokens", "draws")}
     parts = (_part(item, used, F.when(item.counts, item.key), draws=used["draws"]) for item in sums)
     # Files without an entry that counts are not read.
     counted = ledger.where(reduce(or_, (item.counts for item in sums)))

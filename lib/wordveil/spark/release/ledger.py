@@ -2,8 +2,9 @@
 
 One row is one entry, and no entry is ever changed. ``reserve`` adds to what is reserved. ``settle`` takes that back and
 adds what was drawn, or nothing for a context that has been charged before. ``abandon`` takes it back and adds all of
-it. ``refuse`` says why a record was not admitted, ``readmit`` that one was admitted whose context has been charged. So
-what is reserved and what is spent are plain sums, for any selection of rows, even after a crash.
+it. ``refuse`` says why a record was not admitted, ``readmit`` that one was let in whose context has been charged, where
+lengths are visible. So what is reserved and what is spent are plain sums, for any selection of rows, even after a
+crash. What counts towards a limit is :func:`count_used`.
 
 Three more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, whose record it turned
 out to be: it counts for that author, and not again for the record. ``withdraw`` names a record whose permanent
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import reduce
+from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -86,8 +88,8 @@ class Terms:
 @dataclass(frozen=True)
 class Reservation:
     """What a run asks the ledger for: ``records`` with record_id, author, reason (null if the record is admitted),
-    tokens, the most that can be drawn, and is_charged, as :func:`mark_charged` adds it. ``exceeding``: how many exceed
-    a budget that fails the run; if any do, nothing is reserved.
+    tokens, the most that can be drawn, and is_charged, whether nothing is reserved for it. ``exceeding``: how many
+    exceed a budget that fails the run; if any do, nothing is reserved.
     """
 
     records: DataFrame
@@ -287,13 +289,29 @@ class Ledger:
         self.table.compare_and_append(decide, step="reset")
 
 
+def count_returned(unit: Literal["tokens", "draws"]) -> Column:
+    """What an entry takes back for a context that had been charged before: it adds nothing to what is spent."""
+    is_repeated = F.col("content_tag").isNotNull() & (F.col("spent_draws") == 0)
+    return F.when(is_repeated, -F.least(F.col(f"reserved_{unit}"), F.lit(0))).otherwise(F.lit(0))
+
+
+def count_used(unit: Literal["tokens", "draws"]) -> Column:
+    """What an entry adds to a sum that is limited: what is spent and reserved; and a version that came back as well.
+
+    Otherwise a later decision, over this record or another one, would depend on which texts are equal.
+    """
+    return F.col(f"reserved_{unit}") + F.col(f"spent_{unit}") + count_returned(unit)
+
+
 def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> DataFrame:
     """Entries that charge what was drawn of ``records`` (record_id, author) to these authors, unless it has been
     charged to them.
 
-    They cover all contexts of a record that the release has charged to anybody, at the price of that time.
+    They cover all contexts of a record that the release has charged to anybody, at the price of that time. Versions
+    that came back are reserved and taken back, so that they count for the new author and are not charged.
     """
-    ours = ledger.where((F.col("release") == terms.release) & (F.col("spent_draws") > 0))
+    is_returned = count_returned("draws") > 0
+    ours = ledger.where((F.col("release") == terms.release) & ((F.col("spent_draws") > 0) | is_returned))
     entries = ours.withColumn("origin", F.coalesce("origin", "run_id"))
     now = records.where(F.col("author").isNotNull()).select("record_id", F.col("author").alias("now"))
     drawn = entries.where(F.col("kind").isin(SETTLE, ABANDON)).join(now, "record_id")
@@ -301,14 +319,16 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
     charged = entries.where(F.col("author").isNotNull())
     charged = charged.select(*(F.col(name).alias(f"charged_{name}") for name in names)).distinct()
     same = [F.col(column).eqNullSafe(F.col(f"charged_{name}")) for name, column in names.items()]
-    owed = drawn.join(charged, same, "left_anti").withColumns(
+    signs = F.when(is_returned, F.array(F.lit(1), F.lit(-1))).otherwise(F.array(F.lit(0)))
+    owed = drawn.join(charged, same, "left_anti").withColumn("sign", F.explode(signs))
+    owed = owed.withColumns(
         {
             "author": F.col("now"),
             "kind": F.lit(ATTRIBUTE),
             "run_id": F.lit(terms.run_id),
             "tables": F.lit(terms.tables),
-            "reserved_tokens": F.lit(0),
-            "reserved_draws": F.lit(0),
+            "reserved_tokens": -F.col("sign") * F.col("reserved_tokens"),
+            "reserved_draws": -F.col("sign") * F.col("reserved_draws"),
         }
     )
     return owed.select(*(F.col(field.name).cast(field.dataType).alias(field.name) for field in ledger_schema().fields))

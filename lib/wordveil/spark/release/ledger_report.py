@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
+from operator import add, sub
 from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,7 +19,7 @@ from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import PURE, Budget, count_runs_left
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.release.admission import cost, owner, price_of, total
-from wordveil.spark.release.ledger import ABANDON, ATTRIBUTE, COSTS, RESERVE, SETTLE
+from wordveil.spark.release.ledger import ABANDON, ATTRIBUTE, COSTS, RESERVE, SETTLE, count_returned
 
 Scope = Literal["record", "author", "release"]
 KEYS: dict[Scope, tuple[str, ...]] = {
@@ -69,11 +71,12 @@ def sum_costs(
     entries: DataFrame, by: Scope, budget: Budget, *, release: str | None = None, limited: bool = True
 ) -> DataFrame:
     """One row for each record, author or release: its key, contexts and tokens spent, ``spent``, ``reserved``,
-    ``delta`` and ``left``.
+    ``returned``, ``delta`` and ``left``.
 
     Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite where the
-    budget does not cover them. ``delta`` is the sum of the deltas of what is spent and reserved. ``left`` is what the
-    limit leaves; null without a limit, and where the costs are infinite. A row of a release also has ``corpus``, the
+    budget does not cover them. ``returned`` is what versions that came back count, which are not charged again.
+    ``delta`` is the sum of the deltas of what is spent and reserved. ``left`` is what the limit leaves; null without a
+    limit, and where the costs are infinite. A row of a release also has ``corpus``, the
     maximum that an author (or a record without one) has used in it. Entries without an author count for no author.
 
     Parameters
@@ -93,8 +96,8 @@ def sum_costs(
     # What was charged to a further author only counts for authors.
     counted = F.col("author").isNotNull() if by == "author" else F.col("kind") != ATTRIBUTE
     sums = _used(entries.where(counted), keys, budget)
-    named = [*keys, "contexts", "tokens", "spent", "reserved", "delta"]
-    used = F.col("spent") + F.col("reserved")
+    named = [*keys, "contexts", "tokens", "spent", "reserved", "returned", "delta"]
+    used = F.col("spent") + F.col("reserved") + F.col("returned")
     if by == "release":
         owners = _used(entries.withColumn("owner", owner()), ("release", "owner"), budget)
         max_used = owners.groupBy("release").agg(F.max("used").alias("corpus"))
@@ -105,8 +108,8 @@ def sum_costs(
     left: Column = F.lit(None).cast("double")
     if limited and limit is not None:
         ours = F.lit(True) if by == "author" else F.col("release") == (release or "")
-        difference = F.lit(limit) - used if by == "release" else F.lit(limit) - F.col("spent") - F.col("reserved")
-        left = F.when(ours & (used != math.inf), difference)
+        parts = [used] if by == "release" else [F.col(name) for name in ("spent", "reserved", "returned")]
+        left = F.when(ours & (used != math.inf), reduce(sub, parts, F.lit(limit)))
     return sums.select(*named, left.alias("left"))
 
 
@@ -141,7 +144,7 @@ def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
     # There are few runs and many contexts.
     open_ = entries.where(F.col("kind") == RESERVE).join(F.broadcast(ended), ["release", "run_id"], "left_anti")
     spent = entries.where(F.col("kind").isin(SETTLE, ABANDON) & (F.col("spent_draws") > 0))
-    further = entries.where(F.col("kind") == ATTRIBUTE)
+    further = entries.where((F.col("kind") == ATTRIBUTE) & (F.col("spent_draws") > 0))
 
     def describe(frame: DataFrame, state: str, counted: str) -> DataFrame:
         tokens = F.col(f"{counted}_tokens")
@@ -168,16 +171,19 @@ def order_by_cost(rows: DataFrame) -> DataFrame:
 
 
 def _used(entries: DataFrame, keys: tuple[str, ...], budget: Budget) -> DataFrame:
-    """What each key has used: contexts, tokens, ``spent``, ``reserved``, both together as ``used``, and the ``delta``
-    of that.
+    """What each key has used: contexts, tokens, ``spent``, ``reserved``, ``returned``, all together as ``used``, and
+    the ``delta`` of what is spent and reserved.
     """
-    kinds = ("spent", "reserved")
-    priced = entries.groupBy(*keys, price_of(budget).alias("unit_price"), F.col("delta").alias("unit_delta")).agg(
-        *(F.sum(f"{kind}_{unit}").alias(f"{kind}_{unit}") for kind in kinds for unit in ("tokens", "draws"))
+    kinds = ("spent", "reserved", "returned")
+    returned = {"returned_tokens": count_returned("tokens"), "returned_draws": count_returned("draws")}
+    priced = (
+        entries.withColumns(returned)
+        .groupBy(*keys, price_of(budget).alias("unit_price"), F.col("delta").alias("unit_delta"))
+        .agg(*(F.sum(f"{kind}_{unit}").alias(f"{kind}_{unit}") for kind in kinds for unit in ("tokens", "draws")))
     )
     unit = "tokens" if budget.unit == PURE else "draws"
     quantities: dict[str, Any] = {kind: (F.col(f"{kind}_{unit}"), F.col(f"{kind}_draws")) for kind in kinds}
-    quantities["used"] = tuple(spent + reserved for spent, reserved in zip(*quantities.values(), strict=True))
+    quantities["used"] = tuple(reduce(add, parts) for parts in zip(*quantities.values(), strict=True))
     collected = [
         F.collect_list(F.when(draws != 0, F.struct("unit_price", quantity.alias("quantity")))).alias(name)
         for name, (quantity, draws) in quantities.items()

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.errors import ReleaseError
 from wordveil.privacy.corpus import CORPUS_METRIC
-from wordveil.spark.release.ledger import ABANDON, RESERVE, SETTLE, Terms
+from wordveil.spark.release.ledger import ABANDON, RESERVE, SETTLE, Terms, count_used
 
 
 class RecordLimitError(ReleaseError):
@@ -32,7 +32,7 @@ def check_record_limit(candidates: DataFrame, ledger: DataFrame, terms: Terms, m
     Parameters
     ----------
     candidates
-        what the run asks for, with ``reason``, null where the record is admitted, and ``is_charged``.
+        what the run asks for, with ``reason``, null where the record is admitted.
     ledger
         the ledger's entries, of all its releases.
     terms
@@ -46,9 +46,9 @@ def check_record_limit(candidates: DataFrame, ledger: DataFrame, terms: Terms, m
         where the ledger has draws from such weights under another metric, or there would be too many.
     """
     drawn = ledger.where(F.col("kind").isin(RESERVE, SETTLE, ABANDON) & F.col("metric").startswith(f"{CORPUS_METRIC}:"))
-    counted = drawn.groupBy("metric").agg(F.sum(F.col("reserved_draws") + F.col("spent_draws")).alias("draws"))
+    counted = drawn.groupBy("metric").agg(F.sum(count_used("draws")).alias("draws"))
     before = {row.metric: int(row.draws) for row in counted.collect() if row.draws}
-    asked = candidates.where(F.col("reason").isNull() & ~F.col("is_charged")).count()
+    asked = candidates.where(F.col("reason").isNull()).count()
     if others := sorted(before.keys() - {terms.metric}):
         raise RecordLimitError(
             f"mechanism.max_records = {max_records}: the ledger has draws from a generator of a private corpus at "

@@ -100,7 +100,7 @@ class RunSteps:
     def _admit(self, ledger: DataFrame) -> Reservation:
         """Which candidates the ledger has room for, under the budget of the run and the limit of records."""
         candidates, exceeding = self._price(self._candidates()), 0
-        if self._has_limit and not self._is_first:
+        if self._readmits and not self._is_first:
             candidates = mark_charged(candidates, ledger, self._costs, self._candidates().number)
         else:
             candidates = candidates.withColumn("is_charged", F.lit(False))
@@ -157,7 +157,7 @@ class RunSteps:
             ),
             is_fresh=self.is_fresh,
             is_first=self._is_first,
-            is_marked=self._has_limit,
+            is_marked=self._readmits,
             number=None if self._known is None else self._known.number,
         )
 
@@ -230,9 +230,11 @@ class RunSteps:
         return column(self.columns.id).cast("string")
 
     @property
-    def _has_limit(self) -> bool:
-        """Whether what a context costs can keep it out."""
-        return self.intent.budget is not None or self.terms.max_records is not None
+    def _readmits(self) -> bool:
+        """Whether a context that has been charged is let in at no cost: where lengths are visible, and so is which
+        records a budget refuses.
+        """
+        return self.terms.n_max is None
 
     def _price(self, candidates: Candidates) -> DataFrame:
         """Who may be charged, and for how many tokens: record_id, author, tokens; and content_tag where contents are
@@ -263,7 +265,8 @@ class RunSteps:
             tokens, was, is_standing = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN), F.col(STANDING_COLUMN)
         refused, is_priced = F.col(UNSOUND_COLUMN), F.lit(True)
         decisions = self._seen_decisions()
-        if self._has_limit and (decisions is None or any(decisions.values())):
+        may_refuse = self._readmits or self.intent.budget is not None
+        if may_refuse and (decisions is None or any(decisions.values())):
             rows = rows.withColumn("__name", self._record_id())
             rows = filter_by_ids(rows, "__name", self._find_decided(), "left", candidates.number, texts=True)
             rows = rows.drop("__id", "__name")
