@@ -39,7 +39,7 @@ class Exposure(StrEnum):
     """What a release shows of a record in addition to its sanitised words. Kept columns are written ``column:NAME``."""
 
     PRESENCE = "presence"
-    """That the record was refused because of its text, or that it was not."""
+    """That the record was refused because of its text, or of another text of its author; or that it was not."""
 
     CONDITION = "condition"
     """That the record's text meets ``input.where``."""
