@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,9 @@ from wordveil.spark.sanitise.job import run_sanitise
 
 POLICY = {"profile": "strict", "n_max": 24}
 DOC = ROOT / "docs" / "in-code.md"
+
+
+sanitise_own = partial(sanitise, own_rows=True)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +78,7 @@ def test_a_frame_gives_the_rows_of_the_job(spark, workspace: Workspace, made: Wo
 
 def test_bad_rows_of_a_frame_are_quarantined(spark, workspace: Workspace, bundle: Path):
     rows = [("a", "x y"), ("a", "x"), ("b", None), (None, "x"), ("c", "x" * 5000), ("d", "x")]
-    frame = sanitise(
+    frame = sanitise_own(
         spark.createDataFrame(rows, "id string, body string"),
         bundle=bundle.parent,  # its store
         run=Run.throwaway(),
@@ -142,7 +146,7 @@ def test_throwaway_keys_differ_and_leave_nothing(spark, workspace: Workspace, bu
         run = Run.throwaway()
         assert run.release.startswith("throwaway-")
         frame = spark.createDataFrame([("a", "x " * 20)], "id string, body string")
-        row = sanitise(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY).first()
+        row = sanitise_own(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY).first()
         assert row["privacy"]["release_id"] == run.release
         texts.append(row["text"])
     assert texts[0] != texts[1]
@@ -152,7 +156,7 @@ def test_throwaway_keys_differ_and_leave_nothing(spark, workspace: Workspace, bu
 def test_a_run_is_recorded_before_it_draws(spark, workspace: Workspace, bundle: Path):
     run = recorded(workspace, run_id="night-1")
     frame = spark.createDataFrame([("a", "raw secret words")], "id string, body string")
-    sanitise(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY)  # nothing is drawn yet
+    sanitise_own(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY)  # nothing is drawn yet
     file = workspace.root / "runs" / "tests" / "night-1.json"
     content = json.loads(file.read_text())
     assert content["run_id"] == "night-1"
@@ -162,21 +166,23 @@ def test_a_run_is_recorded_before_it_draws(spark, workspace: Workspace, bundle: 
     assert KEY not in file.read_text()
     assert KEY not in repr(run)
     before = file.read_bytes()
-    sanitise(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY)  # once more in the same terms
+    sanitise_own(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY)  # once more in the same terms
     assert file.read_bytes() == before
 
 
 def test_a_release_keeps_bundle_policy_and_key(spark, workspace: Workspace, bundle: Path):
     frame = spark.createDataFrame([("a", "x")], "id string, body string")
-    sanitise(frame, bundle=bundle, run=recorded(workspace), id="id", text="body", policy=POLICY)
+    sanitise_own(frame, bundle=bundle, run=recorded(workspace), id="id", text="body", policy=POLICY)
     with pytest.raises(ConfigError, match="policy_fingerprint is"):
-        sanitise(frame, bundle=bundle, run=recorded(workspace), id="id", text="body", policy={**POLICY, "n_max": 25})
+        sanitise_own(
+            frame, bundle=bundle, run=recorded(workspace), id="id", text="body", policy={**POLICY, "n_max": 25}
+        )
     other = build_bundle(workspace.config(mechanism={"epsilon": 5.0})).path
     with pytest.raises(ConfigError, match="mechanism_fingerprint is"):
-        sanitise(frame, bundle=other, run=recorded(workspace), id="id", text="body", policy=POLICY)
+        sanitise_own(frame, bundle=other, run=recorded(workspace), id="id", text="body", policy=POLICY)
     workspace.write_key("other", "0123456789abcdef" * 4)
     with pytest.raises(ConfigError, match="key_fingerprint is"):
-        sanitise(
+        sanitise_own(
             frame,
             bundle=bundle,
             run=recorded(workspace, key_file=str(workspace.root / "other")),
@@ -185,7 +191,7 @@ def test_a_release_keeps_bundle_policy_and_key(spark, workspace: Workspace, bund
             policy=POLICY,
         )
     assert len(list((workspace.root / "runs" / "tests").glob("*.json"))) == 1
-    sanitise(
+    sanitise_own(
         frame,
         bundle=bundle,
         run=recorded(workspace, release="another"),
@@ -205,17 +211,17 @@ def test_no_key_no_recorded_run(workspace: Workspace):
 def test_all_faults_of_the_arguments_are_told_at_once(spark, bundle: Path):
     frame = spark.createDataFrame([("a", "x")], "id string, body string")
     with pytest.raises(ConfigError) as error:
-        sanitise(
+        sanitise_own(
             frame, bundle=bundle, run=Run.throwaway(), id="id", text="id", policy={"profile": "strict", "lenght": "pad"}
         )
     assert "input.text = id: is also the id column" in str(error.value)
     assert "Did you mean length?" in str(error.value)
     with pytest.raises(ConfigError, match=r"no such column. Did you mean body\?"):
-        sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="bodi", policy=POLICY)
+        sanitise_own(frame, bundle=bundle, run=Run.throwaway(), id="id", text="bodi", policy=POLICY)
     with pytest.raises(ConfigError, match="n_max"):
-        sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body")
+        sanitise_own(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body")
     with pytest.raises(BundleError, match=r"was built with padding, and text\.length is as_is"):
-        sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy={"profile": "readable"})
+        sanitise_own(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy={"profile": "readable"})
 
 
 def test_sessions_are_checked_and_not_set(spark, bundle: Path):
@@ -226,7 +232,7 @@ def test_sessions_are_checked_and_not_set(spark, bundle: Path):
     for option, value in options.items():
         with options_set(spark, {option: value}):
             with pytest.raises(PlatformError, match=re.escape(f"{option} = {value}")):
-                sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy=POLICY)
+                sanitise_own(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy=POLICY)
             assert spark.conf.get(option) == value
     assert spark.conf.get(name) == before
 

@@ -76,7 +76,11 @@ def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
 ):
     frame = spark.createDataFrame([("a", "x y")], "id string, body string")
     options = {"bundle": build_bundle(workspace.config()), "policy": {"n_max": 8}}
-    recorded = {"run_log_dir": str(workspace.root / "runs"), "key_file": str(workspace.root / "key")}
+    recorded = {
+        "release": "tests",
+        "run_log_dir": str(workspace.root / "runs"),
+        "key_file": str(workspace.root / "key"),
+    }
     found = {}
     # As in a session that wordveil did not start.
     settings = java_class(spark, "org.apache.spark.SparkEnv").get().conf()
@@ -86,10 +90,10 @@ def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
         for name, path in pythons.items():
             patch.setattr(spark.sparkContext, "pythonExec", str(path))
             with pytest.raises(PlatformError) as refused:
-                sanitise(frame, run=Run.recorded(release="tests", **recorded), id="id", text="body", **options)
+                sanitise(frame, run=Run.recorded(**recorded), id="id", text="body", own_rows=True, **options)
             found[name] = str(refused.value)
         with pytest.raises(PlatformError, match=re.escape(found["none"])):
-            register(spark, run=Run.recorded(release="tests", **recorded), **options)
+            register(spark, run=Run.recorded(**recorded), **options)
         settings.set("spark.python.daemon.module", daemon)
         # The daemon of a session of wordveil's imports it itself.
         patch.setattr(spark.sparkContext, "pythonExec", str(pythons["empty"]))
@@ -105,7 +109,7 @@ def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
     assert f"(Python 3.10), and this process runs Python {HERE}." in found["old"]
     assert "which does not start." in found["none"]
     monkeypatch.setattr(workers, "_checked", WeakKeyDictionary())
-    rows = sanitise(frame, run=Run.throwaway(), id="id", text="body", **options).collect()
+    rows = sanitise(frame, run=Run.throwaway(), id="id", text="body", own_rows=True, **options).collect()
     assert [row.status for row in rows] == ["released"]
 
 

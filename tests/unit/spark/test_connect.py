@@ -87,11 +87,11 @@ Project
 """
 
 
-def inspect(plan: str, **changes: str) -> str:
+def inspect(plan: str, rows: str = "", **changes: str) -> str:
     text = PLAN.replace("{plan}", plan)
     for old, new in changes.items():
         text = text.replace(old, new)
-    said = _inspect_lines(list_plan_lines(SimpleNamespace(_explain_string=lambda extended: text)))
+    said = _inspect_lines(list_plan_lines(SimpleNamespace(_explain_string=lambda extended: text)), rows)
     assert SECRET not in said
     return said
 
@@ -107,6 +107,18 @@ def test_plans_of_known_nodes_are_taken():
         "Filter id#1 IN (list#3 [])\n:  +- Project [id#4]\n:     +- Relation [id#4] parquet\n+- OneRowRelation",
     ):
         assert inspect(plan) == "", plan
+
+
+def test_rows_of_no_table_are_the_callers_to_declare():
+    known = READ.format("parquet")
+    for plan in (
+        "LocalRelation [id#1, body#2]",
+        "CachedLocalRelation abc",
+        f"Union false, false\n:- Project [id#1]\n{known}\n+- OneRowRelation",
+        f"Project [id#1, variablereference(system.session.found=x)[0] AS body#2]\n{known}",
+    ):
+        assert inspect(plan, "no table") == "no table", plan
+    assert inspect(f"Project [id#1]\n{known}", "no table") == ""
 
 
 def test_nothing_in_a_plan_hides_a_leaf():

@@ -1,8 +1,11 @@
-"""Sources that Spark parses from text, wherever a frame reads them: CSV, JSON, XML, lines.
+"""Sources that Spark parses from text, wherever a frame reads them: CSV, JSON, XML, lines; and rows without a source.
 
 By default Spark ends a record of CSV at each line break, and a piece of a text becomes an id or another column.
 :mod:`wordveil.spark.input.reading` opens such files with options under which no record is cut. How a catalogue, a view
 or the caller of a function has opened them is unknown, so all of these are refused.
+
+The plan of rows that a program holds, such as those of ``createDataFrame``, ends there: they may have been collected
+from such a source, and the result of a SQL script always is. Only their owner knows, and has to say so.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.errors import ConfigError, Fault
 from wordveil.spark.platform.connect import is_connect, list_plan_lines
-from wordveil.spark.platform.jvm import java_class, list_items
+from wordveil.spark.platform.jvm import gateway, java_class, list_items
 
+_PLAN = "org.apache.spark.sql.catalyst.plans.QueryPlan"
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 # Hive's formats in which no character separates records.
 _SERDES = {
@@ -27,10 +32,13 @@ _SERDES = {
     "org.apache.hadoop.hive.serde2.lazybinary.LazyBinarySerDe",
 }
 # The leaves of a plan that read no file: values, and references to other parts of the plan.
-_NO_FILES = {"CTERelationRef", "EmptyRelation", "LocalRelation", "OneRowRelation", "Range", "UnionLoopRef"}
+_OWN_ROWS = {"CachedLocalRelation", "LocalRelation", "OneRowRelation"}
+_NO_FILES = {"CTERelationRef", "EmptyRelation", "Range", "UnionLoopRef", *_OWN_ROWS}
 # How Spark names the step of a query, or the call, that made an RDD.
 _PARSING = re.compile(r"(?:Batch)?Scan (csv|hive|json|libsvm|text|xml)\b ?(.*)")
 _LINES = "textFile"
+# How Spark names the call that read lines of an RDD or of a column as records.
+_PARSED = re.compile(r"(csv|json|xml) at ")
 # Spark Connect shows a plan as text alone. The files that know where their rows end, and the nodes that read nothing.
 _FILES = {"avro", "binaryFile", "orc", "parquet"}
 _TEXTS = {"csv", "json", "libsvm", "text", "xml"}
@@ -41,35 +49,67 @@ _NODES = _NO_FILES | {
     *("Project", "RebalancePartitions", "Relation", "Repartition", "RepartitionByExpression", "ResolvedHint"),
     *("Sample", "Sort", "SubqueryAlias", "Tail", "Union", "UnionLoop", "View", "Window", "WithCTE"),
 }
+_NO_ORIGIN = (
+    "holds rows that come from no table: of createDataFrame, collect, VALUES, a variable or a SQL script. Spark does "
+    "not know what they were made from, which may be CSV, JSON or XML that cut a text. Write the records as Parquet or "
+    "Delta, and read that"
+)
+_SAY_SO = "; or say own_rows=True, if your program made them and each text is whole."
 _UNKNOWN = (
     "In a Spark Connect session, that may be an RDD, a checkpoint, a table of another system or of Hive, or a literal "
     "with a line break. Write the records as Parquet or Delta, and read that, or use a classic session."
 )
+_VARIABLE = "variablereference("
 _NODE = re.compile(r"(?:   |:  )*(?:\+- |:- )?([A-Za-z]\w*)(?: |$)")
 _FORMAT = re.compile(r"\] (\w+)$")
 
 
-def check_scans(frame: DataFrame, setting: str, value: str = "", *, is_ours: bool = False) -> None:
+def check_scans(
+    frame: DataFrame, setting: str, value: str = "", *, is_ours: bool = False, own_rows: bool = False
+) -> None:
     """Raise :class:`ConfigError` where a frame reads what Spark parses from text. Reads no data.
 
     ``setting``: the setting or the argument that names the frame, and its ``value``. ``is_ours``: whether wordveil has
-    opened what the frame reads. Then only the subqueries of a condition are inspected.
+    opened what the frame reads. Then only the subqueries of a condition are inspected. ``own_rows``: whether the caller
+    says that rows without a source are his own.
     """
     fault = "configuration" if value else "arguments"
+    rows = "" if own_rows else _NO_ORIGIN + ("." if setting.startswith("input.") else _SAY_SO)
     if is_connect(frame.sparkSession):
-        if problem := _inspect_lines(list_plan_lines(frame)):
+        if problem := _inspect_lines(list_plan_lines(frame), rows):
             raise ConfigError(fault, [Fault(setting, value[:80], problem)])
         return
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
-    inspector = _ScanInspector(frame.sparkSession)
-    plans = [*([] if is_ours else [plan]), *list_items(plan.subqueriesAll())]
-    for leaf in (leaf for part in plans for leaf in list_items(part.collectLeaves())):
-        if problem := inspector.inspect(leaf):
-            raise ConfigError(fault, [Fault(setting, value[:80], problem)])
+    inspector = _ScanInspector(frame.sparkSession, rows)
+    queries = list_items(plan.subqueriesAll())
+    for part in (*([] if is_ours else [plan]), *queries):
+        # A subquery of one row only computes with what surrounds it.
+        is_query = any(part is query for query in queries)
+        for leaf in list_items(part.collectLeaves()):
+            if problem := inspector.inspect(leaf, may_compute=is_query):
+                raise ConfigError(fault, [Fault(setting, value[:80], problem)])
+        if rows and _has_variable(frame.sparkSession, part):
+            raise ConfigError(fault, [Fault(setting, value[:80], rows)])
 
 
-def _inspect_lines(lines: list[str] | None) -> str:
-    """What is wrong with the text of a plan; empty where nothing is. It never quotes the text.
+def _has_variable(spark: SparkSession, plan: Any) -> bool:
+    """Whether a query computes with a variable of the session, which may hold whole tables."""
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        if node.getClass().getSimpleName() == "VariableReference":
+            return True
+        below = list_items(node.children())
+        # A leaf of a plan names its columns and computes nothing.
+        if below and is_instance_of(gateway(spark), node, _PLAN):
+            waiting += list_items(node.expressions())
+        waiting += below
+    return False
+
+
+def _inspect_lines(lines: list[str] | None, rows: str = "") -> str:
+    """What is wrong with the text of a plan; empty where nothing is. It never quotes the text. ``rows``: what is wrong
+    with rows that come from no table; empty where they are taken.
 
     Each node begins a line with its name. Column names and literals may add lines, but the last line of a relation
     always ends with its format. So lines of unknown beginnings or endings are refused, whatever they are.
@@ -83,6 +123,8 @@ def _inspect_lines(lines: list[str] | None) -> str:
             return _describe("files", name)
         if node is None or node[1] not in _NODES or (name or "parquet") not in _FILES:
             return f"has a plan with a part that wordveil does not know. {_UNKNOWN}"
+        if rows and (node[1] in _OWN_ROWS or _VARIABLE in line):
+            return rows
         if node[1] == "Relation" and not name:
             return f"reads a source that wordveil does not know. {_UNKNOWN}"
     return ""
@@ -91,12 +133,14 @@ def _inspect_lines(lines: list[str] | None) -> str:
 @dataclass(frozen=True)
 class _ScanInspector:
     """Says what is wrong with a leaf of an analysed plan; empty where nothing is. Unknown leaves are refused: they may
-    read anything.
+    read anything. ``rows``: what is wrong with rows that come from no table; empty where they are taken.
     """
 
     spark: SparkSession
+    rows: str
 
-    def inspect(self, leaf: Any) -> str:
+    def inspect(self, leaf: Any, *, may_compute: bool = False) -> str:
+        """``may_compute``: whether one row without columns is part of a computation, and no record."""
         kind = str(leaf.getClass().getSimpleName())
         if kind == "LogicalRelation":
             return self._inspect_files(leaf)
@@ -105,9 +149,10 @@ class _ScanInspector:
         if kind == "HiveTableRelation":
             return _inspect_hive(leaf.tableMeta())
         if kind in ("LogicalRDD", "ExternalRDD"):
-            return _inspect_rdd(leaf.rdd())
+            return _inspect_rdd(leaf.rdd(), self.rows)
         if kind in _NO_FILES:
-            return ""
+            is_record = kind in _OWN_ROWS and not (may_compute and kind == "OneRowRelation")
+            return self.rows if is_record else ""
         return f"reads a source that wordveil does not know ({kind}). Write it as Parquet or Delta, and read that."
 
     def _inspect_files(self, leaf: Any) -> str:
@@ -139,7 +184,7 @@ def _inspect_hive(table: Any) -> str:
     return "" if name in _SERDES else _describe(table.identifier().unquotedString(), name.rpartition(".")[2])
 
 
-def _inspect_rdd(rdd: Any) -> str:
+def _inspect_rdd(rdd: Any, rows: str) -> str:
     """What is wrong with the rows of a frame without a plan of its own, such as a batch of a stream: Spark still names
     the steps that made them.
     """
@@ -148,14 +193,15 @@ def _inspect_rdd(rdd: Any) -> str:
         step = waiting.pop()
         if step.id() not in seen:
             seen.add(step.id())
-            if problem := _inspect_step(step):
+            if problem := _inspect_step(step, rows):
                 return problem
             waiting += [dependency.rdd() for dependency in list_items(step.dependencies())]
     return ""
 
 
-def _inspect_step(rdd: Any) -> str:
-    if "Checkpoint" in rdd.getClass().getSimpleName():
+def _inspect_step(rdd: Any, rows: str) -> str:
+    kind = rdd.getClass().getSimpleName()
+    if "Checkpoint" in kind:
         return (
             "reads a checkpoint, and Spark does not know what that was made from. Use the frame without checkpoint() "
             "and localCheckpoint()."
@@ -164,7 +210,11 @@ def _inspect_step(rdd: Any) -> str:
     name = str(scope.get().name()) if scope.isDefined() else ""
     if scan := _PARSING.fullmatch(name):
         return _describe(scan[2] or "files", scan[1])
-    return _describe("files", "lines of text") if name == _LINES else ""
+    if call := _PARSED.match(rdd.creationSite().shortForm()):
+        return _describe("an RDD or a column", call[1])
+    if name == _LINES:
+        return _describe("files", "lines of text")
+    return rows if kind == "ParallelCollectionRDD" else ""
 
 
 def _describe(source: str, kind: str) -> str:

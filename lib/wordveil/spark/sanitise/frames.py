@@ -54,6 +54,7 @@ def sanitise(
     how: Literal["auto", "path", "archive"] = "auto",
     order: Literal["hashed", "input"] = "hashed",
     allow_unencrypted: bool = False,
+    own_rows: bool = False,
 ) -> DataFrame:
     """Sanitise the records of a DataFrame.
 
@@ -90,6 +91,10 @@ def sanitise(
         shows the sizes of the texts, and ``exposes`` then says ``layout``.
     allow_unencrypted : bool, default False
         Whether a session outside local mode may lack Spark's authentication or encryption.
+    own_rows : bool, default False
+        Whether rows that come from no table are your own, each text in one piece: of ``createDataFrame``, of an RDD
+        that Python filled, of ``VALUES``. Rows that were collected from CSV, JSON or XML look the same in Spark's plan,
+        and so does the result of a SQL script.
 
     Returns
     -------
@@ -101,8 +106,8 @@ def sanitise(
     Raises
     ------
     wordveil.errors.ConfigError
-        If arguments are wrong, with every fault, or the DataFrame reads parsed text, or the release has another bundle,
-        policy or key.
+        If arguments are wrong, with every fault, or the DataFrame reads parsed text or holds rows of no table, or the
+        release has another bundle, policy or key.
     wordveil.errors.InputError
         If the DataFrame is a stream.
     wordveil.errors.BundleError
@@ -129,7 +134,7 @@ def sanitise(
             "the DataFrame is a stream, in which repeated ids cannot be found. Sanitise its batches in foreachBatch."
         )
     check_columns(frame.schema, columns, "the DataFrame")
-    check_scans(frame, "frame")
+    check_scans(frame, "frame", own_rows=own_rows)
     if order not in ORDER_EXPOSES:
         raise ConfigError("arguments", [Fault("order", str(order)[:80], f"allowed: {', '.join(ORDER_EXPOSES)}.")])
     job = _make_job(session, bundle, run, checked, settings, columns, texts, how, ORDER_EXPOSES[order])
