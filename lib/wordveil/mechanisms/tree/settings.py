@@ -35,7 +35,8 @@ class TreeSettings(MechanismSettings):
         about how many words a cluster has at each level, the lowest first, without the level of all words: clusters of
         a level are of equal size.
     clusters : sequence of int
-        in place of ``sizes``: how many clusters each level has, the lowest first, without the level of all words. The
+        in place of ``sizes``: how many clusters each level has, at least 2, the lowest first, without the level of all
+        words. The
         lowest have any sizes; those of further levels hold equally many of them, to within one.
     least : int
         with ``clusters``: how many words a lowest cluster has at least.
@@ -77,7 +78,7 @@ class TreeSettings(MechanismSettings):
 
     epsilon: PureEpsilon
     sizes: Annotated[Sequence[Annotated[int, Ge(1)]], MinLen(1)] = DEFAULT_SIZES
-    clusters: Sequence[Annotated[int, Ge(1)]] = ()
+    clusters: Sequence[Annotated[int, Ge(1)]] = ()  # _level_faults says why one is none
     least: Annotated[int, Ge(1)] = 20
     weight: Annotated[float, Ge(0), Le(2)] = 0.5
     rarity: Annotated[float, Ge(0), Le(4)] = 0.25
@@ -154,7 +155,15 @@ def _level_faults(sizes: Sequence[int], clusters: Sequence[int]) -> Iterator[tup
         yield "sizes", f"{list(sizes)} must rise, since clusters lie inside larger ones. Put the smallest first."
     if clusters and tuple(sizes) != DEFAULT_SIZES:
         yield "clusters", f"{list(clusters)} stand in place of sizes = {list(sizes)}. Remove one of the two."
-    if any(not below > above for below, above in pairwise(clusters)):
+    if 1 in clusters:
+        yield (
+            "clusters",
+            (
+                f"{list(clusters)}: one cluster holds all words and tells nothing of any, as mechanism.name: random "
+                "does at no price. Leave the 1 out; the level of all words is always there."
+            ),
+        )
+    elif any(not below > above for below, above in pairwise(clusters)):
         yield "clusters", f"{list(clusters)} must fall, since clusters lie inside larger ones. Put the largest first."
     elif any(below % above for below, above in pairwise(clusters[1:])):
         yield "clusters", f"{list(clusters)}: each after the first must be a multiple of the next one."
