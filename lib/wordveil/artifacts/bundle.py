@@ -25,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordveil.artifacts import content_store
+from wordveil.artifacts.draw_digest import check_draws, digest_built
 from wordveil.crypto.private_files import find_exposure
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -276,7 +277,7 @@ def _fill(
     package = MECHANISMS.package_of(recipe.mechanism)
     facts = {
         "recipe": recipe.to_dict(),
-        **({"package": package} if package else {}),
+        **({"package": package, "draws": digest_built(mechanism, content, built, draft)} if package else {}),
         "notes": [*embedding.warnings, *built.notes],
         **measured,
     }
@@ -305,16 +306,22 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
     arrays = content_store.map_arrays(path, content["files"])
     raw = {name: path / name for name, entry in content["files"].items() if entry.get("raw")}
-    mechanism = MECHANISMS[content["mechanism"]]
+    mechanism = MECHANISMS[content["mechanism"]].load(content["size"], content["parameters"], arrays, raw)
+    check_draws(mechanism, manifest, path)
     return Bundle(
         path=path,
         fingerprint=manifest["fingerprint"],
         manifest=manifest,
         vocabulary=Vocabulary(pa.array(words, pa.string())),
         guarantee=WordGuarantee.from_dict(content["guarantee"]),
-        mechanism=mechanism.load(content["size"], content["parameters"], arrays, raw),
+        mechanism=mechanism,
         lists=PublicLists.from_bytes((path / _LISTS).read_bytes()) if _LISTS in content["files"] else None,
     )
+
+
+def is_private(path: Path) -> bool:
+    """Whether a private corpus trained the bundle at ``path``, by its manifest alone. Raises :class:`BundleError`."""
+    return bool(_read_manifest(path)["content"]["parameters"].get(PRIVATE_WEIGHTS))
 
 
 def find_one(path: Path) -> Path:

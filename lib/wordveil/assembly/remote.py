@@ -22,7 +22,8 @@ from pyarrow import fs
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.content_store import MANIFEST
 from wordveil.credentials import hide_credentials
-from wordveil.errors import PublicFileError
+from wordveil.crypto.private_files import create_directory
+from wordveil.errors import BundleError, PublicFileError
 from wordveil.input.locations import SCHEME, cache_directory
 
 _AUDITS = r"\.audits/.*"
@@ -85,6 +86,11 @@ class BundleStore:
 
     def _fetch(self, bundle: Path) -> Path:
         if self.copy:
+            if bundles.is_private(bundle):
+                raise BundleError(
+                    f"{self.copy.locate(bundle)}: a private corpus trained this bundle's weights, and who reads an "
+                    "object store is not known. Move it to a disk, for its owner alone (chmod -R go=), and name that."
+                )
             self.copy.update(directory=bundle.name)
         return bundle
 
@@ -138,6 +144,9 @@ class _Copy:
             # Keys of an object store may have parts that lead out of the copy.
             paths = {PurePosixPath(entry.path): entry for entry in entries if ".." not in entry.path.split("/")}
             files = {str(path.relative_to(root)): entry for path, entry in paths.items()}
+            # What it is shows only once it is here: the manifest of a private bundle is secret too.
+            create_directory(self.path.parent, private=True, exist_ok=True)
+            self.path.parent.chmod(0o700)  # made by an earlier version
             for name, entry in files.items():
                 if re.fullmatch(pattern, name) and not _is_same(self.path / name, entry):
                     _download(store, entry, self.path / name)
@@ -188,6 +197,7 @@ def _download(store: Any, entry: Any, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=cache_directory(), prefix="fetching-") as draft:
         fs.copy_files(entry.path, f"{draft}/file", source_filesystem=store)
+        Path(draft, "file").chmod(0o600)
         _take_time(Path(draft, "file"), entry)
         Path(draft, "file").replace(target)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from support.toys import random_embedding
+from wordveil.artifacts import bundle as bundles
 from wordveil.assembly.audits import find_audits, keep_audit
 from wordveil.assembly.bundles import build_bundle, find_bundle, find_embedding, open_bundle
 from wordveil.audit.bundle import audit_bundle
@@ -92,6 +93,36 @@ def test_a_bundle_that_one_machine_builds_is_what_another_finds(tmp_path: Path, 
     with pytest.raises(BundleError) as error:
         find_bundle(configure(tmp_path, epsilon=4.0))
     assert str(error.value).startswith(f"bundle_store = {store.as_uri()}: none of its 2 bundle(s) matches")
+
+
+def test_copies_are_for_their_owner_alone(tmp_path: Path, machine: Machine):
+    write_embedding(tmp_path / "vectors")
+    kept = machine("ours")
+    build_bundle(configure(tmp_path))
+    copies = [*(kept / "wordveil").glob("remote-*")]
+    assert len(copies) == 2
+    copies[0].chmod(0o755)  # as earlier versions left it
+    built = build_bundle(configure(tmp_path, epsilon=3.0))
+    assert {path.stat().st_mode & 0o077 for path in copies} == {0}
+    machine("theirs")
+    opened = open_bundle(f"{(tmp_path / 'bundles').as_uri()}/{built.fingerprint}")
+    assert {file.stat().st_mode & 0o077 for file in opened.path.iterdir()} == {0}
+
+
+def test_weights_of_a_private_corpus_are_refused_before_they_are_copied(
+    tmp_path: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    write_embedding(tmp_path / "vectors")
+    machine("ours")
+    config = configure(tmp_path)
+    built = build_bundle(config)
+    kept = machine("theirs")
+    monkeypatch.setattr(bundles, "is_private", lambda path: path.name == built.fingerprint)
+    address = f"{(tmp_path / 'bundles').as_uri()}/{built.fingerprint}"
+    for look in (lambda: open_bundle(address), lambda: find_bundle(config)):
+        with pytest.raises(BundleError, match=rf"^{address}: a private corpus trained this bundle's weights"):
+            look()
+    assert {Path(name).name for name in names_in(kept) if built.fingerprint in name} == {"manifest.json"}
 
 
 def test_a_file_that_has_changed_is_copied_anew_and_a_damaged_one_is_refused(tmp_path: Path, machine: Machine):
