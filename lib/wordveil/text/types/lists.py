@@ -7,6 +7,7 @@ They come with the package (``data/lists``; `make lists` makes them from public 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -26,11 +27,17 @@ TITLE, LOCATIVE = 8, 16
 """More bits: a form of address that a surname follows ("Mrs"); a word that a place follows ("in")."""
 NATION = 32
 """One more bit: a nationality ("Austrian", "Austrians")."""
-
-CERTAIN, RARE, ORDINARY, CAPITALISED = 0, 1, 2, 3
-"""Levels of a name, as in :attr:`NameTable.levels`: no ordinary word; a rare ordinary word ("john"); an ordinary word
-("rose"); an ordinary word that is written with a capital as well ("May", German nouns).
+COMMON, LABEL, PARTICLE, VERB = 64, 128, 256, 512
+"""More bits: an ordinary word that is in no list of names; a word that a name follows after a sign ("Patient:"); a part
+of surnames ("van"); what persons do ("said").
 """
+
+CERTAIN, RARE, ORDINARY, CAPITALISED, MOSTLY = 0, 1, 2, 3, 4
+"""Levels of a name, as in :attr:`NameTable.levels`: no ordinary word; a rare ordinary word ("john"); an ordinary word
+("young"); an ordinary word that is written with a capital as well ("May", German nouns); an ordinary word that has a
+capital mostly as a name ("Smith").
+"""
+_BY_STRENGTH = (CERTAIN, RARE, MOSTLY, ORDINARY, CAPITALISED)
 
 NO_NAME, LOOK_UP = -1, -2
 """In :meth:`NameTable.match`: a word that is no name, and one whose tokens must be looked at."""
@@ -38,8 +45,12 @@ NO_NAME, LOOK_UP = -1, -2
 _HEADER = "wordveil-lists\t1"
 _NAMES = {"first_name": FIRST, "surname": SUR, "place": PLACE}
 _OTHER = ("word", "emoji", "title", "locative")
-# Lists of earlier versions, and those of most languages, have none.
+# Lists of earlier versions have none of these; of nationalities those of most languages neither.
 _NATIONALITY = "nationality"
+_OTHER_NAMES = {"other_first_name": FIRST, "other_surname": SUR}
+_CONTEXT = {"label": LABEL, "verb": VERB, "particle": PARTICLE, "ordinary": COMMON}
+_RANKED = (*_NAMES, _NATIONALITY, *_OTHER_NAMES)
+_ALL = (*_NAMES, *_OTHER, _NATIONALITY, *_OTHER_NAMES, *_CONTEXT)
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,7 @@ class NameTable:
     index
         finds a folded word's number.
     roles
-        uint8 ``(names,)``, in which lists it is.
+        uint16 ``(names,)``, in which lists it is.
     levels
         uint8 ``(names,)``, how much of an ordinary word it is, as a name or place.
     nation_levels
@@ -59,7 +70,7 @@ class NameTable:
     """
 
     index: WordIndex
-    roles: NDArray[np.uint8]
+    roles: NDArray[np.uint16]
     levels: NDArray[np.uint8]
     nation_levels: NDArray[np.uint8]
 
@@ -95,6 +106,11 @@ class PublicLists:
         string array in their usual case: single words. Empty in lists of earlier versions and of most languages.
     nation_levels
         int64 of the length of ``nationalities``: :data:`CERTAIN` and the like.
+    others
+        names of the world, first names and surnames, which are found and never drawn, with their levels.
+    context
+        string arrays in lower case: what stands beside names (``label``, ``verb``, ``particle``), and ``ordinary``
+        words that no other list has. All but the last are empty in lists of earlier versions.
     """
 
     language: str
@@ -108,13 +124,26 @@ class PublicLists:
     locatives: pa.StringArray
     nationalities: pa.StringArray
     nation_levels: NDArray[np.int64]
+    others: Mapping[str, tuple[pa.StringArray, NDArray[np.int64]]]
+    context: Mapping[str, pa.StringArray]
 
     @classmethod
     def load(cls, language: str) -> PublicLists:
         """The lists of the package. Raises :class:`ValueError` for a language that is not one of :data:`LANGUAGES`."""
         if language not in LANGUAGES:
             raise ValueError(f"There are no public lists for {language!r}. There are lists for {', '.join(LANGUAGES)}.")
-        return cls.from_bytes((files("wordveil") / "data" / "lists" / f"{language}.tsv").read_bytes())
+        directory = files("wordveil") / "data" / "lists"
+        own = (directory / f"{language}.tsv").read_bytes()
+        if language == "en":
+            return cls.from_bytes(own)
+        # All other languages share one list of the world's names: what they have themselves is left out.
+        lines = own.decode("utf-8").splitlines()
+        known = {line.split("\t")[1].lower() for line in lines}
+        world = (directory / "world.tsv").read_text("utf-8").splitlines()[2:]
+        lines += [line for line in world if line.split("\t")[1].lower() not in known]
+        order = {kind: place for place, kind in enumerate(_ALL)}
+        rows = sorted(lines[2:], key=lambda line: order[line.split("\t", 1)[0]])
+        return cls.from_bytes("\n".join([*lines[:2], *rows, ""]).encode())
 
     @classmethod
     def from_bytes(cls, content: bytes) -> PublicLists:
@@ -125,35 +154,40 @@ class PublicLists:
             raise ValueError("These are not the bytes of public lists: they are not UTF-8.") from None
         if lines[0] != _HEADER or lines[-1] or len(lines) < 3 or not lines[1].startswith("language\t"):
             raise ValueError(f"These are not the bytes of public lists: the first line must be {_HEADER!r}.")
-        rows: dict[str, list[list[str]]] = {kind: [] for kind in (*_NAMES, *_OTHER, _NATIONALITY)}
-        ranked = (*_NAMES, _NATIONALITY)
+        rows: dict[str, list[list[str]]] = {kind: [] for kind in _ALL}
         for number, line in enumerate(lines[2:-1], 3):
             kind, *fields = line.split("\t")
-            if kind not in rows or len(fields) != (2 if kind in ranked else 1):
+            if kind not in rows or len(fields) != (2 if kind in _RANKED else 1):
                 raise ValueError(f"Line {number} of the public lists cannot be read.")
             rows[kind].append(fields)
-        if empty := [kind for kind, entries in rows.items() if not entries and kind != _NATIONALITY]:
+        if empty := [kind for kind in (*_NAMES, *_OTHER) if not rows[kind]]:
             raise ValueError(f"The public lists have no {' and no '.join(empty)}.")
-        if any(level not in ("0", "1", "2", "3") for kind in ranked for _, level in rows[kind]):
-            raise ValueError("The public lists have a name whose level is not 0, 1, 2 or 3.")
-        first, sur, place, nation = (np.array([int(level) for _, level in rows[kind]], np.int64) for kind in ranked)
-        first_names, surnames, places, words, emoji, titles, locatives, nations = (
-            pa.array([fields[0] for fields in entries], pa.string()) for entries in rows.values()
-        )
+        if any(level not in ("0", "1", "2", "3", "4") for kind in _RANKED for _, level in rows[kind]):
+            raise ValueError("The public lists have a name whose level is not 0, 1, 2, 3 or 4.")
+        found = {kind: pa.array([fields[0] for fields in entries], pa.string()) for kind, entries in rows.items()}
+        levels = {kind: np.array([int(level) for _, level in rows[kind]], np.int64) for kind in _RANKED}
+        first, sur, place = (levels[kind] for kind in _NAMES)
         language = lines[1].split("\t")[1]
-        names = (language, first_names, surnames, places, (first, sur, place))
-        return cls(*names, words, emoji, titles, locatives, nations, nation)
+        names = (language, *(found[kind] for kind in _NAMES), (first, sur, place))
+        nations = (found[_NATIONALITY], levels[_NATIONALITY])
+        others = {kind: (found[kind], levels[kind]) for kind in _OTHER_NAMES}
+        context = {kind: found[kind] for kind in _CONTEXT}
+        return cls(*names, *(found[kind] for kind in _OTHER), *nations, others, context)
 
     def serialise(self) -> bytes:
         """The lists as bytes, the same for equal lists: UTF-8, one entry a line."""
         lines = [_HEADER, f"language\t{self.language}"]
-        names = (self.first_names, self.surnames, self.places)
-        for kind, array, levels in zip(_NAMES, names, self.name_levels, strict=True):
-            lines += [f"{kind}\t{name}\t{level}" for name, level in zip(array.to_pylist(), levels, strict=True)]
-        for kind, array in zip(_OTHER, (self.words, self.emoji, self.titles, self.locatives), strict=True):
-            lines += [f"{kind}\t{value}" for value in array.to_pylist()]
-        nations = zip(self.nationalities.to_pylist(), self.nation_levels, strict=True)
-        lines += [f"{_NATIONALITY}\t{name}\t{level}" for name, level in nations]
+        names = zip((self.first_names, self.surnames, self.places), self.name_levels, strict=True)
+        ranked = dict(zip(_NAMES, names, strict=True))
+        plain = dict(zip(_OTHER, (self.words, self.emoji, self.titles, self.locatives), strict=True))
+        ranked = {**ranked, _NATIONALITY: (self.nationalities, self.nation_levels), **self.others}
+        plain = {**plain, **self.context}
+        for kind in _ALL:
+            if kind in ranked:
+                array, levels = ranked[kind]
+                lines += [f"{kind}\t{name}\t{level}" for name, level in zip(array.to_pylist(), levels, strict=True)]
+            else:
+                lines += [f"{kind}\t{value}" for value in plain[kind].to_pylist()]
         return ("\n".join(lines) + "\n").encode()
 
     @cached_property
@@ -172,18 +206,20 @@ class PublicLists:
         """What :func:`wordveil.text.types.names.find_names` looks words up in."""
         roles: dict[str, int] = {}
         levels: dict[str, int] = {}
-        arrays = (self.first_names, self.surnames, self.places, self.titles, self.locatives)
-        levels_of = (*self.name_levels, *(np.zeros(len(array), np.int64) for array in arrays[3:]))
-        for array, bit, ranks in zip(arrays, (FIRST, SUR, PLACE, TITLE, LOCATIVE), levels_of, strict=True):
+        kinds = zip((FIRST, SUR, PLACE), (self.first_names, self.surnames, self.places), self.name_levels, strict=True)
+        ranked = [*kinds, *((bit, *self.others[kind]) for kind, bit in _OTHER_NAMES.items())]
+        plain = [(TITLE, self.titles), (LOCATIVE, self.locatives)]
+        plain += [(bit, self.context[kind]) for kind, bit in _CONTEXT.items()]
+        for bit, array, ranks in [*ranked, *((bit, array, np.zeros(len(array), np.int64)) for bit, array in plain)]:
             for name, level in zip(pc.utf8_lower(array).to_pylist(), ranks.tolist(), strict=True):
                 roles[name] = roles.get(name, 0) | bit
-                levels[name] = max(levels.get(name, 0), level)
+                levels[name] = max(levels.get(name, CERTAIN), level, key=_BY_STRENGTH.index)
         nations = zip(pc.utf8_lower(self.nationalities).to_pylist(), self.nation_levels.tolist(), strict=True)
         nation_levels = dict(nations)
         for name in nation_levels:
             roles[name] = roles.get(name, 0) | NATION
         index = WordIndex(pa.array(list(roles), pa.string()))
-        all_roles = np.array(list(roles.values()), np.uint8)
+        all_roles = np.array(list(roles.values()), np.uint16)
         all_levels, all_nations = (
             np.array([values.get(name, 0) for name in roles], np.uint8) for values in (levels, nation_levels)
         )

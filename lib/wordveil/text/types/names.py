@@ -1,22 +1,34 @@
 """First names, surnames, places and nationalities among a text's words, by public lists and the words beside them.
 
 This decides how a text looks, never what is protected: it is no detector of personal data. Names of several words,
-names that the lists lack and names with another ending than ``'s`` are missed.
+most names that the lists lack and names with another ending than ``'s`` are missed.
 
 A word of the lists is a name
 
 - if it is no ordinary word of the language: in any case (``alice``);
 - if it is a rare ordinary word: with a capital (``John``);
 - if it has three letters or fewer, in both of these: with a capital, not all in capitals (``Jim``, not ``ISA``);
-- if it is an ordinary word: with a capital, not all in capitals, and inside a sentence (``with Rose``): not first in
-  the text, nor after a line break, a quotation mark or one of ``. ! ? :``;
+- if it is an ordinary word that has a capital mostly as a name: with a capital, not all in capitals unless both
+  neighbours are words in small letters (``Smith called``);
+- if it is another ordinary word: with a capital, not all in capitals, and inside a sentence (``with Young``): not first
+  in the text, nor after a line break, a quotation mark or one of ``. ! ? :``; or first, and with ``'s``, alone in its
+  line, cell, quotation marks or brackets, or before what persons do (``Young said``);
 - if it is written with a capital anyway (``May``; German nouns): only beside a name, as the next rules say.
 
-With a capital, any surname of the lists counts right after a first name, also with initials between (``Will Smith``,
-``John F. Kennedy``), and after a form of address (``Mrs. May``). Any first name with a capital counts right before a
-surname that counts. A word that is both a first name and a surname is a surname in these positions, else a first name.
-A word that is both a name and a place is a place after a word such as "in"; else a first name if it is in that list,
-else a place.
+With a capital, any surname of the lists counts right after a first name, also with initials or a line break between
+(``Will Smith``, ``John F. Kennedy``), after a form of address (``Mrs. May``) or initials (``J. May``), and before
+initials (``May, J.``). A surname also counts before a first name, a comma between or not (``Smith, John``), or at the
+head of a list of surnames. Any first name with a capital counts right before a surname that counts. A word that is both
+a first name and a surname is a surname in these positions, else a first name. A word that is both a name and a place is
+a place after a word such as "in"; else a first name if it is in that list, else a place.
+
+In any case a name counts after a label and a sign (``From: smith``), beside ``_ \\ @ = %``, between slashes, and beside
+a name or an initial with nothing but a sign between (``john.smith``).
+
+A word that no list has, ordinary words among them, with a capital and small letters, is a surname after a first name, a
+form of address, an initial, a label, a part of surnames (``van der Berg``) or a hyphen after a name, and where it
+begins like ``McAdam`` and ``O'Hara``; it is a first name right before a surname. Lists of earlier versions have no
+ordinary words, and there it is none.
 
 A nationality follows the first rules too, by its own level: ``French`` needs a capital and nothing beside it. A word
 that is a nationality and a surname is a surname where the rules of surnames say so (``Mrs. French``), else a
@@ -28,27 +40,37 @@ nationality. One that is a first name or a place as well is a nationality only w
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wordveil.arrays import Int8, Int32, Int64, UInt8
 from wordveil.compiled import compiled, compiled_part, inlined
 from wordveil.embeddings.vocabulary import find, hash_bytes, view_strings
+from wordveil.text.cases import CAPITAL, LOWER, UPPER
+from wordveil.text.plain_words import HAS_DIGIT
 from wordveil.text.scanner import A_WORD, Scanned
 from wordveil.text.types.classes import TYPES, TokenType
 from wordveil.text.types.finders.characters import Whole
-from wordveil.text.types.lists import FIRST, LOCATIVE, LOOK_UP, NATION, NO_NAME, PLACE, SUR, TITLE, PublicLists
+from wordveil.text.types.gaps import BLANK, CELL, COMMA, END, HYPHEN, LABELLED, LINE, NO_GAP, POINT, TIGHT, read_gap
+from wordveil.text.types.lists import (
+    CAPITALISED, COMMON, FIRST, LABEL, LOCATIVE, LOOK_UP, MOSTLY, NATION, NO_NAME, ORDINARY, PARTICLE, PLACE, RARE, SUR,
+    TITLE, VERB, PublicLists,
+)  # fmt: skip
 
-_FIRST_KIND = TYPES.index(TokenType.FIRST_NAME)
-_SUR_KIND = TYPES.index(TokenType.SURNAME)
-_PLACE_KIND = TYPES.index(TokenType.PLACE)
-_NATION_KIND = TYPES.index(TokenType.NATIONALITY)
+_FIRST_KIND = np.int64(TYPES.index(TokenType.FIRST_NAME))
+_SUR_KIND = np.int64(TYPES.index(TokenType.SURNAME))
+_PLACE_KIND = np.int64(TYPES.index(TokenType.PLACE))
+_NATION_KIND = np.int64(TYPES.index(TokenType.NATIONALITY))
+_PERSON = FIRST | SUR
 _NAMES = FIRST | SUR | PLACE
 # The longest word of the lists is shorter.
 _ROOM = 64
 # Shorter words in capitals are mostly abbreviations.
 _SHORT = 3
-# Gaps between words.
-_NONE, _SPACE, _POINT, _END, _OTHER = 0, 1, 2, 3, 4
+_CASES = 3
 _NO_MATCHES = np.array([LOOK_UP], np.int32)
+# What a token is besides its roles: an initial; with a capital; with a capital and small letters; in small letters; a
+# word that no list has; one with 's; a name without a name beside it; short.
+_INITIAL, _CAPITAL, _TITLED, _SMALL, _UNLISTED, _OWNING, _CERTAIN, _BRIEF = 1, 2, 4, 8, 16, 32, 64, 128
 
 
 def find_names(scanned: Scanned, lists: PublicLists, matches: Int32 = _NO_MATCHES) -> Int8:
@@ -59,43 +81,22 @@ def find_names(scanned: Scanned, lists: PublicLists, matches: Int32 = _NO_MATCHE
     kinds = scanned.kinds.copy()
     table = lists.names
     index = (table.index.data, table.index.offsets, table.index.slots)
-    tokens = (view_strings(scanned.texts)[0], scanned.starts, scanned.ends, scanned.offsets, scanned.numbers)
-    _find(*tokens, matches, *index, table.roles, table.levels, table.nation_levels, kinds)
+    text = view_strings(scanned.texts)
+    tokens = (text[0], text[1], scanned.starts, scanned.ends, scanned.offsets, scanned.numbers, scanned.forms)
+    knows_words = len(lists.context["ordinary"]) > 0
+    _find(*tokens, matches, *index, table.roles, table.levels, table.nation_levels, knows_words, kinds)
     return kinds
 
 
-@inlined
-def _kind_of_gap(text: UInt8, start: int, stop: int) -> int:
-    """What stands between two words: one space, one point and a space, the end of a sentence, or something else."""
-    length = stop - start
-    if length == 1 and text[start] == 0x20:
-        return _SPACE
-    if length == 2 and text[start] == 0x2E and text[start + 1] == 0x20:
-        return _POINT
-    for offset in range(start, stop):
-        byte = text[offset]
-        # . ! ? : " newline and return, and U+201C to U+201F
-        if byte in (0x2E, 0x21, 0x3F, 0x3A, 0x22, 0x0A, 0x0D):
-            return _END
-        if byte == 0xE2 and offset + 2 < stop and text[offset + 1] == 0x80 and 0x9C <= text[offset + 2] <= 0x9F:
-            return _END
-    return _OTHER
-
-
 @compiled_part
-def _fold(text: UInt8, start: int, stop: int, room: UInt8) -> tuple[int, bool, bool]:
-    """Put a word into ``room`` in lower case, for letters below U+0180. Its length there, whether its first letter is a
-    capital, and whether it has a letter in lower case.
-    """
+def _fold(text: UInt8, start: int, stop: int, room: UInt8) -> int:
+    """Put a word into ``room`` in lower case, for letters below U+0180. Its length there."""
     length = 0
-    capital = False
-    lower = False
     offset = start
     while offset < stop:
         byte = text[offset]
         if byte < 0x80:
             up = 0x41 <= byte <= 0x5A
-            lower |= 0x61 <= byte <= 0x7A
             room[length] = byte + 0x20 if up else byte
             length += 1
             width = 1
@@ -111,20 +112,16 @@ def _fold(text: UInt8, start: int, stop: int, room: UInt8) -> tuple[int, bool, b
                 odd = 0x139 <= point <= 0x148 or point >= 0x179
                 up = (point & 1) == (1 if odd else 0)
                 lowered = point + 1 if up else point
-            lower |= not up
             room[length] = np.uint8(0xC0 | (lowered >> 6))
             room[length + 1] = np.uint8(0x80 | (lowered & 0x3F))
             length += 2
             width = 2
         else:  # other scripts, marks, U+2019: compared as they are
-            up = False
             room[length] = byte
             length += 1
             width = 1
-        if offset == start:
-            capital = up
         offset += width
-    return length, capital, lower
+    return length
 
 
 @compiled_part
@@ -148,79 +145,284 @@ def _look_up(match: Whole, room: UInt8, length: int, data: UInt8, offsets: Int64
 
 
 @compiled_part
-def _is_certain(level: np.uint8, short: bool, capital: bool, titled: bool, inside: bool) -> bool:  # noqa: FBT001
-    """Whether a word of the lists is a name without another name beside it. ``titled``: a capital and small letters;
-    ``inside``: not first in a sentence.
+def _is_certain(level: np.uint8, flags: Whole, gap: Whole, following: Whole, before: Whole, after: Whole) -> bool:
+    """Whether a word of the lists is a name without another name beside it. ``gap``, ``following``: around it;
+    ``before``, ``after``: the flags of its neighbours.
     """
-    if level == 2:
-        return titled and inside
-    if level == 1:
-        return titled or (capital and not short)
+    titled, short = flags & _TITLED != 0, flags & _BRIEF != 0
+    if level == RARE:
+        return titled or (flags & _CAPITAL != 0 and not short)
+    if level == MOSTLY:
+        loud = flags & _CAPITAL != 0 and not short and before & after & _SMALL != 0
+        return titled or loud
+    if level == ORDINARY:
+        inside = gap & (NO_GAP | END | POINT) == 0
+        return titled and (inside or flags & _OWNING != 0 or _is_alone(gap, following))
     return level == 0 and (titled or not short)
+
+
+@compiled_part
+def _is_alone(gap: Whole, following: Whole) -> bool:
+    """Whether a word is alone in its cell, line, quotation marks or brackets, or before a colon first in its line."""
+    speaks = gap & (NO_GAP | LINE) != 0 and following & LABELLED != 0 and following & END != 0
+    return speaks or (gap & CELL != 0 and following & CELL != 0)
+
+
+@compiled_part
+def _is_branded(text: UInt8, start: Whole, stop: Whole) -> bool:
+    """Whether a word begins like McAdam, MacArthur or O'Hara."""
+    if stop - start < 5:
+        return False
+    if text[start] == 0x4F:
+        quote = start + 2 if text[start + 1] == 0x27 else start + 4
+        curly = text[start + 1] == 0xE2 and text[start + 2] == 0x80 and text[start + 3] == 0x99
+        return (quote == start + 2 or curly) and quote + 2 < stop and 0x41 <= text[quote] <= 0x5A
+    if text[start] != 0x4D:
+        return False
+    third = start + 2 if text[start + 1] == 0x63 else start + 3
+    whole = third == start + 2 or (text[start + 1] == 0x61 and text[start + 2] == 0x63)
+    return whole and third + 1 < stop and 0x41 <= text[third] <= 0x5A and 0x61 <= text[third + 1] <= 0x7A
+
+
+@compiled_part
+def _is_listed_word(text: UInt8, start: Whole, stop: Whole, first: Whole, second: Whole, third: Whole) -> bool:
+    """Whether a word is this one of two or three small letters; ``third`` 0 for two."""
+    length = 3 if third else 2
+    return (
+        stop - start == length
+        and text[start] | 0x20 == first
+        and text[start + 1] | 0x20 == second
+        and (third == 0 or text[start + 2] | 0x20 == third)
+    )
+
+
+@compiled_part
+def _is_written_small(level: Whole, gap: Whole, following: Whole, left: Whole, right: Whole) -> bool:
+    """Whether a name of the lists stands in an address, a path or a row of a table, where its case says nothing.
+    ``left``, ``right``: the roles of its neighbours, with FIRST for an initial.
+    """
+    sign, other = gap & TIGHT, following & TIGHT
+    alone = (0x5F, 0x5C, 0x40, 0x3D, 0x25, 0x7E)  # _ \ @ = % ~
+    marks, others = (gap >> 16) & 0xFF, (following >> 16) & 0xFF
+    if (sign and marks in alone) or (other and others in alone):
+        return True
+    if sign and other and marks == 0x2F and others == 0x2F:
+        return True
+    pairs = (0x2E, 0x2C, 0x3B, 0x7C, 0x2F, 0x3A)  # . , ; | / :
+    if (sign and marks in pairs and left & _PERSON) or (other and others in pairs and right & _PERSON):
+        return True
+    both = (sign and marks == 0x2D and left & _PERSON) or (other and others == 0x2D and right & _PERSON)
+    return both and level == RARE
 
 
 @compiled
 def _find(
     text: UInt8,
+    edges: Int64,
     starts: Int32,
     ends: Int32,
     offsets: Int64,
     numbers: Int32,
+    forms: UInt8,
     matches: Int32,
     data: UInt8,
     name_offsets: Int64,
     name_slots: Int32,
-    all_roles: UInt8,
+    all_roles: NDArray[np.uint16],
     all_levels: UInt8,
     nation_levels: UInt8,
+    knows_words: bool,  # noqa: FBT001
     kinds: Int8,
 ) -> None:
     """Fill ``kinds``, from left to right. The last arrays but that are those of
     :class:`wordveil.text.types.lists.NameTable`.
     """
     room = np.zeros(_ROOM + 8, np.uint8)
+    count = len(starts)
+    roles, levels, nations = np.zeros(count + 2, np.int64), np.zeros(count + 2, np.uint8), np.zeros(count + 2, np.uint8)
+    flags, gaps = np.zeros(count + 2, np.int64), np.full(count + 2, NO_GAP | END | CELL | LINE, np.int64)
+    # Two tokens after those of a record are none: the next record's are read after it is done.
     for record in range(len(offsets) - 1):
-        before_roles = np.uint8(0)  # of the word before
-        before_capital = False
-        is_open = False  # whether the word before is a first name, or an initial after one
-        initial = False  # whether the word before is a single capital
-        for word in range(offsets[record], offsets[record + 1]):
-            start, stop = starts[word], ends[word]
-            roles, level, nation_level = np.uint8(0), np.uint8(0), np.uint8(0)
-            capital, lower, length = False, False, 0
-            kind: Whole = np.int64(kinds[word])  # a token that was found already says nothing about its neighbours
-            match = matches[numbers[word]] if kind == A_WORD and stop - start <= _ROOM else np.int32(NO_NAME)
-            if match != NO_NAME:
-                length, capital, lower = _fold(text, start, stop, room)
-                length = _stem(room, length)
-                listing = _look_up(match, room, length, data, name_offsets, name_slots)
+        first, last = offsets[record], offsets[record + 1]
+        some = False
+        for word in range(first, last):
+            start, stop = np.int64(starts[word]), np.int64(ends[word])
+            roles[word], levels[word], nations[word] = 0, 0, 0
+            form = forms[word] & _CASES
+            flag = np.int64(0)
+            if kinds[word] == A_WORD:
+                length = stop - start
+                match = matches[numbers[word]] if length <= _ROOM else np.int32(NO_NAME)
+                listing: Whole = np.int64(NO_NAME)
+                if match != NO_NAME:
+                    length = _stem(room, _fold(text, start, stop, room))
+                    listing = np.int64(_look_up(match, room, length, data, name_offsets, name_slots))
                 if listing >= 0:
-                    roles, level, nation_level = all_roles[listing], all_levels[listing], nation_levels[listing]
-            gap = _NONE
-            if word > offsets[record] and (is_open or roles & (_NAMES | NATION)):
-                gap = _kind_of_gap(text, ends[word - 1], start)
-            after_first = is_open and (gap == _SPACE or (initial and gap == _POINT))
-            if roles & (_NAMES | NATION):
-                after_title = before_roles & TITLE and gap in (_SPACE, _POINT)
-                inside = gap in (_SPACE, _OTHER)
-                short, titled = length <= _SHORT, capital and lower
-                certain = roles & _NAMES and _is_certain(level, short, capital, titled, inside)
-                named = certain or (capital and roles & FIRST and after_title)
-                national = roles & NATION and _is_certain(nation_level, short, capital, titled, inside)
-                if roles & SUR and (capital or level == 0) and (after_first or after_title):
+                    roles[word] = np.int64(all_roles[listing])
+                    levels[word], nations[word] = all_levels[listing], nation_levels[listing]
+                if form == LOWER:
+                    flag |= _SMALL
+                else:
+                    flag |= _CAPITAL
+                    if form == CAPITAL:
+                        flag |= _INITIAL if stop - start == 1 else _TITLED
+                    unlisted = knows_words and form == CAPITAL and length > 1 and not forms[word] & HAS_DIGIT
+                    if unlisted and not roles[word]:
+                        flag |= _UNLISTED
+                if length < stop - start and length > 1:
+                    flag |= _OWNING
+                if length <= _SHORT:
+                    flag |= _BRIEF
+                some |= roles[word] & (_NAMES | NATION | TITLE | LABEL | PARTICLE) != 0 or flag & _INITIAL != 0
+                some |= flag & _UNLISTED != 0
+            flags[word] = flag
+        if not some:
+            continue
+        for word in range(first + 1, last):
+            gaps[word] = read_gap(text, np.int64(ends[word - 1]), np.int64(starts[word]))
+        outer = NO_GAP | END | CELL
+        if last > first:
+            gaps[first] = outer | read_gap(text, edges[record], np.int64(starts[first])) & (CELL | LABELLED)
+        kept = gaps[last]
+        gaps[last] = outer | LINE | COMMA
+        roles[last], flags[last] = 0, 0
+        _find_in_record(text, starts, ends, first, last, roles, levels, nations, flags, gaps, kinds)
+        gaps[last] = kept
+
+
+@compiled
+def _find_in_record(
+    text: UInt8,
+    starts: Int32,
+    ends: Int32,
+    first: Whole,
+    last: Whole,
+    roles: Int64,
+    levels: UInt8,
+    nations: UInt8,
+    flags: Int64,
+    gaps: Int64,
+    kinds: Int8,
+) -> None:
+    """Fill ``kinds`` of a record's tokens, of whose neighbours the arrays tell."""
+    is_open = False  # whether the word before is a first name, or an initial or a part of surnames after one
+    left_roles, left_flags = np.int64(0), np.int64(0)
+    for word in range(first, last):
+        role, flag, gap, following = roles[word], flags[word], gaps[word], gaps[word + 1]
+        kind: Whole = np.int64(kinds[word])
+        if kind != A_WORD:
+            is_open, left_roles, left_flags = False, np.int64(0), np.int64(0)
+            continue
+        right_roles, right_flags = roles[word + 1], flags[word + 1]
+        if word + 1 < last and kinds[word + 1] != A_WORD:
+            right_roles, right_flags = np.int64(0), np.int64(0)
+        level = np.int64(levels[word])
+        capital, titled = flag & _CAPITAL != 0, flag & _TITLED != 0
+        initial_before = left_flags & _INITIAL != 0
+        after_first = is_open and (gap & (BLANK | LINE) != 0 or (initial_before and gap & POINT != 0))
+        after_title = left_roles & TITLE and gap & (BLANK | POINT)
+        labelled = left_roles & LABEL and gap & LABELLED
+        # Of parts of surnames that follow a first name ("bin Laden") an ordinary word may be the rest.
+        rest = is_open and left_roles & PARTICLE and not left_roles & _PERSON and role & COMMON and titled
+        rest = rest and gap & (BLANK | HYPHEN) != 0
+        if role & (_NAMES | NATION) or flag & _UNLISTED or rest:
+            letter = np.int64(text[starts[word - 1]]) if initial_before else np.int64(0)
+            vague = letter in (0x41, 0x49) or (gap & BLANK and level == ORDINARY)  # "I Will", "A Rose"
+            chained = word - 1 > first and flags[word - 2] & _INITIAL and gaps[word - 1] & TIGHT
+            state = chained and text[starts[word - 2]] == 0x55  # U.S., U.N.
+            after_initial = (
+                initial_before
+                and capital
+                and not state
+                and gap & (POINT | TIGHT)
+                and (gap >> 16) & 0xFF
+                in (
+                    0,
+                    0x2E,
+                )
+            )
+            after_initial = after_initial and not (vague and letter == 0x49)
+            after_initial = after_initial or (initial_before and capital and gap & BLANK and not vague)
+            dotted = right_flags & _INITIAL and following & COMMA and text[starts[word + 1]] != 0x49
+            before_initial = capital and dotted and gaps[word + 2 if word + 2 <= last else last] & (POINT | END | TIGHT)
+            hyphenated = gap & HYPHEN and left_flags & _CAPITAL and word > first
+            after_name = hyphenated and (kinds[word - 1] == _FIRST_KIND or kinds[word - 1] == _SUR_KIND)
+            certain = False
+            if role & (_NAMES | NATION):
+                # What has a capital anyway is no first name: May, August, Sunday.
+                only_surname = level == CAPITALISED and role & SUR and not role & FIRST
+                certain = role & _NAMES and _is_certain(np.uint8(level), flag, gap, following, left_flags, right_flags)
+                acts = titled and right_roles & VERB and following & BLANK
+                alone = only_surname and titled and _is_alone(gap, following)
+                certain = certain or alone or (acts and (only_surname or (role & _PERSON and level == ORDINARY)))
+                named = certain or (capital and role & FIRST and after_title)
+                national = role & NATION and _is_certain(nations[word], flag, gap, following, left_flags, right_flags)
+                letter_before = word > first and ends[word - 1] - starts[word - 1] == 1
+                letter_after = word + 1 < last and ends[word + 1] - starts[word + 1] == 1
+                left_person = left_roles | (FIRST if letter_before else 0)
+                right_person = right_roles | (FIRST if letter_after else 0)
+                right_first = right_roles & FIRST and right_flags & _CAPITAL and levels[word + 1] <= RARE
+                right_sur = right_roles & SUR and right_flags & _CAPITAL and levels[word + 1] in (0, RARE, MOSTLY)
+                reversed_name = right_first and (
+                    following & COMMA or (following & BLANK and not role & FIRST and (level != ORDINARY or not titled))
+                )
+                listed = right_sur and following & COMMA
+                if right_flags & _SMALL and following & BLANK and word + 2 < last:
+                    joined = _is_listed_word(
+                        text, np.int64(starts[word + 1]), np.int64(ends[word + 1]), 0x61, 0x6E, 0x64
+                    )
+                    listed = listed or (
+                        joined
+                        and gaps[word + 2] & BLANK
+                        and roles[word + 2] & SUR
+                        and flags[word + 2] & _CAPITAL
+                        and levels[word + 2] in (0, RARE, MOSTLY)
+                    )
+                ahead = capital and level != CAPITALISED and not role & (PLACE | NATION) and (reversed_name or listed)
+                ahead = ahead and (reversed_name or not role & FIRST)
+                beside = after_first or after_title or (capital and (after_initial or before_initial or after_name))
+                greeted = after_title and (level <= RARE or level == MOSTLY)
+                small = labelled or greeted or _is_written_small(level, gap, following, left_person, right_person)
+                if role & SUR and (((capital or level == 0) and (beside or ahead)) or (small and not role & FIRST)):
                     kind = _SUR_KIND
                 elif named or national:
-                    located = capital and gap == _SPACE and before_roles & LOCATIVE
-                    fit = (roles & _NAMES if named else 0) | (NATION if national else 0)
-                    kind = _choose(np.uint8(fit), before_roles if located else np.uint8(0))
-                first_before = before_roles & FIRST and not before_roles & TITLE and before_capital and gap == _SPACE
-                if certain and capital and roles & SUR and first_before and kinds[word - 1] == A_WORD:
+                    located = capital and gap & BLANK and left_roles & LOCATIVE
+                    fit = (role & _NAMES if named else 0) | (NATION if national else 0)
+                    kind = _choose(np.uint8(fit), np.uint8(left_roles & 0xFF) if located else np.uint8(0))
+                elif role & _PERSON and (small or (after_name and capital)):
+                    kind = _FIRST_KIND if role & FIRST else _SUR_KIND
+                first_before = left_roles & FIRST and not left_roles & TITLE and left_flags & _CAPITAL and gap & BLANK
+                if certain and capital and role & SUR and first_before and kinds[word - 1] == A_WORD:
                     kinds[word - 1] = _FIRST_KIND
                     kind = _SUR_KIND
-            kinds[word] = kind
-            initial = length == 1 and capital
-            is_open = kind == _FIRST_KIND or (initial and after_first)
-            before_roles, before_capital = roles, capital
+            elif titled:
+                near = (after_first and gap & LINE == 0) or after_title or labelled or after_name
+                parted = left_roles & PARTICLE and gap & (BLANK | HYPHEN)
+                sure = right_roles & SUR and right_flags & _CAPITAL and levels[word + 1] <= RARE and following & BLANK
+                if near or parted or (after_initial and letter != 0x41 and not vague) or before_initial:
+                    kind = _SUR_KIND
+                elif sure and gap & (NO_GAP | END) == 0:
+                    kind = _FIRST_KIND
+            if kind == A_WORD and capital and _is_branded(text, np.int64(starts[word]), np.int64(ends[word])):
+                kind = _SUR_KIND
+        kinds[word] = kind
+        if ends[word] - starts[word] == 3 and word - 3 >= first and kind == A_WORD:
+            _name_before_dot(text, starts, ends, word, kinds, roles, gaps)
+        is_initial = flag & _INITIAL != 0
+        particle = is_open and role & PARTICLE and gap & (BLANK | HYPHEN)
+        is_open = kind == _FIRST_KIND or (is_initial and after_first) or (particle and kind == A_WORD)
+        left_roles, left_flags = role, flag
+
+
+@compiled_part
+def _name_before_dot(
+    text: UInt8, starts: Int32, ends: Int32, word: Whole, kinds: Int8, roles: Int64, gaps: Int64
+) -> None:
+    """Make the first word of "smith at mail dot org" a name, unless it is an ordinary word; ``word`` is the last but one."""
+    dot = _is_listed_word(text, np.int64(starts[word]), np.int64(ends[word]), 0x64, 0x6F, 0x74)
+    at = _is_listed_word(text, np.int64(starts[word - 2]), np.int64(ends[word - 2]), 0x61, 0x74, 0)
+    if dot and at and kinds[word - 3] == A_WORD and not roles[word - 3] & COMMON:
+        kinds[word - 3] = _FIRST_KIND if roles[word - 3] & FIRST else _SUR_KIND
 
 
 @compiled

@@ -3,8 +3,8 @@
 This is no part of the privacy protection. It decides how a text looks, never what is protected: a token that is missed,
 or taken for another, is cut into words like any text, and words are protected.
 
-The pass looks at each byte once and stops only at those that such a token can have: digits, ``. : @ # < & *`` and what
-begins an emoji. There it asks small automata (:mod:`wordveil.text.types.finders`), which look a bounded
+The pass looks at each byte once and stops only at those that such a token can have: digits, ``. : @ # < & * / ( [``, their
+likes and what begins an emoji. There it asks small automata (:mod:`wordveil.text.types.finders`), which look a bounded
 distance back and forward, so that any text takes linear time. The rules:
 
 - What begins first wins; of those, the longest; of those, the first in the order markup, url, email, ip, date, time,
@@ -21,6 +21,8 @@ distance back and forward, so that any text takes linear time. The rules:
   telephone number's.
 - Four digits from 1500 to 2099, without sign or separators, are a year.
 - A month beside a year counts as a date (``2026-11``, ``11/2026``).
+- A path of two parts and more (``/home/john``) is a url. A mail address may have a host without a dot, ``%40`` or
+  ``[at]``.
 - A text sign such as the copyright sign or an arrow is an emoji only before U+FE0F.
 
 The spans are the same before and after normalisation form C wherever a text has only characters below U+0590 and from

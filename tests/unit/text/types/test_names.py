@@ -44,9 +44,10 @@ ENGLISH = [
     ("the houses of peters and johns", ""),
     # John is seldom a word: a capital is enough, also first in a sentence.
     ("John came. Use the john.", "John/F"),
-    ("Will you go? Rose petals. We will go, and I rose.", ""),
+    # Rose has a capital mostly as a name, Will as another word.
+    ("Will you go? Rose came. We will go, and I rose.", "Rose/F"),
     ("I saw Will and Rose there", "Will/F Rose/F"),
-    ('He said: Will you? "Rose" is a word.\nRose up', ""),
+    ('He said: Young you? "Young" is a word.\nYoung ones', "Young/S"),
     ("WILL ROSE GRANT MARK", ""),
     ("Will Smith said so", "Will/F Smith/S"),
     ("In May we go. We go in May, in August, on Sunday.", ""),
@@ -57,7 +58,7 @@ ENGLISH = [
     ("from Reading to Paris, London and Texas", "Reading/P Paris/P London/P Texas/P"),
     ("reading in bed", ""),
     ("She lives in Georgia. Then Georgia Smith came.", "Georgia/P Georgia/F Smith/S"),
-    ("Alice. Smith", "Alice/F"),
+    ("Alice. Smith. Young", "Alice/F Smith/S"),
     ("Alice. Johnson", "Alice/F Johnson/S"),
     ("New things from the House of Lords", ""),
     ("the the the", ""),
@@ -71,6 +72,31 @@ ENGLISH = [
     ("We saw Anna French with Mrs. English and a Turk, Maria Turk", "Anna/F French/S English/S Turk/N Maria/F Turk/S"),
     ("He danced with a Dane in Jordan", "Dane/F Jordan/P"),
     ("", ""),
+    # What stands beside a name of any level.
+    ("signed by J. King, J.R.R. Hill and White, J.", "King/S Hill/S White/S"),
+    ("So do I. Young men", ""),
+    ("Name: smith\nPatient - King\nFrom: hill\nThe name of the hill", "smith/S King/S hill/S"),
+    ("Smith called. Young said so. Young men", "Smith/S Young/S"),
+    ("| King | 42 |\nYoung\t1\tyes\nHill\n(White)", "King/S Young/S Hill/S White/S"),
+    ("Smith, John; YOUNG John; John KIM", "Smith/S John/F YOUNG/S John/F John/F KIM/S"),
+    ("Smith, Jones and Brown. Young's car", "Smith/S Jones/S Brown/S Young's/S"),
+    (
+        "john.smith, j.white, john_king, hill_backup, smith,john,42",
+        "john/F smith/S white/S john/F king/S hill/S smith/S john/F",
+    ),
+    ("and/or, he/she, brown-black", ""),
+    ("John\nHill came. smith at mail dot org, look at the dot", "John/F Hill/S smith/S"),
+    ("Dear king, dear smith", "smith/S"),
+    ("The Smiths' house, Mary-King", "Smiths/S Mary/F King/S"),
+    # Words that no list has.
+    (
+        "Dr. Qwerzu met Anna Qwerzu, J. Qwerzu and Qwerzu Johnson",
+        "Qwerzu/S Anna/F Qwerzu/S Qwerzu/S Qwerzu/F Johnson/S",
+    ),
+    ("Anna van der Qwerzu and Osama bin Laden", "Anna/F Qwerzu/S Osama/F Laden/S"),
+    ("O'Hara, O’Hara, McQwer and MacQwer, o'clock", "O'Hara/S O’Hara/S McQwer/S MacQwer/S"),
+    ("Dr. The, Anna Said, Qwerzu came, Contact: Billing. The end", "Anna/F"),
+    ("Hiroshi Sato met priya kumar and Farouk El-Baz", "Hiroshi/F Sato/S priya/F kumar/S Farouk/F Baz/S"),
 ]
 
 

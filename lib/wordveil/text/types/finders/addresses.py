@@ -11,6 +11,7 @@ from wordveil.text.types.finders.characters import (
     A_WORD_TLD,
     JOINER,
     NONE,
+    UPPER,
     WORD,
     Whole,
     byte_at,
@@ -79,10 +80,23 @@ def _read_host(
 
 
 @compiled_part
+def match_label(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the name of a machine at an offset ends, which begins with a letter; -1 where there is none."""
+    if letter_at(data, offset, end)[1] == 0:
+        return NONE
+    stop = skip_word(data, offset, end, characters)
+    while byte_at(data, stop, end) == 0x2D and word_at(data, stop + 1, end, characters) > 0:
+        stop = skip_word(data, stop + 1, end, characters)
+    return stop
+
+
+@compiled_part
 def match_email(
     data: UInt8, begin: Whole, floor: Whole, at: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole]:
-    """The e-mail address around the ``@`` at an offset: start and end, -1 where there is none."""
+    """The e-mail address around the ``@`` at an offset: start and end, -1 where there is none. Its host may be a name
+    without a dot.
+    """
     start = at
     while start > floor and at - start <= _LOCAL:
         byte = np.int64(data[start - 1])
@@ -105,6 +119,8 @@ def match_email(
     if start == at or data[at - 1] == 0x2E or word_before(data, start, begin, end, characters):
         return NONE, NONE
     stop, _, _, _ = _read_host(data, at + 1, end, characters, names)
+    if stop < 0 and not is_digit(np.int64(data[start])):
+        stop = match_label(data, at + 1, end, characters)
     if stop < 0 or byte_at(data, stop, end) == 0x40:
         return NONE, NONE
     return start, stop
@@ -359,12 +375,17 @@ def read_run(data: UInt8, floor: Whole, offset: Whole, end: Whole, characters: U
 @compiled_part
 def match_mention(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
     """Where ``@name`` or ``@name@host`` at an offset ends, -1 where there is none. A name begins with a letter or
-    ``_``.
+    ``_``, and may have points and hyphens inside.
     """
     first = offset + 1
     if word_at(data, first, end, characters) == 0 or is_digit(byte_at(data, first, end)):
         return NONE
     stop = skip_word(data, first, end, characters)
+    large = characters[data[first]] & UPPER if data[first] < 0x80 else 0
+    while byte_at(data, stop, end) in (0x2D, 0x2E) and word_at(data, stop + 1, end, characters) > 0:
+        if not large and data[stop + 1] < 0x80 and characters[data[stop + 1]] & UPPER:
+            break  # the next sentence
+        stop = skip_word(data, stop + 1, end, characters)
     if byte_at(data, stop, end) == 0x40:
         host, _, _, _ = _read_host(data, stop + 1, end, characters, names)
         return host if host >= 0 else stop

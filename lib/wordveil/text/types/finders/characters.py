@@ -45,6 +45,7 @@ _LONGEST_NAME = 12
 A_TLD, A_WORD_TLD, A_CODE, A_PREFIX, A_UNIT, AN_ATTRIBUTE, A_MONTH, A_WORD_MONTH = np.arange(8)
 # What a byte may begin.
 NOTHING, A_DIGIT, A_DOT, A_COLON, AN_AT, A_HASH, A_LESS, AN_AMPERSAND, AN_EMOJI, A_STAR = range(10)
+A_SLASH, A_BRACKET = 10, 11
 
 
 class Tables(NamedTuple):
@@ -83,6 +84,7 @@ def load_tables() -> Tables:
     roles[48:58] = A_DIGIT
     for byte, role in zip(b".:@#<&*", (A_DOT, A_COLON, AN_AT, A_HASH, A_LESS, AN_AMPERSAND, A_STAR), strict=True):
         roles[byte] = role
+    roles[list(b"/\\")], roles[list(b"([{")] = A_SLASH, A_BRACKET
     for first, last in BASES:
         for point in range(first, last + 1):
             roles[chr(point).encode()[0]] = AN_EMOJI

@@ -22,7 +22,9 @@ from wordveil.text.types.finders.characters import (
     A_DIGIT,
     A_DOT,
     A_HASH,
+    A_BRACKET,
     A_LESS,
+    A_SLASH,
     A_STAR,
     AN_AMPERSAND,
     AN_AT,
@@ -52,6 +54,7 @@ from wordveil.text.types.finders.marks import (
     match_tag,
 )
 from wordveil.text.types.finders.numerals import match_account, match_card, match_number, match_reference, read_groups
+from wordveil.text.types.finders.paths import match_disguised, match_encoded, match_path
 from wordveil.text.types.finders.phones import match_phone
 
 _EMAIL, _URL, _PHONE, _IP, _DATE, _TIME, _NUMBER, _AMOUNT, _ACCOUNT, _CARD, _MENTION, _HASHTAG, _EMOJI, _MARKUP = (
@@ -88,6 +91,7 @@ def _match_run(
     start, stop, host = read_run(data, floor, offset, end, characters)
     after = byte_at(data, stop, end)
     again = stop
+    _offer(best, start, match_encoded(data, start, stop, end, characters, names), _EMAIL)
     if after == 0x3A:
         scheme, last = match_scheme(data, begin, floor, stop, end, characters)
         if 0 <= scheme <= offset:
@@ -270,6 +274,12 @@ def scan_types(
                 _offer(best, offset, stop, _MARKUP)
             elif role == AN_AMPERSAND:
                 _offer(best, offset, match_entity(data, offset, end), _MARKUP)
+            elif role == A_SLASH:
+                start, stop = match_path(data, begin, floor, offset, end, characters)
+                _offer(best, start, stop, _URL)
+            elif role == A_BRACKET:
+                start, stop = match_disguised(data, begin, floor, offset, end, characters)
+                _offer(best, start, stop, _EMAIL)
             elif role == A_STAR:
                 _offer(best, offset, match_keycap(data, offset, end), _EMOJI)
             if best[_KIND] < 0:

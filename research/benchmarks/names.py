@@ -1,0 +1,218 @@
+"""How many names come out of a readable job as they are, by the form of the text around them, and how many ordinary
+words are taken for names.
+
+Each name stands in each form alone, in a record of its own, under several keys. The job is the one that `wordveil init`
+drafts, with `profile: readable`. A name comes out *whole* where its word, or it with `'s`, is in the output, in any
+case; it is *found* where it is a part of a typed token.
+
+False alarms are counted in gensim's news and in reviews: the share of words that are taken for first names, surnames,
+places or nationalities, and of those that are ordinary by the texts' own use: in small letters more often than not.
+
+    python research/benchmarks/names.py [--smallest] [--before LIB]
+
+LIB is the folder `lib` of an earlier version, which is measured too, in a process of its own; without it, the figures
+of `before` that are there stay. Writes research/results/names.json and prints a table.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import gensim
+import pyarrow as pa
+
+from common import DATA, RESULTS, draft_job, draft_mechanism, machine, make_parser, save_results
+from wordveil.assembly.bundles import build_bundle
+from wordveil.crypto.keys import MasterKey
+from wordveil.records.sanitiser import RecordSanitiser
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+from wordveil.text.tokeniser import Tokeniser
+from wordveil.text.types.classes import CHARACTER_TYPES, NAME_TYPES, TYPES
+from wordveil.text.types.lists import PublicLists
+from wordveil.text.types.names import find_names
+from wordveil.text.types.recogniser import Recogniser
+
+TEXT = {"profile": "readable", "language": "en"}
+KEYS, QUICK_KEYS, QUICK_NAMES = 10, 2, 3
+REVIEWS = 2000
+KEY = MasterKey(sha256(b"wordveil: draws of public names").digest())
+
+NAMES = """
+Smith Jones Brown Johnson Lee Taylor Young King Baker Cook Wood Stone Green Hill White Black Walker Clark Moore Murphy
+John Mary Rose Grace Mark Hope Sato Kumar Patel Nguyen Okonkwo Hiroshi Priya Garcia Kowalski Putin Farouk Kim Adeyemi
+Zhang
+""".split()  # fmt: skip
+# {N}: as it is written; {l}: in small letters; {U}: in capitals.
+FORMS = (
+    "The letter was signed by J. {N} on Monday.", "J.R.R. {N} wrote it.", "J {N} came late.", "John F. {N} spoke.",
+    "{N}, J.", "{N}, John", "{U} John", "{N} John", "John {U} came", "Anna {N} came.",
+    "Name: {N}", "Name: {l}", "From: {l}", "Patient - {N}", "Signed: {N}", '{{"name": "{N}"}}', "user={l}",
+    "?user={l}&id=3", "{N} called.", "{N}: I agree", "* {N}: I agree", "| {N} | 42 |", "{N}\t42\tyes", "smith,{l},42",
+    "We saw {N} there.", "contact {N} today", "{N}'s car is red.", '"{N}" was on the list.', "It was ({N}) again.",
+    "[{N}] said no.", "<b>{N}</b> said", "Dr. {N} was late.", "Mr {N} and Mrs {N} left.", "Judge {N} ruled.",
+    "Nurse {N} said so.", "Dear {N},", "Dear {l},", "Hi {N}, how are you", "Regards,\n{N}", "John\n{N} came.",
+    "{N}, Jones and Brown met.", "We met Jones, {N} and Brown.", "{N} and Smith agreed.", "SIGNED BY MR {U} TODAY",
+    "signed by {U} on Monday", "Mary-{N} Jones", "Anna {N}-Jones", "John van der {N}", "John bin {N}",
+    "/home/{l}/notes.txt", "C:\\Users\\{l}\\Desktop", "~/{l}/mail", "{l}@mailhost", "john.{l}@mailhost",
+    "{l}%40smithmail.org", "{l} [at] mail dot org", "{l} (at) mail", "{l} at mail dot com", "@john.{l}", "@{l}",
+    "https://site.org/u/{l}?q=1", "{l}_backup", "john.{l}", "j.{l}", "john_{l}",
+)  # fmt: skip
+
+
+def write(form: str, name: str) -> str:
+    """A form with a name in it."""
+    return form.format(N=name, l=name.lower(), U=name.upper())
+
+
+def cut(text: str) -> list[str]:
+    """The words and groups of figures of a text, in small letters."""
+    return re.findall(r"[^\W_]+", text.casefold())
+
+
+def find_kinds(texts: Sequence[str], lists: PublicLists) -> list[list[tuple[str, int]]]:
+    """The tokens of each text, with their classes."""
+    tokeniser = Tokeniser()
+    normal = tokeniser.normalise(pa.array(texts, pa.string()))
+    scanned = tokeniser.cut_words(normal, None, Recogniser(CHARACTER_TYPES).find(normal))
+    words, kinds = scanned.words.to_pylist(), find_names(scanned, lists).tolist()
+    bounds = scanned.offsets.tolist()
+    return [
+        list(zip(words[start:stop], kinds[start:stop], strict=True))
+        for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
+    ]
+
+
+def draw(texts: Sequence[str], keys: int, *, smallest: bool) -> tuple[dict[str, Any], list[list[str]]]:
+    """The mechanism, and what the job writes under each key."""
+    with tempfile.TemporaryDirectory() as store:
+        mechanism = draft_mechanism(store, smallest=smallest)
+        config = draft_job(store, mechanism, TEXT)
+        bundle = build_bundle(config)
+        outputs = []
+        for number in range(keys):
+            name = f"names-{number}"
+            sanitiser = RecordSanitiser(config.record_settings(name), bundle, KEY.for_release(name))
+            columns = {"id": [str(row) for row in range(len(texts))], TEXT_COLUMN: list(texts)}
+            batch = pa.RecordBatch.from_pydict({**columns, REASON_COLUMN: pa.nulls(len(texts), pa.string())})
+            rows = pa.Table.from_batches(sanitiser.sanitise(batch)).select(["id", "text"]).to_pylist()
+            written = {row["id"]: row["text"] or "" for row in rows}
+            outputs.append([written[row] for row in columns["id"]])
+    return mechanism, outputs
+
+
+def measure_forms(names: Sequence[str], keys: int, *, smallest: bool) -> dict[str, Any]:
+    """The shares of names that come out whole, and of those that are found, by forms and in all."""
+    texts = [write(form, name) for form in FORMS for name in names]
+    mechanism, outputs = draw(texts, keys, smallest=smallest)
+    tokens = find_kinds(texts, PublicLists.load("en"))
+    forms: dict[str, dict[str, float]] = {}
+    for number, form in enumerate(FORMS):
+        rows = range(number * len(names), (number + 1) * len(names))
+        folded = [name.casefold() for name in names]
+        whole = [name in cut(texts[row]) for texts in outputs for row, name in zip(rows, folded, strict=True)]
+        missed = [
+            any(kind < 0 and name in cut(token) for token, kind in tokens[row])
+            for row, name in zip(rows, folded, strict=True)
+        ]
+        forms[form] = {"whole": sum(whole) / len(whole), "found": 1 - sum(missed) / len(missed)}
+    return {
+        "mechanism": mechanism,
+        "keys": keys,
+        **{side: sum(row[side] for row in forms.values()) / len(forms) for side in ("whole", "found")},
+        "forms": forms,
+    }
+
+
+def measure_texts(texts: Sequence[str]) -> dict[str, Any]:
+    """The share of words that are taken for names, and of ordinary words that are."""
+    tokens = [pair for text in find_kinds(texts, PublicLists.load("en")) for pair in text]
+    named = {TYPES.index(kind) for kind in NAME_TYPES}
+    words = [(word, kind) for word, kind in tokens if kind < 0 or kind in named]
+    uses = Counter(word.casefold() for word, _ in words)
+    small = Counter(word for word, _ in words if word.islower())
+    ordinary = {word for word, count in uses.items() if small[word] > count / 2}
+    taken = [word.casefold() for word, kind in words if kind >= 0]
+    common = sum(word.casefold() in ordinary for word, _ in words)
+    return {
+        "words": len(words),
+        "taken": len(taken) / len(words),
+        "ordinary_words": common,
+        "ordinary_taken": sum(word in ordinary for word in taken) / common,
+    }
+
+
+def read_texts(*, smallest: bool) -> dict[str, list[str]]:
+    """News, and reviews where the data directory is."""
+    news = Path(gensim.__file__).parent / "test" / "test_data" / "lee_background.cor"
+    texts = {"news": news.read_text("utf-8").splitlines()}
+    path = DATA / "aclImdb.jsonl.xz"
+    if path.exists():
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            texts["reviews"] = [json.loads(line)["text"] for line, _ in zip(lines, range(REVIEWS), strict=False)]
+    return {name: some[:20] if smallest else some for name, some in texts.items()}
+
+
+def measure(*, smallest: bool) -> dict[str, Any]:
+    """All figures of the version that is imported."""
+    names, keys = (NAMES[:QUICK_NAMES], QUICK_KEYS) if smallest else (NAMES, KEYS)
+    return {
+        **measure_forms(names, keys, smallest=smallest),
+        "texts": {name: measure_texts(some) for name, some in read_texts(smallest=smallest).items()},
+    }
+
+
+def write_table(content: dict[str, Any]) -> str:
+    """The table of docs/types.md."""
+    versions = {name: content[name] for name in ("before", "after") if content.get(name)}
+    lines = [f"| | {' | '.join(versions)} |", f"| --- |{' ---: |' * len(versions)}"]
+    about = f"{content['forms']} forms x {content['names']} names"
+
+    def add(label: str, values: Sequence[float], digits: int) -> None:
+        lines.append(f"| {label} | {' | '.join(f'{100 * value:.{digits}f}%' for value in values)} |")
+
+    add(f"names that come out whole, {about}", [one["whole"] for one in versions.values()], 1)
+    add("names that are found", [one["found"] for one in versions.values()], 1)
+    for name in content["after"]["texts"]:
+        rows = [one["texts"][name] for one in versions.values()]
+        add(f"words of {name} that are taken for names", [row["taken"] for row in rows], 2)
+        add(f"ordinary words of {name} that are", [row["ordinary_taken"] for row in rows], 2)
+    return "\n".join(lines) + "\n"
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Measure, write, show."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--before", type=Path, help="the folder lib of an earlier version")
+    parser.add_argument("--figures", action="store_true", help="print the figures of one version as JSON, keep nothing")
+    arguments = parser.parse_args(given)
+    if arguments.figures:
+        json.dump(measure(smallest=arguments.smallest), sys.stdout)
+        return
+    path, before = RESULTS / "names.json", None
+    if arguments.before:
+        options = ["--figures", *(["--smallest"] if arguments.smallest else [])]
+        environment = {**os.environ, "PYTHONPATH": str(arguments.before)}
+        command = [sys.executable, __file__, *options]
+        before = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+    elif path.exists():
+        before = json.loads(path.read_text("utf-8")).get("before")
+    after = measure(smallest=arguments.smallest)
+    size = QUICK_NAMES if arguments.smallest else len(NAMES)
+    content = {"machine": machine(), "forms": len(FORMS), "names": size, "before": before, "after": after}
+    save_results("names", content, smallest=arguments.smallest)
+    print(write_table(content), end="")
+
+
+if __name__ == "__main__":
+    main()
