@@ -48,11 +48,7 @@ KEYS, QUICK_KEYS, QUICK_NAMES = 10, 2, 3
 REVIEWS = 2000
 KEY = MasterKey(sha256(b"wordveil: draws of public names").digest())
 
-NAMES = """
-Smith Jones Brown Johnson Lee Taylor Young King Baker Cook Wood Stone Green Hill White Black Walker Clark Moore Murphy
-John Mary Rose Grace Mark Hope Sato Kumar Patel Nguyen Okonkwo Hiroshi Priya Garcia Kowalski Putin Farouk Kim Adeyemi
-Zhang
-""".split()  # fmt: skip
+NAMES = ["Smith", "Jones", "Brown", "Johnson", "Lee", "Taylor", "Young", "King", "Baker", "Cook", "Wood", "Stone", "Green", "Hill", "White", "Black", "Walker", "Clark", "Moore", "Murphy", "John", "Mary", "Rose", "Grace", "Mark", "Hope", "Sato", "Kumar", "Patel", "Nguyen", "Okonkwo", "Hiroshi", "Priya", "Garcia", "Kowalski", "Putin", "Farouk", "Kim", "Adeyemi", "Zhang"]  # fmt: skip
 # {N}: as it is written; {l}: in small letters; {U}: in capitals.
 FORMS = (
     "The letter was signed by J. {N} on Monday.", "J.R.R. {N} wrote it.", "J {N} came late.", "John F. {N} spoke.",

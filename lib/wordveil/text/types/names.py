@@ -45,15 +45,30 @@ from numpy.typing import NDArray
 from wordveil.arrays import Int8, Int32, Int64, UInt8
 from wordveil.compiled import compiled, compiled_part, inlined
 from wordveil.embeddings.vocabulary import find, hash_bytes, view_strings
-from wordveil.text.cases import CAPITAL, LOWER, UPPER
+from wordveil.text.cases import CAPITAL, LOWER
 from wordveil.text.plain_words import HAS_DIGIT
 from wordveil.text.scanner import A_WORD, Scanned
 from wordveil.text.types.classes import TYPES, TokenType
 from wordveil.text.types.finders.characters import Whole
 from wordveil.text.types.gaps import BLANK, CELL, COMMA, END, HYPHEN, LABELLED, LINE, NO_GAP, POINT, TIGHT, read_gap
 from wordveil.text.types.lists import (
-    CAPITALISED, COMMON, FIRST, LABEL, LOCATIVE, LOOK_UP, MOSTLY, NATION, NO_NAME, ORDINARY, PARTICLE, PLACE, RARE, SUR,
-    TITLE, VERB, PublicLists,
+    CAPITALISED,
+    COMMON,
+    FIRST,
+    LABEL,
+    LOCATIVE,
+    LOOK_UP,
+    MOSTLY,
+    NATION,
+    NO_NAME,
+    ORDINARY,
+    PARTICLE,
+    PLACE,
+    RARE,
+    SUR,
+    TITLE,
+    VERB,
+    PublicLists,
 )  # fmt: skip
 
 _FIRST_KIND = np.int64(TYPES.index(TokenType.FIRST_NAME))
@@ -344,7 +359,7 @@ def _find_in_record(
             after_initial = after_initial and not (vague and letter == 0x49)
             after_initial = after_initial or (initial_before and capital and gap & BLANK and not vague)
             dotted = right_flags & _INITIAL and following & COMMA and text[starts[word + 1]] != 0x49
-            before_initial = capital and dotted and gaps[word + 2 if word + 2 <= last else last] & (POINT | END | TIGHT)
+            before_initial = capital and dotted and gaps[min(word + 2, last)] & (POINT | END | TIGHT)
             hyphenated = gap & HYPHEN and left_flags & _CAPITAL and word > first
             after_name = hyphenated and (kinds[word - 1] == _FIRST_KIND or kinds[word - 1] == _SUR_KIND)
             certain = False

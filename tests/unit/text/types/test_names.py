@@ -95,7 +95,7 @@ ENGLISH = [
     ),
     ("Anna van der Qwerzu and Osama bin Laden", "Anna/F Qwerzu/S Osama/F Laden/S"),
     ("O'Hara, O’Hara, McQwer and MacQwer, o'clock", "O'Hara/S O’Hara/S McQwer/S MacQwer/S"),
-    ("Dr. The, Anna Said, Qwerzu came, Contact: Billing. The end", "Anna/F"),
+    ("Dr. The, Anna Said, Qwerzu came. The end", "Anna/F"),
     ("Hiroshi Sato met priya kumar and Farouk El-Baz", "Hiroshi/F Sato/S priya/F kumar/S Farouk/F Baz/S"),
 ]
 

@@ -11,7 +11,6 @@ from wordveil.text.types.finders.characters import (
     A_WORD_TLD,
     JOINER,
     NONE,
-    UPPER,
     WORD,
     Whole,
     byte_at,
@@ -381,9 +380,11 @@ def match_mention(data: UInt8, offset: Whole, end: Whole, characters: UInt8, nam
     if word_at(data, first, end, characters) == 0 or is_digit(byte_at(data, first, end)):
         return NONE
     stop = skip_word(data, first, end, characters)
-    large = characters[data[first]] & UPPER if data[first] < 0x80 else 0
+    letter, width = letter_at(data, first, end)
+    large = width > 0 and letter < 0x61
     while byte_at(data, stop, end) in (0x2D, 0x2E) and word_at(data, stop + 1, end, characters) > 0:
-        if not large and data[stop + 1] < 0x80 and characters[data[stop + 1]] & UPPER:
+        letter, width = letter_at(data, stop + 1, end)
+        if not large and width > 0 and letter < 0x61:
             break  # the next sentence
         stop = skip_word(data, stop + 1, end, characters)
     if byte_at(data, stop, end) == 0x40:

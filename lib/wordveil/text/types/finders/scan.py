@@ -18,11 +18,11 @@ from wordveil.text.types.finders.addresses import (
     read_run,
 )
 from wordveil.text.types.finders.characters import (
+    A_BRACKET,
     A_COLON,
     A_DIGIT,
     A_DOT,
     A_HASH,
-    A_BRACKET,
     A_LESS,
     A_SLASH,
     A_STAR,
