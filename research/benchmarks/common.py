@@ -53,7 +53,8 @@ def draft_mechanism(home: str, *, smallest: bool) -> dict[str, Any]:
     if not smallest:
         return MECHANISM
     load_embedding("small").save(Path(home) / "small")
-    return {**MECHANISM, "clusters": [5], "least": 5, "embedding": str(Path(home) / "small")}
+    plain = {name: value for name, value in MECHANISM.items() if name != "merge"}  # few of its words are there
+    return {**plain, "clusters": [5], "least": 5, "embedding": str(Path(home) / "small")}
 
 
 def draft_job(store: str, mechanism: dict[str, Any], text: dict[str, Any]) -> Config:

@@ -84,7 +84,8 @@ def draft_config(
 
 
 def _beside(path: str, ending: str) -> str:
-    return _scalar(f"{path.rstrip('/').removesuffix('.parquet')}-{ending}")
+    above, slash, name = path.rstrip("/").removesuffix(".parquet").rpartition("/")
+    return _scalar(f"{above}{slash}{name.replace(':', '-')}-{ending}")
 
 
 def _job_parts(path: str, kind: str) -> dict[str, str]:

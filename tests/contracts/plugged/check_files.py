@@ -73,7 +73,7 @@ def test_lists_are_tuples_of_the_settings_and_lists_of_the_recipe(tmp_path: Path
         ({"sizes": [20, 1]}, ["mechanism.sizes.1 = 1: should be greater than or equal to 2."]),
         ({"sizes": [20.5]}, ["mechanism.sizes.0 = 20.5: should be a valid integer"]),
         ({"sizes": ["20"]}, ["mechanism.sizes.0 = 20: should be a valid integer"]),
-        ({"sizes": [True]}, ["mechanism.sizes.0 = True: should be a valid integer"]),
+        ({"sizes": [True]}, ["mechanism.sizes.0 = true: should be a valid integer"]),
         ({"losses": [0, float("nan")]}, ["mechanism.losses.1 = nan: should be"]),
         ({"losses": [1, 2]}, ["mechanism.losses: the first must be 0."]),
         ({"losses": [1, -2]}, ["mechanism.losses: the first must be 0.", "mechanism.losses.1 = -2: should be"]),
@@ -140,7 +140,7 @@ def test_the_configured_mechanism_is_compared_with_its_files_and_others_with_fre
         monkeypatch.setattr(kind, "build", watched)
     compare_mechanisms(config(files, tmp_path / "bundles"), "the cat sat")
     chosen = seen["well-read"][0]
-    assert [name for name, value in vars(chosen).items() if value is None] == ["generator"]
+    assert [name for name, value in vars(chosen).items() if value is None] == ["groups", "writable", "generator"]
     assert seen["exponential"]
     for inputs in seen["exponential"]:
         assert inputs.frequencies is chosen.frequencies

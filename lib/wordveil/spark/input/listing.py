@@ -86,9 +86,10 @@ def _name_class(item: Any) -> str:
 def _find_unread(spark: SparkSession, index: Any, kind: str) -> Iterator[str]:
     """What is wrong with each file that Spark would leave out."""
     roots = [str(path.toString()) for path in list_items(index.rootPaths())]
-    for file in (file for root in roots if root.startswith("file:") for file in walk_files(Path(root[len("file:") :]))):
-        if file.is_symlink() and not file.exists():
-            yield f"{file} is a link to a file that is not there, {_LEFT_OUT} Mend or delete it."
+    local = [Path(root.removeprefix("file:")) for root in roots if root.startswith("file:")]
+    for path in (path for root in local for path in walk_files(root)):
+        if path.is_symlink() and not path.exists():
+            yield f"{path} is a link to a file that is not there, {_LEFT_OUT} Mend or delete it."
     read = [directory.files() for directory in list_items(index.listFiles(_empty(spark), _empty(spark)))]
     leaves = index.leafFiles()
     for root in roots:

@@ -26,7 +26,7 @@ def require_hidden_texts(table: DataFrame, texts: Sequence[str], setting: str, n
     if (snapshot := find_snapshot(table)) is None:
         return
     properties = snapshot.metadata().configuration()
-    if _has_statistics(*(_find(properties, key) for key in (_NAMED, _FIRST)), texts):
+    if _has_statistics(_find(properties, _NAMED), _find(properties, _FIRST), texts):
         require_encrypted_scratch(
             table.sparkSession,
             f"{setting} = {name}: the table's log has the least and greatest texts of its files, which Delta shuffles "
