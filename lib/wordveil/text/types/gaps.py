@@ -9,9 +9,9 @@ from wordveil.compiled import compiled_part
 from wordveil.text.types.finders.characters import Whole
 
 NO_GAP, BLANK, POINT, END, COMMA, HYPHEN, TIGHT, LABELLED, LINE, CELL = (1 << bit for bit in range(10))
-"""Bits: the beginning or end of a text; one space; a point and a space; a sign that ends a sentence; a comma and maybe a
-blank; a hyphen alone; one sign alone, which is in bits 16 to 23; what parts a label from its value; one line break and
-blanks; a sign that parts cells, quotation marks or brackets.
+"""Bits: the beginning or end of a text; one space; a point and a space; a sign that ends a sentence; a comma and maybe
+a blank; a hyphen alone; one sign alone, which is in bits 16 to 23; what parts a label from its value; one line break
+and blanks; a sign that parts cells, quotation marks or brackets.
 """
 
 

@@ -168,11 +168,12 @@ class PublicLists:
         levels = {kind: np.array([int(level) for _, level in rows[kind]], np.int64) for kind in _RANKED}
         first, sur, place = (levels[kind] for kind in _NAMES)
         language = lines[1].split("\t")[1]
-        names = (language, *(found[kind] for kind in _NAMES), (first, sur, place))
-        nations = (found[_NATIONALITY], levels[_NATIONALITY])
         others = {kind: (found[kind], levels[kind]) for kind in _OTHER_NAMES}
         context = {kind: found[kind] for kind in _CONTEXT}
-        return cls(*names, *(found[kind] for kind in _OTHER), *nations, others, context)
+        names, plain = (tuple(found[kind] for kind in kinds) for kinds in (_NAMES, _OTHER))
+        return cls(
+            language, *names, (first, sur, place), *plain, found[_NATIONALITY], levels[_NATIONALITY], others, context
+        )
 
     def serialise(self) -> bytes:
         """The lists as bytes, the same for equal lists: UTF-8, one entry a line."""

@@ -49,6 +49,22 @@ from wordveil.text.cases import CAPITAL, LOWER
 from wordveil.text.plain_words import HAS_DIGIT
 from wordveil.text.scanner import A_WORD, Scanned
 from wordveil.text.types.classes import TYPES, TokenType
+from wordveil.text.types.contexts import (
+    BRIEF,
+    INITIAL,
+    OWNING,
+    PERSON,
+    SMALL,
+    TITLED,
+    UNLISTED,
+    WITH_CAPITAL,
+    follows_initial,
+    is_alone,
+    is_branded,
+    is_certain,
+    is_this_word,
+    is_written_small,
+)
 from wordveil.text.types.finders.characters import Whole
 from wordveil.text.types.gaps import BLANK, CELL, COMMA, END, HYPHEN, LABELLED, LINE, NO_GAP, POINT, TIGHT, read_gap
 from wordveil.text.types.lists import (
@@ -75,7 +91,6 @@ _FIRST_KIND = np.int64(TYPES.index(TokenType.FIRST_NAME))
 _SUR_KIND = np.int64(TYPES.index(TokenType.SURNAME))
 _PLACE_KIND = np.int64(TYPES.index(TokenType.PLACE))
 _NATION_KIND = np.int64(TYPES.index(TokenType.NATIONALITY))
-_PERSON = FIRST | SUR
 _NAMES = FIRST | SUR | PLACE
 # The longest word of the lists is shorter.
 _ROOM = 64
@@ -83,9 +98,6 @@ _ROOM = 64
 _SHORT = 3
 _CASES = 3
 _NO_MATCHES = np.array([LOOK_UP], np.int32)
-# What a token is besides its roles: an initial; with a capital; with a capital and small letters; in small letters; a
-# word that no list has; one with 's; a name without a name beside it; short.
-_INITIAL, _CAPITAL, _TITLED, _SMALL, _UNLISTED, _OWNING, _CERTAIN, _BRIEF = 1, 2, 4, 8, 16, 32, 64, 128
 
 
 def find_names(scanned: Scanned, lists: PublicLists, matches: Int32 = _NO_MATCHES) -> Int8:
@@ -104,7 +116,7 @@ def find_names(scanned: Scanned, lists: PublicLists, matches: Int32 = _NO_MATCHE
 
 
 @compiled_part
-def _fold(text: UInt8, start: int, stop: int, room: UInt8) -> int:
+def _fold(text: UInt8, start: Whole, stop: Whole, room: UInt8) -> Whole:
     """Put a word into ``room`` in lower case, for letters below U+0180. Its length there."""
     length = 0
     offset = start
@@ -140,7 +152,7 @@ def _fold(text: UInt8, start: int, stop: int, room: UInt8) -> int:
 
 
 @compiled_part
-def _stem(room: UInt8, length: int) -> int:
+def _stem(room: UInt8, length: Whole) -> Whole:
     """The length of a folded word without ``'s``."""
     if length > 3 and room[length - 1] == 0x73:
         if room[length - 2] == 0x27:
@@ -151,83 +163,12 @@ def _stem(room: UInt8, length: int) -> int:
 
 
 @inlined
-def _look_up(match: Whole, room: UInt8, length: int, data: UInt8, offsets: Int64, slots: Int32) -> int:
+def _look_up(match: Whole, room: UInt8, length: Whole, data: UInt8, offsets: Int64, slots: Int32) -> Whole:
     """The number of the folded word in the lists, or :data:`NO_NAME`."""
     if match == LOOK_UP:
         return find(hash_bytes(room, 0, length), room, length, data, offsets, slots)
     # Another letter than the word of the vocabulary has, such as U+0130 for "i", takes another number of bytes.
     return match if offsets[match + 1] - offsets[match] == length else NO_NAME
-
-
-@compiled_part
-def _is_certain(level: np.uint8, flags: Whole, gap: Whole, following: Whole, before: Whole, after: Whole) -> bool:
-    """Whether a word of the lists is a name without another name beside it. ``gap``, ``following``: around it;
-    ``before``, ``after``: the flags of its neighbours.
-    """
-    titled, short = flags & _TITLED != 0, flags & _BRIEF != 0
-    if level == RARE:
-        return titled or (flags & _CAPITAL != 0 and not short)
-    if level == MOSTLY:
-        loud = flags & _CAPITAL != 0 and not short and before & after & _SMALL != 0
-        return titled or loud
-    if level == ORDINARY:
-        inside = gap & (NO_GAP | END | POINT) == 0
-        return titled and (inside or flags & _OWNING != 0 or _is_alone(gap, following))
-    return level == 0 and (titled or not short)
-
-
-@compiled_part
-def _is_alone(gap: Whole, following: Whole) -> bool:
-    """Whether a word is alone in its cell, line, quotation marks or brackets, or before a colon first in its line."""
-    speaks = gap & (NO_GAP | LINE) != 0 and following & LABELLED != 0 and following & END != 0
-    return speaks or (gap & CELL != 0 and following & CELL != 0)
-
-
-@compiled_part
-def _is_branded(text: UInt8, start: Whole, stop: Whole) -> bool:
-    """Whether a word begins like McAdam, MacArthur or O'Hara."""
-    if stop - start < 5:
-        return False
-    if text[start] == 0x4F:
-        quote = start + 2 if text[start + 1] == 0x27 else start + 4
-        curly = text[start + 1] == 0xE2 and text[start + 2] == 0x80 and text[start + 3] == 0x99
-        return (quote == start + 2 or curly) and quote + 2 < stop and 0x41 <= text[quote] <= 0x5A
-    if text[start] != 0x4D:
-        return False
-    third = start + 2 if text[start + 1] == 0x63 else start + 3
-    whole = third == start + 2 or (text[start + 1] == 0x61 and text[start + 2] == 0x63)
-    return whole and third + 1 < stop and 0x41 <= text[third] <= 0x5A and 0x61 <= text[third + 1] <= 0x7A
-
-
-@compiled_part
-def _is_listed_word(text: UInt8, start: Whole, stop: Whole, first: Whole, second: Whole, third: Whole) -> bool:
-    """Whether a word is this one of two or three small letters; ``third`` 0 for two."""
-    length = 3 if third else 2
-    return (
-        stop - start == length
-        and text[start] | 0x20 == first
-        and text[start + 1] | 0x20 == second
-        and (third == 0 or text[start + 2] | 0x20 == third)
-    )
-
-
-@compiled_part
-def _is_written_small(level: Whole, gap: Whole, following: Whole, left: Whole, right: Whole) -> bool:
-    """Whether a name of the lists stands in an address, a path or a row of a table, where its case says nothing.
-    ``left``, ``right``: the roles of its neighbours, with FIRST for an initial.
-    """
-    sign, other = gap & TIGHT, following & TIGHT
-    alone = (0x5F, 0x5C, 0x40, 0x3D, 0x25, 0x7E)  # _ \ @ = % ~
-    marks, others = (gap >> 16) & 0xFF, (following >> 16) & 0xFF
-    if (sign and marks in alone) or (other and others in alone):
-        return True
-    if sign and other and marks == 0x2F and others == 0x2F:
-        return True
-    pairs = (0x2E, 0x2C, 0x3B, 0x7C, 0x2F, 0x3A)  # . , ; | / :
-    if (sign and marks in pairs and left & _PERSON) or (other and others in pairs and right & _PERSON):
-        return True
-    both = (sign and marks == 0x2D and left & _PERSON) or (other and others == 0x2D and right & _PERSON)
-    return both and level == RARE
 
 
 @compiled
@@ -259,14 +200,14 @@ def _find(
     # Two tokens after those of a record are none: the next record's are read after it is done.
     for record in range(len(offsets) - 1):
         first, last = offsets[record], offsets[record + 1]
-        some = False
+        some: Whole = False
         for word in range(first, last):
             start, stop = np.int64(starts[word]), np.int64(ends[word])
             roles[word], levels[word], nations[word] = 0, 0, 0
             form = forms[word] & _CASES
             flag = np.int64(0)
             if kinds[word] == A_WORD:
-                length = stop - start
+                length: Whole = stop - start
                 match = matches[numbers[word]] if length <= _ROOM else np.int32(NO_NAME)
                 listing: Whole = np.int64(NO_NAME)
                 if match != NO_NAME:
@@ -276,20 +217,20 @@ def _find(
                     roles[word] = np.int64(all_roles[listing])
                     levels[word], nations[word] = all_levels[listing], nation_levels[listing]
                 if form == LOWER:
-                    flag |= _SMALL
+                    flag |= SMALL
                 else:
-                    flag |= _CAPITAL
+                    flag |= WITH_CAPITAL
                     if form == CAPITAL:
-                        flag |= _INITIAL if stop - start == 1 else _TITLED
+                        flag |= INITIAL if stop - start == 1 else TITLED
                     unlisted = knows_words and form == CAPITAL and length > 1 and not forms[word] & HAS_DIGIT
                     if unlisted and not roles[word]:
-                        flag |= _UNLISTED
+                        flag |= UNLISTED
                 if length < stop - start and length > 1:
-                    flag |= _OWNING
+                    flag |= OWNING
                 if length <= _SHORT:
-                    flag |= _BRIEF
-                some |= roles[word] & (_NAMES | NATION | TITLE | LABEL | PARTICLE) != 0 or flag & _INITIAL != 0
-                some |= flag & _UNLISTED != 0
+                    flag |= BRIEF
+                some |= roles[word] & (_NAMES | NATION | TITLE | LABEL | PARTICLE) != 0 or flag & INITIAL != 0
+                some |= flag & UNLISTED != 0
             flags[word] = flag
         if not some:
             continue
@@ -332,116 +273,103 @@ def _find_in_record(
         if word + 1 < last and kinds[word + 1] != A_WORD:
             right_roles, right_flags = np.int64(0), np.int64(0)
         level = np.int64(levels[word])
-        capital, titled = flag & _CAPITAL != 0, flag & _TITLED != 0
-        initial_before = left_flags & _INITIAL != 0
+        large_right = right_flags & WITH_CAPITAL
+        capital, titled = flag & WITH_CAPITAL != 0, flag & TITLED != 0
+        initial_before = left_flags & INITIAL != 0
         after_first = is_open and (gap & (BLANK | LINE) != 0 or (initial_before and gap & POINT != 0))
         after_title = left_roles & TITLE and gap & (BLANK | POINT)
         labelled = left_roles & LABEL and gap & LABELLED
         # Of parts of surnames that follow a first name ("bin Laden") an ordinary word may be the rest.
-        rest = is_open and left_roles & PARTICLE and not left_roles & _PERSON and role & COMMON and titled
+        rest = is_open and left_roles & PARTICLE and not left_roles & PERSON and role & COMMON and titled
         rest = rest and gap & (BLANK | HYPHEN) != 0
-        if role & (_NAMES | NATION) or flag & _UNLISTED or rest:
+        if role & (_NAMES | NATION) or flag & UNLISTED or rest:
             letter = np.int64(text[starts[word - 1]]) if initial_before else np.int64(0)
             vague = letter in (0x41, 0x49) or (gap & BLANK and level == ORDINARY)  # "I Will", "A Rose"
-            chained = word - 1 > first and flags[word - 2] & _INITIAL and gaps[word - 1] & TIGHT
+            chained = word - 1 > first and flags[word - 2] & INITIAL and gaps[word - 1] & TIGHT
             state = chained and text[starts[word - 2]] == 0x55  # U.S., U.N.
-            after_initial = (
-                initial_before
-                and capital
-                and not state
-                and gap & (POINT | TIGHT)
-                and (gap >> 16) & 0xFF
-                in (
-                    0,
-                    0x2E,
-                )
-            )
-            after_initial = after_initial and not (vague and letter == 0x49)
-            after_initial = after_initial or (initial_before and capital and gap & BLANK and not vague)
-            dotted = right_flags & _INITIAL and following & COMMA and text[starts[word + 1]] != 0x49
+            after_initial = initial_before and capital and follows_initial(gap, letter, vague, state)
+            dotted = right_flags & INITIAL and following & COMMA and text[starts[word + 1]] != 0x49
             before_initial = capital and dotted and gaps[min(word + 2, last)] & (POINT | END | TIGHT)
-            hyphenated = gap & HYPHEN and left_flags & _CAPITAL and word > first
+            hyphenated = gap & HYPHEN and left_flags & WITH_CAPITAL and word > first
             after_name = hyphenated and (kinds[word - 1] == _FIRST_KIND or kinds[word - 1] == _SUR_KIND)
             certain = False
             if role & (_NAMES | NATION):
                 # What has a capital anyway is no first name: May, August, Sunday.
                 only_surname = level == CAPITALISED and role & SUR and not role & FIRST
-                certain = role & _NAMES and _is_certain(np.uint8(level), flag, gap, following, left_flags, right_flags)
+                certain = role & _NAMES and is_certain(np.uint8(level), flag, gap, following, left_flags, right_flags)
                 acts = titled and right_roles & VERB and following & BLANK
-                alone = only_surname and titled and _is_alone(gap, following)
-                certain = certain or alone or (acts and (only_surname or (role & _PERSON and level == ORDINARY)))
+                alone = only_surname and titled and is_alone(gap, following)
+                certain = certain or alone or (acts and (only_surname or (role & PERSON and level == ORDINARY)))
                 named = certain or (capital and role & FIRST and after_title)
-                national = role & NATION and _is_certain(nations[word], flag, gap, following, left_flags, right_flags)
+                national = role & NATION and is_certain(nations[word], flag, gap, following, left_flags, right_flags)
                 letter_before = word > first and ends[word - 1] - starts[word - 1] == 1
                 letter_after = word + 1 < last and ends[word + 1] - starts[word + 1] == 1
                 left_person = left_roles | (FIRST if letter_before else 0)
                 right_person = right_roles | (FIRST if letter_after else 0)
-                right_first = right_roles & FIRST and right_flags & _CAPITAL and levels[word + 1] <= RARE
-                right_sur = right_roles & SUR and right_flags & _CAPITAL and levels[word + 1] in (0, RARE, MOSTLY)
+                right_first = right_roles & FIRST and large_right and levels[word + 1] <= RARE
+                right_sur = right_roles & SUR and large_right and levels[word + 1] in (0, RARE, MOSTLY)
                 reversed_name = right_first and (
                     following & COMMA or (following & BLANK and not role & FIRST and (level != ORDINARY or not titled))
                 )
                 listed = right_sur and following & COMMA
-                if right_flags & _SMALL and following & BLANK and word + 2 < last:
-                    joined = _is_listed_word(
-                        text, np.int64(starts[word + 1]), np.int64(ends[word + 1]), 0x61, 0x6E, 0x64
-                    )
+                if right_flags & SMALL and following & BLANK and word + 2 < last:
+                    joined = is_this_word(text, np.int64(starts[word + 1]), np.int64(ends[word + 1]), 0x61, 0x6E, 0x64)
                     listed = listed or (
                         joined
                         and gaps[word + 2] & BLANK
                         and roles[word + 2] & SUR
-                        and flags[word + 2] & _CAPITAL
+                        and flags[word + 2] & WITH_CAPITAL
                         and levels[word + 2] in (0, RARE, MOSTLY)
                     )
                 ahead = capital and level != CAPITALISED and not role & (PLACE | NATION) and (reversed_name or listed)
                 ahead = ahead and (reversed_name or not role & FIRST)
                 beside = after_first or after_title or (capital and (after_initial or before_initial or after_name))
                 greeted = after_title and (level <= RARE or level == MOSTLY)
-                small = labelled or greeted or _is_written_small(level, gap, following, left_person, right_person)
+                small = labelled or greeted or is_written_small(level, gap, following, left_person, right_person)
                 if role & SUR and (((capital or level == 0) and (beside or ahead)) or (small and not role & FIRST)):
                     kind = _SUR_KIND
                 elif named or national:
                     located = capital and gap & BLANK and left_roles & LOCATIVE
                     fit = (role & _NAMES if named else 0) | (NATION if national else 0)
                     kind = _choose(np.uint8(fit), np.uint8(left_roles & 0xFF) if located else np.uint8(0))
-                elif role & _PERSON and (small or (after_name and capital)):
+                elif role & PERSON and (small or (after_name and capital)):
                     kind = _FIRST_KIND if role & FIRST else _SUR_KIND
-                first_before = left_roles & FIRST and not left_roles & TITLE and left_flags & _CAPITAL and gap & BLANK
+                first_before = (
+                    left_roles & FIRST and not left_roles & TITLE and left_flags & WITH_CAPITAL and gap & BLANK
+                )
                 if certain and capital and role & SUR and first_before and kinds[word - 1] == A_WORD:
                     kinds[word - 1] = _FIRST_KIND
                     kind = _SUR_KIND
             elif titled:
                 near = (after_first and gap & LINE == 0) or after_title or labelled or after_name
                 parted = left_roles & PARTICLE and gap & (BLANK | HYPHEN)
-                sure = right_roles & SUR and right_flags & _CAPITAL and levels[word + 1] <= RARE and following & BLANK
+                sure = right_roles & SUR and large_right and levels[word + 1] <= RARE and following & BLANK
                 if near or parted or (after_initial and letter != 0x41 and not vague) or before_initial:
                     kind = _SUR_KIND
                 elif sure and gap & (NO_GAP | END) == 0:
                     kind = _FIRST_KIND
-            if kind == A_WORD and capital and _is_branded(text, np.int64(starts[word]), np.int64(ends[word])):
+            if kind == A_WORD and capital and is_branded(text, np.int64(starts[word]), np.int64(ends[word])):
                 kind = _SUR_KIND
         kinds[word] = kind
         if ends[word] - starts[word] == 3 and word - 3 >= first and kind == A_WORD:
-            _name_before_dot(text, starts, ends, word, kinds, roles, gaps)
-        is_initial = flag & _INITIAL != 0
+            _name_before_dot(text, starts, ends, word, kinds, roles)
+        is_initial = flag & INITIAL != 0
         particle = is_open and role & PARTICLE and gap & (BLANK | HYPHEN)
         is_open = kind == _FIRST_KIND or (is_initial and after_first) or (particle and kind == A_WORD)
         left_roles, left_flags = role, flag
 
 
 @compiled_part
-def _name_before_dot(
-    text: UInt8, starts: Int32, ends: Int32, word: Whole, kinds: Int8, roles: Int64, gaps: Int64
-) -> None:
-    """Make the first word of "smith at mail dot org" a name, unless it is an ordinary word; ``word`` is the last but one."""
-    dot = _is_listed_word(text, np.int64(starts[word]), np.int64(ends[word]), 0x64, 0x6F, 0x74)
-    at = _is_listed_word(text, np.int64(starts[word - 2]), np.int64(ends[word - 2]), 0x61, 0x74, 0)
+def _name_before_dot(text: UInt8, starts: Int32, ends: Int32, word: Whole, kinds: Int8, roles: Int64) -> None:
+    """Make the first word of "smith at mail dot org" a name, unless it is an ordinary word; ``word`` is "dot"."""
+    dot = is_this_word(text, np.int64(starts[word]), np.int64(ends[word]), 0x64, 0x6F, 0x74)
+    at = is_this_word(text, np.int64(starts[word - 2]), np.int64(ends[word - 2]), 0x61, 0x74, 0)
     if dot and at and kinds[word - 3] == A_WORD and not roles[word - 3] & COMMON:
         kinds[word - 3] = _FIRST_KIND if roles[word - 3] & FIRST else _SUR_KIND
 
 
 @compiled
-def _choose(roles: np.uint8, before: np.uint8) -> int:
+def _choose(roles: np.uint8, before: np.uint8) -> Whole:
     """The class of a name that no first name precedes, by its roles in which it is no ordinary word here, and by those
     of the word right before it, if any.
     """

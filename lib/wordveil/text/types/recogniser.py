@@ -3,9 +3,9 @@
 This is no part of the privacy protection. It decides how a text looks, never what is protected: a token that is missed,
 or taken for another, is cut into words like any text, and words are protected.
 
-The pass looks at each byte once and stops only at those that such a token can have: digits, ``. : @ # < & * / ( [``, their
-likes and what begins an emoji. There it asks small automata (:mod:`wordveil.text.types.finders`), which look a bounded
-distance back and forward, so that any text takes linear time. The rules:
+The pass looks at each byte once and stops only at those that such a token can have: digits, ``. : @ # < & * / ( [``,
+their likes and what begins an emoji. There it asks small automata (:mod:`wordveil.text.types.finders`), which look a
+bounded distance back and forward, so that any text takes linear time. The rules:
 
 - What begins first wins; of those, the longest; of those, the first in the order markup, url, email, ip, date, time,
   card, phone, account, amount, year, number, mention, hashtag, emoji.

@@ -42,6 +42,8 @@ IS: dict[str, list[tuple[str, list[str]]]] = {
         ("'quoted@x.com' 99bottles@x.net 2004-01-01@x.com", ["quoted@x.com", "99bottles@x.net", "2004-01-01@x.com"]),
         ("jörg@müller.de info.com@x.org", ["jörg@müller.de", "info.com@x.org"]),
         ("write john@x.com.Then go", ["john@x.com"]),
+        ("me@home, j.doe@mail-host ECT@ECT jö@host.", ["me@home", "j.doe@mail-host", "ECT@ECT", "jö@host"]),
+        ("john%40x.org john [at] x dot org", ["john%40x.org", "john [at] x dot org"]),
     ],
     "url": [
         ("see http://example.com/a?b=1#c.", ["http://example.com/a?b=1#c"]),
@@ -118,7 +120,8 @@ IS: dict[str, list[tuple[str, list[str]]]] = {
     ],
 }  # fmt: skip
 IS_NOT: dict[str, list[str]] = {
-    "email": ["", "@x.com", "a @ b.com", "HOU/ECT", "a@b@c.com@", "x@.com"],
+    "email": ["sh@t", "H@ppy", "a@b", "j.@bar", "5pm@home", "me@h2", "@ 5 o'clock", "meet @ home", "@x.com",
+              "a @ b.com", "HOU/ECT", "a@b@c.com@", "x@.com"],
     "url": ["end.In the", "e.g. U.S.A. a.m.", "report.doc", "foo.py", "http://", "xhttp:/y", "done.It was", "John.Net"],
     "phone": ["1990-1995", "3-2", "978-0-306-40615-7", "23/11/2026", "01-02-2004", "123-45-6789", "10.0.0.1",
               "200-1000", "12:30:45", "100 200 3000"],

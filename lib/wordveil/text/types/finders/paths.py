@@ -36,9 +36,13 @@ def match_path(
         start -= 1
     if byte_before(data, start, floor) == 0x7E:
         start, least = start - 1, 1
-    elif byte_before(data, start, floor) == 0x3A and start - 2 >= floor and letter_at(data, start - 2, end)[1] == 1:
-        if not word_before(data, start - 2, begin, end, characters):
-            start, least = start - 2, 1
+    elif (
+        byte_before(data, start, floor) == 0x3A
+        and start - 2 >= floor
+        and letter_at(data, start - 2, end)[1] == 1
+        and not word_before(data, start - 2, begin, end, characters)
+    ):
+        start, least = start - 2, 1
     before = byte_before(data, start, begin)
     if before in (0x2F, 0x5C, 0x3C, 0x2E) or word_before(data, start, begin, end, characters):
         return NONE, NONE

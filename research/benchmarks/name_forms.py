@@ -8,10 +8,10 @@ case; it is *found* where it is a part of a typed token.
 False alarms are counted in gensim's news and in reviews: the share of words that are taken for first names, surnames,
 places or nationalities, and of those that are ordinary by the texts' own use: in small letters more often than not.
 
-    python research/benchmarks/names.py [--smallest] [--before LIB]
+    python research/benchmarks/name_forms.py [--smallest] [--before TREE]
 
-LIB is the folder `lib` of an earlier version, which is measured too, in a process of its own; without it, the figures
-of `before` that are there stay. Writes research/results/names.json and prints a table.
+TREE is a checkout of an earlier version, which is measured too, with its own drafts, in a process of its own; without
+it, the figures of `before` that are there stay. Writes research/results/name_forms.json and prints a table.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,19 @@ from wordveil.text.types.recogniser import Recogniser
 TEXT = {"profile": "readable", "language": "en"}
 KEYS, QUICK_KEYS, QUICK_NAMES = 10, 2, 3
 REVIEWS = 2000
+Outputs = list[list[str]]
 KEY = MasterKey(sha256(b"wordveil: draws of public names").digest())
 
-NAMES = ["Smith", "Jones", "Brown", "Johnson", "Lee", "Taylor", "Young", "King", "Baker", "Cook", "Wood", "Stone", "Green", "Hill", "White", "Black", "Walker", "Clark", "Moore", "Murphy", "John", "Mary", "Rose", "Grace", "Mark", "Hope", "Sato", "Kumar", "Patel", "Nguyen", "Okonkwo", "Hiroshi", "Priya", "Garcia", "Kowalski", "Putin", "Farouk", "Kim", "Adeyemi", "Zhang"]  # fmt: skip
+NAMES = [
+    "Smith", "Jones", "Brown", "Johnson", "Lee", "Taylor", "Young", "King", "Baker", "Cook", "Wood", "Stone",
+    "Green", "Hill", "White", "Black", "Walker", "Clark", "Moore", "Murphy", "John", "Mary", "Rose", "Grace",
+    "Mark", "Hope", "Sato", "Kumar", "Patel", "Nguyen", "Okonkwo", "Hiroshi", "Priya", "Garcia", "Kowalski",
+    "Putin", "Farouk", "Kim", "Adeyemi", "Zhang",
+]  # fmt: skip
+HELD_OUT_NAMES = [
+    "Bishop", "Fox", "Cooper", "Hunter", "Parker", "Page", "Swift", "Frost", "Lane", "Wolf", "Ruth", "Joy", "Dean",
+    "Tanaka", "Mbeki", "Svensson", "Ivanov", "Haddad", "Chowdhury", "Yamamoto",
+]  # fmt: skip
 # {N}: as it is written; {l}: in small letters; {U}: in capitals.
 FORMS = (
     "The letter was signed by J. {N} on Monday.", "J.R.R. {N} wrote it.", "J {N} came late.", "John F. {N} spoke.",
@@ -63,6 +74,10 @@ FORMS = (
     "/home/{l}/notes.txt", "C:\\Users\\{l}\\Desktop", "~/{l}/mail", "{l}@mailhost", "john.{l}@mailhost",
     "{l}%40smithmail.org", "{l} [at] mail dot org", "{l} (at) mail", "{l} at mail dot com", "@john.{l}", "@{l}",
     "https://site.org/u/{l}?q=1", "{l}_backup", "john.{l}", "j.{l}", "john_{l}",
+)  # fmt: skip
+HELD_OUT_FORMS = (
+    "Yours sincerely, {N}", "cc: {l}", "Prof. {N} et al. disagree.", "the case of {N} v. Jones", "/var/mail/{l}",
+    "The {N} family moved.", "{N} (aged 42) fell.", "assigned_to={l}", "Mr. and Mrs. {N} came.", "It was {N} who rang.",
 )  # fmt: skip
 
 
@@ -83,13 +98,10 @@ def find_kinds(texts: Sequence[str], lists: PublicLists) -> list[list[tuple[str,
     scanned = tokeniser.cut_words(normal, None, Recogniser(CHARACTER_TYPES).find(normal))
     words, kinds = scanned.words.to_pylist(), find_names(scanned, lists).tolist()
     bounds = scanned.offsets.tolist()
-    return [
-        list(zip(words[start:stop], kinds[start:stop], strict=True))
-        for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
-    ]
+    return [list(zip(words[start:stop], kinds[start:stop], strict=True)) for start, stop in pairwise(bounds)]
 
 
-def draw(texts: Sequence[str], keys: int, *, smallest: bool) -> tuple[dict[str, Any], list[list[str]]]:
+def draw(texts: Sequence[str], keys: int, *, smallest: bool) -> tuple[dict[str, Any], Outputs]:
     """The mechanism, and what the job writes under each key."""
     with tempfile.TemporaryDirectory() as store:
         mechanism = draft_mechanism(store, smallest=smallest)
@@ -107,27 +119,18 @@ def draw(texts: Sequence[str], keys: int, *, smallest: bool) -> tuple[dict[str, 
     return mechanism, outputs
 
 
-def measure_forms(names: Sequence[str], keys: int, *, smallest: bool) -> dict[str, Any]:
+def measure_forms(forms: Sequence[str], names: Sequence[str], texts: Sequence[str], outputs: Outputs) -> dict[str, Any]:
     """The shares of names that come out whole, and of those that are found, by forms and in all."""
-    texts = [write(form, name) for form in FORMS for name in names]
-    mechanism, outputs = draw(texts, keys, smallest=smallest)
     tokens = find_kinds(texts, PublicLists.load("en"))
-    forms: dict[str, dict[str, float]] = {}
-    for number, form in enumerate(FORMS):
-        rows = range(number * len(names), (number + 1) * len(names))
-        folded = [name.casefold() for name in names]
-        whole = [name in cut(texts[row]) for texts in outputs for row, name in zip(rows, folded, strict=True)]
-        missed = [
-            any(kind < 0 and name in cut(token) for token, kind in tokens[row])
-            for row, name in zip(rows, folded, strict=True)
-        ]
-        forms[form] = {"whole": sum(whole) / len(whole), "found": 1 - sum(missed) / len(missed)}
-    return {
-        "mechanism": mechanism,
-        "keys": keys,
-        **{side: sum(row[side] for row in forms.values()) / len(forms) for side in ("whole", "found")},
-        "forms": forms,
-    }
+    folded = [name.casefold() for name in names]
+    shares: dict[str, dict[str, float]] = {}
+    for number, form in enumerate(forms):
+        rows = [*zip(range(number * len(names), (number + 1) * len(names)), folded, strict=True)]
+        whole = [name in cut(written[row]) for written in outputs for row, name in rows]
+        missed = [any(kind < 0 and name in cut(token) for token, kind in tokens[row]) for row, name in rows]
+        shares[form] = {"whole": sum(whole) / len(whole), "found": 1 - sum(missed) / len(missed)}
+    means = {side: sum(row[side] for row in shares.values()) / len(forms) for side in ("whole", "found")}
+    return {**means, "forms": shares}
 
 
 def measure_texts(texts: Sequence[str]) -> dict[str, Any]:
@@ -161,9 +164,16 @@ def read_texts(*, smallest: bool) -> dict[str, list[str]]:
 
 def measure(*, smallest: bool) -> dict[str, Any]:
     """All figures of the version that is imported."""
-    names, keys = (NAMES[:QUICK_NAMES], QUICK_KEYS) if smallest else (NAMES, KEYS)
+    size, keys = (QUICK_NAMES, QUICK_KEYS) if smallest else (None, KEYS)
+    sets = {"tuned": (FORMS, NAMES[:size]), "held_out": (HELD_OUT_FORMS, HELD_OUT_NAMES[:size])}
+    texts = {name: [write(form, one) for form in forms for one in names] for name, (forms, names) in sets.items()}
+    mechanism, outputs = draw([*texts["tuned"], *texts["held_out"]], keys, smallest=smallest)
+    border = len(texts["tuned"])
+    parts = {"tuned": [some[:border] for some in outputs], "held_out": [some[border:] for some in outputs]}
     return {
-        **measure_forms(names, keys, smallest=smallest),
+        "mechanism": mechanism,
+        "keys": keys,
+        **{name: measure_forms(*sets[name], texts[name], parts[name]) for name in sets},
         "texts": {name: measure_texts(some) for name, some in read_texts(smallest=smallest).items()},
     }
 
@@ -172,13 +182,13 @@ def write_table(content: dict[str, Any]) -> str:
     """The table of docs/types.md."""
     versions = {name: content[name] for name in ("before", "after") if content.get(name)}
     lines = [f"| | {' | '.join(versions)} |", f"| --- |{' ---: |' * len(versions)}"]
-    about = f"{content['forms']} forms x {content['names']} names"
 
     def add(label: str, values: Sequence[float], digits: int) -> None:
         lines.append(f"| {label} | {' | '.join(f'{100 * value:.{digits}f}%' for value in values)} |")
 
-    add(f"names that come out whole, {about}", [one["whole"] for one in versions.values()], 1)
-    add("names that are found", [one["found"] for one in versions.values()], 1)
+    for key, label in (("tuned", ""), ("held_out", ", held out")):
+        add(f"names that come out whole{label}", [one[key]["whole"] for one in versions.values()], 1)
+        add(f"names that are found{label}", [one[key]["found"] for one in versions.values()], 1)
     for name in content["after"]["texts"]:
         rows = [one["texts"][name] for one in versions.values()]
         add(f"words of {name} that are taken for names", [row["taken"] for row in rows], 2)
@@ -189,24 +199,24 @@ def write_table(content: dict[str, Any]) -> str:
 def main(given: Sequence[str] | None = None) -> None:
     """Measure, write, show."""
     parser = make_parser(__doc__)
-    parser.add_argument("--before", type=Path, help="the folder lib of an earlier version")
+    parser.add_argument("--before", type=Path, help="a checkout of an earlier version")
     parser.add_argument("--figures", action="store_true", help="print the figures of one version as JSON, keep nothing")
     arguments = parser.parse_args(given)
     if arguments.figures:
         json.dump(measure(smallest=arguments.smallest), sys.stdout)
         return
-    path, before = RESULTS / "names.json", None
+    path, before = RESULTS / "name_forms.json", None
     if arguments.before:
         options = ["--figures", *(["--smallest"] if arguments.smallest else [])]
-        environment = {**os.environ, "PYTHONPATH": str(arguments.before)}
-        command = [sys.executable, __file__, *options]
+        folders = (arguments.before / "lib", arguments.before / "research" / "benchmarks")
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+        command = [sys.executable, "-P", __file__, *options]  # -P: its `common` comes from there too
         before = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
     elif path.exists():
         before = json.loads(path.read_text("utf-8")).get("before")
     after = measure(smallest=arguments.smallest)
-    size = QUICK_NAMES if arguments.smallest else len(NAMES)
-    content = {"machine": machine(), "forms": len(FORMS), "names": size, "before": before, "after": after}
-    save_results("names", content, smallest=arguments.smallest)
+    content = {"machine": machine(), "before": before, "after": after}
+    save_results("name_forms", content, smallest=arguments.smallest)
     print(write_table(content), end="")
 
 

@@ -1,0 +1,97 @@
+"""What a word is besides its roles, and what the signs around it and its neighbours say."""
+
+from __future__ import annotations
+
+from wordveil.arrays import UInt8
+from wordveil.compiled import compiled_part
+from wordveil.text.types.finders.characters import Whole
+from wordveil.text.types.gaps import BLANK, CELL, END, LABELLED, LINE, NO_GAP, POINT, TIGHT
+from wordveil.text.types.lists import FIRST, MOSTLY, ORDINARY, RARE, SUR
+
+INITIAL, WITH_CAPITAL, TITLED, SMALL, UNLISTED, OWNING, BRIEF = (1 << bit for bit in range(7))
+"""Bits: an initial; with a capital; with a capital and small letters; in small letters; a word that no list has; one
+with 's; of three letters and fewer.
+"""
+PERSON = FIRST | SUR
+
+
+@compiled_part
+def is_certain(level: Whole, flags: Whole, gap: Whole, following: Whole, before: Whole, after: Whole) -> Whole:
+    """Whether a word of the lists is a name without another name beside it. ``gap``, ``following``: around it;
+    ``before``, ``after``: the flags of its neighbours.
+    """
+    titled, short = flags & TITLED != 0, flags & BRIEF != 0
+    if level == RARE:
+        return titled or (flags & WITH_CAPITAL != 0 and not short)
+    if level == MOSTLY:
+        loud = flags & WITH_CAPITAL != 0 and not short and before & after & SMALL != 0
+        return titled or loud
+    if level == ORDINARY:
+        inside = gap & (NO_GAP | END | POINT) == 0
+        return titled and (inside or flags & OWNING != 0 or is_alone(gap, following))
+    return level == 0 and (titled or not short)
+
+
+@compiled_part
+def is_alone(gap: Whole, following: Whole) -> Whole:
+    """Whether a word is alone in its cell, line, quotation marks or brackets, or before a colon first in its line."""
+    speaks = gap & (NO_GAP | LINE) != 0 and following & LABELLED != 0 and following & END != 0
+    return speaks or (gap & CELL != 0 and following & CELL != 0)
+
+
+@compiled_part
+def is_branded(text: UInt8, start: Whole, stop: Whole) -> Whole:
+    """Whether a word begins like McAdam, MacArthur or O'Hara."""
+    if stop - start < 5:
+        return False
+    if text[start] == 0x4F:
+        quote = start + 2 if text[start + 1] == 0x27 else start + 4
+        curly = text[start + 1] == 0xE2 and text[start + 2] == 0x80 and text[start + 3] == 0x99
+        return (quote == start + 2 or curly) and quote + 2 < stop and 0x41 <= text[quote] <= 0x5A
+    if text[start] != 0x4D:
+        return False
+    third = start + 2 if text[start + 1] == 0x63 else start + 3
+    whole = third == start + 2 or (text[start + 1] == 0x61 and text[start + 2] == 0x63)
+    return whole and third + 1 < stop and 0x41 <= text[third] <= 0x5A and 0x61 <= text[third + 1] <= 0x7A
+
+
+@compiled_part
+def is_this_word(text: UInt8, start: Whole, stop: Whole, first: Whole, second: Whole, third: Whole) -> Whole:
+    """Whether a word is one of two or three small letters; ``third`` 0 for two."""
+    length = 3 if third else 2
+    return (
+        stop - start == length
+        and text[start] | 0x20 == first
+        and text[start + 1] | 0x20 == second
+        and (third == 0 or text[start + 2] | 0x20 == third)
+    )
+
+
+@compiled_part
+def is_written_small(level: Whole, gap: Whole, following: Whole, left: Whole, right: Whole) -> Whole:
+    """Whether a name of the lists stands in an address, a path or a row of a table, where its case says nothing.
+    ``left``, ``right``: the roles of its neighbours, with FIRST for an initial.
+    """
+    sign, other = gap & TIGHT, following & TIGHT
+    alone = (0x5F, 0x5C, 0x40, 0x3D, 0x25, 0x7E)  # _ \ @ = % ~
+    marks, others = (gap >> 16) & 0xFF, (following >> 16) & 0xFF
+    if (sign and marks in alone) or (other and others in alone):
+        return True
+    if sign and other and marks == 0x2F and others == 0x2F:
+        return True
+    pairs = (0x2E, 0x2C, 0x3B, 0x7C, 0x2F, 0x3A)  # . , ; | / :
+    if (sign and marks in pairs and left & PERSON) or (other and others in pairs and right & PERSON):
+        return True
+    both = (sign and marks == 0x2D and left & PERSON) or (other and others == 0x2D and right & PERSON)
+    return both and level == RARE
+
+
+@compiled_part
+def follows_initial(gap: Whole, letter: Whole, vague: Whole, state: Whole) -> Whole:
+    """Whether what stands between an initial and a word makes them parts of a name. ``vague``: the initial may be a
+    word; ``state``: it ends an abbreviation such as U.S.
+    """
+    if gap & BLANK:
+        return not vague
+    pointed = gap & POINT or (gap & TIGHT and (gap >> 16) & 0xFF == 0x2E)
+    return pointed and not state and not (vague and letter == 0x49)
