@@ -11,7 +11,8 @@ places or nationalities, and of those that are ordinary by the texts' own use: i
     python research/benchmarks/name_forms.py [--smallest] [--before TREE]
 
 TREE is a checkout of an earlier version, which is measured too, with its own drafts, in a process of its own; without
-it, the figures of `before` that are there stay. Writes research/results/name_forms.json and prints a table.
+it, the figures of `before` that are there stay. `written_any` is of now, with a mechanism that writes names. Writes
+research/results/name_forms.json and prints a table.
 """
 
 from __future__ import annotations
@@ -101,10 +102,12 @@ def find_kinds(texts: Sequence[str], lists: PublicLists) -> list[list[tuple[str,
     return [list(zip(words[start:stop], kinds[start:stop], strict=True)) for start, stop in pairwise(bounds)]
 
 
-def draw(texts: Sequence[str], keys: int, *, smallest: bool) -> tuple[dict[str, Any], Outputs]:
+def draw(texts: Sequence[str], keys: int, *, smallest: bool, written: str | None) -> tuple[dict[str, Any], Outputs]:
     """The mechanism, and what the job writes under each key."""
     with tempfile.TemporaryDirectory() as store:
         mechanism = draft_mechanism(store, smallest=smallest)
+        if written:
+            mechanism = {**mechanism, "written": written}
         config = draft_job(store, mechanism, TEXT)
         bundle = build_bundle(config)
         outputs = []
@@ -114,8 +117,8 @@ def draw(texts: Sequence[str], keys: int, *, smallest: bool) -> tuple[dict[str, 
             columns = {"id": [str(row) for row in range(len(texts))], TEXT_COLUMN: list(texts)}
             batch = pa.RecordBatch.from_pydict({**columns, REASON_COLUMN: pa.nulls(len(texts), pa.string())})
             rows = pa.Table.from_batches(sanitiser.sanitise(batch)).select(["id", "text"]).to_pylist()
-            written = {row["id"]: row["text"] or "" for row in rows}
-            outputs.append([written[row] for row in columns["id"]])
+            found = {row["id"]: row["text"] or "" for row in rows}
+            outputs.append([found[row] for row in columns["id"]])
     return mechanism, outputs
 
 
@@ -162,12 +165,12 @@ def read_texts(*, smallest: bool) -> dict[str, list[str]]:
     return {name: some[:20] if smallest else some for name, some in texts.items()}
 
 
-def measure(*, smallest: bool) -> dict[str, Any]:
+def measure(*, smallest: bool, written: str | None = None) -> dict[str, Any]:
     """All figures of the version that is imported."""
     size, keys = (QUICK_NAMES, QUICK_KEYS) if smallest else (None, KEYS)
     sets = {"tuned": (FORMS, NAMES[:size]), "held_out": (HELD_OUT_FORMS, HELD_OUT_NAMES[:size])}
     texts = {name: [write(form, one) for form in forms for one in names] for name, (forms, names) in sets.items()}
-    mechanism, outputs = draw([*texts["tuned"], *texts["held_out"]], keys, smallest=smallest)
+    mechanism, outputs = draw([*texts["tuned"], *texts["held_out"]], keys, smallest=smallest, written=written)
     border = len(texts["tuned"])
     parts = {"tuned": [some[:border] for some in outputs], "held_out": [some[border:] for some in outputs]}
     return {
@@ -178,9 +181,18 @@ def measure(*, smallest: bool) -> dict[str, Any]:
     }
 
 
+def measure_apart(tree: Path, *, smallest: bool) -> dict[str, Any]:
+    """All figures of a checkout."""
+    folders = (tree / "lib", tree / "research" / "benchmarks")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    # -P: `common` comes from the checkout.
+    command = [sys.executable, "-P", __file__, "--figures", *(["--smallest"] if smallest else [])]
+    return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+
+
 def write_table(content: dict[str, Any]) -> str:
     """The table of docs/types.md."""
-    versions = {name: content[name] for name in ("before", "after") if content.get(name)}
+    versions = {name: content[name] for name in ("before", "written_any", "after") if name in content}
     lines = [f"| | {' | '.join(versions)} |", f"| --- |{' ---: |' * len(versions)}"]
 
     def add(label: str, values: Sequence[float], digits: int) -> None:
@@ -205,17 +217,13 @@ def main(given: Sequence[str] | None = None) -> None:
     if arguments.figures:
         json.dump(measure(smallest=arguments.smallest), sys.stdout)
         return
-    path, before = RESULTS / "name_forms.json", None
+    path, content = RESULTS / "name_forms.json", {"machine": machine()}
     if arguments.before:
-        options = ["--figures", *(["--smallest"] if arguments.smallest else [])]
-        folders = (arguments.before / "lib", arguments.before / "research" / "benchmarks")
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-        command = [sys.executable, "-P", __file__, *options]  # -P: its `common` comes from there too
-        before = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+        content["before"] = measure_apart(arguments.before, smallest=arguments.smallest)
     elif path.exists():
-        before = json.loads(path.read_text("utf-8")).get("before")
-    after = measure(smallest=arguments.smallest)
-    content = {"machine": machine(), "before": before, "after": after}
+        content["before"] = json.loads(path.read_text("utf-8"))["before"]
+    content["written_any"] = measure(smallest=arguments.smallest, written="any")
+    content["after"] = measure(smallest=arguments.smallest)
     save_results("name_forms", content, smallest=arguments.smallest)
     print(write_table(content), end="")
 

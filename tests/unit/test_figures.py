@@ -287,6 +287,18 @@ def show_search() -> Texts:
         yield cells(trees, f"{cost['megabytes']:.0f} MB", f"{cost['seconds']:.1f} s")
 
 
+@page("docs/types.md")
+def show_names() -> Texts:
+    result = read("name_forms")
+    versions = [result[name] for name in ("before", "written_any", "after")]
+    for part in ("tuned", "held_out"):
+        for side in ("whole", "found"):
+            yield cells(*(f"{one[part][side]:.1%}" for one in versions))
+    for name in ("news", "reviews"):
+        for side in ("taken", "ordinary_taken"):
+            yield cells(*(f"{one['texts'][name][side]:.2%}" for one in versions))
+
+
 @page("research/docs/training.md")
 def show_training() -> Texts:
     for row in (*read("poincare")["mammals"], read("poincare")["nouns_trained"]):

@@ -166,13 +166,14 @@ class PublicLists:
             raise ValueError("The public lists have a name whose level is not 0, 1, 2, 3 or 4.")
         found = {kind: pa.array([fields[0] for fields in entries], pa.string()) for kind, entries in rows.items()}
         levels = {kind: np.array([int(level) for _, level in rows[kind]], np.int64) for kind in _RANKED}
-        first, sur, place = (levels[kind] for kind in _NAMES)
-        language = lines[1].split("\t")[1]
-        others = {kind: (found[kind], levels[kind]) for kind in _OTHER_NAMES}
-        context = {kind: found[kind] for kind in _CONTEXT}
-        names, plain = (tuple(found[kind] for kind in kinds) for kinds in (_NAMES, _OTHER))
+        first, sur, place = ((found[kind], levels[kind]) for kind in _NAMES)
+        words, emoji, titles, locatives = (found[kind] for kind in _OTHER)
         return cls(
-            language, *names, (first, sur, place), *plain, found[_NATIONALITY], levels[_NATIONALITY], others, context
+            *(lines[1].split("\t")[1], first[0], sur[0], place[0], (first[1], sur[1], place[1])),
+            *(words, emoji, titles, locatives),
+            *(found[_NATIONALITY], levels[_NATIONALITY]),
+            others={kind: (found[kind], levels[kind]) for kind in _OTHER_NAMES},
+            context={kind: found[kind] for kind in _CONTEXT},
         )
 
     def serialise(self) -> bytes:

@@ -123,7 +123,7 @@ def _fold(text: UInt8, start: Whole, stop: Whole, room: UInt8) -> Whole:
     while offset < stop:
         byte = text[offset]
         if byte < 0x80:
-            up = 0x41 <= byte <= 0x5A
+            up: Whole = 0x41 <= byte <= 0x5A
             room[length] = byte + 0x20 if up else byte
             length += 1
             width = 1

@@ -10,14 +10,13 @@ from wordveil.text.types.finders.characters import (
     A_TLD,
     A_WORD_TLD,
     JOINER,
-    LOWER,
     NONE,
-    UPPER,
     WORD,
     Whole,
     byte_at,
     byte_before,
     contains,
+    has_letters,
     is_digit,
     letter_at,
     number_of,
@@ -92,16 +91,6 @@ def match_label(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
 
 
 @compiled_part
-def _has_letters(data: UInt8, start: Whole, stop: Whole, characters: UInt8) -> bool:
-    """Whether one side of an ``@`` has two letters: ``H@ppy`` is no address. What is not in ASCII counts as one."""
-    letters: Whole = np.int64(0)
-    for offset in range(start, stop):
-        byte = np.int64(data[offset])
-        letters += byte >= 0xC0 or (byte < 0x80 and characters[byte] & (UPPER | LOWER) != 0)
-    return letters >= 2
-
-
-@compiled_part
 def match_email(
     data: UInt8, begin: Whole, floor: Whole, at: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole]:
@@ -130,9 +119,10 @@ def match_email(
     if start == at or data[at - 1] == 0x2E or word_before(data, start, begin, end, characters):
         return NONE, NONE
     stop, _, _, _ = _read_host(data, at + 1, end, characters, names)
-    if stop < 0 and not is_digit(np.int64(data[start])) and _has_letters(data, start, at, characters):
+    # Both sides have two letters: no H@ppy, no sh@t.
+    if stop < 0 and not is_digit(np.int64(data[start])) and has_letters(data, start, at, characters):
         stop = match_label(data, at + 1, end, characters)
-        stop = stop if stop >= 0 and _has_letters(data, at + 1, stop, characters) else NONE
+        stop = stop if stop >= 0 and has_letters(data, at + 1, stop, characters) else NONE
     if stop < 0 or byte_at(data, stop, end) == 0x40:
         return NONE, NONE
     return start, stop

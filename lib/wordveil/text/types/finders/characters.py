@@ -235,6 +235,16 @@ def letter_at(data: UInt8, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
 
 
 @compiled_part
+def has_letters(data: UInt8, start: Whole, stop: Whole, characters: UInt8) -> Whole:
+    """Whether a stretch has two letters; what is not in ASCII counts as one."""
+    letters: Whole = np.int64(0)
+    for offset in range(start, stop):
+        byte = np.int64(data[offset])
+        letters += byte >= 0xC0 or (byte < 0x80 and characters[byte] & (UPPER | LOWER) != 0)
+    return letters >= 2
+
+
+@compiled_part
 def read_name(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
     """The word of ASCII letters at an offset, packed (-1 where it is longer than 12 letters or has other characters);
     where its letters end; how many there are; how many of these are capitals.
