@@ -219,3 +219,19 @@ def test_json_over_several_lines_says_how_to_write_it(spark, workspace: Workspac
     with pytest.raises(InputError, match=r"input.path = .*corpus: no line is a JSON object, .* jq -c ") as error:
         read_input(spark, workspace.config(input={"format": "json"}))
     assert SECRET not in str(error.value)
+
+
+NOT_READ = [pa.timestamp("ns"), pa.time64("us"), pa.time64("ns"), pa.time32("ms")]
+
+
+def test_columns_that_spark_cannot_read_may_stand_beside(spark, workspace: Workspace):
+    table = corpus(3)
+    for index, kind in enumerate(NOT_READ):
+        table = table.append_column(f"at{index}", pa.array([1, 2, 3], kind))
+    workspace.write_corpus(table)
+    read = read_input(spark, workspace.config())
+    assert sorted(row.id for row in read.collect()) == sorted(table["id"].to_pylist())
+    for index in range(len(NOT_READ)):
+        words = rf"input.keep = at{index}: is of the Parquet type .*(NANOS|TIME).*, which Spark does not read\. Write"
+        with pytest.raises(InputError, match=words):
+            read_input(spark, workspace.config(input={"keep": [f"at{index}"]}))

@@ -20,12 +20,14 @@ from wordveil.records.paths import read_path
 from wordveil.spark.input.listing import find_relations
 from wordveil.spark.platform.jvm import gateway, list_items
 
+_NUMBER = re.compile(r"-?\d+", re.ASCII)
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 # Functions that return a value for any text, by the names of Spark's classes.
 _LOGIC = {"And", "Or", "Not", "If", "CaseWhen", "Coalesce", "Nvl", "Nvl2", "NullIf", "IsNull", "IsNotNull"}
 _EQUAL = {"EqualTo", "EqualNullSafe", "EqualNull"}
 _ORDER = {"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "Between"}
 _AMONG = {"In", "InSet", "InSubquery", "LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"}
+_COMPARED = _ORDER | _EQUAL | _AMONG
 _SEARCHES = {"Contains", "StartsWith", "EndsWith", "BinaryPredicate", "StringInstr", "StringLocate"}
 _PARTS = {"Substring", "Left", "Right"}
 _FORMS = {"Length", "OctetLength", "BitLength", "Lower", "Upper"}
@@ -88,37 +90,42 @@ def _problems(spark: SparkSession, plan: Any, source: Source) -> Iterator[str]:
         )
     for name in dict.fromkeys(_find_misordered(plan)):
         yield (
-            f"orders {name} as text, in which 10 comes before 9: values of directories are strings. Write cast({name} "
-            "AS INT) in its place."
+            f"compares {name} as text, in which 10 comes before 9, and 01 is not 1: values of directories are strings. "
+            f"Write cast({name} AS INT) in its place, or the value as the directories have it."
         )
 
 
 def _find_misordered(plan: Any) -> Iterator[str]:
-    """Columns of directories that hold whole numbers, and which a condition compares as texts of several lengths."""
+    """Columns of directories that hold whole numbers, and which a condition orders as texts of several lengths, or
+    compares with one of them as no directory writes it.
+    """
     everything = [*_walk(plan.condition())]
-    orders = [node for node in everything if _kind(node) in _ORDER and _is_string(node.children().head())]
-    lengths = _find_numbers(plan) if orders else {}
-    for nodes in ([*_walk(order)] for order in orders):
-        literals = {len(node.toString()) for node in nodes if _kind(node) == "Literal" and _is_string(node)}
+    compared = [node for node in everything if _kind(node) in _COMPARED and _is_string(node.children().head())]
+    values = _find_numbers(plan) if compared else {}
+    for kind, nodes in ((_kind(node), [*_walk(node)]) for node in compared):
+        literals = {str(node.toString()) for node in nodes if _kind(node) == "Literal" and _is_string(node)}
         named = [node.name() for node in nodes if _kind(node) == "AttributeReference"]
         for name in named or [node.name() for node in everything if _kind(node) == "AttributeReference"]:
-            known = lengths.get(fold_name(name))
-            if known and len(known | literals) > 1:
+            written = values.get(fold_name(name), set())
+            numbers = {int(literal) for literal in literals - written if _NUMBER.fullmatch(literal)}
+            if written and (
+                len({*map(len, written | literals)}) > 1 if kind in _ORDER else numbers & {*map(int, written)}
+            ):
                 yield name
 
 
-def _find_numbers(plan: Any) -> dict[str, set[int]]:
-    """The columns of directories all of whose values are whole numbers, with the lengths of these."""
-    lengths: dict[str, set[int]] = {}
+def _find_numbers(plan: Any) -> dict[str, set[str]]:
+    """The columns of directories all of whose values are whole numbers, with these."""
+    numbers: dict[str, set[str]] = {}
     indexes = [relation.location() for relation in find_relations(plan)]
     for spec in (index.partitionSpec() for index in indexes if _kind(index) == "InMemoryFileIndex"):
         rows = [partition.values() for partition in list_items(spec.partitions())]
         for place, field in enumerate(spec.partitionColumns().fields()):
             if _is_string(field):
-                values = [str(row.getUTF8String(place)) for row in rows if not row.isNullAt(place)]
-                if all(re.fullmatch(r"-?\d+", value, re.ASCII) for value in values):
-                    lengths[fold_name(field.name())] = {len(value) for value in values}
-    return lengths
+                values = {str(row.getUTF8String(place)) for row in rows if not row.isNullAt(place)}
+                if all(map(_NUMBER.fullmatch, values)):
+                    numbers[fold_name(field.name())] = values
+    return numbers
 
 
 def _walk(node: Any) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
@@ -23,15 +23,19 @@ from pyspark.sql.types import StringType, StructField, StructType
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.input.formats import CORRUPT_COLUMN, find_option, has_header, reader_options
 from wordveil.input.source import PARSED_FORMATS, Source
+from wordveil.records.paths import read_path
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.platform.errors import error_condition
 from wordveil.spark.platform.filesystem import Files, has_glob, load_path
+from wordveil.spark.platform.formats import is_hidden
 from wordveil.spark.platform.jvm import find_relation, java_class
 
 OPENED_FORMATS = PARSED_FORMATS | {"text"}
 """Formats of text files, which Spark reads with wordveil's options."""
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _LONGEST_HEADER = 2**20
+_PARQUET = "org.apache.parquet"
+_CONVERTER = "org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter"
 
 
 def read_source(
@@ -133,7 +137,54 @@ def load_files(
 ) -> DataFrame:
     """The source as Spark reads it, with :data:`CORRUPT_COLUMN` among ``columns`` where rows are parsed."""
     reader = _reader(spark, source, columns, options)
-    return reader.load() if source.path is None else load_path(spark, reader, source.path)
+    if source.path is None:
+        return reader.load()
+    try:
+        return load_path(spark, reader, source.path)
+    except AnalysisException as error:
+        name = error_condition(error)
+        if source.kind != "parquet" or not (name.startswith("PARQUET_TYPE") or name == "UNSUPPORTED_TIME_TYPE"):
+            raise
+    return load_path(spark, reader.schema(_readable_columns(spark, source)), source.path)
+
+
+def _readable_columns(spark: SparkSession, source: Source) -> StructType:
+    """Return the columns of a Parquet file whose types Spark reads: not times of a day, nor times in nanoseconds.
+
+    Raises :class:`InputError` where the configuration names another column.
+    """
+    files = Files(spark, source.path or "")
+    below = sorted(name for name in files.list_files() if not is_hidden(name.rpartition("/")[2]))
+    first = files.path if files.is_file(files.path) else files.below(below[0])
+    session = spark._jsparkSession.sessionState()  # noqa: SLF001
+    found = java_class(spark, f"{_PARQUET}.hadoop.util.HadoopInputFile").fromPath(first, session.newHadoopConf())
+    footer = java_class(spark, f"{_PARQUET}.hadoop.ParquetFileReader").open(found)
+    try:
+        written = footer.getFileMetaData().getSchema().getFields()
+    finally:
+        footer.close()
+    convert = java_class(spark, _CONVERTER)(session.conf()).convert
+    fields, others = list[StructField](), dict[str, str]()
+    for field in written:
+        one = java_class(spark, "java.util.Collections").singletonList(field)
+        message = java_class(spark, f"{_PARQUET}.schema.MessageType")("one", one)
+        try:
+            kind = json.loads(convert(message).json())
+        except AnalysisException:
+            kind = None
+        if kind is None or '"time' in json.dumps(kind).replace('"timestamp', ""):
+            others[str(field.getName())] = str(field.toString())
+        else:
+            fields.extend(StructType.fromJson(kind).fields)
+    for setting in ("id", "text", "author", "language", "keep"):
+        value = getattr(source, setting)
+        for name in [value] if isinstance(value, str) else value or ():
+            if (column := read_path(name)[0]) in others:
+                raise InputError(
+                    f"input.{setting} = {name}: is of the Parquet type {others[column]}, which Spark does not read. "
+                    "Write the table with times in microseconds and times of a day as text, or do not name the column."
+                )
+    return StructType(fields)
 
 
 def _mark_malformed(frame: DataFrame) -> DataFrame:

@@ -45,10 +45,6 @@ _SIGNS = {
     "No space left on device": _FULL,
     "Disk quota exceeded": _FULL,
     "unmappable characters": LOCALE,
-    "File name too long": (
-        "A value of output.partition_by is too long for the name of a directory (255 bytes, escaped). Partition by a "
-        "column of short values."
-    ),
 }
 # What to do, by the beginning of Spark's error condition.
 _HINTS = {

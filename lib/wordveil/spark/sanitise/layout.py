@@ -30,6 +30,8 @@ TASK_ROWS = 50_000
 _ORDER, _TASK, _TIE = "__order", "__task", "__tie"
 # Values for which Spark and Delta write the directory of null.
 _NULLS = ("", "__HIVE_DEFAULT_PARTITION__")
+# What Spark and Delta write as % and two digits in the name of a directory.
+_ESCAPED, _LONGEST = r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""", 255
 _ROWS, _BEFORE = "__rows", "__before"
 
 
@@ -38,7 +40,17 @@ def check_directories(rows: DataFrame, partition_by: Sequence[str]) -> None:
     only these columns.
     """
     for name in partition_by:
-        if isinstance(rows.schema[name].dataType, StringType) and not rows.where(column(name).isin(*_NULLS)).isEmpty():
+        if not isinstance(rows.schema[name].dataType, StringType):
+            continue
+        escaped = F.regexp_replace(column(name), _ESCAPED, "%00")
+        is_long = F.octet_length(F.concat(F.lit(f"{name}="), escaped)) > _LONGEST
+        found = rows.agg(F.max(column(name).isin(*_NULLS)), F.max(is_long)).first()
+        if found is not None and found[1]:
+            raise InputError(
+                f"output.partition_by = {name}: some records have a value that is too long for the name of a directory "
+                f"({_LONGEST} bytes with its signs escaped). Partition by a column of short values."
+            )
+        if found is not None and found[0]:
             raise InputError(
                 f"output.partition_by = {name}: some records have an empty value, or {_NULLS[1]}, which would be read "
                 "back as null from the name of a directory. Replace it in a view of the input, or remove the column "
