@@ -153,7 +153,7 @@ def test_rows_and_plan_say_that_the_condition_reads_the_text(spark, workspace: W
 
 
 def test_a_view_of_public_columns_filters_for_a_policy_of_any_two_texts(spark, workspace: Workspace):
-    from_arrow(spark, corpus(30)).createOrReplaceTempView("flagged")
+    spark.read.parquet(str(workspace.write_corpus(corpus(30)))).createOrReplaceTempView("flagged")
     source = {"path": None, "table": "flagged"}
     with pytest.raises(ConfigError, match=r"input\.where = length\(body\) > 3: names body, the text column"):
         workspace.config(input={**source, "where": "length(body) > 3"})

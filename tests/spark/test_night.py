@@ -31,9 +31,10 @@ def spend_night(lake: Lake, **sections: Any) -> Night:
 
 
 def manifest_of(lake: Lake) -> dict[str, Any]:
-    """The manifest without what names files and times. A publication that died has left a version of the table."""
+    """The manifest without what names files, times and the table. A publication that died has left a version."""
     found = json.loads((lake.public / "_manifest.json").read_text("utf-8"))["manifest"]
-    return {name: value for name, value in found.items() if name not in ("created", "files", "public_version")}
+    names = ("created", "files", "metadata", "public_version")
+    return {name: value for name, value in found.items() if name not in names}
 
 
 def events(lake: Lake, names: tuple[str, ...] = ("intent", "finished", GATE, PUBLISHED)) -> list[str]:

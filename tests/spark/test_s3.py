@@ -37,7 +37,7 @@ from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.maintenance import show
 from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.release.verify import verify_by_spark
-from wordveil.spark.sanitise.job import run_sanitise
+from wordveil.spark.sanitise.job import INTERNAL_NOTE, run_sanitise
 
 pytestmark = pytest.mark.skipif(object_store.missing() is not None, reason=str(object_store.missing()))
 
@@ -318,6 +318,7 @@ def test_a_parquet_output_says_that_it_is_complete(released: States, endpoint: s
     require_complete(files)
     assert report.notes == (
         f"{draft} is the draft of a run. If no run is writing it, an interrupted run left it: delete it",
+        INTERNAL_NOTE,
     )
 
 

@@ -218,5 +218,5 @@ def test_a_table_says_which_columns_are_partitions(spark, workspace: Workspace):
     assert [(column.name, column.type, column.partition) for column in found] == [
         ("ticket_id", "bigint", False),
         ("body", "string", False),
-        ("ds", "date", True),
+        ("ds", "string", True),
     ]
