@@ -8,6 +8,12 @@ import pytest
 
 from support.workspaces import EMBEDDING, Command, Workspace, corpus
 
+# The embedding is small.
+FILLED = (
+    *("mechanism.epsilon=4.0", "mechanism.public=true", "mechanism.embedding=embedding", "key.file=none.key"),
+    *("mechanism.clusters=[8]", "mechanism.least=2", "mechanism.classes=null", "mechanism.merge=null"),
+)
+
 
 def test_a_table_becomes_a_configuration_that_plans(
     spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch
@@ -27,13 +33,7 @@ def test_a_table_becomes_a_configuration_that_plans(
 
     unfilled = json.loads(run("plan", "--config", file, "--json")[1])
     assert [fault["where"] for fault in unfilled["faults"]] == guessed["to_fill"]
-    values = ["mechanism.epsilon=4.0", "mechanism.public=true", "mechanism.embedding=embedding", "key.file=none.key"]
-    values += [
-        "mechanism.clusters=[8]",
-        "mechanism.least=2",
-        "mechanism.classes=null",
-        "mechanism.merge=null",
-    ]  # the embedding is small
+    values = [*FILLED]
     filled = [part for value in values for part in ("--set", value)]
     assert run("plan", "--config", file, *filled, "--sample", 10)[0] == 4  # no bundle yet
     assert run("build", "--config", file, *filled)[0] == 0
@@ -76,13 +76,7 @@ def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
     unfilled = json.loads(run("plan", "--config", "release.yaml", "--json")[1])
     assert {fault["where"] for fault in unfilled["faults"]} == {*guessed["to_fill"]}
 
-    values = ["mechanism.epsilon=4.0", "mechanism.public=true", "mechanism.embedding=embedding", "key.file=none.key"]
-    values += [
-        "mechanism.clusters=[8]",
-        "mechanism.least=2",
-        "mechanism.classes=null",
-        "mechanism.merge=null",
-    ]  # the embedding is small
+    values = [*FILLED]
     values += ["budgets.record=2000.0", "input.where=ds = :ds"]
     filled = [part for value in values for part in ("--set", value)]
     assert run("build", "--config", "release.yaml", *filled)[0] == 0

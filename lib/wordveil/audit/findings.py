@@ -155,7 +155,7 @@ class Audit:
 
     @property
     def is_passed(self) -> bool:
-        """Whether something could have been refuted and nothing was."""
+        """Return whether something could have been refuted and nothing was."""
         return self.verdict is Verdict.NOT_REFUTED
 
     def to_dict(self) -> dict[str, Any]:

@@ -74,7 +74,7 @@ INTERNAL_COLUMNS = ("status", "reason", "content_tag", "run_id")
 
 
 def is_internal(name: str) -> bool:
-    """Whether a column of an output, or of a release's draws, is never published."""
+    """Return whether a column of an output, or of a release's draws, is never published."""
     return name.startswith("__") or name in INTERNAL_COLUMNS
 
 

@@ -67,7 +67,7 @@ def _read_row(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _is_same(parsed: Any, told: Any) -> bool:
-    """Whether a parsed value is the one that was written as text or JSON."""
+    """Return whether a parsed value is the one that was written as text or JSON."""
     if isinstance(parsed, Mapping):
         values = told or {}
         return isinstance(values, Mapping) and all(_is_same(item, values.get(name)) for name, item in parsed.items())
@@ -104,7 +104,7 @@ def _check_footer(file: pq.ParquetFile, declared: Any) -> None:
 
 
 def _declares(declared: Any, kind: pa.DataType) -> bool:
-    """Whether a type of Spark's, in its JSON, is that of a column."""
+    """Return whether a type of Spark's, in its JSON, is that of a column."""
     if not isinstance(declared, Mapping):
         if pa.types.is_timestamp(kind):
             return declared in ("timestamp", "timestamp_ntz")

@@ -102,7 +102,7 @@ class LakeTable(PublishedTable):
         return int(self._open(None).version())
 
     def is_read_as(self, version: int, state: State) -> bool:
-        """Whether deltalake finds the files, properties and features that the log says."""
+        """Return whether deltalake finds the files, properties and features that the log says."""
         opened = self._open(version)
         with self._errors():
             adds = opened.get_add_actions()

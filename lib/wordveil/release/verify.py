@@ -58,7 +58,7 @@ class PublishedTable(ABC):
 
     @abstractmethod
     def is_read_as(self, version: int, state: State) -> bool:
-        """Whether the implementation reads a version as its log says."""
+        """Return whether the implementation reads a version as its log says."""
 
     @abstractmethod
     def newest_version(self) -> int:

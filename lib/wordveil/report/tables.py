@@ -150,7 +150,7 @@ def _show(score: Score, number: dict[str, int]) -> Figure:
 
 
 def _is_found(score: Score) -> bool:
-    """Whether an attack finds something: what is above chance of a task is what a user of the texts wants."""
+    """Return whether an attack finds something: what is above chance of a task is what a user of the texts wants."""
     return score.group in (Group.ATTACK, Group.PRIVACY) and bool(score.is_above_chance)
 
 

@@ -17,7 +17,7 @@ from wordveil.input.conditions import fold_name
 from wordveil.input.source import Source
 from wordveil.privacy.relations import Exposure
 from wordveil.records.paths import read_path
-from wordveil.spark.input.listing import find_relations
+from wordveil.spark.input.listing import find_relations, name_class
 from wordveil.spark.platform.jvm import gateway, list_items
 
 _NUMBER = re.compile(r"-?\d+", re.ASCII)
@@ -62,7 +62,7 @@ def check_condition(spark: SparkSession, plan: Any, source: Source) -> None:
 
 
 def _problems(spark: SparkSession, plan: Any, source: Source) -> Iterator[str]:
-    if _kind(plan) != "Filter" or _kind(plan.child()) != "SubqueryAlias":
+    if name_class(plan) != "Filter" or name_class(plan.child()) != "SubqueryAlias":
         yield (
             "uses a function that Spark rewrites into a query, so that what it reads is unknown. Filter by it in a "
             "view of public columns."
@@ -100,12 +100,12 @@ def _find_misordered(plan: Any) -> Iterator[str]:
     compares with one of them as no directory writes it.
     """
     everything = [*_walk(plan.condition())]
-    compared = [node for node in everything if _kind(node) in _COMPARED and _is_string(node.children().head())]
+    compared = [node for node in everything if name_class(node) in _COMPARED and _is_string(node.children().head())]
     values = _find_numbers(plan) if compared else {}
-    for kind, nodes in ((_kind(node), [*_walk(node)]) for node in compared):
-        literals = {str(node.toString()) for node in nodes if _kind(node) == "Literal" and _is_string(node)}
-        named = [node.name() for node in nodes if _kind(node) == "AttributeReference"]
-        for name in named or [node.name() for node in everything if _kind(node) == "AttributeReference"]:
+    for kind, nodes in ((name_class(node), [*_walk(node)]) for node in compared):
+        literals = {str(node.toString()) for node in nodes if name_class(node) == "Literal" and _is_string(node)}
+        named = [node.name() for node in nodes if name_class(node) == "AttributeReference"]
+        for name in named or [node.name() for node in everything if name_class(node) == "AttributeReference"]:
             written = values.get(fold_name(name), set())
             numbers = {int(literal) for literal in literals - written if _NUMBER.fullmatch(literal)}
             if written and (
@@ -118,7 +118,7 @@ def _find_numbers(plan: Any) -> dict[str, set[str]]:
     """The columns of directories all of whose values are whole numbers, with these."""
     numbers: dict[str, set[str]] = {}
     indexes = [relation.location() for relation in find_relations(plan)]
-    for spec in (index.partitionSpec() for index in indexes if _kind(index) == "InMemoryFileIndex"):
+    for spec in (index.partitionSpec() for index in indexes if name_class(index) == "InMemoryFileIndex"):
         rows = [partition.values() for partition in list_items(spec.partitions())]
         for place, field in enumerate(spec.partitionColumns().fields()):
             if _is_string(field):
@@ -170,7 +170,7 @@ class _ConditionInspector:
     def _inspect_children(self, node: Any) -> list[_TextUse]:
         """Inspect each child and all below it. What is used twice comes last: Spark holds its value separately."""
         children = list_items(node.children())
-        if _kind(node) != "With":
+        if name_class(node) != "With":
             return [self.inspect(child) for child in children]
         used = [self.inspect(child) for child in children[1:]]
         refers = self.refers or any(use.reads for use in used)
@@ -179,7 +179,7 @@ class _ConditionInspector:
     def inspect_query(self, plan: Any) -> tuple[str, ...]:
         """Return the functions in a query that could fail on what it reads."""
         children = list_items(plan.children())
-        own = () if not children or _kind(plan) in _PLANS else (_kind(plan).lower(),)
+        own = () if not children or name_class(plan) in _PLANS else (name_class(plan).lower(),)
         return (
             *own,
             *(risk for expression in list_items(plan.expressions()) for risk in self.inspect(expression).risks),
@@ -188,20 +188,20 @@ class _ConditionInspector:
 
     def _is_text(self, node: Any) -> bool:
         """Whether an expression is the text column itself, or refers to what may be."""
-        if _kind(node) == "CommonExpressionRef":
+        if name_class(node) == "CommonExpressionRef":
             return self.refers
-        if _kind(node) not in ("AttributeReference", "OuterReference"):
+        if name_class(node) not in ("AttributeReference", "OuterReference"):
             return False
         return self.columns is None or fold_name(node.name()) in self.columns
 
 
 def _is_safe(node: Any, below: list[_TextUse]) -> bool:
     """Whether an expression returns a value for any text; ``below``: what each of its children does with it."""
-    if _kind(node) == "Cast":
+    if name_class(node) == "Cast":
         return _is_safe_cast(node)
-    if _kind(node) in _MATCHES:
+    if name_class(node) in _MATCHES:
         return not any(use.reads for use in below[1:])
-    return _kind(node) in _SAFE
+    return name_class(node) in _SAFE
 
 
 def _is_safe_cast(node: Any) -> bool:
@@ -214,8 +214,4 @@ def _is_safe_cast(node: Any) -> bool:
 
 def _name_function(node: Any) -> str:
     """Return a function's name for a message."""
-    return f"cast to {node.dataType().simpleString()}" if _kind(node) == "Cast" else str(node.prettyName())
-
-
-def _kind(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
+    return f"cast to {node.dataType().simpleString()}" if name_class(node) == "Cast" else str(node.prettyName())

@@ -61,25 +61,26 @@ def _find_indexes(frame: DataFrame) -> Iterator[tuple[Any, str]]:
         return
     query = frame._jdf.queryExecution()  # noqa: SLF001 - PySpark has no way to ask
     relations = find_relations(query.analyzed())
-    if any(_name_class(relation.location()) == _CATALOGUE for relation in relations):
+    if any(name_class(relation.location()) == _CATALOGUE for relation in relations):
         relations = find_relations(query.optimizedPlan())  # lists the partitions that the condition selects, no others
     for relation in relations:
         index = relation.location()
-        if _name_class(index) == _CATALOGUE:
+        if name_class(index) == _CATALOGUE:
             index = index.filterPartitions(_empty(frame.sparkSession))
-        if _name_class(index) == "InMemoryFileIndex":
-            yield index, _name_class(relation.fileFormat())
+        if name_class(index) == "InMemoryFileIndex":
+            yield index, name_class(relation.fileFormat())
 
 
 def find_relations(plan: Any) -> list[Any]:
     """Spark's tables of files that a plan reads, in subqueries too."""
     parts = (plan, *list_items(plan.subqueriesAll()))
     leaves = (leaf for part in parts for leaf in list_items(part.collectLeaves()))
-    relations = (leaf.relation() for leaf in leaves if _name_class(leaf) == "LogicalRelation")
-    return [relation for relation in relations if _name_class(relation) == "HadoopFsRelation"]
+    relations = (leaf.relation() for leaf in leaves if name_class(leaf) == "LogicalRelation")
+    return [relation for relation in relations if name_class(relation) == "HadoopFsRelation"]
 
 
-def _name_class(item: Any) -> str:
+def name_class(item: Any) -> str:
+    """Return the short name of a Java object's class."""
     return str(item.getClass().getSimpleName())
 
 

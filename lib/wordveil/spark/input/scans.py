@@ -93,7 +93,7 @@ def check_scans(
 
 
 def _has_variable(spark: SparkSession, plan: Any) -> bool:
-    """Whether a query computes with a variable of the session, which may hold whole tables."""
+    """Return whether a query computes with a variable of the session, which may hold whole tables."""
     waiting = [plan]
     while waiting:
         node = waiting.pop()

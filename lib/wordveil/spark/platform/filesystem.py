@@ -29,7 +29,7 @@ def quote_glob(path: str) -> str:
 
 
 def has_glob(path: str) -> bool:
-    """Whether Hadoop reads a path as a glob."""
+    """Return whether Hadoop reads a path as a glob."""
     return quote_glob(path) != path
 
 

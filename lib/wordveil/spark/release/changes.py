@@ -266,7 +266,7 @@ def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str, 
 
 
 def _is_after() -> Column:
-    """Whether an image of the feed is of a record as a version left it."""
+    """Return whether an image of the feed is of a record as a version left it."""
     return F.col("_change_type").isin("insert", "update_postimage")
 
 

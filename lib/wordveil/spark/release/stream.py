@@ -132,11 +132,11 @@ class _Checkpoint:
         return None if (text := self.read("metadata")) is None else str(json.loads(text)["id"])
 
     def is_begun(self, number: int) -> bool:
-        """Whether a batch was given its rows."""
+        """Return whether a batch was given its rows."""
         return self.read(f"offsets/{number}") is not None
 
     def is_done(self, number: int) -> bool:
-        """Whether a batch has ended."""
+        """Return whether a batch has ended."""
         return self.read(f"commits/{number}") is not None
 
     def find_end(self, number: int) -> int | None:

@@ -57,7 +57,7 @@ class SparkTable(PublishedTable):
         return self._table.version()
 
     def is_read_as(self, version: int, state: State) -> bool:
-        """Whether Spark finds what the log says."""
+        """Return whether Spark finds what the log says."""
         snapshot = self._table.snapshot(version)
         actions = [json.loads(action.json()) for action in (snapshot.metadata(), snapshot.protocol())]
         actions += [{"add": row.asDict(recursive=True)} for row in self._table.list_files(snapshot)]

@@ -17,7 +17,7 @@ PERSON = FIRST | SUR
 
 @compiled_part
 def is_certain(level: Whole, flags: Whole, gap: Whole, following: Whole, before: Whole, after: Whole) -> Whole:
-    """Whether a word of the lists is a name without another name beside it. ``gap``, ``following``: around it;
+    """Return whether a word of the lists is a name without another name beside it. ``gap``, ``following``: around it;
     ``before``, ``after``: the flags of its neighbours.
     """
     titled, short = flags & TITLED != 0, flags & BRIEF != 0
@@ -41,7 +41,7 @@ def is_alone(gap: Whole, following: Whole) -> Whole:
 
 @compiled_part
 def is_branded(text: UInt8, start: Whole, stop: Whole) -> Whole:
-    """Whether a word begins like McAdam, MacArthur or O'Hara."""
+    """Return whether a word begins like McAdam, MacArthur or O'Hara."""
     if stop - start < 5:
         return False
     if text[start] == 0x4F:
@@ -57,7 +57,7 @@ def is_branded(text: UInt8, start: Whole, stop: Whole) -> Whole:
 
 @compiled_part
 def is_this_word(text: UInt8, start: Whole, stop: Whole, first: Whole, second: Whole, third: Whole) -> Whole:
-    """Whether a word is one of two or three small letters; ``third`` 0 for two."""
+    """Return whether a word is one of two or three small letters; ``third`` 0 for two."""
     length = 3 if third else 2
     return (
         stop - start == length
@@ -69,7 +69,7 @@ def is_this_word(text: UInt8, start: Whole, stop: Whole, first: Whole, second: W
 
 @compiled_part
 def is_written_small(level: Whole, gap: Whole, following: Whole, left: Whole, right: Whole) -> Whole:
-    """Whether a name of the lists stands in an address, a path or a row of a table, where its case says nothing.
+    """Return whether a name of the lists stands in an address, a path or a row of a table, where its case says nothing.
     ``left``, ``right``: the roles of its neighbours, with FIRST for an initial.
     """
     sign, other = gap & TIGHT, following & TIGHT

@@ -236,7 +236,7 @@ def letter_at(data: UInt8, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
 
 @compiled_part
 def has_letters(data: UInt8, start: Whole, stop: Whole, characters: UInt8) -> Whole:
-    """Whether a stretch has two letters; what is not in ASCII counts as one."""
+    """Return whether a stretch has two letters; what is not in ASCII counts as one."""
     letters: Whole = np.int64(0)
     for offset in range(start, stop):
         byte = np.int64(data[offset])
