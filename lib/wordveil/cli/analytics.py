@@ -9,7 +9,6 @@ from typer import Option
 from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session
 from wordveil.cli.output import print_json, print_table, show_status
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.text.stop_words import load_stop_words
 
 
 def analytics(
@@ -39,10 +38,14 @@ def analytics(
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Count the terms of a published table and find topics in them. Needs neither a key nor a configuration. Verify the
-    table first.
+    """Count the terms of a published table and find topics in them.
+
+    Needs neither a key nor a configuration. Verify the table first.
+
+    Example: `wordveil analytics --table published/reviews --output analytics`
     """
     from wordveil.spark.analytics import analyse
+    from wordveil.text.stop_words import load_stop_words
 
     with write_report("analytics", report) as tell, show_status() as progress:
         progress("starting Spark")

@@ -5,22 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, Final, cast
 
 import typer
 from typer import Option, Typer
+from typer.core import TyperCommand, TyperGroup
 
-from wordveil.cli.analytics import analytics
-from wordveil.cli.audit import audits
-from wordveil.cli.build import build
-from wordveil.cli.calibrate import calibrate
-from wordveil.cli.docs import docs
-from wordveil.cli.evaluate import evaluations
-from wordveil.cli.init import init
-from wordveil.cli.key import keys
-from wordveil.cli.ledger import ledger
-from wordveil.cli.ngrams import ngrams
 from wordveil.cli.options import terminate
 from wordveil.cli.output import (
     accept_characters,
@@ -30,16 +23,61 @@ from wordveil.cli.output import (
     print_traceback,
     print_usage_error,
 )
-from wordveil.cli.plan import plan
-from wordveil.cli.quickstart import quickstart
-from wordveil.cli.release import releases
-from wordveil.cli.sanitise import sanitise
-from wordveil.cli.train import train
-from wordveil.cli.verify import verify
 from wordveil.errors import ConfigError, GateError, RefutedError, WordveilError
 from wordveil.version import __version__
 
+# `wordveil --help` shows these panels in this order. To add a command, write its module and add its name here. The
+# module has a function of that name, or a Typer `app` with several commands.
+_PANELS = {
+    "First steps": ("quickstart", "init", "docs"),
+    "Prepare": ("key", "build", "calibrate", "plan", "ngrams", "train"),
+    "Run": ("sanitise", "release", "ledger"),
+    "Check": ("verify", "audit", "evaluate", "analytics"),
+}
+_PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}
+
+
+class _Commands(Mapping[str, TyperCommand | TyperGroup]):
+    """Commands by name, each imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> TyperCommand | TyperGroup:
+        return _load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PANEL_OF)
+
+    def __len__(self) -> int:
+        return len(_PANEL_OF)
+
+
+@cache
+def _load(name: str) -> TyperCommand | TyperGroup:
+    panel = _PANEL_OF[name]
+    module = import_module(f"wordveil.cli.{name}")
+    group = getattr(module, "app", None)
+    if group is None:
+        group = Typer(add_completion=False)
+        group.command()(getattr(module, name))
+    command = cast("TyperCommand | TyperGroup", typer.main.get_command(group))
+    command.name, command.rich_help_panel = name, panel
+    for each in (command, *getattr(command, "commands", {}).values()):
+        each.rich_markup_mode = _MARKUP
+    return command
+
+
+class _Group(TyperGroup):
+    """The group of all commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = cast("Any", _Commands())
+
+
+# Rich's own markup would take `[bundle]` for a style and leave it out.
+_MARKUP: Final = "markdown"
 app = Typer(
+    cls=_Group,
+    rich_markup_mode=_MARKUP,
     help="Sanitise text corpora on Spark with metric differential privacy.",
     no_args_is_help=True,
     add_completion=False,
@@ -50,23 +88,6 @@ app = Typer(
         "8 the Spark job failed; 9 release, ledger or budget; 1 any other error."
     ),
 )
-# To add a command, write its file and add a line here. `wordveil --help` lists commands in this order, then groups.
-app.command()(quickstart)
-app.command()(init)
-app.command()(build)
-app.command()(calibrate)
-app.command()(plan)
-app.command()(sanitise)
-app.command()(verify)
-app.command()(ledger)
-app.command()(ngrams)
-app.command()(train)
-app.command()(analytics)
-app.command()(docs)
-app.add_typer(evaluations, name="evaluate")
-app.add_typer(releases, name="release")
-app.add_typer(keys, name="key")
-app.add_typer(audits, name="audit")
 
 
 # These take settings, which are checked as such, or text.

@@ -20,24 +20,23 @@ if TYPE_CHECKING:
     from wordveil.audit.findings import Audit
     from wordveil.config.load import Config
 
-audits = Typer(
+app = Typer(
     help="Try to refute a guarantee: of a bundle, of a release, or of a function of your own. Exit code 3 if one is "
     "refuted, or could not have been.",
     no_args_is_help=True,
+    add_completion=False,
 )
 # The defaults of wordveil.audit.bundle and its canaries, which take a second to load.
 ALPHA, DRAWS, COPIES, SEED = 0.01, 4_000, 64, 0
 _STYLES = {"refuted": "bold red", "not refuted": "green", "holds": "green", "no power": "dim", "not tested": "dim"}
-AlphaOption = Annotated[
-    float, Option("--alpha", metavar="A", help="The probability that a true claim is refuted, of all tests together.")
-]
+AlphaOption = Annotated[float, Option("--alpha", metavar="A", help="Family-wise false-alarm rate.")]
 DrawsOption = Annotated[
     int, Option("--draws", min=2, metavar="N", help="How many draws of each word choose and test an event.")
 ]
 SeedOption = Annotated[int, Option("--seed", min=0, metavar="S", help="Decides what is drawn.")]
 
 
-@audits.command()
+@app.command()
 def bundle(
     config: ConfigOption,
     overrides: SetOption = None,
@@ -49,8 +48,12 @@ def bundle(
     html: HtmlOption = None,
     report: ReportOption = None,
 ) -> None:
-    """Try to refute the guarantee of the configuration's bundle, by its probabilities and by draws of public words.
-    Keeps the result in the bundle store, where a gate with `audited: [bundle]` finds it. Needs no key.
+    """Try to refute the guarantee of the configuration's bundle.
+
+    Tests its probabilities, and draws of public words. Keeps the result in the bundle store, where a gate with
+    `audited: [bundle]` finds it. Needs no key.
+
+    Example: `wordveil audit bundle --config reviews.yaml`
     """
     with _auditing("bundle", alpha, html, report, as_json=as_json) as conclude:
         settings = read_config(config, overrides)
@@ -59,7 +62,7 @@ def bundle(
         conclude(audit, settings)
 
 
-@audits.command()
+@app.command()
 def release(
     config: ConfigOption,
     overrides: SetOption = None,
@@ -74,8 +77,12 @@ def release(
     html: HtmlOption = None,
     report: ReportOption = None,
 ) -> None:
-    """Draw made documents as the configuration's release is drawn, and look for what shows of them and is not declared.
-    Reads nothing of the corpus. Keeps the result in the bundle store, where a gate with `audited: [release]` finds it.
+    """Sanitise canaries like the configuration's records, and look for traces that are not declared.
+
+    Reads nothing of the corpus. Keeps the result in the bundle store, where a gate with `audited: [release]` finds
+    it.
+
+    Example: `wordveil audit release --config reviews.yaml`
     """
     with _auditing("release", alpha, html, report, as_json=as_json) as conclude:
         settings = read_config(config, overrides)
@@ -90,7 +97,7 @@ def release(
         conclude(audit, settings)
 
 
-@audits.command("callable")
+@app.command("callable")
 def audit_function(
     function: Annotated[str, Argument(metavar="MODULE:FUNCTION", help="Takes a word and returns a word.")],
     metric: Annotated[
@@ -111,8 +118,11 @@ def audit_function(
     html: HtmlOption = None,
     report: ReportOption = None,
 ) -> None:
-    """Try to refute that a Python function keeps epsilon times a distance. Its modules may lie in the current
-    directory; naming them runs their code.
+    """Try to refute that a Python function keeps epsilon times a distance.
+
+    Its modules may lie in the current directory. Naming them runs their code.
+
+    Example: `wordveil audit callable noise:redact --metric noise:distance --words noise:WORDS --epsilon 1`
     """
     from wordveil.audit.callables import audit_callable
     from wordveil.config.objects import load_object

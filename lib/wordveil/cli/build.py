@@ -29,12 +29,19 @@ def build(
     on_spark: Annotated[
         bool,
         Option(
-            "--on-spark", help="Count pairs and find neighbours on the executors of the configuration's Spark session."
+            "--on-spark",
+            rich_help_panel="Spark",
+            help="Count pairs and find neighbours on the executors of the configuration's Spark session.",
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Build the bundle: check the embedding, build the mechanism, and write both to a content-addressed directory."""
+    """Check the embedding, build the mechanism, and write both as a bundle.
+
+    The directory of a bundle is named after its contents. Building again from the same inputs changes nothing.
+
+    Example: `wordveil build --config reviews.yaml`
+    """
     from wordveil.assembly.bundles import build_bundle
     from wordveil.embeddings.training.hypernyms import read_pairs
     from wordveil.neighbours.blocks import BuildContext

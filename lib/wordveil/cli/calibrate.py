@@ -74,8 +74,11 @@ def calibrate(
     report: ReportOption = None,
     html: HtmlOption = None,
 ) -> None:
-    """Say what epsilons mean for the public vocabulary, and find the epsilon that meets a target. Reads no corpus and
-    needs no key.
+    """Show what each epsilon does to the public vocabulary, and find one that meets a target.
+
+    Reads no corpus and needs no key.
+
+    Example: `wordveil calibrate --config reviews.yaml --epsilon 2,5,10 --target bayes_recovery=0.1`
     """
     from wordveil.assembly.calibration_arguments import Request
     from wordveil.config.epsilon_file import check_copy

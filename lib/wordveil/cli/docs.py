@@ -26,7 +26,10 @@ def docs(
     path: Annotated[bool, Option("--path", help="Print where the page is, or the directory of all pages.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the documents and the configurations to copy, or print one of them."""
+    """List the documents and the configurations to copy, or print one of them.
+
+    Example: `wordveil docs guarantees`
+    """
     pages = find_pages()
     if page is None:
         _show_all(pages, path=path, as_json=as_json)

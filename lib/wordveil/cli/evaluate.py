@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 PRIVATE_NOTE = "these figures are of private text, and internal: do not publish them."
 EXAMPLES_NOTE = "the report holds private records, as evaluation.examples asks for: it is as secret as they are."
-evaluations = Typer(invoke_without_command=True)
+app = Typer(invoke_without_command=True, add_completion=False)
 
 
-@evaluations.callback()
+@app.callback()
 def evaluate(
     context: Context,
     config: Annotated[
@@ -44,8 +44,11 @@ def evaluate(
     report: ReportOption = None,
     html: HtmlOption = None,
 ) -> None:
-    """Measure what was released against its originals: who wrote it, what can be recovered, and how useful it still is.
-    Needs no key; its figures are internal.
+    """Measure a release against its originals: authors found, words recovered, use kept.
+
+    Needs no key. The figures are confidential.
+
+    Example: `wordveil evaluate --config reviews.yaml --out evaluation`
     """
     if context.invoked_subcommand:
         return
@@ -70,9 +73,14 @@ def evaluate(
 _Evaluation = Annotated[Path, Argument(help="An evaluation.json, or the directory that holds it.")]
 
 
-@evaluations.command()
+@app.command()
 def compare(first: _Evaluation, second: _Evaluation, *, as_json: JsonOption = False, html: HtmlOption = None) -> None:
-    """Show two evaluations side by side. A configuration is not needed."""
+    """Show two evaluations side by side.
+
+    Needs no configuration.
+
+    Example: `wordveil evaluate compare before/evaluation.json after/evaluation.json`
+    """
     from wordveil.report.compare import choose_names, compare_evaluations, render_comparison
     from wordveil.report.files import read_evaluation
 

@@ -40,8 +40,11 @@ def init(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a commented configuration from a table's schema, or the Airflow DAGs. Of JSON it reads the rows, to find
-    their columns and types; else it reads none.
+    """Write a commented configuration from a table's schema, or the Airflow DAGs.
+
+    Reads only the schema, except for JSON, whose rows show the columns and types.
+
+    Example: `wordveil init --from data/reviews --release --output reviews.yaml`
     """
     if (source is None) == (airflow is None):
         problem = (

@@ -13,23 +13,30 @@ from wordveil.cli.output import print_result, show_status
 from wordveil.crypto.keys import MasterKey, create_key, destroy_key, encode_public_key, load_key, rotate_key
 from wordveil.errors import ConfigError, Fault, KeyMaterialError, usage_error
 
-keys = Typer(help="Create, identify, rotate and destroy keys. Keep keys as secret as the corpus.", no_args_is_help=True)
+app = Typer(
+    help="Create, identify, rotate and destroy keys. Keep keys as secret as the corpus.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 _ROTATED = "back up this file as safely as its first version: all later draws need the new epoch"
 _DESTROYED = (
     "this does not reach copies, backups, snapshots, or old blocks that the storage kept: destroy those separately"
 )
 
 
-@keys.command()
+@app.command()
 def new(
     file: Annotated[Path, Argument(help="The file to write. It must not exist.")], *, as_json: JsonOption = False
 ) -> None:
-    """Write a random key to FILE, which only its owner can read."""
+    """Write a random key to FILE, which only its owner can read.
+
+    Example: `wordveil key new reviews.key`
+    """
     key = create_key(file)
     _show({"key": str(file), "fingerprint": key.fingerprint}, as_json=as_json)
 
 
-@keys.command()
+@app.command()
 def fingerprint(
     file: Annotated[str | None, Option("--file", help="The key file.")] = None,
     env: Annotated[str | None, Option("--env", help="The environment variable that holds the key.")] = None,
@@ -40,8 +47,11 @@ def fingerprint(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the fingerprint of a key and of each of its epochs: 16 digits that identify it without revealing it. Run
-    reports show the same digits.
+    """Print the fingerprints of a key and of its epochs.
+
+    The 16 digits identify a key without revealing it. Run reports show the same digits.
+
+    Example: `wordveil key fingerprint --file reviews.key --release reviews`
     """
     if (file is None) == (env is None):
         raise KeyMaterialError("Name exactly one of --file and --env.")
@@ -56,14 +66,19 @@ def fingerprint(
     _show(facts, as_json=as_json)
 
 
-@keys.command()
+@app.command()
 def rotate(file: Annotated[Path, Argument(help="The key file.")], *, as_json: JsonOption = False) -> None:
-    """Append a new epoch to the key in FILE. From now on noise comes from it; earlier epochs stay in the file."""
+    """Append a new epoch to the key in FILE.
+
+    From now on noise comes from the new epoch. Earlier epochs stay in the file.
+
+    Example: `wordveil key rotate reviews.key`
+    """
     key = rotate_key(file)
     _show(_facts(key, str(file)), _ROTATED, as_json=as_json)
 
 
-@keys.command()
+@app.command()
 def destroy(
     file: Annotated[Path | None, Argument(help="The key file. Name it or --config.")] = None,
     config: Annotated[
@@ -75,8 +90,11 @@ def destroy(
     yes: Annotated[bool, Option("--yes", help="Confirm that the key is to be destroyed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Overwrite the key in FILE, or the key of a release's configuration, once its releases are final. This cannot be
-    undone.
+    """Overwrite a key once its releases are final.
+
+    Cannot be undone. Name the key's file, or --config to freeze that release first.
+
+    Example: `wordveil key destroy --config reviews.yaml --yes`
     """
     settings = None
     if config is not None and file is None:

@@ -49,7 +49,7 @@ def ledger(
             "--ledger",
             metavar="PATH",
             callback=absolute_path,
-            help="The path of a ledger, in place of a configuration.",
+            help="The path of a ledger, instead of a configuration.",
         ),
     ] = None,
     by: Annotated[By, Option("--by", help="What each row adds up: a release, a record or an author.")] = By.RELEASE,
@@ -60,15 +60,20 @@ def ledger(
         bool, Option("--rows", help="Show one row for each context: what was drawn, and what is reserved.")
     ] = False,
     as_json: JsonOption = False,
-    as_csv: Annotated[bool, Option("--csv", help="Print the rows as CSV on standard output.")] = False,
+    as_csv: Annotated[
+        bool, Option("--csv", rich_help_panel="Output", help="Print the rows as CSV on standard output.")
+    ] = False,
     limit: Annotated[
         int | None,
         Option("--limit", min=1, metavar="N", help=f"Print at most N rows. A table has {TABLE_ROWS} by default."),
     ] = None,
     jars: JarsOption = None,
 ) -> None:
-    """Show what is spent, reserved and left, by record, author or release, most expensive first. Internal: it reveals
-    who has records.
+    """Show what is spent, reserved and left, by record, author or release, most expensive first.
+
+    Confidential: reveals who has records.
+
+    Example: `wordveil ledger --config reviews.yaml --by author`
     """
     from wordveil.spark.platform.errors import job_errors
     from wordveil.spark.release import ledger_report

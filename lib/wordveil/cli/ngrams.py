@@ -39,7 +39,10 @@ def ngrams(
     as_json: JsonOption = False,
     jars: JarsOption = None,
 ) -> None:
-    """Count the n-grams of public text, for text policies with slots: carrier_phrases."""
+    """Count the n-grams of public text, for the text policy carrier_phrases.
+
+    Example: `wordveil ngrams --input public/reviews --text body --output models --public`
+    """
     from wordveil.artifacts import content_store
     from wordveil.artifacts.ngram_model import read_model
     from wordveil.config import template

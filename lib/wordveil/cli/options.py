@@ -39,11 +39,16 @@ SnapshotOption = Annotated[
         "--full-snapshot", help="The input is the whole corpus: withdraw records of the release that it does not have."
     ),
 ]
-JsonOption = Annotated[bool, Option("--json", help="Print the result as JSON on standard output.")]
+JsonOption = Annotated[
+    bool, Option("--json", rich_help_panel="Output", help="Print the result as JSON on standard output.")
+]
 JarsOption = Annotated[
     str | None,
     Option(
-        "--delta-jars", metavar="DIR", help="A directory with Delta's jars, for machines that cannot download them."
+        "--delta-jars",
+        metavar="DIR",
+        rich_help_panel="Spark",
+        help="A directory with Delta's jars, for machines that cannot download them.",
     ),
 ]
 

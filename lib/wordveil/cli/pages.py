@@ -37,6 +37,7 @@ HtmlOption = Annotated[
     Option(
         "--html",
         metavar="FILE",
+        rich_help_panel="Output",
         help="Also write the result as a page for people, one file without outside parts. It must not exist yet.",
     ),
 ]

@@ -86,8 +86,11 @@ def plan(
     report: ReportOption = None,
     html: HtmlOption = None,
 ) -> None:
-    """Check everything against the input's schema and price a record of the public maximum length. Reads rows only with
-    --sample or --has-records.
+    """Validate the configuration and show what the longest record costs.
+
+    Reads rows only with --sample or --has-records.
+
+    Example: `wordveil plan --config reviews.yaml --sample 1000`
     """
     from wordveil.assembly.bundles import compare_mechanisms, find_once, measure_texts
     from wordveil.neighbours.blocks import BuildContext

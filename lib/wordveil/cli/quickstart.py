@@ -34,7 +34,12 @@ SHOWN = ("001", "002", "009")
 
 
 def quickstart(*, as_json: JsonOption = False) -> None:
-    """Sanitise 300 news articles with local Spark, and explain the result. All its files are in ./quickstart."""
+    """Sanitise 300 news articles with local Spark, and explain the result.
+
+    All files are written to ./quickstart.
+
+    Example: `wordveil quickstart`
+    """
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.jvm import check_java, make_archive
     from wordveil.spark.platform.session import build_session

@@ -44,8 +44,10 @@ if TYPE_CHECKING:
     from wordveil.spark.release.night import Night
 
 Result = TypeVar("Result")
-releases = Typer(
-    help="Gate, publish, verify and maintain an incremental release (output.format: delta).", no_args_is_help=True
+app = Typer(
+    help="Gate, publish, verify and maintain an incremental release (output.format: delta).",
+    no_args_is_help=True,
+    add_completion=False,
 )
 RETAIN_HOURS = 168
 _AFTER_WITHDRAWAL = (
@@ -54,7 +56,7 @@ _AFTER_WITHDRAWAL = (
 )
 
 
-@releases.command()
+@app.command()
 def night(
     config: ConfigOption,
     overrides: SetOption = None,
@@ -66,8 +68,11 @@ def night(
     report: ReportOption = None,
     html: HtmlOption = None,
 ) -> None:
-    """Sanitise, gate and publish in one Spark session, as the three commands do one after the other. Stops at the step
-    that fails, with its exit code.
+    """Sanitise, gate and publish in one Spark session.
+
+    Does what the three commands do one after the other. Stops at the first step that fails, with its exit code.
+
+    Example: `wordveil release night --config reviews.yaml --param day=2026-01-31`
     """
     from wordveil.spark.release.night import Night, run_night
 
@@ -108,7 +113,7 @@ def night(
         require_passed(made.decision)
 
 
-@releases.command()
+@app.command()
 def stream(
     config: ConfigOption,
     overrides: SetOption = None,
@@ -120,8 +125,11 @@ def stream(
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Take the new rows of a stream's source into the input, and run a night for each batch. Ends with the last row,
-    unless --every is set.
+    """Append the new rows of a stream's source to the input, and run a night for each batch.
+
+    Ends with the last row, unless --every is set.
+
+    Example: `wordveil release stream --config reviews.yaml`
     """
     from wordveil.spark.release.stream import run_stream
 
@@ -146,7 +154,7 @@ def stream(
         print_note("the source has no new rows.")
 
 
-@releases.command()
+@app.command()
 def gate(
     config: ConfigOption,
     overrides: SetOption = None,
@@ -155,7 +163,12 @@ def gate(
     report: ReportOption = None,
     html: HtmlOption = None,
 ) -> None:
-    """Check the newest draws against the gate's rules and record the decision. Exit code 3 if a rule does not pass."""
+    """Check the newest draws against the gate's rules and record the decision.
+
+    Exits with code 3 if a rule does not pass.
+
+    Example: `wordveil release gate --config reviews.yaml`
+    """
     from wordveil.spark.release.gate import run_gate
 
     with write_report("release gate", report) as tell:
@@ -172,11 +185,14 @@ def gate(
         require_passed(gated)
 
 
-@releases.command()
+@app.command()
 def publish(
     config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None
 ) -> None:
-    """Write the public table and its signed manifest from the version of the draws that passed the gate."""
+    """Write the public table and its signed manifest from draws that passed the gate.
+
+    Example: `wordveil release publish --config reviews.yaml`
+    """
     from wordveil.spark.release.publish import publish as publish_release
 
     with write_report("release publish", report) as tell:
@@ -189,10 +205,10 @@ def publish(
         print_publication(made, settings.release)
 
 
-releases.command()(verify)
+app.command()(verify)
 
 
-@releases.command()
+@app.command()
 def withdraw(
     config: ConfigOption,
     overrides: SetOption = None,
@@ -204,8 +220,11 @@ def withdraw(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove records from a release permanently. The next publication removes their public text, and a purge their
-    draws.
+    """Remove records from a release permanently.
+
+    The next publication removes their public text, and a purge removes their draws.
+
+    Example: `wordveil release withdraw --config reviews.yaml --id 1042`
     """
     from wordveil.spark.release.run import withdraw as withdraw_records
 
@@ -222,7 +241,7 @@ def withdraw(
         print_note(_AFTER_WITHDRAWAL)
 
 
-@releases.command()
+@app.command()
 def abandon(
     run_id: Annotated[str, Argument(metavar="RUN_ID", help="The interrupted run, as `show` names it.")],
     config: ConfigOption,
@@ -230,8 +249,11 @@ def abandon(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Give up an interrupted run that cannot be finished. Everything that it reserved is charged, and nothing of it is
-    released.
+    """Give up an interrupted run that cannot be finished.
+
+    Its reserved budget is spent; its rows are discarded.
+
+    Example: `wordveil release abandon 20260131T020000Z-5f0c --config reviews.yaml`
     """
     from wordveil.spark.release.run import abandon as abandon_run
 
@@ -244,9 +266,12 @@ def abandon(
     print_result(facts, "Abandoned", shown, as_json=as_json)
 
 
-@releases.command()
+@app.command()
 def purge(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
-    """Delete the draws of withdrawn records from the newest version of the draws."""
+    """Delete the draws of withdrawn records from the newest version of the draws.
+
+    Example: `wordveil release purge --config reviews.yaml`
+    """
     from wordveil.spark.release.maintenance import purge as purge_release
 
     settings = read_release_config(config, overrides)
@@ -257,7 +282,7 @@ def purge(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpt
     print_result(document, "Purged", facts, [note] if rows else [], as_json=as_json)
 
 
-@releases.command()
+@app.command()
 def compact(
     config: ConfigOption,
     overrides: SetOption = None,
@@ -267,8 +292,11 @@ def compact(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Merge small files of the draws and the ledger, and delete files of old versions. Of the public table it only
-    deletes old files.
+    """Compact the draws and the ledger; vacuum the public table.
+
+    Keeps the files that versions of the last --retain-hours need.
+
+    Example: `wordveil release compact --config reviews.yaml`
     """
     from wordveil.spark.release.maintenance import compact as compact_release
 
@@ -280,7 +308,7 @@ def compact(
         print_rows(compact_table(done))
 
 
-@releases.command()
+@app.command()
 def reset(
     config: ConfigOption,
     overrides: SetOption = None,
@@ -288,8 +316,11 @@ def reset(
     yes: Annotated[bool, Option("--yes", help="Confirm. Without it nothing is done.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Give up lost tables of a release, so that the next run starts again. What was spent stays charged, and withdrawn
-    records stay out.
+    """Forget lost tables so that the next run starts fresh.
+
+    Spent budget stays spent, and withdrawn records stay out.
+
+    Example: `wordveil release reset --config reviews.yaml --yes`
     """
     from wordveil.spark.release.maintenance import reset as reset_release
 
@@ -308,9 +339,14 @@ def reset(
     print_result({"release": settings.release, "given_up": tables}, "Reset", facts, [note], as_json=as_json)
 
 
-@releases.command()
+@app.command()
 def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
-    """Show the state of a release: runs, gate, publication, records, and withdrawn text that still exists. Internal."""
+    """Show the state of a release: runs, gate, publication and records.
+
+    Also lists withdrawn text that still exists. Confidential: reveals who has records.
+
+    Example: `wordveil release show --config reviews.yaml`
+    """
     from wordveil.assembly.local_state import read_local_state
 
     settings = read_release_config(config, overrides)

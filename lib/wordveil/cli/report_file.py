@@ -25,6 +25,7 @@ ReportOption = Annotated[
     Option(
         "--report",
         metavar="PATH",
+        rich_help_panel="Output",
         help="Also write the result, or the error, as JSON to this file, and replace an existing one.",
     ),
 ]

@@ -36,7 +36,12 @@ def sanitise(
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Sanitise the corpus into a table atomically, or update a release (output.format: delta) incrementally."""
+    """Sanitise the corpus into a table, or update a release.
+
+    The table appears complete or not at all. A release (output.format: delta) is updated incrementally.
+
+    Example: `wordveil sanitise --config reviews.yaml --param day=2026-01-31`
+    """
     with write_report("sanitise", report) as tell:
         settings = read_config(config, overrides)
         values = parse_params(params or ())

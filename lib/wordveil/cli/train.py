@@ -32,11 +32,16 @@ def train(
     overrides: SetOption = None,
     *,
     fresh: Annotated[
-        bool, Option("--fresh", help="Begin again: delete the checkpoint, and replace the weights.")
+        bool, Option("--fresh", help="Start over: delete the checkpoint, and replace the weights.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a generator on texts, for the mechanism er-ae. The same command continues after an interruption."""
+    """Train a generator on texts, for the mechanism er-ae.
+
+    Run the same command again to continue after an interruption.
+
+    Example: `wordveil train --config generator.yaml`
+    """
     from wordveil.assembly.generator_texts import train_generator
     from wordveil.config.generators import load_generator_config
     from wordveil.generators.training.packages import require_packages

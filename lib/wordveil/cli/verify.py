@@ -54,12 +54,22 @@ def verify(
     jars: JarsOption = None,
     *,
     on_spark: Annotated[
-        bool, Option("--on-spark", help="Read the table with Spark. Otherwise deltalake reads it where it can.")
+        bool,
+        Option(
+            "--on-spark",
+            rich_help_panel="Spark",
+            help="Read the table with Spark. Otherwise deltalake reads it where it can.",
+        ),
     ] = False,
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Check that readers of a published table see what its owner signed. Needs neither a key nor a configuration."""
+    """Check that readers of a published table see what its owner signed.
+
+    Needs neither a key nor a configuration.
+
+    Example: `wordveil verify --table published/reviews --public-key 6f1c... --at-least 12`
+    """
     name = "verify" if context.parent is context.find_root() else "release verify"
     with write_report(name, report) as tell, show_status() as progress:
         verified, reader = _verify(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wordveil.scores.histogram import Bin
+if TYPE_CHECKING:
+    from wordveil.scores.histogram import Bin
 
 _HEIGHT = 150
 _TICKS = 6

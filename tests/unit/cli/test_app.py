@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.core import TyperCommand, TyperGroup
 from typer.testing import CliRunner
 
 from support.commands import wordveil_group
@@ -16,12 +19,20 @@ from wordveil.errors import ReleaseError
 
 GROUP = wordveil_group()
 COMMANDS = [
-    *("quickstart", "init", "build", "calibrate", "plan", "sanitise", "verify", "ledger"),
-    *("ngrams", "train", "analytics", "docs", "evaluate", "release", "key", "audit"),
+    *("quickstart", "init", "docs", "key", "build", "calibrate", "plan", "ngrams", "train"),
+    *("sanitise", "release", "ledger", "verify", "audit", "evaluate", "analytics"),
 ]
+GROUPS = [["evaluate"], ["release"], ["key"], ["audit"]]
 PATHS = [[name] for name in COMMANDS] + [
-    [name, inner] for name in ("evaluate", "release", "key", "audit") for inner in GROUP.commands[name].commands
+    [*path, inner] for path in GROUPS for inner in GROUP.commands[path[0]].commands
 ]
+
+
+def find_command(path: list[str]) -> TyperCommand | TyperGroup:
+    command = GROUP
+    for name in path:
+        command = command.commands[name]
+    return command
 
 
 def test_the_commands_are_listed_in_the_order_of_their_use():
@@ -32,13 +43,29 @@ def test_the_commands_are_listed_in_the_order_of_their_use():
 def test_each_command_explains_itself(path: list[str]):
     shown = CliRunner().invoke(app, [*path, "--help"])
     assert shown.exit_code == 0
-    command = GROUP
-    for name in path:
-        command = command.commands[name]
+    command = find_command(path)
     assert command.help
     assert all(getattr(parameter, "help", "") for parameter in command.params if parameter.name != "help"), [
         parameter.name for parameter in command.params if not getattr(parameter, "help", "")
     ]
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path[0] == "evaluate" or path not in GROUPS], ids=" ".join)
+def test_each_command_has_an_example_that_parses(path: list[str]):
+    command = find_command(path)
+    example = re.search(r"Example: `wordveil (.*)`$", command.help)
+    assert example
+    words = shlex.split(example[1])
+    command.make_context(path[-1], words[words.index(path[-1]) + 1 :])
+
+
+def test_a_wrong_example_does_not_parse():
+    with pytest.raises(Exception, match="No such option"):
+        find_command(["plan"]).make_context("plan", ["--config", "a.yaml", "--sampel", "10"])
+
+
+def test_help_keeps_what_is_in_brackets():
+    assert "audited: [bundle]" in CliRunner().invoke(app, ["audit", "bundle", "--help"]).stdout
 
 
 @pytest.mark.parametrize(
@@ -77,9 +104,23 @@ def test_a_module_is_named_after_its_command():
     assert all((folder / f"{name}.py").is_file() for name in COMMANDS)
 
 
-def test_help_loads_nothing_heavy():
-    banned = ("gensim", "numba", "pandas", "pydantic", "pyspark", "scipy", "sklearn")
-    loaded = "{name.split('.')[0] for name in sys.modules}"
-    code = f"import sys, wordveil.cli.app; print(*sorted({loaded} & {{*{banned!r}}}))"
+def test_help_of_all_commands_loads_nothing_heavy():
+    banned = ("gensim", "numba", "numpy", "pandas", "pyarrow", "pyspark", "scipy", "sklearn", "yaml")
+    code = (
+        "import sys; from typer.testing import CliRunner; from wordveil.cli.app import app; "
+        "assert 'analytics' in CliRunner().invoke(app, ['--help']).stdout; "
+        f"print(*sorted({{name.split('.')[0] for name in sys.modules}} & {{*{banned!r}}}))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_a_command_loads_no_other():
+    code = (
+        "import sys; from typer.testing import CliRunner; from wordveil.cli.app import app; "
+        "CliRunner().invoke(app, ['docs']); print(*(name for name in sys.modules if name.startswith('wordveil.cli.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.removeprefix("wordveil.cli.") for name in done.stdout.split()}
+    assert "docs" in loaded
+    assert loaded & {*COMMANDS} == {"docs"}
