@@ -125,11 +125,17 @@ check-import:  ## install the package without Spark into an empty environment, a
 	@build/alone/bin/python $(INSTALL) -c $(CONSTRAINTS) '.[verify]'
 	@build/alone/bin/python scripts/check_import.py verify
 
-test: java s3 $(VENV)/.delta $(VENV)/.tests $(AIRFLOW)/.installed  ## all of that, and the tests on Spark, Delta, S3 and Airflow; twelve minutes on two cores
-	@$(MAKE) --no-print-directory -j2 lint test-all
-
 test-all:
 	@$(PYTEST)
+
+# One room alone needs neither Java nor the linters.
+ifdef ROOM
+test: $(VENV)/.tests
+	@$(PYTEST) -n 0 tests/unit/$(ROOM)
+else
+test: java s3 $(VENV)/.delta $(VENV)/.tests $(AIRFLOW)/.installed  ## all of that, and the tests on Spark, Delta, S3 and Airflow; twelve minutes on two cores
+	@$(MAKE) --no-print-directory -j2 lint test-all
+endif
 
 test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; over four hours
 	@MAKE="$(MAKE)" scripts/test_long.sh
