@@ -140,6 +140,11 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
+def list_hooks() -> list[dict[str, Any]]:
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
+    return repository["hooks"]
+
+
 @pytest.mark.parametrize(
     ("hook", "fault"),
     [
@@ -151,13 +156,27 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
 )
 def test_hooks_find_faults(committed, hook, fault):
-    hooks = [
-        one["id"] for one in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"][0]["hooks"]
-    ]
+    hooks = [hook["id"] for hook in list_hooks() if "stages" not in hook]
     said = dict(zip(hooks, re.split(r"\n(?=[^\n]*\.{3,}(?:Passed|Failed))", committed), strict=True))
     assert "Failed" in said[hook]
     assert fault in said[hook]
     assert "lib/wordveil/data" not in committed
+
+
+@pytest.mark.parametrize(
+    ("message", "passes"),
+    [
+        ("release: count post-images\n\nBecause.\n", True),
+        ("fixup! release: count post-images\n", True),
+        (f"release: {'a' * 64}\n", False),
+        ("Post-images are counted\n", False),
+        ("release post-images\n\nrelease: count them\n", False),
+    ],
+)
+def test_the_hook_of_subjects_refuses_others(message: str, passes: bool):
+    (hook,) = (hook for hook in list_hooks() if hook["id"] == "subject")
+    assert hook["args"] == ["--negate", "--multiline"]
+    assert bool(re.search(hook["entry"], message, re.MULTILINE | re.DOTALL)) == passes
 
 
 @pytest.mark.parametrize("path", ADRS, ids=[path.stem for path in ADRS])
