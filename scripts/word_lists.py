@@ -139,7 +139,7 @@ def list_sensitive(wordnet: WordNet, vocabulary: list[str]) -> dict[str, str]:
     """The category of each sensitive word; the first one that has it."""
     found: dict[str, str] = {}
     written = {name: set(category["also"].split()) for name, category in CATEGORIES.items()}
-    names = list_names()
+    names = list_names(world=False)
     for name, category in CATEGORIES.items():
         members = wordnet.members([find_root(wordnet, root) for root in category["roots"].split()])
         never = names.union(category["never"].split(), *(words for other, words in written.items() if other != name))
@@ -149,6 +149,9 @@ def list_sensitive(wordnet: WordNet, vocabulary: list[str]) -> dict[str, str]:
             is_below = word.isalpha() and word not in never and not members.isdisjoint(forms)
             if word in written[name] or (is_below and never.isdisjoint(lemma for lemma, _ in forms)):
                 found.setdefault(word, name)
+    for word in vocabulary:
+        if word.endswith("'s") and word[:-2] in found:
+            found.setdefault(word, found[word[:-2]])
     return found
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from importlib.resources import files
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -108,10 +107,11 @@ def _names() -> WordIndex:
     return WordIndex(pa.array(sorted(list_names()), pa.string()))
 
 
-def list_names() -> set[str]:
-    """The names, places and nationalities of all lists, in lower case."""
-    lists = map(PublicLists.load, LISTED_LANGUAGES)
-    kinds = chain.from_iterable((one.first_names, one.surnames, one.places, one.nationalities) for one in lists)
+def list_names(*, world: bool = True) -> set[str]:
+    """The names, places and nationalities of all lists, in lower case. ``world``: also names that are never drawn."""
+    lists = [PublicLists.load(language) for language in LISTED_LANGUAGES]
+    kinds = [names for one in lists for names in (one.first_names, one.surnames, one.places, one.nationalities)]
+    kinds += [names for one in lists for names, _ in one.others.values() if world]
     return {name for names in kinds for name in pc.utf8_lower(names).to_pylist()}
 
 
