@@ -220,6 +220,11 @@ def clean(found: Iterable[str]) -> set[str]:
     return {name for name in map(usual, found) if name}
 
 
+def pluralise(name: str) -> str:
+    """A family's name: the Smiths, the Joneses."""
+    return name + ("es" if name.endswith(("s", "x", "z", "ch", "sh")) else "s")
+
+
 def keep_one_spelling(found: set[str]) -> set[str]:
     """One of the spellings that fold to the same word: the first by its characters."""
     return set({name.lower(): name for name in sorted(found, reverse=True)}.values())
@@ -293,7 +298,7 @@ def make(language: str, english: English, world: tuple[set[str], set[str]]) -> t
         (f"{name}\t{english.rank(name.lower())}" for name in OWN["nationalities"].get(language, "").split()),
     )
     if language == "en":
-        plurals = {f"{name}s": share for name, share in surnames.items() if share >= PLURALS and name[-1] not in "sxz"}
+        plurals = {pluralise(name): share for name, share in surnames.items() if share >= PLURALS}
         usual_elsewhere = {name for kind in OTHERS.values() for names in kind.values() for name in names.split()}
         taken = {name.lower() for name in first | last | places} | {*titles, *OWN["particles"]["en"].split()}
         taken |= {nation.lower() for nation in OWN["nationalities"][language].split()}

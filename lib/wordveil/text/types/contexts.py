@@ -5,7 +5,7 @@ from __future__ import annotations
 from wordveil.arrays import UInt8
 from wordveil.compiled import compiled_part
 from wordveil.text.types.finders.characters import Whole
-from wordveil.text.types.gaps import BLANK, CELL, END, LABELLED, LINE, NO_GAP, POINT, TIGHT
+from wordveil.text.types.gaps import BLANK, CELL, COMMA, END, LABELLED, LINE, NO_GAP, POINT, TIGHT
 from wordveil.text.types.lists import FIRST, MOSTLY, ORDINARY, RARE, SUR
 
 INITIAL, WITH_CAPITAL, TITLED, SMALL, UNLISTED, OWNING, BRIEF = (1 << bit for bit in range(7))
@@ -41,10 +41,10 @@ def is_alone(gap: Whole, following: Whole) -> Whole:
 
 @compiled_part
 def is_branded(text: UInt8, start: Whole, stop: Whole) -> Whole:
-    """Return whether a word begins like McAdam, MacArthur or O'Hara."""
+    """Return whether a word begins like McAdam, MacArthur, O'Hara or D'Angelo."""
     if stop - start < 5:
         return False
-    if text[start] == 0x4F:
+    if text[start] in (0x4F, 0x44):
         quote = start + 2 if text[start + 1] == 0x27 else start + 4
         curly = text[start + 1] == 0xE2 and text[start + 2] == 0x80 and text[start + 3] == 0x99
         return (quote == start + 2 or curly) and quote + 2 < stop and 0x41 <= text[quote] <= 0x5A
@@ -74,12 +74,15 @@ def is_written_small(level: Whole, gap: Whole, following: Whole, left: Whole, ri
     """
     sign, other = gap & TIGHT, following & TIGHT
     alone = (0x5F, 0x5C, 0x40, 0x3D, 0x25, 0x7E)  # _ \ @ = % ~
+    quoted = gap & CELL and following & CELL  # "smith","john"
+    if quoted and ((gap & COMMA and left & PERSON) or (following & COMMA and right & PERSON)):
+        return True
     marks, others = (gap >> 16) & 0xFF, (following >> 16) & 0xFF
     if (sign and marks in alone) or (other and others in alone):
         return True
     if sign and other and marks == 0x2F and others == 0x2F:
         return True
-    pairs = (0x2E, 0x2C, 0x3B, 0x7C, 0x2F, 0x3A)  # . , ; | / :
+    pairs = (0x2E, 0x2C, 0x3B, 0x7C, 0x2F, 0x3A, 0x2B)  # . , ; | / : +
     if (sign and marks in pairs and left & PERSON) or (other and others in pairs and right & PERSON):
         return True
     both = (sign and marks == 0x2D and left & PERSON) or (other and others == 0x2D and right & PERSON)

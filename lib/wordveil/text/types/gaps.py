@@ -10,8 +10,8 @@ from wordveil.text.types.finders.characters import Whole
 
 NO_GAP, BLANK, POINT, END, COMMA, HYPHEN, TIGHT, LABELLED, LINE, CELL = (1 << bit for bit in range(10))
 """Bits: the beginning or end of a text; one space; a point and a space; a sign that ends a sentence; a comma and maybe
-a blank; a hyphen alone; one sign alone, which is in bits 16 to 23; what parts a label from its value; one line break
-and blanks; a sign that parts cells, quotation marks or brackets.
+a blank, or quotation marks on both sides of it; a hyphen alone; one sign alone, which is in bits 16 to 23; what parts a
+label from its value; one line break and blanks; a sign that parts cells, quotation marks, brackets or mark-up.
 """
 
 
@@ -34,7 +34,7 @@ def read_gap(text: UInt8, start: Whole, stop: Whole) -> Whole:
             found = np.int64(LABELLED)
         if byte in (0x21, 0x22, 0x2E, 0x3A, 0x3F):
             found |= END
-        if byte in (0x09, 0x22, 0x7C):
+        if byte in (0x09, 0x22, 0x3B, 0x7C):
             found |= CELL
         return found | TIGHT | (byte << 16) if byte > 0x20 else found
     if length == 2 and text[start + 1] == 0x20:
@@ -48,8 +48,10 @@ def read_gap(text: UInt8, start: Whole, stop: Whole) -> Whole:
 @compiled_part
 def _read_long(text: UInt8, start: Whole, stop: Whole) -> Whole:
     """The bits of a gap of several signs."""
+    if stop - start == 3 and text[start + 1] == 0x40 and text[start] == 0x20 and text[start + 2] == 0x20:
+        return np.int64(TIGHT | (0x40 << 16))
     found = np.int64(0)
-    blanks, lines, signs, other = 0, 0, 0, False
+    blanks, lines, signs, commas, other = 0, 0, 0, 0, False
     offset = start
     while offset < stop:
         byte = np.int64(text[offset])
@@ -62,9 +64,10 @@ def _read_long(text: UInt8, start: Whole, stop: Whole) -> Whole:
             found |= END
         elif byte in (0x3A, 0x3D, 0x2D, 0x09, 0x7C, 0x2C):  # : = - tab | ,
             signs += 1
+            commas += byte == 0x2C
             found |= END if byte == 0x3A else 0
             found |= CELL if byte in (0x09, 0x7C) else 0
-        elif byte in (0x22, 0x27, 0x28, 0x29, 0x5B, 0x5D, 0x2A, 0x3E, 0x3C, 0x7B, 0x7D):  # quotes, brackets, marks
+        elif byte in (0x22, 0x27, 0x28, 0x29, 0x3B, 0x5B, 0x5D, 0x2A, 0x3E, 0x3C, 0x7B, 0x7D):  # quotes, brackets, marks
             found |= CELL
             found |= END if byte == 0x22 else 0
         elif byte == 0xE2 and offset + 2 < stop and text[offset + 1] == 0x80:
@@ -83,6 +86,8 @@ def _read_long(text: UInt8, start: Whole, stop: Whole) -> Whole:
         offset += 1
     if not other and (signs > 0 or lines > 0):
         found |= LABELLED
+    if commas == 1 and not other and not lines and text[start] in (0x22, 0x27) and text[stop - 1] in (0x22, 0x27):
+        found |= COMMA
     if blanks + lines == stop - start and lines == 1:
         found |= LINE | CELL
     if lines:

@@ -13,7 +13,8 @@ A word of the lists is a name
 - if it is another ordinary word: with a capital, not all in capitals, and inside a sentence (``with Young``): not first
   in the text, nor after a line break, a quotation mark or one of ``. ! ? :``; or first, and with ``'s``, alone in its
   line, cell, quotation marks or brackets, or before what persons do (``Young said``);
-- if it is written with a capital anyway (``May``; German nouns): only beside a name, as the next rules say.
+- if it is written with a capital anyway (``May``; German nouns): only beside a name, as the next rules say, alone in its
+  line or cell, or before what persons do.
 
 With a capital, any surname of the lists counts right after a first name, also with initials or a line break between
 (``Will Smith``, ``John F. Kennedy``), after a form of address (``Mrs. May``) or initials (``J. May``), and before
@@ -22,12 +23,13 @@ head of a list of surnames. Any first name with a capital counts right before a 
 a first name and a surname is a surname in these positions, else a first name. A word that is both a name and a place is
 a place after a word such as "in"; else a first name if it is in that list, else a place.
 
-In any case a name counts after a label and a sign (``From: smith``), beside ``_ \\ @ = %``, between slashes, and beside
-a name or an initial with nothing but a sign between (``john.smith``).
+In any case a name counts after a label and a sign (``From: smith``), beside ``_ \\ @ = %``, between slashes, beside a
+name or an initial with nothing but a sign between (``john.smith``, ``"smith","john"``), and after Mr, Mrs or Ms, which
+any word with a capital follows as a surname (``Ms. An``).
 
 A word that no list has, ordinary words among them, with a capital and small letters, is a surname after a first name, a
 form of address, an initial, a label, a part of surnames (``van der Berg``) or a hyphen after a name, and where it
-begins like ``McAdam`` and ``O'Hara``; it is a first name right before a surname. Lists of earlier versions have no
+begins like ``McAdam``, ``O'Hara`` and ``D'Angelo``; it is a first name right before a surname. Lists of earlier versions have no
 ordinary words, and there it is none.
 
 A nationality follows the first rules too, by its own level: ``French`` needs a capital and nothing beside it. A word
@@ -91,6 +93,7 @@ _FIRST_KIND = np.int64(TYPES.index(TokenType.FIRST_NAME))
 _SUR_KIND = np.int64(TYPES.index(TokenType.SURNAME))
 _PLACE_KIND = np.int64(TYPES.index(TokenType.PLACE))
 _NATION_KIND = np.int64(TYPES.index(TokenType.NATIONALITY))
+_MARKUP_KIND = np.int64(TYPES.index(TokenType.MARKUP))
 _NAMES = FIRST | SUR | PLACE
 # The longest word of the lists is shorter.
 _ROOM = 64
@@ -223,7 +226,8 @@ def _find(
                     if form == CAPITAL:
                         flag |= INITIAL if stop - start == 1 else TITLED
                     unlisted = knows_words and form == CAPITAL and length > 1 and not forms[word] & HAS_DIGIT
-                    if unlisted and not roles[word]:
+                    shouted = knows_words and form != CAPITAL and is_branded(text, start, stop)
+                    if (unlisted or shouted) and not roles[word]:
                         flag |= UNLISTED
                 if length < stop - start and length > 1:
                     flag |= OWNING
@@ -236,6 +240,8 @@ def _find(
             continue
         for word in range(first + 1, last):
             gaps[word] = read_gap(text, np.int64(ends[word - 1]), np.int64(starts[word]))
+            if kinds[word - 1] == _MARKUP_KIND or kinds[word] == _MARKUP_KIND:
+                gaps[word] |= CELL
         outer = NO_GAP | END | CELL
         if last > first:
             gaps[first] = outer | read_gap(text, edges[record], np.int64(starts[first])) & (CELL | LABELLED)
@@ -282,6 +288,9 @@ def _find_in_record(
         # Of parts of surnames that follow a first name ("bin Laden") an ordinary word may be the rest.
         rest = is_open and left_roles & PARTICLE and not left_roles & PERSON and role & COMMON and titled
         rest = rest and gap & (BLANK | HYPHEN) != 0
+        # Mr, Mrs, Ms: "Mr. So", whatever the word is.
+        mister = after_title and left_flags & BRIEF and text[starts[word - 1]] | 0x20 == 0x6D
+        rest = rest or (mister and role & COMMON and titled and not (right_roles & TITLE and following & BLANK))
         if role & (_NAMES | NATION) or flag & UNLISTED or rest:
             letter = np.int64(text[starts[word - 1]]) if initial_before else np.int64(0)
             vague = letter in (0x41, 0x49) or (gap & BLANK and level == ORDINARY)  # "I Will", "A Rose"
@@ -294,12 +303,12 @@ def _find_in_record(
             after_name = hyphenated and (kinds[word - 1] == _FIRST_KIND or kinds[word - 1] == _SUR_KIND)
             certain = False
             if role & (_NAMES | NATION):
-                # What has a capital anyway is no first name: May, August, Sunday.
-                only_surname = level == CAPITALISED and role & SUR and not role & FIRST
+                # What has a capital anyway: May, August, King.
+                usual = level == CAPITALISED and role & PERSON
                 certain = role & _NAMES and is_certain(np.uint8(level), flag, gap, following, left_flags, right_flags)
                 acts = titled and right_roles & VERB and following & BLANK
-                alone = only_surname and titled and is_alone(gap, following)
-                certain = certain or alone or (acts and (only_surname or (role & PERSON and level == ORDINARY)))
+                alone = usual and titled and is_alone(gap, following)
+                certain = certain or alone or (acts and (usual or (role & PERSON and level == ORDINARY)))
                 named = certain or (capital and role & FIRST and after_title)
                 national = role & NATION and is_certain(nations[word], flag, gap, following, left_flags, right_flags)
                 letter_before = word > first and ends[word - 1] - starts[word - 1] == 1
@@ -321,10 +330,12 @@ def _find_in_record(
                         and flags[word + 2] & WITH_CAPITAL
                         and levels[word + 2] in (0, RARE, MOSTLY)
                     )
-                ahead = capital and level != CAPITALISED and not role & (PLACE | NATION) and (reversed_name or listed)
-                ahead = ahead and (reversed_name or not role & FIRST)
+                # Of what has a capital anyway only the head of a line or cell: "May, Anna".
+                heads = level != CAPITALISED or (following & COMMA and gap & (NO_GAP | LINE | CELL))
+                ahead = capital and heads and not role & (PLACE | NATION) and (reversed_name or listed)
+                ahead = ahead and (reversed_name or (level != CAPITALISED and not role & FIRST))
                 beside = after_first or after_title or (capital and (after_initial or before_initial or after_name))
-                greeted = after_title and (level <= RARE or level == MOSTLY)
+                greeted = after_title and (level <= RARE or level == MOSTLY or mister)
                 small = labelled or greeted or is_written_small(level, gap, following, left_person, right_person)
                 if role & SUR and (((capital or level == 0) and (beside or ahead)) or (small and not role & FIRST)):
                     kind = _SUR_KIND
@@ -352,20 +363,31 @@ def _find_in_record(
                 kind = _SUR_KIND
         kinds[word] = kind
         if ends[word] - starts[word] == 3 and word - 3 >= first and kind == A_WORD:
-            _name_before_dot(text, starts, ends, word, kinds, roles)
+            _name_before_dot(text, starts, ends, first, word, kinds, roles)
         is_initial = flag & INITIAL != 0
         particle = is_open and role & PARTICLE and gap & (BLANK | HYPHEN)
         is_open = kind == _FIRST_KIND or (is_initial and after_first) or (particle and kind == A_WORD)
+        # Martin Luther King, Dr. Martin King.
+        is_open = is_open or (kind == _SUR_KIND and role & FIRST and (after_first or after_title))
         left_roles, left_flags = role, flag
 
 
 @compiled_part
-def _name_before_dot(text: UInt8, starts: Int32, ends: Int32, word: Whole, kinds: Int8, roles: Int64) -> None:
-    """Make the first word of "smith at mail dot org" a name, unless it is an ordinary word; ``word`` is "dot"."""
+def _name_before_dot(
+    text: UInt8, starts: Int32, ends: Int32, first: Whole, word: Whole, kinds: Int8, roles: Int64
+) -> None:
+    """Make the words of "john dot smith at mail dot org" names, unless they are ordinary words; ``word`` is "dot"."""
     dot = is_this_word(text, np.int64(starts[word]), np.int64(ends[word]), 0x64, 0x6F, 0x74)
     at = is_this_word(text, np.int64(starts[word - 2]), np.int64(ends[word - 2]), 0x61, 0x74, 0)
-    if dot and at and kinds[word - 3] == A_WORD and not roles[word - 3] & COMMON:
-        kinds[word - 3] = _FIRST_KIND if roles[word - 3] & FIRST else _SUR_KIND
+    if not dot or not at:
+        return
+    name = word - 3
+    while name >= first and kinds[name] == A_WORD and not roles[name] & COMMON:
+        kinds[name] = _FIRST_KIND if roles[name] & FIRST else _SUR_KIND
+        start, stop = np.int64(starts[name - 1]), np.int64(ends[name - 1])
+        if name < first + 2 or not is_this_word(text, start, stop, 0x64, 0x6F, 0x74):
+            return
+        name -= 2
 
 
 @compiled

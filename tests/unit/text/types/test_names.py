@@ -78,6 +78,23 @@ ENGLISH = [
     ("Name: smith\nPatient - King\nFrom: hill\nThe name of the hill", "smith/S King/S hill/S"),
     ("Smith called. Young said so. Young men", "Smith/S Young/S"),
     ("| King | 42 |\nYoung\t1\tyes\nHill\n(White)", "King/S Young/S Hill/S White/S"),
+    # What has a capital anyway, months and ranks too: alone, first in a line, before a verb.
+    ("King, John; Hill, Anna\nMay, Theresa", "King/S John/F Hill/S Anna/F May/S Theresa/F"),
+    ("May said so. | May | 42 |\nMay", "May/F May/F May/F"),
+    ("In May, Anna came. Early May was cold. May I?", "Anna/F"),
+    # Function words, which are copied where they are none.
+    ("Mr. So met Ms. An and Mrs. Few. Mr. And Mrs. King. Hi There", "So/S An/S Few/S King/S"),
+    ("dear mr king, mrs may and ms. young", "king/S may/F young/S"),
+    # Middle names do not end a name, nor do first names after a title that are surnames too.
+    ("Martin Luther King, Jr. and Dr. Martin King", "Martin/F Luther/S King/S Martin/S King/S"),
+    ("Senator Richard Lugarx spoke", "Richard/S Lugarx/S"),
+    ("D'Angelo called O'BRIEN and O’NEIL", "D'Angelo/S O'BRIEN/S O’NEIL/S"),
+    ("The Joneses and the Harrises' car", "Joneses/S Harrises/S"),
+    ("Frau King, Señor Hill, Mme White, Hon. Young, Rep. Cook", "King/S Hill/S White/S Young/S Cook/S"),
+    ('"king","john","42" and (\'hill\', \'anna\')', "king/S john/F hill/S anna/F"),
+    ('We mark "the day". "Mark my word," he said. "A" (will) you', "Mark/F"),
+    ("?name=mark+king&x=1", "mark/F king/S"),
+    ("john dot king at mail dot org; john @ mail . org", "john/F king/S john/F"),
     ("Smith, John; YOUNG John; John KIM", "Smith/S John/F YOUNG/S John/F John/F KIM/S"),
     ("Smith, Jones and Brown. Young's car", "Smith/S Jones/S Brown/S Young's/S"),
     (
