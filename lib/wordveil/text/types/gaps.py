@@ -67,7 +67,7 @@ def _read_long(text: UInt8, start: Whole, stop: Whole) -> Whole:
             commas += byte == 0x2C
             found |= END if byte == 0x3A else 0
             found |= CELL if byte in (0x09, 0x7C) else 0
-        elif byte in (0x22, 0x27, 0x28, 0x29, 0x3B, 0x5B, 0x5D, 0x2A, 0x3E, 0x3C, 0x7B, 0x7D):  # quotes, brackets, marks
+        elif byte in (0x22, 0x27, 0x28, 0x29, 0x3B, 0x5B, 0x5D, 0x2A, 0x3E, 0x3C, 0x7B, 0x7D):  # quotes, brackets
             found |= CELL
             found |= END if byte == 0x22 else 0
         elif byte == 0xE2 and offset + 2 < stop and text[offset + 1] == 0x80:

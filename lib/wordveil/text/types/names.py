@@ -13,8 +13,8 @@ A word of the lists is a name
 - if it is another ordinary word: with a capital, not all in capitals, and inside a sentence (``with Young``): not first
   in the text, nor after a line break, a quotation mark or one of ``. ! ? :``; or first, and with ``'s``, alone in its
   line, cell, quotation marks or brackets, or before what persons do (``Young said``);
-- if it is written with a capital anyway (``May``; German nouns): only beside a name, as the next rules say, alone in its
-  line or cell, or before what persons do.
+- if it is written with a capital anyway (``May``; German nouns): only beside a name, as the next rules say, alone in
+  its line or cell, or before what persons do.
 
 With a capital, any surname of the lists counts right after a first name, also with initials or a line break between
 (``Will Smith``, ``John F. Kennedy``), after a form of address (``Mrs. May``) or initials (``J. May``), and before
@@ -29,8 +29,8 @@ any word with a capital follows as a surname (``Ms. An``).
 
 A word that no list has, ordinary words among them, with a capital and small letters, is a surname after a first name, a
 form of address, an initial, a label, a part of surnames (``van der Berg``) or a hyphen after a name, and where it
-begins like ``McAdam``, ``O'Hara`` and ``D'Angelo``; it is a first name right before a surname. Lists of earlier versions have no
-ordinary words, and there it is none.
+begins like ``McAdam``, ``O'Hara`` and ``D'Angelo``; it is a first name right before a surname. Lists of earlier versions
+have no ordinary words, and there it is none.
 
 A nationality follows the first rules too, by its own level: ``French`` needs a capital and nothing beside it. A word
 that is a nationality and a surname is a surname where the rules of surnames say so (``Mrs. French``), else a
