@@ -29,7 +29,7 @@ any word with a capital follows as a surname (``Ms. An``).
 
 A word that no list has, ordinary words among them, with a capital and small letters, is a surname after a first name, a
 form of address, an initial, a label, a part of surnames (``van der Berg``) or a hyphen after a name, and where it
-begins like ``McAdam``, ``O'Hara`` and ``D'Angelo``; it is a first name right before a surname. Lists of earlier versions
+begins like ``McAdam``, ``O'Hara`` or ``D'Angelo``; it is a first name right before a surname. Lists of earlier versions
 have no ordinary words, and there it is none.
 
 A nationality follows the first rules too, by its own level: ``French`` needs a capital and nothing beside it. A word
@@ -367,8 +367,8 @@ def _find_in_record(
         is_initial = flag & INITIAL != 0
         particle = is_open and role & PARTICLE and gap & (BLANK | HYPHEN)
         is_open = kind == _FIRST_KIND or (is_initial and after_first) or (particle and kind == A_WORD)
-        # Martin Luther King, Dr. Martin King.
-        is_open = is_open or (kind == _SUR_KIND and role & FIRST and (after_first or after_title))
+        if kind == _SUR_KIND and role & FIRST and (after_first or after_title):
+            is_open = True  # Martin Luther King, Dr. Martin King
         left_roles, left_flags = role, flag
 
 
