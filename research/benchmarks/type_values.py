@@ -1,4 +1,5 @@
-"""What names and values cost: names among the words of film reviews, shapes and values of made tokens of all classes.
+"""What names and values cost: names among the words of film reviews, looked up in a vocabulary as a job does; shapes
+and values of made tokens of all classes.
 
     python research/benchmarks/type_values.py [--smallest]
 
@@ -17,8 +18,9 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, make_parser, save_results
+from common import DATA, load_embedding, machine, make_parser, save_results
 from tables import reviews
+from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.tokeniser import Tokeniser
 from wordveil.text.types.classes import TYPES, TokenType, TypeAction
 from wordveil.text.types.lists import PublicLists
@@ -65,12 +67,13 @@ def measure_names(lists: PublicLists, repeats: int) -> dict[str, Any]:
     """Names among the words of reviews."""
     texts = reviews(REVIEWS if repeats > 1 else 100)
     tokeniser = Tokeniser()
-    pieces = tokeniser.cut_words(tokeniser.normalise(pa.array(texts)))
-    count = len(pieces.words)
-    kinds = find_names(pieces, lists)
+    words = load_embedding("mixed" if (DATA / "mixed_w2v_300d.f16.npz").exists() else "demo").words
+    pieces = tokeniser.cut_words(tokeniser.normalise(pa.array(texts)), WordIndex(words))
+    count, matches = len(pieces.words), lists.names.match(words)
+    kinds = find_names(pieces, lists, matches)
     return {
         "words": count,
-        "names_ns_a_word": best(lambda: find_names(pieces, lists), count, repeats),
+        "names_ns_a_word": best(lambda: find_names(pieces, lists, matches), count, repeats),
         "share": {TYPES[kind]: round(float(np.mean(kinds == kind)), 5) for kind in np.unique(kinds) if kind >= 0},
     }
 

@@ -162,11 +162,10 @@ class Codec:
         ids = self._id_of[tokens.numbers]
         action = None if self._hides_all else self._decide(tokens, kinds, ids)
         if self._types is not None:
-            is_typed = kinds != A_WORD
-            ids[is_typed] = self._vocabulary.unknown
+            typed = np.flatnonzero(kinds != A_WORD)
+            ids[typed] = self._vocabulary.unknown
             if action is not None:
-                action[is_typed] = HIDE
-                action[self._types.is_shown(kinds)] = SHOW
+                action[typed] = np.where(self._types.is_shown(kinds[typed]), SHOW, HIDE)
         return CutWords(tokens, ids, action, kinds, refused, barred)
 
     def _find_tokens(self, texts: pa.StringArray) -> Scanned:

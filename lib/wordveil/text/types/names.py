@@ -197,10 +197,11 @@ def _find(
     :class:`wordveil.text.types.lists.NameTable`.
     """
     room = np.zeros(_ROOM + 8, np.uint8)
-    count = len(starts)
-    roles, levels, nations = np.zeros(count + 2, np.int64), np.zeros(count + 2, np.uint8), np.zeros(count + 2, np.uint8)
-    flags, gaps = np.zeros(count + 2, np.int64), np.full(count + 2, NO_GAP | END | CELL | LINE, np.int64)
-    # Two tokens after those of a record are none: the next record's are read after it is done.
+    letters = np.full(0x80, LOOK_UP, np.int32)  # the numbers of single letters, once looked up
+    # The token after those of a record is none: the next record's is read after it is done.
+    size = len(starts) + 1
+    roles, levels, nations = np.empty(size, np.uint16), np.empty(size, np.uint8), np.empty(size, np.uint8)
+    flags, gaps = np.empty(size, np.uint16), np.empty(size, np.int32)
     for record in range(len(offsets) - 1):
         first, last = offsets[record], offsets[record + 1]
         some: Whole = False
@@ -212,10 +213,18 @@ def _find(
             if kinds[word] == A_WORD:
                 length: Whole = stop - start
                 match = matches[numbers[word]] if length <= _ROOM else np.int32(NO_NAME)
-                listing: Whole = np.int64(NO_NAME)
-                if match != NO_NAME:
+                if length == 1:
+                    match = letters[text[start]]
+                listing: Whole = np.int64(match)
+                bare: Whole = name_offsets[match + 1] - name_offsets[match] if match >= 0 else np.int64(-_ROOM)
+                # A word of as many bytes as the name, or as it and 's, has no other letters than ASCII. Most are such.
+                if length == bare or (length == bare + 2 and text[stop - 2] == 0x27 and text[stop - 1] | 0x20 == 0x73):
+                    length = bare
+                elif match != NO_NAME:
                     length = _stem(room, _fold(text, start, stop, room))
                     listing = np.int64(_look_up(match, room, length, data, name_offsets, name_slots))
+                    if stop - start == 1:
+                        letters[text[start]] = listing
                 if listing >= 0:
                     roles[word] = np.int64(all_roles[listing])
                     levels[word], nations[word] = all_levels[listing], nation_levels[listing]
@@ -238,18 +247,10 @@ def _find(
             flags[word] = flag
         if not some:
             continue
-        for word in range(first + 1, last):
-            gaps[word] = read_gap(text, np.int64(ends[word - 1]), np.int64(starts[word]))
-            if kinds[word - 1] == _MARKUP_KIND or kinds[word] == _MARKUP_KIND:
-                gaps[word] |= CELL
         outer = NO_GAP | END | CELL
-        if last > first:
-            gaps[first] = outer | read_gap(text, edges[record], np.int64(starts[first])) & (CELL | LABELLED)
-        kept = gaps[last]
-        gaps[last] = outer | LINE | COMMA
-        roles[last], flags[last] = 0, 0
+        gaps[first] = outer | read_gap(text, edges[record], np.int64(starts[first])) & (CELL | LABELLED)
+        gaps[last], roles[last], flags[last] = outer | LINE | COMMA, 0, 0
         _find_in_record(text, starts, ends, first, last, roles, levels, nations, flags, gaps, kinds)
-        gaps[last] = kept
 
 
 @compiled
@@ -259,23 +260,40 @@ def _find_in_record(
     ends: Int32,
     first: Whole,
     last: Whole,
-    roles: Int64,
+    roles: NDArray[np.uint16],
     levels: UInt8,
     nations: UInt8,
-    flags: Int64,
-    gaps: Int64,
+    flags: NDArray[np.uint16],
+    gaps: Int32,
     kinds: Int8,
 ) -> None:
     """Fill ``kinds`` of a record's tokens, of whose neighbours the arrays tell."""
     is_open = False  # whether the word before is a first name, or an initial or a part of surnames after one
     left_roles, left_flags = np.int64(0), np.int64(0)
+    unread = first + 1  # the gaps from here on, but the last
     for word in range(first, last):
-        role, flag, gap, following = roles[word], flags[word], gaps[word], gaps[word + 1]
+        role: Whole = np.int64(roles[word])
+        flag: Whole = np.int64(flags[word])
         kind: Whole = np.int64(kinds[word])
         if kind != A_WORD:
             is_open, left_roles, left_flags = False, np.int64(0), np.int64(0)
             continue
-        right_roles, right_flags = roles[word + 1], flags[word + 1]
+        # The rules look at names, words that may be, and what follows a first name or a title. All others pass by.
+        may_be_dot = ends[word] - starts[word] == 3 and text[starts[word]] | 0x20 == 0x64
+        if not (is_open or left_roles & TITLE or role & (_NAMES | NATION) or flag & UNLISTED or may_be_dot):
+            left_roles, left_flags = role, flag
+            continue
+        for other in range(max(unread, word - 1), min(word + 3, last)):
+            start, stop = np.int64(ends[other - 1]), np.int64(starts[other])
+            is_blank = stop - start == 1 and text[start] == 0x20
+            gaps[other] = BLANK if is_blank else read_gap(text, start, stop)
+            if kinds[other - 1] == _MARKUP_KIND or kinds[other] == _MARKUP_KIND:
+                gaps[other] |= CELL
+        unread = word + 3
+        gap: Whole = np.int64(gaps[word])
+        following: Whole = np.int64(gaps[word + 1])
+        right_roles: Whole = np.int64(roles[word + 1])
+        right_flags: Whole = np.int64(flags[word + 1])
         if word + 1 < last and kinds[word + 1] != A_WORD:
             right_roles, right_flags = np.int64(0), np.int64(0)
         level = np.int64(levels[word])
@@ -321,7 +339,7 @@ def _find_in_record(
                     following & COMMA or (following & BLANK and not role & FIRST and (level != ORDINARY or not titled))
                 )
                 listed = right_sur and following & COMMA
-                if right_flags & SMALL and following & BLANK and word + 2 < last:
+                if right_flags & SMALL and right_flags & BRIEF and following & BLANK and word + 2 < last:
                     joined = is_this_word(text, np.int64(starts[word + 1]), np.int64(ends[word + 1]), 0x61, 0x6E, 0x64)
                     listed = listed or (
                         joined
@@ -367,14 +385,14 @@ def _find_in_record(
         is_initial = flag & INITIAL != 0
         particle = is_open and role & PARTICLE and gap & (BLANK | HYPHEN)
         is_open = kind == _FIRST_KIND or (is_initial and after_first) or (particle and kind == A_WORD)
-        if kind == _SUR_KIND and role & FIRST and (after_first or after_title):
-            is_open = True  # Martin Luther King, Dr. Martin King
+        # Martin Luther King, Dr. Martin King.
+        is_open = is_open or (kind == _SUR_KIND and role & FIRST and (after_first or after_title))
         left_roles, left_flags = role, flag
 
 
 @compiled_part
 def _name_before_dot(
-    text: UInt8, starts: Int32, ends: Int32, first: Whole, word: Whole, kinds: Int8, roles: Int64
+    text: UInt8, starts: Int32, ends: Int32, first: Whole, word: Whole, kinds: Int8, roles: NDArray[np.uint16]
 ) -> None:
     """Make the words of "john dot smith at mail dot org" names, unless they are ordinary words; ``word`` is "dot"."""
     dot = is_this_word(text, np.int64(starts[word]), np.int64(ends[word]), 0x64, 0x6F, 0x74)
