@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from gzip import BadGzipFile
 from importlib import resources
 from itertools import chain
 from pathlib import Path
@@ -162,12 +163,15 @@ def load(
             return _load_directory(directory, f"{source} embedding")
     path = Path(source)
     _check_exists(path, setting)
-    chosen = _detect(path) if file_format == "auto" else file_format
-    progress(f"reading {source} as {chosen}")
+    chosen = file_format
     try:
+        chosen = _detect(path) if file_format == "auto" else file_format
+        progress(f"reading {source} as {chosen}")
         return _READERS[chosen](path, source)
     except EmbeddingError as error:
         raise EmbeddingError(f"{setting} = {error}") from None
+    except BadGzipFile:
+        raise EmbeddingError(f"{setting} = {source}: is not compressed. Take .gz from its name.") from None
     except EOFError:
         raise EmbeddingError(f"{setting} = {source}: ends before its last vector. Fetch the file again.") from None
     except (ValueError, OSError, KeyError, AssertionError, NotImplementedError, struct.error) as error:
@@ -273,8 +277,10 @@ def _load_word2vec_binary(path: Path, source: str) -> Embedding:
     entries = sum(len(word.encode()) + 1 + 4 * model.vector_size for word in words)
     with open_any(str(path), "rb") as file:
         file.readline()
-        rest = sum(map(len, iter(partial(file.read, 1 << 20), b""))) - entries
-    if rest not in {0, len(words) - 1, len(words)}:  # some writers end each entry with a line break
+        first = file.read(len(words[0].encode()) + 2 + 4 * model.vector_size) if words else b""
+        rest = len(first) + sum(map(len, iter(partial(file.read, 1 << 20), b""))) - entries
+    ends = {len(words) - 1, len(words)} if first.endswith(b"\n") else {0}  # some writers end each entry so
+    if rest not in ends:
         raise EmbeddingError(
             f"{source}: the first line says {len(words)} words, and bytes of others follow, which would be lost. "
             "Write the right number there, or fetch the file again."
@@ -315,10 +321,11 @@ def _load_text(path: Path, source: str, *, has_header: bool) -> Embedding:
                     continue
                 raise EmbeddingError(
                     f"{source}: line {number} has {len(fields) - 1} numbers, and the first line "
-                    f"{'says' if has_header else 'has'} {dimension}. Repair the file."
+                    f"{'says' if has_header else 'has'} {dimension}. Repair the file"
+                    f"{', or set mechanism.embedding_format: glove if the first line is a word' * has_header}."
                 )
             try:
-                words.append(fields[0].decode("utf-8"))
+                words.append(fields[0].strip(b" ").decode("utf-8"))  # no token begins or ends with a space
                 rows.append(np.array(fields[1:], np.float32))
             except ValueError:
                 raise EmbeddingError(
@@ -329,7 +336,7 @@ def _load_text(path: Path, source: str, *, has_header: bool) -> Embedding:
             f"{source}: the first line says {count} words, and the file has {len(words)}. If it was cut on purpose, "
             f"write '{len(words)} {dimension}' there; otherwise fetch it again."
         )
-    if sum(map(_ends_in_number, words)) > len(words) / 2:
+    if sum(map(_ends_in_number, words[1:])) > (len(words) - 1) / 2:
         raise EmbeddingError(
             f"{source}: the first line has {dimension} numbers, and most lines have more. If it is a header, write it "
             "as word2vec does, the numbers of words and of dimensions with a space between, or remove it."

@@ -346,6 +346,41 @@ def test_word2vec_file_may_hold_spaces_and_ends(tmp_path):
     assert load(str(tmp_path / "toy")).words.to_pylist() == ["new york", "b"]
 
 
+def test_spaces_around_a_word_are_not_part_of_it(tmp_path):
+    (tmp_path / "toy").write_text("b 2 1\n new york  1 2\n")
+    assert load(str(tmp_path / "toy")).words.to_pylist() == ["b", "new york"]
+    (tmp_path / "toy").write_text("b 1 2\n b 2 1\n")
+    assert "'b' is listed more than once" in refusal(str(tmp_path / "toy"))
+
+
+def test_file_that_is_not_what_its_name_says_is_named_with_the_setting(tmp_path):
+    path = tmp_path / "toy.vec.gz"
+    path.write_text("2 2\na 1 2\nb 2 1\n")
+    assert refusal(str(path)) == f"mechanism.embedding = {path}: is not compressed. Take .gz from its name."
+    path.write_bytes(gzip.compress(path.read_bytes())[:-9])
+    assert refusal(str(path)).startswith(f"mechanism.embedding = {path}: ends before its last vector")
+    (tmp_path / "toy").write_text("2 2\na 1 2\nb 2 1\n", "utf-16")
+    assert refusal(str(tmp_path / "toy")).startswith(f"mechanism.embedding = {tmp_path / 'toy'}: is text in UTF-16")
+
+
+def test_two_numbers_may_be_a_word_and_its_vector(tmp_path):
+    """Where no line fits a header, the message says how to read the file without one."""
+    path = tmp_path / "toy"
+    path.write_text("2 3\n4 5\n6 7\n")
+    assert "or set mechanism.embedding_format: glove if the first line is a word" in refusal(str(path))
+    assert load(str(path), "glove").words.to_pylist() == ["2", "4", "6"]
+    path.write_text("words 3\nab 1 2 3\n")
+    assert "the first line has 1 numbers, and most lines have more" in refusal(str(path))
+
+
+def test_no_word_of_a_binary_file_is_lost_whatever_its_length(tmp_path):
+    """Nineteen bytes after nineteen words are no line breaks."""
+    rows = [f"w{chr(97 + number)}".encode() + b" " + VECTORS[0].astype("<f4").tobytes() + b"x" * 4 for number in range(20)]
+    path = tmp_path / "toy"
+    path.write_bytes(b"19 4\n" + b"".join(rows))
+    assert "the first line says 19 words, and bytes of others follow" in refusal(str(path), "word2vec-binary")
+
+
 def test_truncated_fasttext_file_is_refused(tmp_path):
     cut = tmp_path / "cut.bin"
     content = open(datapath("lee_fasttext_new.bin"), "rb").read()  # noqa: PTH123, SIM115
