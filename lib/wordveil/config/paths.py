@@ -54,12 +54,15 @@ class PathSetting:
             raise PydanticCustomError(
                 "local_path", "is a path on the driver's own file system. Write it without a scheme"
             )
-        if self.is_written and ":" in re.sub(rf"^{SCHEME.pattern}(/[^/]*)?", "", value):
+        path = make_absolute(value, info.context)
+        if self.is_written and ":" in re.sub(rf"^{SCHEME.pattern}(/[^/]*)?", "", path):
             raise PydanticCustomError(
                 "colon_path",
-                "has a colon, which Hadoop does not take in a name that it writes. Write a time as 2026-11-20T030000",
+                "{where} a colon, which Hadoop does not take in a name that it writes. Write a time as "
+                "2026-11-20T030000",
+                {"where": "has" if ":" in value else f"is {path}, which has"},
             )
-        return make_absolute(value, info.context)
+        return path
 
 
 Location = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False)]

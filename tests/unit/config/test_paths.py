@@ -126,6 +126,15 @@ def test_relative_paths_of_a_file_begin_at_its_directory(tmp_path: Path, monkeyp
     }
 
 
+def test_a_directory_with_a_colon_is_named_where_something_is_written_in_it(tmp_path: Path):
+    """Although the relative path that is set has none."""
+    file = write(tmp_path / "at 03:00", settings())
+    with pytest.raises(
+        ConfigError, match=rf"ledger\.path = ledger: is {tmp_path}/at 03:00/ledger, which has a colon, "
+    ):
+        load_config(file)
+
+
 def test_relative_paths_of_a_mapping_begin_at_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")

@@ -375,7 +375,9 @@ def test_two_numbers_may_be_a_word_and_its_vector(tmp_path):
 
 def test_no_word_of_a_binary_file_is_lost_whatever_its_length(tmp_path):
     """Nineteen bytes after nineteen words are no line breaks."""
-    rows = [f"w{chr(97 + number)}".encode() + b" " + VECTORS[0].astype("<f4").tobytes() + b"x" * 4 for number in range(20)]
+    rows = [
+        f"w{chr(97 + number)}".encode() + b" " + VECTORS[0].astype("<f4").tobytes() + b"x" * 4 for number in range(20)
+    ]
     path = tmp_path / "toy"
     path.write_bytes(b"19 4\n" + b"".join(rows))
     assert "the first line says 19 words, and bytes of others follow" in refusal(str(path), "word2vec-binary")
