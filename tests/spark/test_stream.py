@@ -145,6 +145,27 @@ def test_what_is_put_back_from_a_copy_is_refused(stream: Stream):
     assert {name: tokens for name, tokens in lake.spent().items() if not name.startswith("s4-")} == spent
 
 
+def test_a_landing_table_that_was_restored_is_refused(stream: Stream):
+    """Delta keeps the number of the last batch, but not its rows. Without the checkpoint they land again."""
+    lake = stream.lake
+    stream.follow()
+    stream.arrive(2, seed=2)
+    stream.follow()
+    landed = lake.rows(lake.input)
+    lake.sql("RESTORE TABLE {input} TO VERSION AS OF 1")
+    stream.arrive(1, seed=3)
+    for _ in range(2):
+        with pytest.raises(ReleaseError, match=r"stream\.checkpoint = .* Delete the checkpoint"):
+            stream.follow()
+    shutil.rmtree(stream.checkpoint)
+    stream.follow()
+    stream.arrive(1, seed=4)
+    stream.follow()
+    names = [row["id"] for row in lake.rows(lake.input)]
+    assert len(names) == len({*names}) == len(landed) + 2
+    assert {name for name, row in lake.newest().items() if row["status"] == "released"} == {*names}
+
+
 def test_a_source_that_changes_rows_is_named_and_what_it_lacks_too(stream: Stream):
     stream.follow()
     stream.lake.spark.sql(f"DELETE FROM delta.`{stream.source}` WHERE id = 's1-0'")

@@ -152,6 +152,12 @@ class DeltaTable:
         names = (str(action.appId()) for action in list_items(self._snapshot().setTransactions()))
         return {name.removeprefix("wordveil ") for name in names if name.startswith("wordveil ")}
 
+    def is_restored(self) -> bool:
+        """Whether RESTORE has put back an earlier version since rows were last appended. It leaves :meth:`number`."""
+        history = _delta().forPath(self.spark, self.path).history().select("operation").collect()
+        last = next((row.operation for row in history if row.operation in ("RESTORE", "WRITE")), None)
+        return bool(last == "RESTORE")
+
     def list_files(self, snapshot: Any) -> list[Row]:
         """Return what the log says about each data file of a :meth:`snapshot`."""
         return DataFrame(snapshot.allFiles().toDF(), self.spark).collect()

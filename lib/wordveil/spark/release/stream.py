@@ -194,7 +194,7 @@ class _Batches:
         landed = self.landing.number(f"{_STREAM}{query}")
         last, end = (-1, 0) if landed is None else divmod(landed, _PLACES)
         is_same = last < 0 or (self.checkpoint.is_begun(last) and self.checkpoint.find_end(last) in (end, None))
-        if is_same and not self.checkpoint.is_done(last + 1):
+        if is_same and not self.checkpoint.is_done(last + 1) and not self.landing.is_restored():
             return
         raise ReleaseError(
             f"stream.checkpoint = {self.checkpoint.stream.checkpoint}: does not go on where the last batch of its "
