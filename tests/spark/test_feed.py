@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from support.releases import Lake
-from support.workspaces import WORDS, Workspace
+from support.workspaces import WORDS, Workspace, corpus, write_delta
+from wordveil.errors import ConfigError
 from wordveil.records.schema import ABSENT, DELETED, DUPLICATE_ID, QUARANTINED, RELEASED
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release import changes
@@ -247,6 +248,28 @@ def test_a_record_that_moves_between_slices_stays_released(spark: Any, workspace
     lake.update("id = 'left'", day="21")
     assert run("21") == (1, 0)
     assert (texts()["left"], lake.spent()) == (before["left"], spent)
+
+
+def test_a_condition_that_a_feed_cannot_follow_is_refused(spark: Any, workspace: Workspace):
+    """One that reads another table, by which records enter and leave although nothing of theirs changes."""
+    lake = Lake(spark, workspace)
+    lake.write(corpus(4))
+    write_delta(pa.table({"id": ["r00001"]}), lake.root / "consent")
+    given = {"where": f"id IN (SELECT id FROM delta.`{lake.root}/consent`)", "changes": "feed"}
+    readable = {"profile": "readable"}
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"input\.where.*reads more than the record itself.*changes: scan"):
+            lake.run(lake.config(input=given, text=readable))
+    scan = lake.config(input={**given, "changes": "scan"}, text=readable)
+    assert lake.run(scan).released == 1
+    # A slice that was read so holds the record that another one loses.
+    rest = lake.config(input={"where": "day = 'd2'", "changes": "feed"}, text=readable)
+    assert lake.run(rest).released == 1
+    write_delta(pa.table({"id": ["r00002"]}), lake.root / "consent")
+    lake.update("id = 'r00002'", day="d0")
+    report = lake.run(rest)
+    assert (report.released, report.withdrawn) == (0, 0)
+    assert lake.newest()["r00002"]["status"] == "released"
 
 
 @pytest.mark.long

@@ -11,9 +11,10 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from support.workspaces import Workspace, corpus
+from support.workspaces import Workspace, corpus, write_delta
 from wordveil.errors import InputError
 from wordveil.input.source import Source
+from wordveil.spark.input.listing import describe_hidden
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.sanitise.job import run_sanitise
@@ -137,7 +138,35 @@ def test_hidden_files_are_counted_in_the_report(spark, workspace: Workspace):
     assert not any("hidden" in note for note in run_sanitise(workspace.config(), lambda: spark).notes)
     for name in ("_x.parquet", ".x.parquet", "x.parquet._COPYING_"):
         parquet(path / name)
+    (path / "_SUCCESS").unlink()  # no writer makes such a directory
+    for name in ("_SUCCESS", "more/_old", "ds=1/_temporary/0"):
+        parquet(path / name / "x.parquet")
     [note] = [
         note for note in run_sanitise(workspace.config(), lambda: spark, overwrite=True).notes if "hidden" in note
     ]
-    assert note.startswith("3 with hidden names below ")
+    assert note.startswith("6 with hidden names below ")
+
+
+def test_files_beside_those_of_a_stream_are_counted(spark, tmp_path: Path):
+    """Spark reads what the log of the stream names, and nothing else."""
+    write_delta(TABLE, tmp_path / "source")
+    writer = spark.readStream.format("delta").load(str(tmp_path / "source")).writeStream.format("parquet")
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    writer.start(str(tmp_path / "sink")).awaitTermination()
+    assert describe_hidden(spark.read.parquet(str(tmp_path / "sink"))) == ()
+    parquet(tmp_path / "sink" / "more.parquet")
+    assert read(spark, tmp_path / "sink") == ["r1"]
+    [note] = describe_hidden(spark.read.parquet(str(tmp_path / "sink")))
+    place = f"file:{tmp_path}/sink"
+    assert note.startswith(f"1 files below {place} were not read, such as {place}/more.parquet")
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [(("k=",), r"without a value\. Rename it"), (("k=1", "j=1"), "Directories beside each other name other columns")],
+)
+def test_directories_that_spark_cannot_read_are_said(spark, tmp_path: Path, names: tuple[str, ...], said: str):
+    for name in names:
+        parquet(tmp_path / name / "part.parquet")
+    with pytest.raises(InputError, match=said):
+        read(spark, tmp_path)

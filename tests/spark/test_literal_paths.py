@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.workspaces import Workspace, corpus, read_output, write_delta
+from wordveil.errors import InputError
 from wordveil.input.source import Source
 from wordveil.spark.evaluate.job import evaluate_output
 from wordveil.spark.input.inspect import read_columns
@@ -28,6 +29,7 @@ NEIGHBOURS = {
     "t[!a]": "tb",
     "t%5B1%5D": "t[1]",
     "t 1,t2": "t 1",
+    "t:1": "t1",
 }
 OPTIONS = {"text": {"wholetext": "true"}}
 COLUMNS = {"text": ("file_name", "value")}
@@ -80,6 +82,15 @@ def test_files_and_directories_may_have_such_names(spark, tmp_path: Path, kind: 
     write(tmp_path / "alone", kind, "right", "part[12]")
     source = Source("id", "body", path=str(tmp_path / "alone"), format=kind)
     assert [row.id for row in open_input(spark, source).read().collect()] == ["right"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet", "orc"])
+def test_a_file_whose_name_has_a_colon_is_refused(spark, tmp_path: Path, kind: str):
+    """Hadoop makes a path of a checksum's name, and takes what is before the colon for a scheme."""
+    write(tmp_path / "table", kind, "right", "2026-11-20T03:00:00")
+    source = Source("id", "body", path=str(tmp_path / "table"), format=kind)
+    with pytest.raises(InputError, match="name of a file has a colon, which Hadoop does not read"):
+        open_input(spark, source).read()
 
 
 def test_an_output_with_signs_of_a_pattern_is_evaluated(spark, workspace: Workspace):

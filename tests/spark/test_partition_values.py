@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.releases import Lake
-from support.workspaces import Workspace, read_output
+from support.workspaces import Workspace, options_set, read_output
 from wordveil.errors import ConfigError, InputError
 from wordveil.input.source import Source
 from wordveil.spark.input.inspect import read_columns
@@ -115,6 +115,39 @@ def test_numbers_of_directories_are_not_ordered_as_texts(spark, tmp_path: Path, 
             table.read()
     else:
         assert sorted(row.id for row in table.read().collect()) == found
+
+
+NATURAL = {
+    ("1e3", "1000"): {"k = '1000.0'": "DOUBLE", "k < '2'": "DOUBLE", "k = '1e3'": ["1e3"], "k = 'x'": []},
+    ("1.5", "10.5"): {"k BETWEEN '1' AND '2'": "DOUBLE", "k = '1.50'": "DOUBLE", "k = '1.5'": ["1.5"]},
+    ("1d", "3"): {"k = '1'": "DOUBLE", "k < '2'": ["1d"]},
+    ("-1", "-2"): {"k < '0'": "INT", "k = '+7'": [], "k = '-01'": "INT"},
+    ("9", "10000000000"): {"k < '95'": "BIGINT"},
+    ("2026-11-1", "2026-11-20"): {"k < '2026-11-05'": "DATE", "k = '2026-11-01'": "DATE", "k > '2026-10-31'": None},
+    ("2026-11-01", "2026-11-20"): {"k < '2026-11-05'": ["2026-11-01"], "k < '2026-11-5'": "DATE"},
+    ("9", "10", "b"): {"k < '5'": ["10"]},
+    ("1", "12"): {"concat('2026', k) < '20265'": "INT", "k < '120'": None, "k < '2'": "INT"},
+}
+
+
+@pytest.mark.parametrize("values", NATURAL)
+def test_numbers_and_days_of_directories_are_not_compared_as_texts(spark, tmp_path: Path, values: tuple[str, ...]):
+    """Unless that is the same: what is refused says the type, and what is not finds the records."""
+    for value in values:
+        (tmp_path / f"k={value}").mkdir()
+        pq.write_table(pa.table({"id": [value], "body": ["apple"]}), tmp_path / f"k={value}" / "part.parquet")
+    for where, found in NATURAL[values].items():
+        table = open_input(spark, Source("id", "body", path=str(tmp_path), format="parquet", where=where))
+        if isinstance(found, str):
+            with pytest.raises(ConfigError, match=rf"compares k as text.*cast\(k AS {found}\)"):
+                table.read()
+        else:
+            assert sorted(row.id for row in table.read().collect()) == sorted(values if found is None else found), where
+    if "1000" in values:
+        with options_set(spark, {"spark.sql.ansi.enabled": "false"}), pytest.raises(ConfigError, match="as text"):
+            open_input(
+                spark, Source("id", "body", path=str(tmp_path), format="parquet", where="k IN (1000.0, 7)")
+            ).read()
 
 
 @pytest.mark.parametrize("value", ["", "__HIVE_DEFAULT_PARTITION__"])

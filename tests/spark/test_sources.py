@@ -240,6 +240,11 @@ UNUSABLE = [
     ("sum(note) > 1", "Spark cannot use it as a condition (INVALID_WHERE_CONDITION)."),
     ("nofunction(note) = 1", "Spark cannot use it as a condition (UNRESOLVED_ROUTINE)."),
     ("rand() < 0.5", "selects other records each time Spark computes it"),
+    ("day < current_date()", "selects other records each time Spark computes it"),
+    ("day < date_sub(curdate(), 7)", "selects other records each time Spark computes it"),
+    ("day < current_timestamp - interval 1 day", "selects other records each time Spark computes it"),
+    ("day < now() or day < localtimestamp()", "selects other records each time Spark computes it"),
+    ("note < unix_timestamp()", "selects other records each time Spark computes it"),
 ]
 
 

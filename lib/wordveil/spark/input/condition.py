@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from py4j.java_gateway import is_instance_of
@@ -20,7 +22,12 @@ from wordveil.records.paths import read_path
 from wordveil.spark.input.listing import find_relations, name_class
 from wordveil.spark.platform.jvm import gateway, list_items
 
-_NUMBER = re.compile(r"-?\d+", re.ASCII)
+_LONG = 10
+"""Digits, with a sign, of a number that may not be an INT."""
+_WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
+_NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[dDfF]?", re.ASCII)
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+_TIMES = {"CurrentDate", "CurrentTime", "CurrentTimestamp", "LocalTimestamp", "Now"}
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 # Functions that return a value for any text, by the names of Spark's classes.
 _LOGIC = {"And", "Or", "Not", "If", "CaseWhen", "Coalesce", "Nvl", "Nvl2", "NullIf", "IsNull", "IsNotNull"}
@@ -68,10 +75,20 @@ def _problems(spark: SparkSession, plan: Any, source: Source) -> Iterator[str]:
             "view of public columns."
         )
         return
-    if not plan.condition().deterministic():
+    everything = [*_walk(plan.condition())]
+    if not plan.condition().deterministic() or any(name_class(node) in _TIMES for node in everything):
         yield (
             "selects other records each time Spark computes it, so that some could be lost or read twice. Remove "
-            "rand() and similar functions."
+            "rand() and similar functions, and write a parameter for the time, such as :today, which --param sets."
+        )
+    is_elsewhere = (
+        name_class(node) == "VariableReference" or is_instance_of(gateway(spark), node, _SUBQUERY)
+        for node in everything
+    )
+    if source.changes == "feed" and any(is_elsewhere):
+        yield (
+            "reads more than the record itself, which can then enter and leave without a change that the table's feed "
+            "lists. Set input.changes: scan, or join what it reads into the table."
         )
     # Spark reads the whole struct that a text is in.
     roots = frozenset(fold_name(part) for name in source.texts for part in (name, read_path(name)[0]))
@@ -88,44 +105,74 @@ def _problems(spark: SparkSession, plan: Any, source: Source) -> Iterator[str]:
             "fails, Spark writes the text into its logs. Use like, rlike, length, = or try_cast, which cannot fail, "
             "or filter in a view of public columns."
         )
-    for name in dict.fromkeys(_find_misordered(plan)):
+    for name, kind in dict.fromkeys(_find_misordered(plan)):
         yield (
             f"compares {name} as text, in which 10 comes before 9, and 01 is not 1: values of directories are strings. "
-            f"Write cast({name} AS INT) in its place, or the value as the directories have it."
+            f"Write cast({name} AS {kind}) in its place, or the value as the directories have it."
         )
 
 
-def _find_misordered(plan: Any) -> Iterator[str]:
-    """Columns of directories that hold whole numbers, and which a condition orders as texts of several lengths, or
-    compares with one of them as no directory writes it.
+def _find_misordered(plan: Any) -> Iterator[tuple[str, str]]:
+    """Columns of directories, with the type to which to cast them, that hold numbers or dates alone and are ordered as
+    texts where that is another order, or compared with a value as no directory writes it.
     """
     everything = [*_walk(plan.condition())]
     compared = [node for node in everything if name_class(node) in _COMPARED and _is_string(node.children().head())]
-    values = _find_numbers(plan) if compared else {}
-    for kind, nodes in ((name_class(node), [*_walk(node)]) for node in compared):
-        literals = {str(node.toString()) for node in nodes if name_class(node) == "Literal" and _is_string(node)}
+    values = _find_values(plan) if compared else {}
+    for comparison in compared:
+        is_ordered, nodes = name_class(comparison) in _ORDER, [*_walk(comparison)]
+        direct = [node.name() for node in list_items(comparison.children()) if name_class(node) == "AttributeReference"]
         named = [node.name() for node in nodes if name_class(node) == "AttributeReference"]
         for name in named or [node.name() for node in everything if name_class(node) == "AttributeReference"]:
-            written = values.get(fold_name(name), set())
-            numbers = {int(literal) for literal in literals - written if _NUMBER.fullmatch(literal)}
-            if written and (
-                len({*map(len, written | literals)}) > 1 if kind in _ORDER else numbers & {*map(int, written)}
-            ):
-                yield name
+            if not (written := values.get(fold_name(name))) or not (kind := _find_kind(written)):
+                continue
+            read = {literal: value for literal in _find_literals(nodes) if (value := _read(literal, kind)) is not None}
+            known = {value: _read(value, kind) for value in written}
+            if is_ordered and name not in direct:  # of what is computed with a value the order is unknown
+                is_other = len({*map(len, {**known, **read})}) > 1
+            elif is_ordered:
+                ordered = [value for _, value in sorted({**known, **read}.items())]
+                is_other = any(before >= after for before, after in pairwise(ordered))
+            else:
+                is_other = any(value in known.values() for literal, value in read.items() if literal not in known)
+            if is_other:
+                yield name, kind
 
 
-def _find_numbers(plan: Any) -> dict[str, set[str]]:
-    """The columns of directories all of whose values are whole numbers, with these."""
-    numbers: dict[str, set[str]] = {}
+def _find_literals(nodes: list[Any]) -> Iterator[str]:
+    """The values of texts, and of what Spark casts to text to compare it with one."""
+    for node in nodes:
+        inner = node.child() if name_class(node) == "Cast" and _is_string(node) else node
+        if name_class(inner) == "Literal" and _is_string(node):
+            yield str(inner.toString())
+
+
+def _find_kind(values: set[str]) -> str:
+    """The type of which all values are; empty where they are texts."""
+    if all(map(_WHOLE.fullmatch, values)):
+        return "INT" if max(map(len, values)) < _LONG else "BIGINT"
+    return next((kind for kind in ("DOUBLE", "DATE") if all(_read(value, kind) is not None for value in values)), "")
+
+
+def _read(value: str, kind: str) -> Any:
+    """The number or the day that a value is; None for other texts."""
+    if kind == "DATE":
+        return tuple(map(int, day.groups())) if (day := _DATE.fullmatch(value)) else None
+    return Decimal(number[1]) if (number := _NUMBER.fullmatch(value)) else None
+
+
+def _find_values(plan: Any) -> dict[str, set[str]]:
+    """The values of each column of directories that holds text, but for null."""
+    found: dict[str, set[str]] = {}
     indexes = [relation.location() for relation in find_relations(plan)]
     for spec in (index.partitionSpec() for index in indexes if name_class(index) == "InMemoryFileIndex"):
         rows = [partition.values() for partition in list_items(spec.partitions())]
         for place, field in enumerate(spec.partitionColumns().fields()):
             if _is_string(field):
-                values = {str(row.getUTF8String(place)) for row in rows if not row.isNullAt(place)}
-                if all(map(_NUMBER.fullmatch, values)):
-                    numbers[fold_name(field.name())] = values
-    return numbers
+                found[fold_name(field.name())] = {
+                    str(row.getUTF8String(place)) for row in rows if not row.isNullAt(place)
+                }
+    return found
 
 
 def _walk(node: Any) -> Iterator[Any]:

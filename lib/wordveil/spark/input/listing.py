@@ -12,16 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from wordveil.credentials import hide_credentials
 from wordveil.errors import InputError
 from wordveil.spark.platform.connect import is_connect
-from wordveil.spark.platform.formats import is_hidden, walk_files
+from wordveil.spark.platform.formats import is_hidden, walk_files, walk_folders
 from wordveil.spark.platform.jvm import java_array, java_class, list_items
 
 _HADOOP = "org.apache.hadoop.fs"
 # Of these an empty file is one without records.
 _ROWS = {"CSVFileFormat", "JsonFileFormat", "XmlFileFormat"}
 _HIDDEN = "{_*,.*,*._COPYING_}"
-# What writers leave beside their files. It holds no records.
-_MARKS = re.compile(r"_SUCCESS|_(common_)?metadata|_(committed|started)_\d+|_delta_log|_spark_metadata|\..*\.crc")
-_CATALOGUE = "CatalogFileIndex"
+# What writers leave beside their files, and directories of theirs. They hold no records.
+_MARKS = re.compile(r"_SUCCESS|_(common_)?metadata|_(committed|started)_\d+|\..*\.crc")
+_LOGS = {"_delta_log", "_spark_metadata"}
+_CATALOGUE, _PATHS, _SINK = "CatalogFileIndex", "InMemoryFileIndex", "MetadataLogFileIndex"
 _LEFT_OUT = "and Spark would leave it out without a word."
 
 
@@ -31,31 +32,67 @@ def check_listing(frame: DataFrame, setting: str, name: str) -> None:
     ``setting`` and ``name``: what names the input. Spark lists all files below a directory, and reads none that is
     empty, and none in a directory that is no partition.
     """
-    for index, kind in _find_indexes(frame):
+    for index, kind in _find_indexes(frame, _PATHS):
         if problem := next(_find_unread(frame.sparkSession, index, kind), None):
             raise InputError(f"{setting} = {name}: {hide_credentials(problem)}")
 
 
 def describe_hidden(frame: DataFrame) -> tuple[str, ...]:
-    """A sentence about each table that ``frame`` reads which has files with hidden names: no reader takes them."""
+    """A sentence about each table that ``frame`` reads which has files with hidden names: no reader takes them; and
+    about each that a stream has written, beside whose files are others: Spark reads those of the stream's log.
+    """
     spark, sentences = frame.sparkSession, list[str]()
-    for index, _ in _find_indexes(frame):
-        folders = [*list_items(index.rootPaths()), *list_items(index.leafDirToChildrenFiles().keys().toSeq())]
-        path, pattern = java_class(spark, f"{_HADOOP}.Path"), java_class(spark, f"{_HADOOP}.GlobFilter")(_HIDDEN)
-        system = folders[0].getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
-        listed = system.listStatus(java_array(spark, path, *dict.fromkeys(folders)), pattern)
-        names = sorted(str(status.getPath().getName()) for status in listed)
-        if hidden := [name for name in names if not _MARKS.fullmatch(name)]:
-            sentences.append(
-                f"{len(hidden):,} with hidden names below {folders[0].toString()} were not read, such as {hidden[0]}: "
-                "names that begin with _ or ., or end with ._COPYING_"
-            )
+    for index, _ in _find_indexes(frame, _PATHS):
+        for root in map(_name_path, list_items(index.rootPaths())):
+            if hidden := sorted(_list_hidden(spark, index, root)):
+                sentences.append(
+                    f"{len(hidden):,} with hidden names below {root} were not read, such as {hidden[0]}: names that "
+                    "begin with _ or ., or end with ._COPYING_"
+                )
+    for index, _ in _find_indexes(frame, _SINK):
+        for path in list_items(index.rootPaths()):
+            root = _name_path(_find_system(spark, path).makeQualified(path))
+            logged = {_name_path(status.getPath()) for status in list_items(index.allFiles())}
+            found = {f"file:{file}" for file in walk_files(Path(root.removeprefix("file:")))}
+            if others := sorted(found - logged):
+                sentences.append(
+                    f"{len(others):,} files below {root} were not read, such as {others[0]}: they are not in "
+                    "_spark_metadata, the log of the stream that wrote the table"
+                )
     return tuple(map(hide_credentials, sentences))
 
 
-def _find_indexes(frame: DataFrame) -> Iterator[tuple[Any, str]]:
-    """Spark's own lists of the files that a frame reads, each with the name of their format's class. Delta and Iceberg
-    have lists of their own, in which every file counts.
+def _name_path(path: Any) -> str:
+    return str(path.toString())
+
+
+def _find_system(spark: SparkSession, path: Any) -> Any:
+    return path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
+
+
+def _list_hidden(spark: SparkSession, index: Any, root: str) -> Iterator[str]:
+    """The hidden names in the directories of a table that hold files, and in those above them; on this machine's disk
+    in all its directories. What is in a hidden directory counts as one.
+    """
+    folders = set()
+    for leaf in map(_name_path, list_items(index.leafDirToChildrenFiles().keys().toSeq())):
+        folder = leaf
+        while f"{folder}/".startswith(f"{root}/"):
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    if root.startswith("file:"):
+        folders |= {f"file:{folder}" for folder, _ in walk_folders(Path(root.removeprefix("file:")))}
+    path, pattern = java_class(spark, f"{_HADOOP}.Path"), java_class(spark, f"{_HADOOP}.GlobFilter")(_HIDDEN)
+    listed = java_array(spark, path, *map(path, sorted(folders)))
+    for status in _find_system(spark, path(root)).listStatus(listed, pattern):
+        name = str(status.getPath().getName())
+        if name not in _LOGS if status.isDirectory() else not _MARKS.fullmatch(name):
+            yield name
+
+
+def _find_indexes(frame: DataFrame, kind: str) -> Iterator[tuple[Any, str]]:
+    """Spark's own lists of the files that a frame reads, of the class ``kind``, each with the name of their format's
+    class. Delta and Iceberg have lists of their own, in which every file counts.
     """
     if is_connect(frame.sparkSession):
         return
@@ -67,7 +104,7 @@ def _find_indexes(frame: DataFrame) -> Iterator[tuple[Any, str]]:
         index = relation.location()
         if name_class(index) == _CATALOGUE:
             index = index.filterPartitions(_empty(frame.sparkSession))
-        if name_class(index) == "InMemoryFileIndex":
+        if name_class(index) == kind:
             yield index, name_class(relation.fileFormat())
 
 
@@ -86,7 +123,7 @@ def name_class(item: Any) -> str:
 
 def _find_unread(spark: SparkSession, index: Any, kind: str) -> Iterator[str]:
     """What is wrong with each file that Spark would leave out."""
-    roots = [str(path.toString()) for path in list_items(index.rootPaths())]
+    roots = [*map(_name_path, list_items(index.rootPaths()))]
     local = [Path(root.removeprefix("file:")) for root in roots if root.startswith("file:")]
     for path in (path for root in local for path in walk_files(root)):
         if path.is_symlink() and not path.exists():
@@ -98,8 +135,8 @@ def _find_unread(spark: SparkSession, index: Any, kind: str) -> Iterator[str]:
             yield f"{root} has a hidden name, which begins with _ or ., {_LEFT_OUT} Rename it."
     if leaves.size() == sum(files.size() for files in read):
         return
-    names = {str(file.getPath().toString()) for files in read for file in list_items(files)}
-    listed = {str(status.getPath().toString()): status for status in list_items(leaves.values().toSeq())}
+    names = {_name_path(file.getPath()) for files in read for file in list_items(files)}
+    listed = {_name_path(status.getPath()): status for status in list_items(leaves.values().toSeq())}
     for file in sorted(listed.keys() - names):
         if index.matchPathPattern(listed[file]):  # the user's own choice
             yield from _describe_unread(file, int(listed[file].getLen()), kind)

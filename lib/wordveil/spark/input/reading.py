@@ -85,7 +85,7 @@ def _infer_columns(spark: SparkSession, source: Source) -> DataFrame:
     if source.kind != "csv" or source.path is None or source.columns is not None:
         return load_files(spark, source)
     files = load_files(spark, source, StructType([StructField(CORRUPT_COLUMN, StringType())])).inputFiles()
-    is_glob = has_glob(unquote("".join(files)))
+    is_glob = has_glob(unquote("".join(files))) or any(":" in file.partition(":")[2] for file in files)
     return load_files(spark, source, options={"multiLine": "false"} if is_glob else NO_OPTIONS)
 
 

@@ -72,8 +72,8 @@ class InputTable:
     columns: StructType | None = None
 
     def over(self, where: str, params: Mapping[str, str]) -> InputTable:
-        """The same table, of which other records are chosen."""
-        return replace(self, source=replace(self.source, where=where or None), params=params)
+        """The same table, of which other records are chosen. Its changes are not read."""
+        return replace(self, source=replace(self.source, where=where or None, changes="scan"), params=params)
 
     def read(self, version: int | None = None) -> DataFrame:
         """Read the records of ``version``, by default of :attr:`latest_version`, even if the table changes meanwhile.

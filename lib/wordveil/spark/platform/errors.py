@@ -45,6 +45,13 @@ _SIGNS = {
     "No space left on device": _FULL,
     "Disk quota exceeded": _FULL,
     "unmappable characters": LOCALE,
+    "Empty partition column value": (
+        "The name of a directory ends with =, without a value. Rename it, to NAME=__HIVE_DEFAULT_PARTITION__ for null."
+    ),
+    "Relative path in absolute URI": (
+        "The name of a file has a colon, which Hadoop does not read. Rename it, such as to 2026-11-20T030000.parquet; "
+        "names of directories may have one."
+    ),
 }
 # What to do, by the beginning of Spark's error condition.
 _HINTS = {
@@ -59,6 +66,9 @@ _HINTS = {
     "PATH_ALREADY_EXISTS": "Something is there. If an interrupted run left it, delete it.",
     "PARSE_SYNTAX_ERROR": "It is not the name of a table. Write database.table, and put unusual names in backticks.",
     "UNABLE_TO_INFER_SCHEMA": "It has no data file from which the columns can be read.",
+    "CONFLICTING_PARTITION_COLUMN_NAMES": (
+        "Directories beside each other name other columns. Give all the same columns, or name one by input.path."
+    ),
     "FAILED_READ_FILE.FILE_NOT_EXIST": _LOST_FILE,
     "FAILED_READ_FILE": "The file is damaged or cannot be read. Restore it; wordveil never skips a file.",
     "CANNOT_READ_FILE_FOOTER": "The file is damaged. Restore it; wordveil never skips a file.",
@@ -129,7 +139,7 @@ def describe_cause(error: BaseException) -> str:
     name, file = error_condition(error), _FILE.search(text)
     below = f"{text} {' '.join(str(cause.getMessage()) for cause in _list_causes(error))}"
     if sign := next((sign for sign in _SIGNS if sign in below), None):
-        return f"{name}. {_SIGNS[sign]}"
+        return f"{name}{f' in {file[1]}' if file else ''}. {_SIGNS[sign]}"
     if damaged := _NOT_PARQUET.search(text):  # Spark 3.5 has no name for it
         name, file = "CANNOT_READ_FILE_FOOTER", damaged
     if name.startswith("CANNOT_READ_FILE_FOOTER") and file and not file[1].endswith(".parquet"):

@@ -126,9 +126,15 @@ def walk_files(path: Path) -> Iterator[Path]:
     """The files of a local table in the order of their names: ``path`` itself, or those below it that Spark reads."""
     if path.is_file():
         yield path
+    for folder, names in walk_folders(path):
+        yield from (folder / name for name in sorted(names) if not is_hidden(name))
+
+
+def walk_folders(path: Path) -> Iterator[tuple[Path, list[str]]]:
+    """The directories of a local table that Spark lists, ``path`` first, each with the names of its files."""
     for folder, inner, names in os.walk(path):
         inner[:] = sorted(name for name in inner if not is_hidden(name))
-        yield from (Path(folder) / name for name in sorted(names) if not is_hidden(name))
+        yield Path(folder), names
 
 
 def is_hidden(name: str) -> bool:
