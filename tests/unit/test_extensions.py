@@ -108,7 +108,7 @@ LINES = {
     "text/types/surrogates.py": [
         ("    TokenType.EMAIL: lambda", '    TokenType.TICKET: lambda lists: ("#", lists.words),\n'),
     ],
-    "cli/app.py": [("app.command()(init)", "from wordveil.cli.hello import hello\napp.command()(hello)\n")],
+    "cli/app.py": [('"init", "docs"', '"hello", ')],
 }
 SCRIPT = """
 import numpy as np, pyarrow as pa

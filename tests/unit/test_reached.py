@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from support.commands import wordveil_group
 from support.repository import LIB, MODULES, ROOT
 
 LABORATORY = "wordveil_research"
 # A module that is imported when it is needed is named by a string.
 LAZY = re.compile(r"(wordveil(?:\.\w+)+)(?::\w+)?")
-# Where users and operators begin.
-STARTS = ("wordveil", "wordveil.__main__", "wordveil.cli.app")
+# Where users and operators begin. The commands are imported when they are called.
+COMMANDS = [f"wordveil.cli.{name}" for name in wordveil_group().commands]
+STARTS = ("wordveil", "wordveil.__main__", "wordveil.cli.app", *COMMANDS)
 PROGRAMS = [path for folder in ("jobs", "airflow_dags", "scripts") for path in (ROOT / folder).rglob("*.py")]
 
 
