@@ -7,7 +7,7 @@ schema beside the columns, and leave out groups of rows by the bounds that the f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -49,11 +49,12 @@ def read_checkpoint(content: bytes, declared: Any = None) -> list[tuple[str, dic
     for group in range(file.num_row_groups):
         table = file.read_row_group(group)
         _check_bounds(table, file.metadata.row_group(group))
-        actions += [_read_row(row) for row in table.to_pylist(maps_as_pydicts="strict")]
+        types = {field.name: field.type for field in table.schema}
+        actions += [_read_row(row, types) for row in table.to_pylist(maps_as_pydicts="strict")]
     return actions
 
 
-def _read_row(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _read_row(row: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> tuple[str, dict[str, Any]]:
     found = {kind: action for kind, action in row.items() if action is not None}
     if len(found) != 1:
         raise LogError("has a row of several actions, or none")
@@ -61,46 +62,72 @@ def _read_row(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     for parsed, text in _PARSED.items():
         value = action.pop(parsed, None)
         told = action.get(text)
-        if value is not None and not _is_same(value, json.loads(told) if isinstance(told, str) else told):
+        # Numbers as they are written: a decimal has more digits than a float.
+        told = json.loads(told, parse_float=str) if isinstance(told, str) else told
+        if value is not None and not _is_same(value, told, types[kind].field(parsed).type):
             raise LogError(f"has {parsed} that contradict {text}")
     return kind, action
 
 
-def _is_same(parsed: Any, told: Any) -> bool:
-    """Return whether a parsed value is the one that was written as text or JSON."""
+def _is_same(parsed: Any, told: Any, kind: pa.DataType) -> bool:
+    """Return whether a parsed value of a type is the one that was written as text or JSON."""
     if isinstance(parsed, Mapping):
         values = told or {}
-        return isinstance(values, Mapping) and all(_is_same(item, values.get(name)) for name, item in parsed.items())
+        return isinstance(values, Mapping) and all(
+            _is_same(item, values.get(name), kind.field(name).type) for name, item in parsed.items()
+        )
     if parsed is None or told is None:
         return parsed is None and told in (None, "")
     try:
-        return bool(_parse_as(type(parsed), told) == (_in_utc(parsed) if isinstance(parsed, datetime) else parsed))
-    except (LookupError, ValueError, TypeError, ArithmeticError):
+        value = _parse_as(kind, told)
+    except (LookupError, ValueError, TypeError, ArithmeticError, AttributeError, pa.ArrowException):
         return False
+    return bool(parsed == value) or (parsed != parsed and value != value)  # noqa: PLR0124 - it is no number
 
 
-def _parse_as(kind: type, told: Any) -> Any:
-    if kind is bool:
-        return {"true": True, "false": False}[str(told).lower()]
-    if kind is datetime:
-        return _in_utc(datetime.fromisoformat(told))
-    if kind is date:
-        return date.fromisoformat(told)
-    return kind(str(told)) if kind in (int, float, Decimal) else told
+def _parse_as(kind: pa.DataType, told: Any) -> Any:
+    value = told
+    if pa.types.is_boolean(kind):
+        value = {"true": True, "false": False}[str(told).lower()]
+    elif pa.types.is_timestamp(kind):
+        when = _in_utc(datetime.fromisoformat(told))
+        value = when if kind.tz else when.replace(tzinfo=None)
+    elif pa.types.is_date(kind):
+        value = date.fromisoformat(told)
+    elif pa.types.is_floating(kind):
+        value = pa.scalar(float(told), pa.float64()).cast(kind).as_py()
+    elif pa.types.is_decimal(kind):
+        value = Decimal(str(told))
+    elif pa.types.is_integer(kind):
+        value = int(str(told))
+    elif pa.types.is_binary(kind):
+        value = told.encode("utf-8")
+    return value
 
 
 def _in_utc(when: datetime) -> datetime:
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
+    return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def _check_footer(file: pq.ParquetFile, declared: Any) -> None:
     """Raise :class:`LogError` unless each schema that the file, or another about it, declares is its own."""
+    _refuse_repeated(list(file.schema_arrow))
     told = file.metadata.metadata or {}
     if unknown := sorted(told.keys() - _FOOTER):
         raise LogError(f"has the footer {unknown[0][:60]!r}")
     for schema in (json.loads(told[_SPARK_SCHEMA]) if _SPARK_SCHEMA in told else None, declared):
         if schema is not None and not _declares(schema, pa.struct(list(file.schema_arrow))):
             raise LogError("has other columns than are declared for it")
+
+
+def _refuse_repeated(fields: Iterable[pa.Field]) -> None:
+    """Raise :class:`LogError` for two columns by one name: each reader takes another of them."""
+    names = set[str]()
+    for field in fields:
+        if (name := field.name.lower()) in names:
+            raise LogError(f"has two columns by the name {name[:60]!r}")
+        names.add(name)
+        _refuse_repeated(field.type.field(place) for place in range(field.type.num_fields))
 
 
 def _declares(declared: Any, kind: pa.DataType) -> bool:

@@ -254,9 +254,10 @@ def open_document(document: Any, pinned_public_key: str | None) -> Manifest:
 def _check_version(values: Mapping[str, Any]) -> None:
     version = values.get("format_version")
     if type(version) is not int or version != FORMAT_VERSION:
-        # An earlier one covers less than what a reader sees.
         is_earlier = type(version) is int and version < FORMAT_VERSION
-        hint = "Publish the table again." if is_earlier else "Use the version of wordveil that wrote it."
+        hint = "Use the version of wordveil that wrote it."
+        if is_earlier:
+            hint = "An earlier one covers less than what readers see. Publish the table again."
         raise ReleaseError(
             f"format_version = {str(version)[:20]}: this wordveil reads manifests of format_version {FORMAT_VERSION}. "
             f"{hint}"

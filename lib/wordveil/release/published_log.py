@@ -45,6 +45,8 @@ _ACTIONS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
     ),
     "protocol": ({"minReaderVersion": int, "minWriterVersion": int}, {"readerFeatures": list, "writerFeatures": list}),
 }
+# What stands beside actions: remarks of a commit on itself, by which nobody reads a table.
+_REMARKS = "commitInfo"
 _FORMAT = {"provider": "parquet", "options": {}}
 # Features that some types of columns need, and those that only bind writers: none changes which rows a reader finds.
 _FEATURES = {"appendOnly", "invariants", "timestampNtz", "variantType", "variantType-preview"}
@@ -64,8 +66,10 @@ _PROPERTIES = {
 _VALUES = {"delta.enableDeletionVectors": "false"}
 # What Spark writes beside a column to compute its values, or to find it under another name.
 _COLUMN_PROPERTY = re.compile(r"delta\..*|(current|exists)_default", re.IGNORECASE)
-# What a summary of a version may say, but for its files: figures that say nothing, and those that must be these.
+# What a summary of a version may say: figures that say nothing, what the log tells (nothing is not the same as none),
+# what has to be empty, and figures that must be these.
 _UNREAD = {"txnId", "histogramOpt", "fileSizeHistogram", "deletedRecordCountsHistogramOpt"}
+_TOLD, _UNTOLD = ("metadata", "protocol", "allFiles"), ("setTransactions", "domainMetadata", "inCommitTimestampOpt")
 _EXPECTED = {"numMetadata": 1, "numProtocol": 1, "numDeletedRecordsOpt": 0, "numDeletionVectorsOpt": 0}
 # What stands in a URI only as an escape: readers differ in what they make of it.
 _UNESCAPED = re.compile(r"[\x00-\x20\x7f\"<>\\^`{|}?#:]|%2[Ff]|%(?![0-9A-Fa-f]{2})")
@@ -248,12 +252,14 @@ def parse_commit(content: bytes) -> Actions:
     text = content.decode("utf-8")
     if "\r" in text:
         raise LogError("breaks its lines in two ways")
-    actions = []
+    actions: list[tuple[str, Mapping[str, Any]]] = []
     for line in text.removesuffix("\n").split("\n"):
         told = load_strictly(line)
         if len(told) != 1:
             raise LogError("has a line of several actions, or of none")
-        actions += [(kind, action) for kind, action in told.items() if kind != "commitInfo"]
+        if type(told.get(_REMARKS, {})) is not dict:
+            raise LogError("has remarks that are of another type")
+        actions += [(kind, action) for kind, action in told.items() if kind != _REMARKS]
     return [(_require_known(kind), action) for kind, action in actions]
 
 
@@ -277,6 +283,7 @@ def _require_known(kind: str) -> str:
 def _check_action(kind: str, action: Mapping[str, Any]) -> Mapping[str, Any]:
     """An action without what is null or empty, if it says nothing that no manifest covers."""
     required, optional = _ACTIONS[kind]
+    _refuse_variants(action, [*required, *optional], f"has an action {kind} with")
     said = {name: value for name, value in action.items() if name in required or not _is_empty(value)}
     for name, value in said.items():
         wanted = required.get(name, optional.get(name))
@@ -293,6 +300,16 @@ def _check_action(kind: str, action: Mapping[str, Any]) -> Mapping[str, Any]:
     if kind == "add" and any(type(value) not in (str, type(None)) for value in said["partitionValues"].values()):
         raise LogError("has partition values that are no texts")
     return said
+
+
+def _refuse_variants(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raise :class:`LogError` for another spelling of a known name, also where it says nothing: not all readers tell
+    them apart.
+    """
+    variants = {name.lower(): name for name in known}
+    for name in names:
+        if variants.get(name.strip().lower(), name) != name:
+            raise LogError(f"{what} {show_name(name)}, which wordveil does not write")
 
 
 def _is_empty(value: Any) -> bool:
@@ -331,13 +348,18 @@ def _check_protocol(protocol: Mapping[str, Any]) -> None:
 
 def _check_summary(summary: Mapping[str, Any], state: State) -> None:
     """Raise :class:`LogError` unless the summary of a version agrees with it."""
-    said = {name: value for name, value in summary.items() if name not in _UNREAD and not _is_empty(value)}
+    said = {
+        name: value
+        for name, value in summary.items()
+        if name not in _UNREAD and value is not None and (name in _TOLD or not _is_empty(value))
+    }
     expected = {**_EXPECTED, "tableSizeBytes": sum(add["size"] for add in state.added.values())}
     expected["numFiles"] = len(state.added)
     parts = [
         (kind, said.pop(name)) for kind, name in (("metaData", "metadata"), ("protocol", "protocol")) if name in said
     ]
     files = said.pop("allFiles", None)
+    _refuse_variants(summary, [*_TOLD, *_UNTOLD, *_UNREAD, *expected], "sums up")
     if unknown := sorted(said.keys() - expected.keys()):
         raise LogError(f"sums up {show_name(unknown[0])}, which wordveil does not write")
     known = [("metaData", state.metadata), ("protocol", state.protocol)]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import stat
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,6 +33,8 @@ from wordveil.release.published_log import (
 MANIFEST = "_manifest.json"
 """The manifest's name inside the public table. Readers of Delta and Parquet skip it."""
 _IN_LOG = f"{DELTA_LOG}/"
+# Directories that Delta makes in a log. Spark takes another one for a commit, by its name.
+_IN_LOGS = {f"{DELTA_LOG}/{name}" for name in ("_staged_commits", "_sidecars", "_commits")}
 _CHECKSUM = re.compile(r"(.*/)?\.[^/]+\.crc")
 _FORGED = "The table is not the one that was signed."
 
@@ -74,15 +78,25 @@ class PublishedTable(ABC):
 
     def list_files(self) -> Mapping[str, int]:
         """All files below the table, by their paths relative to it, with their sizes in bytes. Raises
-        :class:`ReleaseError` for symbolic links: what they lead to is not the table's.
+        :class:`ReleaseError` for symbolic links: what they lead to is not the table's; and for what readers may take
+        for a file, or cannot be listed.
         """
         root = self.find_directory()
         if root is None:
             return self.list_store()
-        places = [(place.relative_to(root).as_posix(), place) for place in root.rglob("*")]
-        if links := sorted(path for path, place in places if place.is_symlink()):
-            raise ReleaseError(f"table {self.path}: {show_name(links[0])} is a symbolic link. {_FORGED}")
-        return {path: place.stat().st_size for path, place in places if place.is_file()}
+        try:
+            found = {place.relative_to(root).as_posix(): place.lstat() for place in _walk(root)}
+        except OSError as error:
+            name = show_name(str(error.filename))
+            raise ReleaseError(f"table {self.path}: {name} cannot be read ({error.strerror}).") from None
+        for path, about in sorted(found.items()):
+            if stat.S_ISLNK(about.st_mode):
+                raise ReleaseError(f"table {self.path}: {show_name(path)} is a symbolic link. {_FORGED}")
+            is_directory = stat.S_ISDIR(about.st_mode) and not (path.startswith(_IN_LOG) and path not in _IN_LOGS)
+            if not (is_directory or stat.S_ISREG(about.st_mode)):
+                what = "is neither a file nor a directory of a Delta table."
+                raise ReleaseError(f"table {self.path}: {show_name(path)} {what} {_FORGED}")
+        return {path: about.st_size for path, about in found.items() if stat.S_ISREG(about.st_mode)}
 
     def version(self) -> int:
         """The greatest version of any file of the log; -1 where there is no table."""
@@ -236,6 +250,17 @@ def find_leftovers(present: Iterable[str], log: PublishedLog) -> set[str]:
     """The files below a table that no version of it names, beside the log and the manifest."""
     ours = {path for path in present if path.startswith(_IN_LOG) or path == MANIFEST or _CHECKSUM.fullmatch(path)}
     return set(present) - ours - log.named
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    """All that is below a directory. Raises :class:`OSError` for what cannot be listed."""
+
+    def fail(error: OSError) -> None:
+        if Path(error.filename) != root:  # there is no table
+            raise error
+
+    for directory, *names in os.walk(root, onerror=fail):
+        yield from (Path(directory, name) for name in (*names[0], *names[1]))
 
 
 def lost_version(subject: str, version: int) -> ReleaseError:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from support.published import SIGNED, copy_signed, log, read_actions, refuse, verify
+from wordveil.release.checkpoints import LogError, read_checkpoint
 
 COORDINATOR = "delta.coordinatedCommits.commitCoordinator-preview"
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 4, "cardinality": 1}
@@ -155,6 +159,71 @@ def test_a_footer_that_declares_other_columns_is_refused(table: Path):
     assert "has other columns than are declared for it" in refuse(table)
     write_checkpoint(table, list_rows(table), {"other": "schema"})
     assert "has the footer b'other'" in refuse(table)
+
+
+LONG = "1234567890123456789012345.1234567890"
+
+
+def at(text: str) -> datetime:
+    """A time without a zone."""
+    return datetime.fromisoformat(text)
+
+
+TYPED: list[tuple[pa.DataType, str, Any, Any]] = [
+    (pa.float32(), "0.1", 0.1, 0.2),
+    (pa.float64(), "0.1", 0.1, float(np.float32(0.1))),
+    (pa.float64(), "NaN", float("nan"), 0.0),
+    (pa.float64(), "1.0E-5", 1e-5, 1e-4),
+    (pa.decimal128(38, 10), LONG, Decimal(LONG), Decimal(LONG[:-1] + "1")),
+    (pa.int32(), "-3", -3, 3),
+    (pa.bool_(), "true", True, False),
+    (pa.date32(), "2026-01-02", date(2026, 1, 2), date(2026, 1, 3)),
+    (pa.timestamp("ns"), "2026-01-02T03:04:05.123456Z", at("2026-01-02T03:04:05.123456"), at("2026-01-02")),
+    (pa.timestamp("ns"), "2026-01-02T03:04:05+01:00", at("2026-01-02T02:04:05"), at("2026-01-02T03:04:05")),
+    (pa.timestamp("us", "UTC"), "2026-01-02 03:04:05", at("2026-01-02T03:04:05"), at("2026-01-02")),
+    (pa.timestamp("us"), "2026-01-02 03:04:05.5", at("2026-01-02T03:04:05.5"), at("2026-01-02")),
+    (pa.string(), "1", "1", "1.0"),
+    (pa.binary(), "ab", b"ab", b"AB"),
+]
+
+
+@pytest.mark.parametrize(("kind", "told", "parsed", "other"), TYPED)
+def test_values_of_each_type_agree_with_their_texts(kind: pa.DataType, told: str, parsed: Any, other: Any):
+    """As partition values, and as statistics where JSON has numbers."""
+    is_number = pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_integer(kind)
+    stats = f'{{"minValues": {{"c": {told if is_number and told != "NaN" else json.dumps(told)}}}}}'
+    least = pa.struct([("minValues", pa.struct([("c", kind)]))])
+    values = pa.struct([("c", kind)])
+    add = pa.struct(
+        [("partitionValues", MAP), ("partitionValues_parsed", values), ("stats", pa.string()), ("stats_parsed", least)]
+    )
+    for first, second in ((parsed, parsed), (other, parsed), (parsed, other)):
+        row = {
+            "partitionValues": {"c": told},
+            "partitionValues_parsed": {"c": first},
+            "stats": stats,
+            "stats_parsed": {"minValues": {"c": second}},
+        }
+        made = pa.BufferOutputStream()
+        pq.write_table(pa.table({"add": pa.array([row], add)}), made, store_schema=False)
+        content = made.getvalue().to_pybytes()
+        if other in (first, second):
+            with pytest.raises(LogError, match="_parsed that contradict"):
+                read_checkpoint(content)
+        else:
+            assert read_checkpoint(content) == [("add", {"partitionValues": {"c": told}, "stats": stats})]
+
+
+@pytest.mark.parametrize("name", ["add", "ADD"])
+def test_a_column_that_is_there_twice_is_refused(table: Path, name: str):
+    """Readers take one or the other, or fail."""
+    place = write_checkpoint(table, list_rows(table))
+    whole = pq.ParquetFile(place).read()
+    columns = [*whole.columns, whole["add"] if name == "add" else pa.nulls(len(whole), pa.int64())]
+    changed = pa.Table.from_arrays(columns, [*whole.column_names, name])
+    with pq.ParquetWriter(place, changed.schema, store_schema=False) as writer:
+        writer.write_table(changed)
+    assert "checkpoint.parquet: has two columns by the name 'add'" in refuse(table)
 
 
 def test_a_footer_with_bounds_that_are_not_true_is_refused(table: Path):

@@ -5,6 +5,7 @@ test_checkpoints.py. Logs that Spark has written: tests/spark/test_published.py.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,14 @@ def sum_up(**changes: Any) -> Forgery:
     return forge
 
 
+def replace_in_summary(name: str, value: Any) -> Forgery:
+    def forge(table: Path) -> None:
+        place = log(table, SIGNED, "crc")
+        place.write_text(json.dumps({**json.loads(place.read_text("utf-8")), name: value}), "utf-8")
+
+    return forge
+
+
 def link(name: str) -> Forgery:
     def forge(table: Path) -> None:
         place = next(table.glob(name))
@@ -180,6 +189,9 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "other partition columns": (change("add", partitionValues={"day": "d1"}), "other partition columns than the table"),
     "other statistics": (edit(r"numRecords\":4", r"numRecords\":3"), "Files with other statistics: part-"),
     "an action that is null": (append({"add": None}), "0002.json: is damaged"),
+    "remarks that are none": (append({"commitInfo": []}), "0002.json: has remarks that are of another type"),
+    "a name in capitals": (change("add", PARTITIONVALUES={}), "an action add with PARTITIONVALUES, which"),
+    "a name with a space": (change("add", **{"stats ": None}), "has an action add with stats , which"),
     # Paths.
     "another place": (respell("/elsewhere/*"), "which is not inside the table"),
     "another store": (respell("s3://lake/*"), "which is not inside the table or not by a plain path"),
@@ -260,6 +272,10 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "a summary with another number": (sum_up(numFiles=0), "0002.crc: contradicts the log"),
     "a summary with other bytes": (sum_up(tableSizeBytes=1), "0002.crc: contradicts the log"),
     "a summary with other files": (sum_up(allFiles=[POISON]), "0002.crc: contradicts the log"),
+    "a summary of no table": (replace_in_summary("metadata", {}), "0002.crc: has an action metaData without"),
+    "a summary of no protocol": (replace_in_summary("protocol", {}), "0002.crc: has an action protocol without"),
+    "a summary without files": (replace_in_summary("allFiles", []), "0002.crc: contradicts the log"),
+    "a summary with a name in capitals": (sum_up(ALLFILES=[]), "0002.crc: sums up ALLFILES"),
     "a summary with a time": (sum_up(inCommitTimestampOpt=7), "0002.crc: sums up inCommitTimestampOpt"),
     # The directory.
     "a file of another name": (put("\x1b[1m.parquet"), r"public: '\x1b[1m.parquet' is a file that neither table"),
@@ -274,6 +290,15 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "a file elsewhere": (link("*.parquet"), "is a symbolic link"),
     "a log elsewhere": (link("_delta_log"), "is a symbolic link"),
     "a commit elsewhere": (link(f"_delta_log/{SIGNED:020d}.json"), f"{SIGNED:020d}.json is a symbolic link"),
+    "a directory named like a commit": (
+        lambda table: log(table, 3).mkdir(),
+        f"_delta_log/{3:020d}.json is neither a file nor a directory",
+    ),
+    "a pipe named like a commit": (
+        lambda table: os.mkfifo(log(table, 3)),
+        f"_delta_log/{3:020d}.json is neither a file nor a directory",
+    ),
+    "a pipe beside the files": (lambda table: os.mkfifo(table / "a"), "a is neither a file nor a directory"),
     "a manifest that says something twice": (
         lambda table: put(
             "_manifest.json", (table / "_manifest.json").read_text().replace("{", '{"manifest": {}, ', 1)
