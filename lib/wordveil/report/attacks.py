@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wordveil.report.frontier import ACCURACY, ORIGINAL, STATIC
-from wordveil.report.values import name_method, show_figure, show_number
+from wordveil.report.values import choose_digits, name_method, show_figure, show_number
 from wordveil.scores.score import Group, Score
 
 LINKED, RECOVERED = "linked", "recovered"
@@ -42,12 +42,10 @@ def list_subjects(scores: Sequence[Score]) -> list[str]:
 def describe_attack(score: Score) -> str:
     """A sentence about links or recovered words of :func:`rank_attacks`."""
     verdict = "more than by chance" if score.is_above_chance else "not clearly more than by chance"
-    figure, chance = show_figure(score), show_number(score.chance)
-    if score.is_above_chance and figure == chance:  # the verdict must not contradict what stands beside it
-        figure, chance = f"{score.value:.6g}", f"{score.chance:.6g}"
+    show = choose_digits(score)
     return (
-        f"{score.subject}: {_WHAT[score.figure]}: {figure}, {verdict} ({name_method(score)}; chance is "
-        f"{chance}{describe_power(score)})."
+        f"{score.subject}: {_WHAT[score.figure]}: {show_figure(score, show)}, {verdict} ({name_method(score)}; chance "
+        f"is {show(score.chance)}{describe_power(score)})."
     )
 
 
@@ -57,9 +55,11 @@ def describe_power(score: Score) -> str:
     """
     if score.detectable is None:
         return ""
+    if score.chance == 1:
+        return "; no share is above it"
     if math.isinf(score.detectable):
         return f"; so few texts ({score.count:,}) could have shown none above it"
-    return f"; {score.count:,} texts show one above it from {show_number(score.detectable)} on"
+    return f"; {score.count:,} texts show one above it from {choose_digits(score)(score.detectable)} on"
 
 
 def draw_bars(scores: Sequence[Score]) -> list[dict[str, Any]]:

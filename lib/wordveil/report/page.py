@@ -11,7 +11,7 @@ from wordveil.report.heatmap import MOST_LABELS, draw_heatmap
 from wordveil.report.picture import describe_point, draw_frontier
 from wordveil.report.tables import make_sections
 from wordveil.report.templates import render_page
-from wordveil.report.values import show_figure, show_interval, show_number
+from wordveil.report.values import choose_digits, show_figure, show_interval, show_number
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Group, Score
 
@@ -100,16 +100,16 @@ def _write_sentences(subject: str, scores: Sequence[Score]) -> list[str]:
 
 
 def _say(best: Score, scores: Sequence[Score]) -> str:
-    beside = "" if best.chance is None else f"; chance is {show_number(best.chance)}{describe_power(best)}"
+    show = choose_digits(best)
+    beside = "" if best.chance is None else f"; chance is {show(best.chance)}{describe_power(best)}"
     same = best.group, best.task, ACCURACY, ORIGINAL
     if clean := [score for score in scores if (score.group, score.task, score.figure, score.subject) == same]:
         found = find_strongest(clean)
         beside += f"; on the {ORIGINAL} it is {show_number(found.value)} ({found.method})"
     if best.group == Group.UTILITY:
         verdict = "" if best.is_above_chance is not False else ", not clearly more than by chance"
-        return f"{best.subject}: {best.task} by {best.method} has accuracy {show_figure(best)}{verdict}{beside}."
+        return f"{best.subject}: {best.task} by {best.method} has accuracy {show_figure(best, show)}{verdict}{beside}."
     verdict = "still finds" if best.is_above_chance else "is not clearly better than chance on"
     attack = " ".join(filter(None, ("The strongest", best.variant, "attack")))
-    return (
-        f"{best.subject}: {attack.lower()} ({best.method}) {verdict} {best.task}: accuracy {show_figure(best)}{beside}."
-    )
+    figure = f"accuracy {show_figure(best, show)}"
+    return f"{best.subject}: {attack.lower()} ({best.method}) {verdict} {best.task}: {figure}{beside}."

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wordveil.privacy.recovery import Recovered
     from wordveil.scores.score import Score
 
+ShowNumber = Callable[[float | None], str]
 INFINITE, NOT_MEASURED = "infinite", "not measured"
 # Controls, invisible formatting such as directions of text, surrogates, separators of lines and paragraphs.
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -84,11 +86,11 @@ def show_difference(value: float | None) -> str:
     return ("+" if value > 0 else "\N{MINUS SIGN}") + show_number(abs(value))
 
 
-def show_interval(low: float | None, high: float | None) -> str:
+def show_interval(low: float | None, high: float | None, show: ShowNumber = show_number) -> str:
     """An interval; empty where there is none, or where it has no width."""
     if low is None or high is None or low == high:
         return ""
-    return f"{show_number(low)} to {show_number(high)}"
+    return f"{show(low)} to {show(high)}"
 
 
 def show_span(values: Iterable[float | None]) -> str:
@@ -109,7 +111,20 @@ def name_method(score: Score) -> str:
     return ", ".join(filter(None, (score.method, score.variant, score.figure)))
 
 
-def show_figure(score: Score) -> str:
+def show_figure(score: Score, show: ShowNumber = show_number) -> str:
     """A figure with its interval."""
-    interval = show_interval(score.low, score.high)
-    return f"{show_number(score.value)} ({interval})" if interval else show_number(score.value)
+    interval = show_interval(score.low, score.high, show)
+    return f"{show(score.value)} ({interval})" if interval else show(score.value)
+
+
+def choose_digits(score: Score) -> ShowNumber:
+    """How the figures of a share are written: with more digits where rounding would contradict its verdict."""
+    low = score.value if score.low is None else score.low
+    pairs = (score.chance, low), (score.value, score.detectable)
+    apart = [(one, other) for one, other in pairs if one is not None and other is not None and one < other]
+    shown: tuple[ShowNumber, ...] = (show_number, *(partial(_show_digits, digits) for digits in (4, 6, 9)))
+    return next((show for show in shown if all(show(one) != show(other) for one, other in apart)), shown[-1])
+
+
+def _show_digits(digits: int, value: float | None) -> str:
+    return show_number(value) if value is None or math.isinf(value) else f"{value:.{digits}g}"

@@ -286,6 +286,31 @@ def test_a_verdict_does_not_contradict_the_figures_beside_it():
     )
 
 
+@pytest.mark.parametrize("name", HEADLINES)
+@pytest.mark.parametrize(
+    ("value", "low", "chance", "detectable", "words"),
+    [
+        (0.50348, 0.500376, 0.5, 0.50311, ("0.5035 (0.5004 to 1)", "chance is 0.5")),
+        (0.0040, 0.0010909, 0.001, 0.004, ("0.004 (0.001091 to 1)", "chance is 0.001")),
+        (0.0036, 0.0009, 0.001, 0.004, ("0.0036 (0.0009 to 1)", "chance is 0.001")),
+        (0.6, 0.5, 0.5, 0.61, ("0.600 (0.500 to 1.000)", "chance is 0.500")),
+    ],
+)
+def test_rounding_does_not_contradict_a_verdict(name, value, low, chance, detectable, words):
+    """Neither what is above chance nor what would have been seen is written like what is not."""
+    score = replace(HEADLINES[name], value=value, low=low, high=1.0, chance=chance, detectable=detectable)
+    (sentence,) = write_sentences(score)
+    assert all(word in sentence for word in words)
+
+
+def test_a_chance_that_nothing_exceeds_is_not_a_lack_of_texts():
+    for name in ("authors", "links"):
+        sure = replace(HEADLINES[name], value=1.0, low=0.99, high=1.0, chance=1.0, count=1000, detectable=float("inf"))
+        (sentence,) = write_sentences(sure)
+        assert "chance is 1.000; no share is above it" in sentence
+        assert "so few" not in sentence
+
+
 def test_a_static_attack_leads_only_where_it_alone_finds():
     hidden = make_attack("release", 0.11, "adaptive")
     static = make_attack("release", 0.115, "static")
