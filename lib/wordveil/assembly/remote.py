@@ -22,7 +22,7 @@ from pyarrow import fs
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.content_store import MANIFEST
 from wordveil.credentials import hide_credentials
-from wordveil.crypto.private_files import create_directory
+from wordveil.crypto.private_files import claim_directory
 from wordveil.errors import BundleError, PublicFileError
 from wordveil.input.locations import SCHEME, cache_directory
 
@@ -144,13 +144,24 @@ class _Copy:
             # Keys of an object store may have parts that lead out of the copy.
             paths = {PurePosixPath(entry.path): entry for entry in entries if ".." not in entry.path.split("/")}
             files = {str(path.relative_to(root)): entry for path, entry in paths.items()}
-            # What it is shows only once it is here: the manifest of a private bundle is secret too.
-            create_directory(self.path.parent, private=True, exist_ok=True)
-            self.path.parent.chmod(0o700)  # made by an earlier version
+            self._claim()
             for name, entry in files.items():
                 if re.fullmatch(pattern, name) and not _is_same(self.path / name, entry):
                     _download(store, entry, self.path / name)
         return set(files)
+
+    def _claim(self) -> None:
+        """Make the copy the owner's alone. What is copied shows only once it is here: the manifest of a private bundle
+        is secret too. And who can write to the cache decides what is drawn.
+        """
+        for directory in (cache_directory(), self.path.parent):
+            try:
+                claim_directory(directory)
+            except OSError as error:
+                raise PublicFileError(
+                    f"{self.setting} = {self.location}: its copy cannot be kept in {directory} ({error.strerror}). Set "
+                    "XDG_CACHE_HOME to a directory of your own."
+                ) from None
 
     def forget(self, names: Collection[str], pattern: str = ".*") -> None:
         """Delete the files of the copy whose name fits the pattern and is not among ``names``."""
@@ -163,6 +174,8 @@ class _Copy:
         """Copy a file or directory of the copy to the location, its manifest last."""
         with self._open() as (store, root):
             files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+            for made in {self.path, path, *files, *(file.parent for file in files)}:
+                made.chmod(0o700 if made.is_dir() else 0o600)  # until here the directory above hides it
             for file in sorted(files, key=lambda file: file.name == MANIFEST):
                 target = f"{root}/{file.relative_to(self.path).as_posix()}"
                 store.create_dir(str(PurePosixPath(target).parent))
@@ -194,7 +207,8 @@ def _is_same(file: Path, entry: Any) -> bool:
 
 def _download(store: Any, entry: Any, target: Path) -> None:
     """Copy a file with its time. It gets its name once it is whole: other commands may read the copy."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    for directory in reversed([target.parent, *target.parent.relative_to(cache_directory()).parents]):
+        (cache_directory() / directory).mkdir(mode=0o700, exist_ok=True)
     with TemporaryDirectory(dir=cache_directory(), prefix="fetching-") as draft:
         fs.copy_files(entry.path, f"{draft}/file", source_filesystem=store)
         Path(draft, "file").chmod(0o600)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -26,6 +27,18 @@ def create_directory(path: Path, *, private: bool, exist_ok: bool = False) -> No
     Raises :class:`OSError`.
     """
     path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=exist_ok)
+
+
+def claim_directory(path: Path) -> None:
+    """Create a directory as :func:`create_directory` does, or take what others may do with an existing one from them.
+
+    Raises :class:`OSError`, and :class:`PermissionError` where it belongs to another user, who decides what is in it.
+    """
+    create_directory(path, private=True, exist_ok=True)
+    owners = {path.lstat().st_uid, path.stat().st_uid}  # a link may be another user's
+    if owners != {os.geteuid()} and os.geteuid():
+        raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
+    path.chmod(0o700)
 
 
 def find_exposure(path: Path) -> str | None:

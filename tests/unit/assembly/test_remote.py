@@ -5,6 +5,7 @@ What is on an object store is tested in tests/spark/test_s3.py.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -95,18 +96,40 @@ def test_a_bundle_that_one_machine_builds_is_what_another_finds(tmp_path: Path, 
     assert str(error.value).startswith(f"bundle_store = {store.as_uri()}: none of its 2 bundle(s) matches")
 
 
+def list_open(cache: Path) -> set[str]:
+    """What of a cache others may read, write or enter."""
+    return {path.relative_to(cache).as_posix() for path in cache.rglob("*") if path.stat().st_mode & 0o077}
+
+
 def test_copies_are_for_their_owner_alone(tmp_path: Path, machine: Machine):
+    """Whatever the umask is, and whatever was there before."""
     write_embedding(tmp_path / "vectors")
     kept = machine("ours")
+    before = os.umask(0)
+    try:
+        build_bundle(configure(tmp_path))
+        copies = [*(kept / "wordveil").glob("remote-*")]
+        assert len(copies) == 2
+        assert list_open(kept) == set()
+        for path in (kept / "wordveil", *copies):
+            path.chmod(0o777)
+        built = build_bundle(configure(tmp_path, epsilon=3.0))
+        assert list_open(kept) == set()
+        kept = machine("theirs")
+        open_bundle(f"{(tmp_path / 'bundles').as_uri()}/{built.fingerprint}")
+        assert list_open(kept) == set()
+    finally:
+        os.umask(before)
+
+
+def test_a_cache_of_another_user_is_refused(tmp_path: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    """He could replace what is drawn from."""
+    write_embedding(tmp_path / "vectors")
+    machine("ours")
     build_bundle(configure(tmp_path))
-    copies = [*(kept / "wordveil").glob("remote-*")]
-    assert len(copies) == 2
-    copies[0].chmod(0o755)  # as earlier versions left it
-    built = build_bundle(configure(tmp_path, epsilon=3.0))
-    assert {path.stat().st_mode & 0o077 for path in copies} == {0}
-    machine("theirs")
-    opened = open_bundle(f"{(tmp_path / 'bundles').as_uri()}/{built.fingerprint}")
-    assert {file.stat().st_mode & 0o077 for file in opened.path.iterdir()} == {0}
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(PublicFileError, match=r"its copy cannot be kept in .*wordveil \(it belongs to another user\)"):
+        build_bundle(configure(tmp_path))
 
 
 def test_weights_of_a_private_corpus_are_refused_before_they_are_copied(
