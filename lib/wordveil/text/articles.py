@@ -120,7 +120,9 @@ class PlacedArticles:
         silent = (kinds == _MARKUP) & (action == SHOW) | (action == DROP)
         _find_targets(data, tokens.starts, tokens.ends, action, silent, places, limits, gaps, _SIGNS, targets, near)
         what = np.where(targets >= 0, action[targets], KEEP)
-        placed = np.full(len(places), True) if drops else what != KEEP
+        follows = np.minimum(places + 1, len(action) - 1)
+        # Mark-up shows as other mark-up, whatever follows it.
+        placed = np.full(len(places), True) if drops else (what != KEEP) | ((follows < limits) & silent[follows])
         places, targets, what, near = places[placed], targets[placed], what[placed], near[placed]
         hidden, shown = (
             np.where(near & (what == one), np.cumsum(action == one)[targets] - 1, -1) for one in (HIDE, SHOW)

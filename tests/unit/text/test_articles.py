@@ -96,6 +96,7 @@ TEXTS = (
     "An 18-year-old tree", "an 80", "AN $8 bill", "an 800 tree", "an (8%)", "an \u201c8\u201d",
     "an\n8 tree", "an <b>8</b>", "an 8:30 tree", "an 8 May 2020", "an 11/12/2019", "an 1815 tree", "an AB12345678",
     "an Austrian tree", "an Alice tree", "an Ohio tree", "an (800) 555-0100", "an epq@b.org", "an @apple", "an #apple",
+    "an <apple>", "an <IBM>, 8", "an <apple> of a tree", "an <8px> and", "an &aelig;", "an <!-- apple -->", "an <p><b>",
     "an 8.8.8.8", "an \U0001f600 tree", "an &quot;8&quot;", "an EUR 8", "an  8", "an ... 8", "an, 8", "an-8", "an - 8",
 )  # fmt: skip
 
