@@ -34,6 +34,7 @@ INSTALL = "pip install 'wordveil[verify]'"
 _SCHEMES = ("file", "s3", "s3a", "gs", "az", "abfs", "abfss")
 # Empty objects by which Hadoop remembers directories.
 _MARKER = re.compile(r"(.*/)?([^/]*=[^/]*|_delta_log|_staged_commits)?")
+_UNREAD = {"%": "percent sign", "\\": "backslash", "\n": "line feed"}
 _CHUNK = 16 * 2**20
 _THREADS = 8
 _SHOWN = 300
@@ -48,8 +49,8 @@ def find_obstacle(path: str) -> str:
     """Why a table at this path is not read here; empty where it is."""
     if (scheme := _find_scheme(path)) not in ("", *_SCHEMES):
         return f"deltalake does not read {scheme}: here."
-    # It unescapes the path of a table twice.
-    return "deltalake reads no path with a percent sign." if "%" in path else ""
+    # It unescapes the path of a table twice, and takes a backslash for a slash: it would read another table.
+    return next((f"deltalake reads no path with a {what}." for sign, what in _UNREAD.items() if sign in path), "")
 
 
 def _find_scheme(path: str) -> str:

@@ -113,6 +113,6 @@ def test_disks_and_object_stores_are_read(path: str):
     assert find_obstacle(path) == ""
 
 
-@pytest.mark.parametrize("path", ["hdfs://host/table", "viewfs:/table", "/lake/a%20b"])
+@pytest.mark.parametrize("path", ["hdfs://host/table", "viewfs:/table", "/lake/a%20b", "/lake/a\\b", "/lake/a\nb"])
 def test_file_systems_of_clusters_are_left_to_spark(path: str):
     assert find_obstacle(path).startswith("deltalake ")
