@@ -79,7 +79,8 @@ def counts(audit: Audit) -> bool:
 
 
 def find_passed(store: Path, identities: Mapping[str, str]) -> tuple[str, ...]:
-    """The kinds whose kept audit counts, and that no kept audit by the tests of this version refutes; sorted.
+    """The kinds whose kept audit counts, sorted. One that an audit by this version's tests refutes does not, nor one
+    whose refutation is damaged.
 
     ``identities``: the current identity of each kind: of a bundle its fingerprint.
     """
@@ -87,8 +88,10 @@ def find_passed(store: Path, identities: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _has_passed(store: Path, kind: str, identity: str) -> bool:
-    refuted = load_audit(store, kind, identity, is_refuted=True)
-    if refuted is not None and refuted.facts.get(TESTS_FACT) == TESTS_VERSION:
-        return False
+    if audit_path(store, kind, identity, is_refuted=True).exists():
+        refuted = load_audit(store, kind, identity, is_refuted=True)
+        # One that cannot be read may refute anything.
+        if refuted is None or refuted.facts.get(TESTS_FACT) == TESTS_VERSION:
+            return False
     audit = load_audit(store, kind, identity)
     return audit is not None and counts(audit)

@@ -254,6 +254,9 @@ def test_a_refutation_stays_until_it_is_deleted(tmp_path):
     assert find_passed(tmp_path, {"bundle": "ab"}) == ()
     save_audit(tmp_path, stored(findings=[refutes], facts={TESTS_FACT: "0"}))  # by tests that were replaced
     assert find_passed(tmp_path, {"bundle": "ab"}) == ("bundle",)
+    for content in ("", "{}"):  # nobody knows what it refuted
+        place.write_text(content)
+        assert find_passed(tmp_path, {"bundle": "ab"}) == ()
     place.unlink()
     assert find_passed(tmp_path, {"bundle": "ab"}) == ("bundle",)
 
