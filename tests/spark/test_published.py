@@ -21,6 +21,7 @@ from wordveil.config.load import Config
 from wordveil.crypto.keys import encode_public_key, load_key
 from wordveil.errors import ReleaseError
 from wordveil.release.lake_table import LakeTable
+from wordveil.release.layout import VERSION_PROPERTY
 from wordveil.release.verify import Verified, verify_table
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.release import publish as publishing
@@ -272,6 +273,25 @@ def test_each_signature_has_a_number_of_its_own(lake: Lake):
     publish(settings(lake), lambda: lake.spark)
     found = verify(lake)
     assert (found.manifest.publication, found.manifest.public_version) == (2, SIGNED)
+
+
+def test_what_a_session_gives_to_each_table_is_no_property_of_the_public_one(lake: Lake):
+    """A change feed that a session switches on for all new tables: whoever verifies this one would refuse it."""
+    shutil.rmtree(lake.public)
+    lake.forget()
+    prefix = "spark.databricks.delta.properties.defaults."
+    given = {"enableChangeDataFeed": "true", "columnMapping.mode": "name", "checkpointInterval": "7"}
+    try:
+        for name, value in given.items():
+            lake.spark.conf.set(f"{prefix}{name}", value)
+        publish(settings(lake), lambda: lake.spark)
+        assert {name: lake.spark.conf.get(f"{prefix}{name}") for name in given} == given
+    finally:
+        for name in given:
+            lake.spark.conf.unset(f"{prefix}{name}")
+    properties = verify(lake).manifest.snapshot.metadata["configuration"]
+    names = {"delta.checkpointInterval", "delta.dataSkippingStatsColumns", "delta.enableDeletionVectors"}
+    assert properties.keys() == names | {VERSION_PROPERTY}
 
 
 def test_the_number_rises_where_the_journal_lost_it(lake: Lake, monkeypatch: pytest.MonkeyPatch):

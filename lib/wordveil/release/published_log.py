@@ -51,8 +51,7 @@ _FORMAT = {"provider": "parquet", "options": {}}
 # Features that some types of columns need, and those that only bind writers: none changes which rows a reader finds.
 _FEATURES = {"appendOnly", "invariants", "timestampNtz", "variantType", "variantType-preview"}
 _READER_VERSIONS = (1, 3)
-# Properties that wordveil sets, and those that only say when files are merged, summed up or deleted.
-_PROPERTIES = {
+PROPERTIES = {
     VERSION_PROPERTY,
     "delta.autoOptimize.autoCompact",
     "delta.autoOptimize.optimizeWrite",
@@ -63,6 +62,7 @@ _PROPERTIES = {
     "delta.logRetentionDuration",
     "delta.targetFileSize",
 }
+"""Properties that wordveil sets, and those that only say when files are merged, summed up or deleted."""
 _VALUES = {"delta.enableDeletionVectors": "false"}
 # What Spark writes beside a column to compute its values, or to find it under another name.
 _COLUMN_PROPERTY = re.compile(r"delta\..*|(current|exists)_default", re.IGNORECASE)
@@ -320,7 +320,7 @@ def _check_metadata(metadata: Mapping[str, Any]) -> None:
     if metadata["format"] != _FORMAT:
         raise LogError("says that data files are of another format than Parquet")
     for name, value in metadata["configuration"].items():
-        if type(value) is not str or (name not in _PROPERTIES and _VALUES.get(name) != value):
+        if type(value) is not str or (name not in PROPERTIES and _VALUES.get(name) != value):
             raise LogError(f"gives the table the property {show_name(name)}, which wordveil does not set")
     for name in _list_column_properties(load_strictly(metadata["schemaString"])):
         if _COLUMN_PROPERTY.fullmatch(name):

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -28,6 +29,7 @@ from wordveil.spark.platform.progress import ignore
 FILE_ROWS = 1_000_000
 """The maximum number of rows of a file that is appended, unless an output says otherwise."""
 _SWAP = "wordveil swap"
+_DEFAULT = "spark.databricks.delta.properties.defaults."
 # After a conflict the table is read again. A table that changes during this many attempts is not used as intended.
 _ATTEMPTS = 50
 PROPERTIES: dict[str, str] = {
@@ -42,6 +44,21 @@ def _delta() -> Any:
     from delta.tables import DeltaTable as Table
 
     return Table
+
+
+@contextmanager
+def _defaults_kept(spark: SparkSession, names: Collection[str] | None) -> Iterator[None]:
+    """Give new tables no properties but these, of those that the session gives to each."""
+    options = spark.sql("SET").collect() if names is not None else []
+    given = {row.key: row.value for row in options if row.key.startswith(_DEFAULT)}
+    others = {key: value for key, value in given.items() if f"delta.{key.removeprefix(_DEFAULT)}" not in (names or ())}
+    try:
+        for key in others:
+            spark.conf.unset(key)
+        yield
+    finally:
+        for key, value in others.items():
+            spark.conf.set(key, value)
 
 
 # Called after each commit with the name of the step. Tests replace it with something that kills the process.
@@ -99,12 +116,18 @@ class DeltaTable:
         return int(self._snapshot().version())
 
     def create(
-        self, schema: StructType, *, partition_by: Sequence[str] = (), indexed: Sequence[str] | None = None
+        self,
+        schema: StructType,
+        *,
+        partition_by: Sequence[str] = (),
+        indexed: Sequence[str] | None = None,
+        defaults: Collection[str] | None = None,
     ) -> None:
         """Create the table where there is none. Raises :class:`ReleaseError` for a table of another layout.
 
         ``indexed``: the columns whose minimum and maximum Delta may write into its log; by default the first 32. A text
-        must not be among them: it would remain in the log after its deletion.
+        must not be among them: it would remain in the log after its deletion. ``defaults``: the properties that it may
+        take from what the session gives to each new table; None: all.
         """
         if self.exists():
             self.check()
@@ -120,7 +143,8 @@ class DeltaTable:
                 builder = builder.property(name, value)
             if partition_by:
                 builder = builder.partitionedBy(*partition_by)
-            builder.execute()
+            with _defaults_kept(self.spark, defaults):
+                builder.execute()
         after_commit(f"create {self.kind}")
 
     def identifier(self) -> str:

@@ -30,6 +30,7 @@ from wordveil.release.budgets import STALE
 from wordveil.release.events import GATE, PUBLISHED, Event
 from wordveil.release.layout import SEQ_COLUMN
 from wordveil.release.manifest import Manifest, Snapshot, gate_entries, open_document, sign
+from wordveil.release.published_log import PROPERTIES
 from wordveil.release.rules import GateResult
 from wordveil.release.verify import MANIFEST, compare_with, find_leftovers, hash_text
 from wordveil.spark.platform.columns import column
@@ -192,7 +193,9 @@ def _write_table(
         drawn = release.tables.draws.read(version).where(is_since)
         increment = find_increment(drawn, config.source.id, rows, public, signed, config.output)
     fields = StructType(rows.schema.fields)
-    public.create(fields, partition_by=config.output.partition_by, indexed=[config.source.id])
+    # Another property, such as a change feed, would be refused by whoever verifies the table.
+    by, indexed = config.output.partition_by, [config.source.id]
+    public.create(fields, partition_by=by, indexed=indexed, defaults=PROPERTIES)
     _register(public, config.output.public_table)  # a catalogue may refuse, so it is asked before there is a row
     if signed is None or increment is None:
         written = _write_rows(public, rows, config, seed, number)
