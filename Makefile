@@ -55,7 +55,7 @@ $(VENV)/.%: $(VENV)/.spark
 # The laboratory needs all that the tests need.
 $(VENV)/.research: $(VENV)/.tests research/pyproject.toml
 	@echo "wordveil: installing the laboratory into $(VENV) (a minute, once)"
-	@$(PIP) -e '.[spark,fast,evaluation,er-ae]' -e research
+	@$(PIP) -e . -e 'research[experiments]'
 	@touch $@
 
 # Airflow brings its own PySpark and hundreds of packages, so it has a separate environment.

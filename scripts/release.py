@@ -28,7 +28,7 @@ JOB = """
 format_version: 2
 release: check
 input: {path: records.jsonl, format: json, id: id, text: text}
-mechanism: {name: random, embedding: demo, public: true}
+mechanism: {name: staircase, epsilon: 5, embedding: demo, public: true}
 bundle_store: bundles
 text: {profile: readable}
 key: {file: key}

@@ -30,7 +30,7 @@ from wordveil.config.mechanisms import MECHANISM_SECTIONS, MechanismSection, Tra
 from wordveil.config.schema import GateSection, TextSection
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.generators.training import settings as generator_settings
-from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.registry import SHIPPED
 from wordveil.release.rules import RULES
 from wordveil.text.draft import DraftPolicy
 from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
@@ -105,11 +105,11 @@ def mechanism_parts() -> Iterator[str]:
         f"{summary(MechanismSection)}\n{SEE['mechanism']}",
         "All mechanisms have these settings:",
     )
-    names = ", ".join(f"`{name}`" for name in MECHANISM_SECTIONS)
+    names = ", ".join(f"`{kind.name}`" for kind in SHIPPED) + ", or one of an installed package"
     yield table(MechanismSection, values={"name": names})
     yield from ("### training", summary(TrainingSection), table(TrainingSection, attributes(TrainingSettings)))
-    for name, section in MECHANISM_SECTIONS.items():
-        kind = MECHANISMS[name].settings_type
+    for shipped in SHIPPED:
+        name, kind, section = shipped.name, shipped.settings_type, MECHANISM_SECTIONS[shipped.name]
         own = [setting for setting in section.model_fields if setting not in shared]
         rows = table(section, attributes(kind), leave_out=shared) if own else ""
         yield f"### {name}\n\n{summary(kind)}\n\n{rows}"

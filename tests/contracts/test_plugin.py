@@ -9,21 +9,28 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from support.plugins import environment_with, install_plugin
+from support.plugins import PLUGIN, RESEARCH, environment_with, install_plugin
 
 TESTS = Path(__file__).parents[1]
+DRAWN = "test_a_configuration_finds_its_bundle_and_draws_the_same_rows"
 Outcomes = dict[str, dict[str, bool]]
 pytestmark = pytest.mark.xdist_group("plugin")
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
-    """What the toys did: for each run of ``plugged/running.py``, the tests and whether each passed."""
+    """What the toys did."""
     folder = tmp_path_factory.mktemp("toys")
-    site = install_plugin(tmp_path_factory.mktemp("installed"))
-    command = [sys.executable, TESTS / "contracts" / "plugged" / "running.py", folder]
-    subprocess.run(command, cwd=TESTS.parent, env=environment_with(site), check=True)
+    found = run_installed(PLUGIN, "toys", folder, tmp_path_factory.mktemp("installed"))
     assert (folder / "randomised-response.json").exists()
+    return found
+
+
+def run_installed(source: Path, name: str, folder: Path, home: Path) -> Outcomes:
+    """Install a package and, for each run of ``plugged/running.py``, list the tests and whether each passed."""
+    command = [sys.executable, TESTS / "contracts" / "plugged" / "running.py", folder, name]
+    environment = environment_with(install_plugin(home, source))
+    subprocess.run(command, cwd=TESTS.parent, env=environment, check=True)
     return {
         path.stem: {f"{test.get('classname')}::{test.get('name')}": len(test) == 0 for test in read_tests(path)}
         for path in folder.glob("*.xml")
@@ -63,3 +70,14 @@ def test_a_broken_mechanism_breaks_the_contract_that_it_breaks(outcomes: Outcome
     failed = [name for name, passed in found.items() if not passed]
     assert any(f"::{broken}[" in name for name in failed), failed
     assert 2 * len(failed) < len(found)
+
+
+def test_papers_mechanisms_draw_as_when_they_were_shipped(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Golden outputs, and bundles that version 0.2.0 built."""
+    found = run_installed(RESEARCH, "papers", tmp_path_factory.mktemp("papers"), tmp_path_factory.mktemp("installed"))
+    failed = [name for tests in found.values() for name, passed in tests.items() if not passed]
+    assert failed == []
+    for name in ("syntf", "random"):
+        assert f"tests.contracts.test_mechanisms::test_golden_outputs[{name}]" in found["contracts"]
+        assert f"tests.unit.test_compatibility::{DRAWN}[0.2.0 {name}]" in found["contracts"]
+    assert (len(found["contracts"]) > 60, len(found["checks"]) > 10) == (True, True)

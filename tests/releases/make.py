@@ -56,18 +56,15 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "hyperbolic-laplace": {"epsilon": 12.0, "embedding": "ball.txt"},
     "hyperbolic-fdd": {"epsilon": 12.0, "embedding": "ball.txt"},
     "er-ae": {"epsilon": 12.0, "model": "generator.npz"},
-    "syntf": {"epsilon": 20.0, "neighbours": 12},
-    "random": {},
 }
 STRICT = {"profile": "strict", "n_max": 10}
 PORTUGUESE = {"profile": "readable", "language": "pt", "stop_word_list": ["the", "a", "of", "to", "and"]}
 POLICIES: dict[str, dict[str, Any]] = {
-    "exponential": {"profile": "readable", "types": "none", "names": "words"},
+    "staircase": {"profile": "carrier_phrases", "ngrams": "ngrams", "types": "none", "names": "words"},
+    "exponential": PORTUGUESE,
     "laplace": {**STRICT, "output": "bag"},
     "hyperbolic-laplace": {"length": "sample", "n_max": 6},
     "hyperbolic-fdd": {"profile": "readable", "types": "none", "names": "words", "repeat": "same"},
-    "syntf": {"profile": "carrier_phrases", "ngrams": "ngrams", "types": "none", "names": "words"},
-    "random": PORTUGUESE,
 }
 
 

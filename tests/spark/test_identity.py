@@ -22,7 +22,6 @@ from support.workspaces import (
     options_set,
     read_output,
 )
-from wordveil.config.load import parse_config
 from wordveil.spark.sanitise.job import run_sanitise
 
 RECORDS = 60
@@ -91,7 +90,6 @@ def test_partitions_and_batches_change_nothing_under_strict(spark, filled: Works
 
 TIGHT = {"name": "exponential", "epsilon": 3.0, "gamma": 3.0, "neighbours": 12, "tight": True}
 WHOLE = {"name": "exponential", "epsilon": 3.0, "metric": "manhattan"}
-SYNTF = {"name": "syntf", "epsilon": 20.0, "neighbours": 12}
 
 
 @pytest.mark.parametrize(
@@ -102,10 +100,8 @@ SYNTF = {"name": "syntf", "epsilon": 20.0, "neighbours": 12}
             pytest.param(text, mechanism, id=f"{text['profile']}-{name}", marks=pytest.mark.long)
             for text, mechanism, name in (
                 (STRICT, WHOLE, "whole"),
-                (STRICT, SYNTF, "syntf"),
                 (READABLE, TIGHT, "tight"),
                 (READABLE, WHOLE, "whole"),
-                (READABLE, SYNTF, "syntf"),
             )
         ),
     ],
@@ -142,15 +138,6 @@ def test_partitions_change_nothing_in_hyperbolic_space_either(spark, filled: Wor
         (mechanism["epsilon"], true)
     }
     assert rows_of_parts(spark, filled, **settings) == expected
-
-
-def test_random_keeps_no_word_and_costs_nothing(spark, filled: Workspace):
-    settings = filled.settings(text={"profile": "strict", "n_max": 24})
-    settings["mechanism"] = {"name": "random", "embedding": str(filled.root / "embedding"), "public": True}
-    settings["output"] = {"path": str(filled.root / "random")}
-    report = run_sanitise(parse_config(settings, "test"), lambda: spark)
-    assert report.epsilon_pure == (0.0, 0.0)
-    assert {len(row["text"].split()) for row in read_output(filled.root / "random")} == {24}
 
 
 @pytest.mark.long

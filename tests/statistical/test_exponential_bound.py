@@ -22,8 +22,8 @@ from scipy.spatial.distance import cdist
 from support.toys import (
     KEYS,
     build,
+    build_mechanism,
     counted_contexts,
-    load_built,
     make_bundle,
     random_embedding,
     token_batch,
@@ -33,10 +33,8 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import MechanismArtifact
-from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.tables.exponential import Exponential, excess
-from wordveil.mechanisms.tables.mechanism import TableMechanism, build_certified, symbol_rows
-from wordveil.mechanisms.tables.syntf import SynTF
+from wordveil.mechanisms.tables.mechanism import build_certified, symbol_rows
 from wordveil.mechanisms.tables.table import MAX_SCORE, Rows, Table, build_table, probabilities
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.lists import NeighbourLists
@@ -170,19 +168,12 @@ def test_a_larger_beta_than_tight_breaks_the_bound(toy: Embedding):
 # Draws.
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "name"), [*(("exponential", name) for name in SETTINGS), ("syntf", "whole"), ("syntf", "neighbours")]
-)
-def test_draws_follow_the_table(mechanism: str, name: str, toy: Embedding):
-    chosen = {key: value for key, value in SETTINGS[name].items() if mechanism == "exponential" or key == "neighbours"}
-    epsilons = (1.5, 2.2) if mechanism == "exponential" else (6.0, 9.0)
-    loaded = []
-    for epsilon in epsilons:
-        built = build(toy, {"epsilon": epsilon, **chosen}, padding=True, mechanism=mechanism)
-        loaded.append(load_built(MECHANISMS[mechanism], SIZE, built))
-    right, wrong = loaded
-    assert isinstance(right, TableMechanism)
-    assert isinstance(wrong, TableMechanism)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_draws_follow_the_table(name: str, toy: Embedding):
+    both = (settings(name, epsilon=epsilon) for epsilon in (1.5, 2.2))
+    right, wrong = (build_mechanism(toy, one, padding=True, mechanism="exponential") for one in both)
+    assert isinstance(right, Exponential)
+    assert isinstance(wrong, Exponential)
     draws, told_apart = 40_000, 0
     for symbol in (0, 7, 60, PAD, UNKNOWN):
         batch = token_batch([[symbol] * (draws // 4)] * 4, counted_contexts(4, series=symbol))
@@ -201,15 +192,6 @@ def p_value(counts: NDArray[np.int64], law: FloatArray) -> float:
     if wanted[-1] == 0:
         observed, wanted = observed[:-1], wanted[:-1]
     return float(stats.chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue)
-
-
-def test_random_draws_every_word_alike_and_never_padding(toy: Embedding):
-    mechanism = load_built(MECHANISMS["random"], SIZE, build(toy, {}, padding=True, mechanism="random"))
-    for symbol in (0, PAD, UNKNOWN):
-        drawn = mechanism.draw(token_batch([[symbol] * 30_000], counted_contexts(1, series=symbol)), KEYS).ids
-        counts = np.bincount(drawn, minlength=SIZE)
-        assert len(counts) == SIZE
-        assert stats.chisquare(counts).pvalue > 1e-4
 
 
 # Faults.
@@ -322,35 +304,6 @@ def test_the_slack_of_a_small_vocabulary_covers_what_its_distances_err_by(toy: E
     assert built.guarantee.slack >= 2 * epsilon * space.error(space.points(toy.vectors)) > 1e-7
 
 
-# SynTF.
-
-
-@PADDED
-@pytest.mark.parametrize("neighbours", [None, 15])
-def test_syntf_loss_is_what_is_recorded(neighbours: int | None, padding: bool, toy: Embedding):
-    built = build(toy, {"epsilon": 5.0, "neighbours": neighbours}, padding=padding, mechanism="syntf")
-    found = losses(laws(Table.of(built.arrays), padding=padding)).max()
-    assert found <= built.guarantee.epsilon <= 5.0 + 1e-6
-    assert built.guarantee.epsilon <= found * (1 + 1e-6)
-    assert built.guarantee.pure == built.guarantee.epsilon
-    assert built.guarantee.nominal_epsilon == 5.0
-
-
-def test_syntf_weights_are_those_of_the_paper(toy: Embedding):
-    built = build(toy, {"epsilon": 5.0}, padding=False, mechanism="syntf")
-    vectors = toy.vectors.astype(np.float64)
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    weights = np.exp(5.0 * (1 + unit @ unit.T) / 2 / 2)
-    law = laws(Table.of(built.arrays), padding=False)[:SIZE]
-    assert np.allclose(law, weights / weights.sum(axis=1, keepdims=True), rtol=1e-6)
-
-
-def test_syntf_with_a_forgotten_half_exceeds_its_epsilon(toy: Embedding):
-    doubled = build(toy, {"epsilon": 10.0}, padding=True, mechanism="syntf")
-    assert losses(laws(Table.of(doubled.arrays), padding=True)).max() > 5.0
-    assert doubled.guarantee.epsilon > 5.0
-
-
 # Short documents under `strict`.
 
 
@@ -361,25 +314,14 @@ N_MAX = 2
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "chosen"),
-    [
-        ("exponential", {"epsilon": 2.0, "gamma": 1.2}),
-        ("exponential", {"epsilon": 2.0}),
-        ("exponential", {"epsilon": 2.0, "gamma": 1.2, "neighbours": 2}),
-        ("exponential", {"epsilon": 2.0, "gamma": 1.2, "neighbours": 2, "tight": True}),
-        ("syntf", {"epsilon": 3.0}),
-        ("random", {}),
-    ],
+    "chosen",
+    [{}, {"gamma": 1.2}, {"gamma": 1.2, "neighbours": 2}, {"gamma": 1.2, "neighbours": 2, "tight": True}],
 )
-def test_loss_of_every_pair_of_short_texts_is_under_what_is_charged(
-    mechanism: str, chosen: dict[str, Any], tmp_path: Any
-):
+def test_loss_of_every_pair_of_short_texts_is_under_what_is_charged(chosen: dict[str, Any], tmp_path: Any):
     embedding = toy_embedding(WORDS, [[x, 1.0] for x in LINE])
-    bundle = make_bundle(tmp_path, embedding, chosen, padding=True, mechanism=mechanism)
-    if isinstance(bundle.mechanism, TableMechanism):
-        law = np.stack([probabilities(bundle.mechanism.table, symbol) for symbol in range(6)])
-    else:
-        law = np.tile([0.25] * 4 + [0.0], (6, 1))
+    bundle = make_bundle(tmp_path, embedding, {"epsilon": 2.0, **chosen}, padding=True, mechanism="exponential")
+    assert isinstance(bundle.mechanism, Exponential)
+    law = np.stack([probabilities(bundle.mechanism.table, symbol) for symbol in range(6)])
     policy = with_profile("strict", n_max=N_MAX)
     texts = [" ".join(parts) for count in range(4) for parts in itertools.product(TOKENS, repeat=count)]
     encoded = Codec(policy, bundle.vocabulary).encode(pa.array(texts, pa.string()))
@@ -396,15 +338,13 @@ def test_loss_of_every_pair_of_short_texts_is_under_what_is_charged(
     found = losses(table[:, reached])
     charged = N_MAX * bundle.guarantee.pure
     assert found.max() <= charged + 1e-9
-    if mechanism != "random":
-        assert found.max() > charged / 2, "the bound would say nothing about this pipeline"
-    if mechanism == "exponential":
-        most = bundle.guarantee.diameter
-        apart = np.full((6, 6), most)
-        apart[:4, :4] = np.minimum(np.abs(np.subtract.outer(LINE, LINE)), most)
-        np.fill_diagonal(apart, 0)
-        allowed = [[sum(apart[a, b] for a, b in zip(left, right, strict=True)) for right in inputs] for left in inputs]
-        assert (found <= 2.0 * np.array(allowed) + N_MAX * bundle.guarantee.slack + 1e-9).all()
+    assert found.max() > charged / 2, "the bound would say nothing about this pipeline"
+    most = bundle.guarantee.diameter
+    apart = np.full((6, 6), most)
+    apart[:4, :4] = np.minimum(np.abs(np.subtract.outer(LINE, LINE)), most)
+    np.fill_diagonal(apart, 0)
+    allowed = [[sum(apart[a, b] for a, b in zip(left, right, strict=True)) for right in inputs] for left in inputs]
+    assert (found <= 2.0 * np.array(allowed) + N_MAX * bundle.guarantee.slack + 1e-9).all()
 
 
 def test_the_exponential_mechanism_of_a_bundle_is_loaded_as_it_was_built(toy: Embedding, tmp_path: Any):
@@ -413,4 +353,3 @@ def test_the_exponential_mechanism_of_a_bundle_is_loaded_as_it_was_built(toy: Em
     assert isinstance(bundle.mechanism, Exponential)
     for name, array in bundle.mechanism.table.arrays.items():
         assert np.array_equal(array, built.arrays[name])
-    assert issubclass(SynTF, TableMechanism)

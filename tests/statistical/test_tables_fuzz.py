@@ -22,7 +22,6 @@ from support.toys import build, random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import MechanismArtifact
-from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.tables import exponential
 from wordveil.mechanisms.tables.table import Table
 from wordveil.neighbours.lists import NeighbourLists
@@ -43,7 +42,6 @@ class Case:
     """What a user asks for. ``pairwise``: whether the build may check every pair, which it does up to 600 words."""
 
     embedding: Embedding
-    mechanism: str
     settings: dict[str, Any]
     padding: bool
     pairwise: bool
@@ -52,9 +50,7 @@ class Case:
         with monkeypatch.context() as patch:
             if not self.pairwise:
                 patch.setattr(exponential, "_EXHAUSTIVE", 0)
-            kind = MECHANISMS[self.mechanism].settings_type
-            settings = self.settings if kind.has_epsilon() else {}
-            return build(self.embedding, settings, padding=self.padding, mechanism=self.mechanism)
+            return build(self.embedding, self.settings, padding=self.padding, mechanism="exponential")
 
     def findings(self, built: MechanismArtifact) -> list[str]:
         return findings(built.arrays, built.guarantee, self.embedding.vectors, padding=self.padding)
@@ -152,18 +148,13 @@ def random_vectors(rng: np.random.Generator, metric: str) -> NDArray[np.float32]
 
 def random_case(number: int) -> Case:
     rng = np.random.default_rng([SEED, number])
-    mechanism = str(rng.choice(["exponential", "syntf", "random"], p=[0.88, 0.11, 0.01]))
-    metric = str(rng.choice(METRICS)) if mechanism == "exponential" else "angular"
+    metric = str(rng.choice(METRICS))
     vectors = random_vectors(rng, metric)
     embedding = toy_embedding(WORDS[: len(vectors)], vectors)
-    settings = (
-        random_settings(rng, embedding, metric)
-        if mechanism == "exponential"
-        else {"epsilon": 10.0 ** rng.uniform(-3, 2)}
-    )
-    if rng.uniform() < 0.6 and mechanism != "random":
+    settings = random_settings(rng, embedding, metric)
+    if rng.uniform() < 0.6:
         settings["neighbours"] = int(rng.choice([1, 2, 5, max(1, len(vectors) // 2), len(vectors), 100]))
-    return Case(embedding, mechanism, settings, padding=bool(rng.integers(2)), pairwise=bool(rng.integers(2)))
+    return Case(embedding, settings, padding=bool(rng.integers(2)), pairwise=bool(rng.integers(2)))
 
 
 def random_settings(rng: np.random.Generator, embedding: Embedding, metric: str) -> dict[str, Any]:
@@ -192,14 +183,11 @@ def check(numbers: range, monkeypatch: pytest.MonkeyPatch) -> None:
             if not NAMED.search(str(error)):
                 wrong.append((number, f"refused without a setting: {error}"))
             continue
-        if case.mechanism == "random":
-            assert (built.arrays, built.guarantee.pure) == ({}, 0.0)
-            continue
-        seen[case.mechanism] += 1
+        seen["built"] += 1
         wrong += [(number, finding) for finding in case.findings(built)]
     assert not wrong
     assert seen["refused"] <= MOST_REFUSED * len(numbers)
-    assert seen["exponential"] >= len(numbers) / 2
+    assert seen["built"] >= len(numbers) / 2
 
 
 @pytest.mark.parametrize("chunk", range(SHORT_CHUNKS))
@@ -222,7 +210,7 @@ def test_losses_in_80_digits_keep_their_bounds_with_no_margin(monkeypatch: pytes
     checked, noticed = 0, 0
     for number in range(400):
         case = random_case(number)
-        if case.mechanism == "random" or case.embedding.size > 24:
+        if case.embedding.size > 24:
             continue
         try:
             built = case.build(monkeypatch)
@@ -264,12 +252,11 @@ def test_a_table_draws_what_its_format_says(monkeypatch: pytest.MonkeyPatch):
             arrays = case.build(monkeypatch).arrays
         except BundleError:
             continue
-        if case.mechanism != "random":
-            built += 1
-            for symbol in rng.choice(symbols(case.embedding.size, padding=case.padding), 3).tolist():
-                words = list(telling_words(rng, arrays, symbol))
-                found = Table.of(arrays).draw(np.full(len(words), symbol, np.int32), np.array(words, np.uint64))
-                assert found.tolist() == [drawn(arrays, symbol, *pair) for pair in words]
+        built += 1
+        for symbol in rng.choice(symbols(case.embedding.size, padding=case.padding), 3).tolist():
+            words = list(telling_words(rng, arrays, symbol))
+            found = Table.of(arrays).draw(np.full(len(words), symbol, np.int32), np.array(words, np.uint64))
+            assert found.tolist() == [drawn(arrays, symbol, *pair) for pair in words]
     assert built > 30
 
 
@@ -292,7 +279,6 @@ def test_words_within_what_float32_can_square_keep_their_bound(metric: str, size
     vectors = np.stack([np.full(size, 0.5), np.random.default_rng(0).uniform(0, across, size)], axis=1)
     case = Case(
         toy_embedding(WORDS[:size], vectors),
-        "exponential",
         {"epsilon": epsilon, "metric": metric, "neighbours": 10},
         True,
         True,
@@ -307,9 +293,7 @@ def test_words_of_one_direction_keep_their_bound_though_their_points_are_rounded
     """Angles of 0 come out as 1e-16, and the loss between such words is over epsilon times 0: the slack covers it."""
     directions = np.random.default_rng(1).integers(1, 10, (20, 3))
     vectors = np.concatenate([directions, 3 * directions, 7 * directions])
-    case = Case(
-        toy_embedding(WORDS[:60], vectors), "exponential", {"epsilon": 1e9, "metric": "angular"}, True, pairwise
-    )
+    case = Case(toy_embedding(WORDS[:60], vectors), {"epsilon": 1e9, "metric": "angular"}, True, pairwise)
     built = case.build(monkeypatch)
     assert case.findings(built) == []
     assert case.findings(replace(built, guarantee=replace(built.guarantee, slack=1e-9))) != []
@@ -327,7 +311,7 @@ def share_found(
     """Of the cases of these numbers that are built, the share of which the checker finds something."""
     found = []
     for number in numbers:
-        case = replace(random_case(number), mechanism="exponential", pairwise=False)
+        case = replace(random_case(number), pairwise=False)
         case.settings.update(neighbours=5, tight=False)
         try:
             built = case.build(monkeypatch)
@@ -396,7 +380,7 @@ def moved_threshold(built: MechanismArtifact) -> MechanismArtifact:
 def twins() -> Case:
     """Every word stands where another does: two rows are alike, and no loss is allowed between them."""
     vectors = np.repeat(np.random.default_rng(5).standard_normal((8, 2)), 2, axis=0)
-    return Case(toy_embedding(WORDS[:16], vectors), "exponential", {"epsilon": 2.0}, padding=True, pairwise=False)
+    return Case(toy_embedding(WORDS[:16], vectors), {"epsilon": 2.0}, padding=True, pairwise=False)
 
 
 def test_one_threshold_that_moved_is_found_where_no_slack_covers_it(monkeypatch: pytest.MonkeyPatch):

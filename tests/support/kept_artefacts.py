@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from wordveil.assembly.bundles import find_bundle, find_ngrams
 from wordveil.config.load import Config
 from wordveil.crypto.keys import load_key
+from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 
@@ -26,6 +27,10 @@ DRAWN = [path for path in VERSIONS if path.name != "0.1.0"]
 """Those whose bundles are read. Version 0.1.0 wrote format 1."""
 
 
+UNKNOWN = {"syntf", "random"} - set(MECHANISMS)
+"""Jobs of mechanisms that have moved to the laboratory, where it is not installed."""
+
+
 def origin_of(version: Path) -> Path:
     """Where the files of a version were made. A release knows the path of its ledger."""
     return Path("/tmp") / f"wordveil-{version.name}"
@@ -34,6 +39,8 @@ def origin_of(version: Path) -> Path:
 def copy(version: Path, target: Path) -> Path:
     """Copy a version's files to where they may change. Git does not keep the mode that a key needs."""
     shutil.copytree(version, target, copy_function=shutil.copy)  # Delta ages its log by the times of files
+    for name in UNKNOWN:
+        (target / f"{name}.yaml").unlink(missing_ok=True)
     for key in target.glob("*.key"):
         key.chmod(0o600)
     return target

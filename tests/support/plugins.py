@@ -10,17 +10,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "tests" / "plugin"
+RESEARCH = ROOT / "research"
 # What an installer without a network does: the module, and beside it the metadata that the build backend makes.
 _METADATA = "import sys; from setuptools.build_meta import prepare_metadata_for_build_wheel as f; f(sys.argv[1])"
 
 
 def install_plugin(home: Path, source: Path = PLUGIN) -> Path:
-    """Install a package of one module into a folder of ``home`` and return that folder."""
-    site, copied = home / "site", shutil.copytree(source, home / "source")
-    site.mkdir()
-    subprocess.run([sys.executable, "-c", _METADATA, site], cwd=copied, check=True, capture_output=True)
-    for module in copied.glob("*.py"):
-        shutil.copy(module, site)
+    """Install a package's modules into a folder of ``home`` and return that folder."""
+    site = home / "site"
+    shutil.copytree(source, site, ignore=shutil.ignore_patterns("tests", "benchmarks", "docs", "results", "*cache*"))
+    subprocess.run([sys.executable, "-c", _METADATA, site], cwd=site, check=True, capture_output=True)
     return site
 
 

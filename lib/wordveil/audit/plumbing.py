@@ -7,7 +7,7 @@ noise is that of its law. Each other mechanism says how to see its epsilon
 
 - a pure table: the largest loss between two symbols is epsilon;
 - an exponential mechanism: log odds fall by ``epsilon / 2`` per unit of its score, the distance; where ``tight`` chose
-  the slope, by between that and epsilon. The score of SynTF is the rating, ``sin^2(angle / 2)``;
+  the slope, by between that and epsilon;
 - the choice of a symbol (er-ae): a symbol is kept with the probability ``1 / (1 + exp(-epsilon / 2))``.
 """
 

@@ -21,15 +21,13 @@ from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLap
 from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.er_ae.mechanism import ErAe
-from wordveil.mechanisms.random import Random
 from wordveil.mechanisms.staircase.mechanism import Staircase
 from wordveil.mechanisms.tables.exponential import Exponential
-from wordveil.mechanisms.tables.syntf import SynTF
 from wordveil.mechanisms.tree.mechanism import Tree
 
 GROUP = "wordveil.mechanisms"
 """The entry-point group in which an installed package names its mechanisms."""
-_SHIPPED = (
+SHIPPED = (
     Tree,
     Staircase,
     Exponential,
@@ -37,9 +35,8 @@ _SHIPPED = (
     HyperbolicLaplace,
     HyperbolicFDD,
     ErAe,
-    SynTF,
-    Random,
 )
+"""This package's own mechanisms, the recommended default first."""
 
 
 class Registry(Mapping[str, type[Mechanism[Any]]]):
@@ -50,12 +47,12 @@ class Registry(Mapping[str, type[Mechanism[Any]]]):
     """
 
     def __init__(self) -> None:
-        self._loaded: dict[str, type[Mechanism[Any]]] = {mechanism.name: mechanism for mechanism in _SHIPPED}
+        self._loaded: dict[str, type[Mechanism[Any]]] = {mechanism.name: mechanism for mechanism in SHIPPED}
 
     @cached_property
     def _installed(self) -> dict[str, EntryPoint]:
         """The entry points of installed packages. Raises :class:`PlatformError` where a name is taken twice."""
-        owners = {mechanism.name: "wordveil" for mechanism in _SHIPPED}
+        owners = {mechanism.name: "wordveil" for mechanism in SHIPPED}
         points = {}
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             package = _package_of(point)
@@ -73,15 +70,15 @@ class Registry(Mapping[str, type[Mechanism[Any]]]):
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        yield from (mechanism.name for mechanism in _SHIPPED)
+        yield from (mechanism.name for mechanism in SHIPPED)
         yield from self._installed
 
     def __len__(self) -> int:
-        return len(_SHIPPED) + len(self._installed)
+        return len(SHIPPED) + len(self._installed)
 
     def package_of(self, name: str) -> str:
         """The installed package that has a mechanism, with its version; empty for one of wordveil's own."""
-        return "" if self[name] in _SHIPPED else _package_of(self._installed[name])
+        return "" if self[name] in SHIPPED else _package_of(self._installed[name])
 
 
 def _load(point: EntryPoint) -> type[Mechanism[Any]]:

@@ -18,10 +18,10 @@ from wordveil.generators.repeating import make_repeating_weights
 from wordveil.mechanisms.er_ae.mechanism import ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.mechanisms.tables.syntf import SynTFSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.report.page import render_evaluation
 from wordveil.scores.documents import Documents
+from wordveil_research.mechanisms.syntf import SynTFSettings
 from wordveil_research.papers import eraee_tables
 from wordveil_research.papers.eraee import find_epsilon
 from wordveil_research.papers.eraee_tables import ERAETables, find_similar

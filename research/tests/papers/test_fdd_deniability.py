@@ -13,8 +13,8 @@ from wordveil.crypto.keys import MasterKey
 from wordveil.embeddings.embedding import check_embedding
 from wordveil.measures.recovery import load_built
 from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
-from wordveil.mechanisms.random import Random
 from wordveil.neighbours.blocks import BuildContext
+from wordveil_research.mechanisms.random import Random
 from wordveil_research.papers import fdd_deniability
 from wordveil_research.papers.fdd_deniability import CONTENDERS, DRAWS, FDDTable4, count_outputs
 from wordveil_research.papers.repeats import find_score

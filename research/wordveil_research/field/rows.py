@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from wordveil.mechanisms.random import RandomSettings
 from wordveil.mechanisms.settings import MechanismSettings
 from wordveil_research.field.matching import Candidate, make_settings
+from wordveil_research.mechanisms.random import RandomSettings
 from wordveil_research.peers.processes import DIFFRACTOR, MLDP_TEXT, PRESIDIO, PYPANTERA, Peer
 
 DEMO, POINCARE = "demo", "demo-poincare"

@@ -21,11 +21,11 @@ from wordveil.measures.posterior import guess_outputs
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.measures.search import find_epsilon
 from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.random import RandomSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.scores.files import replace_file
 from wordveil_research.field.matching import Matched, Matcher
 from wordveil_research.field.rows import AS_IT_IS, DEMO, ORIGINAL, Block, Row, find_row
+from wordveil_research.mechanisms.random import RandomSettings
 from wordveil_research.papers.rows import Untouched
 from wordveil_research.papers.systems import WORDS_ALONE, TextSanitiser, write_bundle
 from wordveil_research.peers.laws import (

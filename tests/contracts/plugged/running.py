@@ -1,7 +1,7 @@
-"""Runs the contracts and the checks of this folder over the mechanisms of an installed package (``tests/plugin``).
+"""Runs the contracts over the mechanisms of an installed package: ``toys`` of tests/plugin, or ``papers`` of research.
 
-A process of its own: ``tests/contracts/test_plugin.py`` starts it and reads what came out. The argument is a folder for
-golden outputs and results.
+A process of its own: ``tests/contracts/test_plugin.py`` starts it and reads what came out. The arguments are a folder
+for results and one of these two words.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[2]
+CONTRACTS = str(TESTS / "contracts" / "test_mechanisms.py")
 BROKEN = "noise-of-the-batch or no-key or too-little-noise"
 
 
@@ -21,15 +22,23 @@ def run(folder: Path, name: str, *arguments: str) -> None:
     pytest.main(["-p", "no:cacheprovider", "-q", "-n", "0", f"--junitxml={folder / name}.xml", *arguments])
 
 
-def main() -> None:
-    """Write golden outputs, and run."""
-    folder, contracts = Path(sys.argv[1]), str(TESTS / "contracts" / "test_mechanisms.py")
+def run_toys(folder: Path) -> None:
+    """Write golden outputs into the folder, and run."""
     os.environ |= {"WORDVEIL_GOLDEN": str(folder), "WORDVEIL_REGOLD": "1"}
-    run(folder, "written", contracts, "-k", "randomised and golden")
+    run(folder, "written", CONTRACTS, "-k", "randomised and golden")
     del os.environ["WORDVEIL_REGOLD"]
-    run(folder, "contracts", contracts, "-k", f"randomised or say or ({BROKEN}) and not golden and not threads")
+    run(folder, "contracts", CONTRACTS, "-k", f"randomised or say or ({BROKEN}) and not golden and not threads")
     run(folder, "checks", *(str(Path(__file__).with_name(f"check_{name}.py")) for name in ("toy", "files")))
 
 
+def run_papers(folder: Path) -> None:
+    """Run over golden outputs and kept bundles that older versions drew, and the laboratory's own tests."""
+    kept = str(TESTS / "unit" / "test_compatibility.py")
+    audits = str(TESTS / "unit" / "audit" / "test_bundle.py")
+    run(folder, "contracts", CONTRACTS, kept, audits, "-k", "syntf or random or say")
+    research = TESTS.parent / "research"
+    run(folder, "checks", "-c", str(research / "pyproject.toml"), str(research / "tests" / "mechanisms"))
+
+
 if __name__ == "__main__":
-    main()
+    {"toys": run_toys, "papers": run_papers}[sys.argv[2]](Path(sys.argv[1]))

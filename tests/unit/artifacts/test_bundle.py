@@ -86,7 +86,7 @@ def test_what_the_fingerprint_leaves_out_decides_nothing_that_a_row_records(toy)
     def change(manifest):
         left_out = set(manifest) - {"content", "fingerprint", "seal"}
         assert left_out == {"recipe", "notes", "provenance", "recovery", "suitability"}
-        manifest["recipe"] |= {"padding": True, "mechanism": "random", "settings": {"epsilon": 0.01}, "lists": "en"}
+        manifest["recipe"] |= {"padding": True, "mechanism": "tree", "settings": {"epsilon": 0.01}, "lists": "en"}
         manifest |= {"notes": [], "provenance": {}, "recovery": None, "suitability": None}
 
     seal_again(toy, change)
@@ -258,6 +258,19 @@ def test_another_version_of_sampler_or_certificate_is_refused_with_a_fix(toy, mo
 def test_a_mechanism_that_is_not_installed_is_named(toy, monkeypatch):
     monkeypatch.setattr("wordveil.artifacts.bundle.MECHANISMS", {})
     assert "no mechanism laplace. Install the package that has it here and on every executor. Build" in refusal(toy)
+
+
+def test_a_bundle_of_a_missing_mechanism_leaves_others_to_be_found(toy):
+    gone = write_toy_bundle(toy.parent, epsilon=2.0)
+
+    def change(manifest):
+        manifest["content"]["mechanism"] = manifest["recipe"]["mechanism"] = "gone"
+
+    seal_again(gone, change)
+    assert find(toy.parent, toy_recipe(spiral_embedding())) == toy
+    with pytest.raises(BundleError, match=r"none of its 2 bundle\(s\) matches"):
+        find(toy.parent, toy_recipe(spiral_embedding(), epsilon=3.0))
+    assert "no mechanism gone" in refusal(gone)
 
 
 def test_missing_directory_is_refused(tmp_path):

@@ -77,7 +77,7 @@ def at_epsilon(name, epsilon):
     return replace(MECHANISMS[name].examples()[""].small, epsilon=epsilon)
 
 
-@pytest.mark.parametrize(("name", "low", "high"), [("staircase", 5.0, 8.0), ("tree", 4.0, 6.0), ("syntf", 10.0, 20.0)])
+@pytest.mark.parametrize(("name", "low", "high"), [("staircase", 5.0, 8.0), ("tree", 4.0, 6.0)])
 def test_a_table_of_another_epsilon(tmp_path, name, low, high):
     """Recipe, guarantee and parameters say one epsilon; the table was built at another one."""
     other = toys.build_artifact(MECHANISMS[name], WORDS, at_epsilon(name, high), padding=False)
@@ -190,7 +190,7 @@ def test_a_choice_that_keeps_more_than_it_may(tmp_path):
 
 
 def test_an_embedding_of_other_words_and_numbers_out_of_range_are_refused(tmp_path):
-    bundle, _ = make(tmp_path, "random")
+    bundle, _ = make(tmp_path, "staircase")
     with pytest.raises(ValueError, match="in their order"):
         audit_bundle(bundle, toys.random_embedding(121, 4))
     for wrong in ({"alpha": 0.0}, {"alpha": math.nan}, {"draws": 1}, {"seed": -1}):

@@ -87,7 +87,7 @@ def test_an_output_that_one_word_never_has_makes_it_infinite():
 
 
 @pytest.mark.parametrize("padding", [False, True])
-@pytest.mark.parametrize("name", ["tree", "staircase", "exponential", "syntf", "random"])
+@pytest.mark.parametrize("name", ["tree", "staircase", "exponential"])
 def test_the_supremum_of_shipped_tables_is_the_certified_one(name, padding):
     kind = MECHANISMS[name]
     built = toys.build_artifact(kind, EMBEDDING, kind.examples()[""].small, padding=padding)

@@ -96,14 +96,6 @@ def test_the_configuration_needs_no_epsilon_and_no_key(config: Path):
         Request(config, epsilon="6,2000").load()
 
 
-def test_a_mechanism_without_an_epsilon_is_refused(config: Path):
-    config.write_text(
-        yaml.safe_dump({**SETTINGS, "mechanism": {"name": "random", "embedding": "demo", "public": True}})
-    )
-    with pytest.raises(ConfigError, match=r"mechanism\.name = random: has no epsilon to choose"):
-        Request(config, epsilon="1").load()
-
-
 def test_a_vocabulary_that_is_not_public_is_refused(config: Path):
     settings = {**SETTINGS, "mechanism": {**SETTINGS["mechanism"], "public": False, "frequencies": "counts.csv"}}
     config.write_text(yaml.safe_dump(settings))

@@ -16,10 +16,10 @@ from wordveil.measures import suitability
 from wordveil.measures.nearness import COSINE, measure_neighbours
 from wordveil.measures.recovery import measure_recovery
 from wordveil.measures.suitability import Suitability, measure_suitability
-from wordveil.mechanisms.base import TokenBatch
+from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.inputs import rank_frequencies
-from wordveil.mechanisms.random import Random
 from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.tables.exponential import Exponential
 
 SIZE = 200
 EMBEDDING = random_embedding(SIZE, 8)
@@ -143,16 +143,19 @@ def test_a_mechanism_that_hides_nothing_at_its_least_epsilon_has_no_range():
     assert [one.epsilon for one in found.epsilons] == [200.0]
 
 
-def test_mechanisms_without_an_epsilon_or_with_other_lengths_have_none():
-    assert measure("random", {}).epsilons == ()
+def test_mechanisms_with_other_lengths_have_no_epsilons():
+    class Doubling(Exponential):
+        """Its stays are counted in draws."""
 
-    class Doubling(Random):
+        stay_probabilities, stays_at = Mechanism.stay_probabilities, Mechanism.stays_at
+
         def draw(self, batch, keys):
             return TokenBatch(np.repeat(batch.ids, 2), batch.offsets * 2, batch.contexts)
 
     settings = MECHANISMS["exponential"].settings_type(**NEAR)
-    guarantee = build(EMBEDDING, {}, padding=False, mechanism="random").guarantee
-    found = measure_suitability(Doubling(SIZE), EMBEDDING, settings, guarantee, PRIOR)
+    built = build(EMBEDDING, NEAR, padding=False, mechanism="exponential")
+    doubling = Doubling.load(SIZE, built.parameters, built.arrays)
+    found = measure_suitability(doubling, EMBEDDING, settings, built.guarantee, PRIOR)
     assert (found.epsilon, found.epsilons) == (None, ())
 
 

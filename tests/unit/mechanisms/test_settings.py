@@ -12,12 +12,10 @@ from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.additive.hyperbolic import HyperbolicSettings
 from wordveil.mechanisms.additive.laplace import LaplaceSettings
 from wordveil.mechanisms.er_ae.mechanism import ErAeSettings
-from wordveil.mechanisms.random import RandomSettings
-from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.registry import SHIPPED
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings, MetricName
 from wordveil.mechanisms.staircase.mechanism import StaircaseSettings
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
-from wordveil.mechanisms.tables.syntf import SynTFSettings
 from wordveil.mechanisms.tree.settings import TreeSettings
 
 EXPECTED: list[tuple[MechanismSettings, float, dict[str, object], str]] = [
@@ -35,7 +33,6 @@ EXPECTED: list[tuple[MechanismSettings, float, dict[str, object], str]] = [
         "x",
     ),
     (HyperbolicSettings(epsilon=9.0), 9.0, {"epsilon": 9.0}, "x"),
-    (SynTFSettings(epsilon=20.0, neighbours=8), 20.0, {"epsilon": 20.0, "neighbours": 8}, "x, neighbours 8"),
     (
         TreeSettings(epsilon=6.0, sizes=(20, 400), losses=(0.0, 4.0)),
         6.0,
@@ -49,7 +46,6 @@ EXPECTED: list[tuple[MechanismSettings, float, dict[str, object], str]] = [
         },
         "x",
     ),
-    (RandomSettings(), 0.0, {}, "x"),
     (
         StaircaseSettings(epsilon=8.0, alpha=0.5, pairs="pairs.tsv"),
         8.0,
@@ -97,7 +93,7 @@ def test_a_recipe_is_what_json_gives_back():
 
 
 def test_every_mechanism_is_here():
-    assert {type(row[0]) for row in EXPECTED} == {kind.settings_type for kind in MECHANISMS.values()}
+    assert {type(row[0]) for row in EXPECTED} == {kind.settings_type for kind in SHIPPED}
 
 
 def test_another_epsilon_changes_nothing_else():
@@ -137,6 +133,6 @@ def test_every_space_is_a_metric_of_the_settings():
 @pytest.mark.parametrize("metric", get_args(MetricName))
 def test_mechanisms_are_compared_with_those_of_their_space(metric):
     terms = ComparisonTerms(metric, 20, 3.0)
-    shown = {name for name, kind in MECHANISMS.items() if kind.comparable_settings(terms)}
+    shown = {kind.name for kind in SHIPPED if kind.comparable_settings(terms)}
     additive = {"hyperbolic-laplace", "hyperbolic-fdd"} if metric == "hyperbolic" else {"laplace", "tree"}
-    assert shown == {"staircase", "exponential", "syntf", "random", *additive}
+    assert shown == {"staircase", "exponential", *additive}

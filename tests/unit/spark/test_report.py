@@ -15,11 +15,12 @@ from wordveil.spark.sanitise.report import RunReport, make_report
 
 @pytest.mark.parametrize(("text", "pads"), [({"n_max": 8}, True), ({"length": "as_is"}, False)])
 def test_a_run_under_strict_says_how_much_padding_becomes_words(workspace: Workspace, text: dict[str, Any], pads: bool):
-    settings = workspace.settings(mechanism={"name": "random"}, text=text)
-    del settings["mechanism"]["epsilon"]
+    settings = workspace.settings(mechanism={"name": "exponential", "epsilon": 3.0}, text=text)
     config = parse_config(settings, "tests")
     bundle = build_bundle(config)
     report = make_report(config.record_settings("run"), bundle, "key", NOTHING, output="out", seconds=1.0)
-    # It draws every word alike, and never padding.
-    assert report.padding_as_words == (1.0 if pads else None)
+    padding = bundle.vocabulary.size
+    stays = bundle.mechanism.probabilities(padding)[padding] if pads else 0.0
+    assert report.padding_as_words == (pytest.approx(1 - stays) if pads else None)
+    assert stays < 1
     assert RunReport.from_dict(report.to_dict()) == report

@@ -25,7 +25,7 @@ from wordveil.config.arguments import parse_arguments
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
 from wordveil.errors import ConfigError, NgramError
 from wordveil.measures.comparison import compare
-from wordveil.mechanisms.random import RandomSettings
+from wordveil.mechanisms.staircase.mechanism import StaircaseSettings
 from wordveil.privacy.relations import Relation
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy, with_profile
@@ -312,7 +312,7 @@ def test_a_sentence_is_compared_under_the_policy(model, tmp_path):
     embedding = toys.random_embedding(30, 4)
     words = embedding.words.to_pylist()
     text = f"Please turn off the light in {words[3]}"
-    comparison = compare(embedding, policy_of(model), "random", RandomSettings(), text, model=model)
+    comparison = compare(embedding, policy_of(model), "staircase", StaircaseSettings(epsilon=4.0), text, model=model)
     assert comparison.configured.text.startswith("Please turn off the light in ")
 
 

@@ -17,8 +17,10 @@ from wordveil.audit.canaries.tables import Inputs
 from wordveil.audit.canaries.words import choose_words
 from wordveil.audit.findings import Finding
 from wordveil.embeddings.embedding import check_embedding
-from wordveil.mechanisms.random import Random, RandomSettings
-from wordveil.neighbours.blocks import BuildContext
+from wordveil.mechanisms.base import MechanismArtifact, pure_guarantee
+from wordveil.mechanisms.tables.exponential import Exponential
+from wordveil.mechanisms.tables.mechanism import build_certified, symbol_rows
+from wordveil.neighbours.lists import NeighbourLists
 from wordveil.privacy.relations import Exposure
 from wordveil.text.slots import NgramModel
 
@@ -65,16 +67,22 @@ def make_inputs(
 
 
 def write_blind_bundle(bundle: Bundle, store: Path) -> Path:
-    """Write a bundle of the same words whose mechanism draws every word from one law, and return its directory.
+    """Write a bundle of the same words whose mechanism draws each symbol uniformly from them; return its directory.
 
     Under it, texts that differ only in their hidden words have outputs of one law. So whatever still distinguishes two
     texts is structure.
     """
     words = bundle.vocabulary.array.to_pylist()
-    embedding = check_embedding(words, np.ones((len(words), 1)), "made documents")
-    built = Random.build(embedding, RandomSettings(), padding=bundle.padding, work=BuildContext())
+    size, padding = len(words), bundle.padding
+    embedding = check_embedding(words, np.ones((size, 1)), "made documents")
+    # A table of the exponential mechanism whose scores are all 0. Without padding among the outputs, since how many
+    # words are written would else vary.
+    zeros = np.zeros(size)
+    alike = NeighbourLists(np.arange(size + 1), np.arange(size, dtype=np.int32), zeros, zeros, 0.0)
+    table, _ = build_certified(symbol_rows(alike, 0.0, 0.0, padding=False), 0.0)
+    built = MechanismArtifact({"padding": padding}, table.arrays, pure_guarantee(embedding, 0.0, 0.0, padding=padding))
     language = bundle.lists.language if bundle.lists else ""
-    recipe = Recipe(Random.name, {}, bundle.padding, "made documents", embedding.digest, lists=language)
+    recipe = Recipe(Exponential.name, {}, padding, "made documents", embedding.digest, lists=language)
     return bundles.write(store, embedding, built, recipe, {})
 
 

@@ -159,8 +159,8 @@ def _level_faults(sizes: Sequence[int], clusters: Sequence[int]) -> Iterator[tup
         yield (
             "clusters",
             (
-                f"{list(clusters)}: one cluster holds all words and tells nothing of any, as mechanism.name: random "
-                "does at no price. Leave the 1 out; the level of all words is always there."
+                f"{list(clusters)}: one cluster holds all words and tells nothing of any. Leave the 1 out; the level "
+                "of all words is always there."
             ),
         )
     elif any(not below > above for below, above in pairwise(clusters)):

@@ -21,7 +21,7 @@ from wordveil.audit.canaries.structure import Claim, check_layout, check_structu
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.streams import id_payload
 from wordveil.mechanisms.base import TokenBatch
-from wordveil.mechanisms.random import Random
+from wordveil.mechanisms.tables.exponential import Exponential
 from wordveil.records import drawing, sanitiser
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
@@ -164,13 +164,13 @@ def test_unknown_words_copied(audit: Callable[..., list[Finding]], monkeypatch: 
 
 def test_padding_copied(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
     """The number of words shows under a relation of any two texts."""
-    real = Random.draw
+    real = Exponential.draw
 
-    def draw(self: Random, batch: TokenBatch, keys: Any) -> TokenBatch:
+    def draw(self: Exponential, batch: TokenBatch, keys: Any) -> TokenBatch:
         drawn = real(self, batch, keys)
         return replace(drawn, ids=np.where(batch.ids == SIZE, SIZE, drawn.ids).astype(np.int32))
 
-    monkeypatch.setattr(Random, "draw", draw)
+    monkeypatch.setattr(Exponential, "draw", draw)
     assert "canary:length" in list_refuted(audit(POLICIES["strict"], "length"))
 
 

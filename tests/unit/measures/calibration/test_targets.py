@@ -150,8 +150,3 @@ def test_a_mechanism_that_draws_by_other_words_is_refused():
     settings = MECHANISMS["er-ae"].settings_type(epsilon=8.0, model="generator.npz")  # type: ignore[call-arg]
     with pytest.raises(BundleError, match="by the words around it"):
         Subject("er-ae", settings, EMBEDDING)
-
-
-def test_a_mechanism_without_epsilon_is_refused():
-    with pytest.raises(BundleError, match="no epsilon to choose"):
-        Subject("random", MECHANISMS["random"].settings_type(), EMBEDDING)

@@ -1,0 +1,1 @@
+"""Mechanisms of papers that a comparison needs and a release does not: plug-ins of ``wordveil.mechanisms``."""
