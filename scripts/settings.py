@@ -32,6 +32,7 @@ from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.generators.training import settings as generator_settings
 from wordveil.mechanisms.registry import SHIPPED
 from wordveil.release.rules import RULES
+from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS
 from wordveil.text.draft import DraftPolicy
 from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
 
@@ -62,6 +63,11 @@ HEAD = "| setting | value | default | meaning |\n| --- | --- | --- | --- |"
 SCALARS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
 # What a policy takes with `slots: carrier_phrases` alone.
 THRESHOLDS = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD}
+PLUGGED = ", or one of an installed package"
+METHODS = {
+    setting: f"list of {', '.join(f'`{name}`' for name in registry.shipped)}{PLUGGED}"
+    for setting, registry in (("attackers", AUTHOR_ATTACKS), ("tasks", TEXT_TASKS))
+}
 Meanings = Mapping[str, str]
 
 
@@ -73,7 +79,8 @@ def make_page() -> str:
         if name == "mechanism":
             parts += mechanism_parts()
         elif name in sections:
-            parts += [f"## {name}", f"{summary(sections[name])}\n{SEE[name]}", table(sections[name])]
+            values = METHODS if name == "evaluation" else {}
+            parts += [f"## {name}", f"{summary(sections[name])}\n{SEE[name]}", table(sections[name], values=values)]
     parts += generator_parts()
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -105,7 +112,7 @@ def mechanism_parts() -> Iterator[str]:
         f"{summary(MechanismSection)}\n{SEE['mechanism']}",
         "All mechanisms have these settings:",
     )
-    names = ", ".join(f"`{kind.name}`" for kind in SHIPPED) + ", or one of an installed package"
+    names = ", ".join(f"`{kind.name}`" for kind in SHIPPED) + PLUGGED
     yield table(MechanismSection, values={"name": names})
     yield from ("### training", summary(TrainingSection), table(TrainingSection, attributes(TrainingSettings)))
     for shipped in SHIPPED:

@@ -23,13 +23,13 @@ def install_plugin(home: Path, source: Path = PLUGIN) -> Path:
     return site
 
 
-def write_distribution(site: Path, name: str, points: dict[str, str]) -> None:
-    """Write the metadata of an installed package, version 1.0, that names ``points`` as its mechanisms."""
+def write_distribution(site: Path, name: str, points: dict[str, str], group: str = "wordveil.mechanisms") -> None:
+    """Write the metadata of an installed package, version 1.0, that names ``points`` in an entry-point group."""
     home = site / f"{name.replace('-', '_')}-1.0.dist-info"
     home.mkdir(parents=True)
     (home / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     lines = [f"{point} = {value}\n" for point, value in points.items()]
-    (home / "entry_points.txt").write_text("".join(["[wordveil.mechanisms]\n", *lines]))
+    (home / "entry_points.txt").write_text("".join([f"[{group}]\n", *lines]))
 
 
 def environment_with(*folders: Path) -> dict[str, str]:

@@ -23,7 +23,18 @@ pytestmark = pytest.mark.xdist_group("structure")
 SAMPLING = ("measures", "audit", "evaluation", "generators")
 # A module imports only from rooms that stand before its own, or from its own.
 ROOMS = (
-    *("version", "credentials", "errors", "compiled", "arrays", "geometry", "crypto", "neighbours", "embeddings"),
+    *(
+        "version",
+        "credentials",
+        "errors",
+        "plugins",
+        "compiled",
+        "arrays",
+        "geometry",
+        "crypto",
+        "neighbours",
+        "embeddings",
+    ),
     *("generators", "privacy", "scores", "mechanisms", "text", "artifacts", "records", "input", "release", "config"),
     *("measures", "audit", "evaluation", "assembly", "spark", "report", "api", "cli", "__main__"),
 )

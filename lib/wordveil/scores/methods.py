@@ -1,13 +1,19 @@
-"""The registry of attackers that name authors and of tasks on texts, and the names of sentence encoders. A new method
-needs a file, and a line here.
+"""The registries of attackers that name authors and of tasks on texts, and the names of sentence encoders.
 
-An entry says where a method is and imports nothing, so configurations can take the names from here too.
+A new method of this package needs a file, and a line here, which imports nothing. Another package names what makes one
+of its own in the entry-point group ``wordveil.attackers`` or ``wordveil.tasks``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+
+from wordveil.plugins import Registry
+
+Make = Callable[[], Any]
+"""Makes a :class:`wordveil.evaluation.classifiers.TextClassifier`."""
 
 
 class Method:
@@ -25,16 +31,25 @@ class Method:
         return getattr(import_module(module), name)(**self.settings)
 
 
-AUTHOR_ATTACKS = {
+def find_fault(name: str, make: Any) -> str:
+    """What keeps an installed package's object from making the method of this name; empty where nothing does."""
+    if not callable(make):
+        return "makes no method: it is neither a class nor a function."
+    found = getattr(make(), "name", None)
+    return "" if found == name else f"calls itself {found}. Give both one name."
+
+
+_ATTACKERS: dict[str, Make] = {
     "koppel": Method("wordveil.evaluation.attacks.koppel:Koppel"),
     "svm-characters": Method("wordveil.evaluation.attacks.linear:LinearSvm"),
     "svm-words": Method("wordveil.evaluation.attacks.linear:LinearSvm", unit="words"),
     "continuous-ngrams": Method("wordveil.evaluation.attacks.continuous_ngrams:ContinuousNgrams"),
     "nearest-author": Method("wordveil.evaluation.attacks.nearest_author:NearestAuthor"),
 }
+AUTHOR_ATTACKS = Registry("wordveil.attackers", _ATTACKERS, find_fault)
 """Attackers that name authors, by their names (:attr:`wordveil.evaluation.classifiers.TextClassifier.name`)."""
 
-TEXT_TASKS = {
+_TASKS: dict[str, Make] = {
     "fasttext": Method("wordveil.evaluation.utility.fasttext:FastText"),
     "fasttext-pretrained": Method("wordveil.evaluation.utility.fasttext:PretrainedFastText"),
     "linear-words": Method("wordveil.evaluation.utility.linear:LinearWords"),
@@ -43,6 +58,7 @@ TEXT_TASKS = {
     "neighbours-emd": Method("wordveil.evaluation.utility.neighbours:NearestTexts", distance="emd"),
     "sentence-vectors": Method("wordveil.evaluation.utility.sentences:SentenceVectors"),
 }
+TEXT_TASKS = Registry("wordveil.tasks", _TASKS, find_fault)
 """Classifiers of topics, sentiments and intents, by their names."""
 
 WEIGHTED_BAG, MEAN_VECTOR, SENTENCE_TRANSFORMERS = "weighted-bag", "mean-vector", "sentence-transformers:"

@@ -14,7 +14,7 @@ from wordveil.artifacts.bundle import open_bundle
 from wordveil.errors import BundleError
 from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.base import TokenBatch
-from wordveil.mechanisms.registry import Registry
+from wordveil.plugins import Registry
 
 EMBEDDING = random_embedding(40, 3)
 

@@ -28,7 +28,7 @@ from wordveil.measures.redraw import BundleSanitiser
 from wordveil.privacy.recovery import PriorRecovery, Recovered
 from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Confusion
-from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS, Method
+from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS, Make
 from wordveil.scores.score import Group, Score
 from wordveil.spark.plan.spread import draw_words
 from wordveil.text.stop_words import load_stop_words
@@ -129,7 +129,7 @@ def measure_attacks(
     return figures
 
 
-def _make(method: Method, embedding: Embedding | None) -> TextClassifier:
+def _make(method: Make, embedding: Embedding | None) -> TextClassifier:
     """A classifier, with the mechanism's embedding where it needs one and there is one."""
     made: Any = method()
     classifier: TextClassifier = replace(made, embedding=embedding) if made.needs_embedding and embedding else made
