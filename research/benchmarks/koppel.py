@@ -24,8 +24,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 
 from common import DATA, machine, make_parser, save_results
-from wordveil.evaluation.attacks.koppel import FittedKoppel, Koppel, Weights
-from wordveil.evaluation.attacks.space_free import count_features
+from wordveil_research.methods.koppel import FittedKoppel, Koppel, Weights
+from wordveil_research.methods.space_free import count_features
 from wordveil_research.tasks.datasets import load_documents
 
 CORPUS = DATA / "c50_reuters.jsonl.xz"

@@ -29,7 +29,7 @@ TABLES = {
 # Files that stand for NAME in each table.
 NAMES = {
     "A mechanism": "tree",
-    "An author attack or a text task": "koppel",
+    "An author attack or a text task": "linear",
     "A class of typed tokens": "",
     "A command": "plan",
     "An experiment": "fdd",
@@ -97,7 +97,7 @@ def hello() -> None:
 LINES = {
     "scores/methods.py": [
         (
-            '    "nearest-author"',
+            '    "svm-characters"',
             '    "first-author": Method("wordveil.evaluation.attacks.first_author:FirstAuthor"),\n',
         )
     ],

@@ -31,9 +31,9 @@ class EvaluationSection(Section):
     """The column that says who wrote a record; by default that of ``input.author``. Attackers guess it."""
     label: Name | None = None
     """The column with a topic or another class of each record, which ``tasks`` guess."""
-    attackers: list[AttackerName] = Field(default=["koppel", "svm-characters", "svm-words"])
+    attackers: list[AttackerName] = Field(default=["svm-characters", "svm-words"])
     """The attackers that guess authors."""
-    tasks: list[TaskName] = Field(default=["fasttext", "linear-words"])
+    tasks: list[TaskName] = Field(default=["linear-words"])
     """The classifiers that guess labels, trained on sanitised texts."""
     encoder: Annotated[str, StringConstraints(pattern=ENCODER)] = WEIGHTED_BAG
     """What turns texts into vectors, for similarity and linkage: ``weighted-bag``, ``mean-vector``, or

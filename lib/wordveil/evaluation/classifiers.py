@@ -7,14 +7,15 @@ an attacker knows the mechanism.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from wordveil.arrays import Int64
-from wordveil.scores.documents import Documents
+from wordveil.arrays import Float64, Int64
+from wordveil.scores.documents import UNKNOWN, Documents
 
 
 class FittedClassifier(Protocol):
@@ -36,6 +37,32 @@ class FittedModel(FittedClassifier):
     def predict(self, texts: Sequence[str]) -> Int64:
         # scikit-learn refuses to predict nothing.
         return np.asarray(self.model.predict(self.prepare(texts)) if len(texts) else [], np.int64)
+
+
+class Scored(NamedTuple):
+    """The named labels, and the share of votes that each won.
+
+    ``labels``: int64 ``(texts,)``, numbers of names, or :data:`wordveil.scores.documents.UNKNOWN` where no label won a
+    vote. ``shares``: float64 ``(texts,)``, from 0 to 1.
+    """
+
+    labels: Int64
+    shares: Float64
+
+
+@dataclass(frozen=True)
+class RefusingClassifier(FittedClassifier):
+    """Answers only where a label wins more than ``threshold`` of the votes."""
+
+    threshold: float
+
+    @abstractmethod
+    def score(self, texts: Sequence[str]) -> Scored:
+        """Return the label of most votes, whatever its share, and that share."""
+
+    def predict(self, texts: Sequence[str]) -> Int64:
+        scored = self.score(texts)
+        return np.where(scored.shares > self.threshold, scored.labels, UNKNOWN)
 
 
 class TextClassifier(Protocol):

@@ -10,7 +10,7 @@ from wordveil.errors import PlatformError
 from wordveil.scores.methods import WEIGHTED_BAG, find_model
 
 INSTALL = "Install it with: pip install 'wordveil[evaluation]'"
-_NAMES = {"sklearn": "scikit-learn", "floret": "floret", "ot": "POT"}
+_NAMES = {"sklearn": "scikit-learn"}
 
 
 def load_package(module: str) -> Any:

@@ -40,23 +40,15 @@ def find_fault(name: str, make: Any) -> str:
 
 
 _ATTACKERS: dict[str, Make] = {
-    "koppel": Method("wordveil.evaluation.attacks.koppel:Koppel"),
     "svm-characters": Method("wordveil.evaluation.attacks.linear:LinearSvm"),
     "svm-words": Method("wordveil.evaluation.attacks.linear:LinearSvm", unit="words"),
-    "continuous-ngrams": Method("wordveil.evaluation.attacks.continuous_ngrams:ContinuousNgrams"),
-    "nearest-author": Method("wordveil.evaluation.attacks.nearest_author:NearestAuthor"),
 }
 AUTHOR_ATTACKS = Registry("wordveil.attackers", _ATTACKERS, find_fault)
 """Attackers that name authors, by their names (:attr:`wordveil.evaluation.classifiers.TextClassifier.name`)."""
 
 _TASKS: dict[str, Make] = {
-    "fasttext": Method("wordveil.evaluation.utility.fasttext:FastText"),
-    "fasttext-pretrained": Method("wordveil.evaluation.utility.fasttext:PretrainedFastText"),
     "linear-words": Method("wordveil.evaluation.utility.linear:LinearWords"),
     "logistic-words": Method("wordveil.evaluation.utility.linear:LinearWords", model="logistic"),
-    "neighbours-mean": Method("wordveil.evaluation.utility.neighbours:NearestTexts"),
-    "neighbours-emd": Method("wordveil.evaluation.utility.neighbours:NearestTexts", distance="emd"),
-    "sentence-vectors": Method("wordveil.evaluation.utility.sentences:SentenceVectors"),
 }
 TEXT_TASKS = Registry("wordveil.tasks", _TASKS, find_fault)
 """Classifiers of topics, sentiments and intents, by their names."""

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from wordveil.errors import InputError
-from wordveil.evaluation.attacks.koppel import Koppel, Weights
 from wordveil.scores.documents import UNKNOWN, Documents
+from wordveil_research.methods.koppel import Koppel, Weights
 from wordveil_research.tasks.koppel import attribute
 
 SETTINGS = Koppel(iterations=15, share=0.4, threshold=0.5, features=700)

@@ -7,9 +7,9 @@ import pytest
 
 from data_sets import DATA, load_parts, needs_data
 from support.made_texts import make_documents
-from wordveil.evaluation.attacks.koppel import Koppel, Weights
 from wordveil.evaluation.attacks.linear import LinearSvm
 from wordveil.scores.documents import Documents
+from wordveil_research.methods.koppel import Koppel, Weights
 from wordveil_research.tasks.datasets import load_documents
 from wordveil_research.tasks.snippets import split_known_and_snippets
 

@@ -182,8 +182,8 @@ def _measure_row(row: Row, part: str, draw: int, embedding: Embedding, around: S
     losses = score_losses(row, system, embedding) if part == next(iter(CORPORA)) and not draw else []
     attacked: list[Score] = []
     if len(split.train):
-        from wordveil.evaluation.attacks.continuous_ngrams import ContinuousNgrams
         from wordveil.evaluation.attacks.linear import LinearSvm
+        from wordveil_research.methods.continuous_ngrams import ContinuousNgrams
 
         attackers = [ContinuousNgrams(dim=20, lr=_RATE), LinearSvm()]
         attacked = list(attack_written(attackers, written, row, draw, part))

@@ -135,16 +135,16 @@ def _attack_sizes(written: Written, embedding: Embedding, row: Row, draw: int, s
 
 
 def _attacks(embedding: Embedding) -> list[TextClassifier]:
-    from wordveil.evaluation.attacks.koppel import Koppel
-    from wordveil.evaluation.attacks.nearest_author import NearestAuthor
+    from wordveil_research.methods.koppel import Koppel
+    from wordveil_research.methods.nearest_author import NearestAuthor
 
     return [NearestAuthor(embedding), Koppel()]
 
 
 def _classify_topics(written: Written, embedding: Embedding, row: Row, draw: int) -> Iterator[Score]:
-    from wordveil.evaluation.utility.fasttext import FastText, FloretClassifier, PretrainedFastText
-    from wordveil.evaluation.utility.neighbours import NearestTexts
     from wordveil.evaluation.utility.tasks import measure_task
+    from wordveil_research.methods.fasttext import FastText, FloretClassifier, PretrainedFastText
+    from wordveil_research.methods.neighbours import NearestTexts
 
     # A bag has no runs of words to learn from, and so few texts need many passes.
     floret = FloretClassifier(epochs=100, word_ngrams=1)

@@ -1,4 +1,4 @@
-"""Attribution among many authors on Spark: the method of :mod:`wordveil.evaluation.attacks.koppel`, with its results.
+"""Attribution among many authors on Spark: the method of :mod:`wordveil_research.methods.koppel`, with its results.
 
 The authors are spread over partitions, each author in one. A partition finds its best author for each snippet and
 round, and Spark keeps the best of all partitions. Cosines are computed from whole numbers, so that they do not depend
@@ -18,11 +18,11 @@ from scipy.sparse import csr_array, vstack
 
 from wordveil.arrays import Int64
 from wordveil.errors import InputError
-from wordveil.evaluation.attacks.koppel import Koppel, Profiles, Scored, Subspace
-from wordveil.evaluation.attacks.space_free import FeatureCounts
 from wordveil.scores.documents import UNKNOWN
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
+from wordveil_research.methods.koppel import Koppel, Profiles, Scored, Subspace
+from wordveil_research.methods.space_free import FeatureCounts
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -121,7 +121,7 @@ def attribute(
     settings
         the method.
     seed
-        of the rounds. The same seed gives what :meth:`wordveil.evaluation.attacks.koppel.Koppel.fit` gives on one
+        of the rounds. The same seed gives what :meth:`wordveil_research.methods.koppel.Koppel.fit` gives on one
         machine.
     partitions
         over how many partitions authors are spread; None for Spark's own number.

@@ -69,8 +69,8 @@ def test_all_faults_come_at_once():
             {
                 "author": "BODY",
                 "label": "body",
-                "attackers": ["koppel", "koppel"],
-                "tasks": ["fastext"],
+                "attackers": ["svm-words", "svm-words"],
+                "tasks": ["liner-words"],
                 "records": 4,
                 "known_share": 1.0,
                 "example": 1,
@@ -84,16 +84,19 @@ def test_all_faults_come_at_once():
     }
     assert "= sentence-transformers:: is no sentence encoder. Allowed: weighted-bag," in found["evaluation.encoder"]
     assert "evaluation.author = BODY: is the text column" in found["evaluation.author"]
-    assert "Did you mean fasttext?" in found["evaluation.tasks.0"]
+    assert "Did you mean linear-words?" in found["evaluation.tasks.0"]
     assert "Did you mean examples?" in found["evaluation.example"]
 
 
 @pytest.mark.parametrize(
     ("evaluation", "words"),
     [
-        ({"attackers": ["koppel"]}, "evaluation.attackers = koppel: needs authors to guess. Name their column in"),
-        ({"tasks": ["fasttext"]}, "evaluation.tasks = fasttext: needs labels to guess"),
-        ({"author": "who", "attackers": ["koppel", "koppel"]}, "= koppel: is listed more than once"),
+        (
+            {"attackers": ["svm-words"]},
+            "evaluation.attackers = svm-words: needs authors to guess. Name their column in",
+        ),
+        ({"tasks": ["linear-words"]}, "evaluation.tasks = linear-words: needs labels to guess"),
+        ({"author": "who", "attackers": ["svm-words", "svm-words"]}, "= svm-words: is listed more than once"),
         ({"author": "message.body"}, ""),
         ({"records": 10, "min_texts": 6}, "two authors of 6 records do not fit into evaluation.records: 10"),
     ],

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wordveil.arrays import Int64
-from wordveil.evaluation.attacks.koppel import FittedKoppel
-from wordveil.evaluation.classifiers import TextClassifier
+from wordveil.evaluation.classifiers import RefusingClassifier, TextClassifier
 from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.evaluation import Confusion
 from wordveil.scores.measurement import Measurement
@@ -65,9 +64,9 @@ def measure_authorship(
     -------
     tuple
         The accuracy of each attacker, with its interval and the chance level. An attacker that may refuse to answer
-        (:class:`wordveil.evaluation.attacks.koppel.Koppel`) is made to answer here, and two more figures give the share
-        of snippets that it answers for and the precision of these answers. Then the confusions of each attacker, whose
-        last column counts refusals.
+        (:class:`wordveil.evaluation.classifiers.RefusingClassifier`) is made to answer here, and two more figures give
+        the share of snippets that it answers for and the precision of these answers. Then the confusions of each
+        attacker, whose last column counts refusals.
 
     Raises
     ------
@@ -89,7 +88,7 @@ def measure_authorship(
     confusions: list[Confusion] = []
     for fitted, texts, whose, variant in runs:
         scoring = _Scoring(attack, whose, variant, snippets)
-        if isinstance(fitted, FittedKoppel):
+        if isinstance(fitted, RefusingClassifier):
             votes = fitted.score(texts)
             answers = np.where(votes.shares > fitted.threshold, votes.labels, UNKNOWN)
             scores += [scoring.score_accuracy(votes.labels), *scoring.score_answers(answers, fitted.threshold)]

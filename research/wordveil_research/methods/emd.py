@@ -18,8 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from wordveil.arrays import Float64, Int32, Int64
-from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.bags import Bags
+from wordveil_research.methods.bags import Bags
 
 # Bounds and distances are sums of the same costs in another order, and costs have an error of about 1e-7 of the norms.
 _SLACK = 1e-6
@@ -36,20 +35,15 @@ def measure_emd(first: Float64, second: Float64, costs: Float64) -> float:
         float64 ``(n,)`` and ``(m,)``: masses of 0 or more that add up to 1.
     costs
         float64 ``(n, m)``: the cost of moving a unit of mass.
-
-    Raises
-    ------
-    PlatformError
-        where POT is not installed.
     """
     if min(len(first), len(second)) == 1:  # there is only one way to move
         return float(first @ costs @ second)
+    import ot
+
     # POT accepts only masses of equal sums. Its `emd2` takes four times as long for texts of ten words.
     scaled = second * (first.sum() / second.sum())
     whole = np.ascontiguousarray(costs)
-    plan = load_package("ot").emd(
-        first, scaled, whole, numItermax=_ITERATIONS, center_dual=False, check_marginals=False
-    )
+    plan = ot.emd(first, scaled, whole, numItermax=_ITERATIONS, center_dual=False, check_marginals=False)
     return float(np.vdot(plan, whole))
 
 

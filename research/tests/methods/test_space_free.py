@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from wordveil.evaluation.attacks import space_free
-from wordveil.evaluation.attacks.space_free import FeatureCounts, count_features, find_features
+from wordveil_research.methods import space_free
+from wordveil_research.methods.space_free import FeatureCounts, count_features, find_features
 
 # At each character: four without a space, or a whole word of fewer.
 DEFINITION = re.compile(r"(?=(\S{4}|(?<!\S)\S{1,3}(?!\S)))")

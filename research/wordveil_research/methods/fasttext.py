@@ -30,7 +30,6 @@ from pyarrow import csv
 from wordveil.arrays import Int64
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import FittedModel, TextClassifier
-from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.words import join_words, take_known
 from wordveil.scores.documents import Documents
 
@@ -83,15 +82,14 @@ class FloretClassifier:
 
         Raises
         ------
-        PlatformError
-            where floret is not installed.
         ValueError
             where no line has a word.
         """
         clean = _clean(lines)
         if not any(clean):
             raise ValueError("Expected at least one text with a word to learn from.")
-        floret = load_package("floret")
+        import floret
+
         dim, epochs = self.dim, self.epochs
         with ExitStack() as files:
             path, vectors = files.enter_context(_open_file(_write_lines(clean, labels))), ""
@@ -210,9 +208,7 @@ class FastText(TextClassifier):
         )
 
     def fit(self, known: Documents, seed: int) -> FittedModel:
-        """See :class:`TextClassifier`. Also raises :class:`ValueError` where no text has a word, and
-        :class:`PlatformError` where floret is not installed.
-        """
+        """See :class:`TextClassifier`. Also raises :class:`ValueError` where no text has a word."""
         documents = take_known(known)
         model = self.settings.train(join_words(documents.texts), documents.labels, seed)
         return FittedModel(join_words, model)

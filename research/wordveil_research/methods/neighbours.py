@@ -1,7 +1,7 @@
 """Topics by the labels of the nearest texts, as in Fernandes, Dras, McIver 2018 and 2019 (section on topics).
 
 The five nearest known texts vote: nearest by the distance of mean vectors, or by the exact Earth Mover's distance
-(:mod:`wordveil.evaluation.utility.emd`). Of labels with equal votes that of the nearest text wins. Words that the
+(:mod:`wordveil_research.methods.emd`). Of labels with equal votes that of the nearest text wins. Words that the
 embedding lacks are left out, and a text without any known word gets the most frequent label.
 """
 
@@ -16,10 +16,10 @@ import numpy as np
 from wordveil.arrays import Float64, Int64
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.utility.bags import Bags, WordVectors
-from wordveil.evaluation.utility.emd import MoverIndex
 from wordveil.evaluation.utility.words import take_known
 from wordveil.scores.documents import Documents
+from wordveil_research.methods.bags import Bags, WordVectors
+from wordveil_research.methods.emd import MoverIndex
 
 NEIGHBOURS = 5
 _CELLS = 2**22
@@ -65,6 +65,11 @@ class NearestTexts(TextClassifier):
             raise ValueError("Expected at least one text with a word of the embedding to learn from.")
         fallback = int(np.argmax(np.bincount(documents.labels)))
         return FittedNearestTexts(self, vectors, bags, documents.labels, fallback)
+
+
+def make_emd() -> NearestTexts:
+    """Make the task that measures by the Earth Mover's distance."""
+    return NearestTexts(distance="emd")
 
 
 @dataclass(frozen=True)

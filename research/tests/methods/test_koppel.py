@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from support.made_texts import make_documents, shuffle_labels
-from wordveil.evaluation.attacks import koppel
-from wordveil.evaluation.attacks.koppel import Koppel, Profiles, Weights
-from wordveil.evaluation.attacks.space_free import find_features
+from wordveil.evaluation.attacks.authorship import measure_authorship
 from wordveil.scores.documents import UNKNOWN, Documents
+from wordveil_research.methods import koppel
+from wordveil_research.methods.koppel import Koppel, Profiles, Weights
+from wordveil_research.methods.space_free import find_features
 
 SMALL = Koppel(iterations=12, share=0.3, threshold=0.5, features=400)
 
@@ -130,3 +131,16 @@ def test_random_labels_give_chance():
     scored = Koppel(iterations=20, threshold=0.0).fit(shuffle_labels(known, 3), seed=1).score(snippets.texts)
     shuffled = shuffle_labels(snippets, 4).labels
     assert (scored.labels == shuffled).mean() < 0.1 + 4 * math.sqrt(0.09 / 300)
+
+
+def test_koppel_also_tells_what_it_answers():
+    attack = Koppel(iterations=20, threshold=0.5, features=500)
+    known, snippets = make_documents(8, 3, seed=1), make_documents(8, 4, seed=2, words=12)
+    scores, _ = measure_authorship(attack, known, snippets, snippets.texts, known.texts, "same", 1)
+    scored = attack.fit(known, 1).score(snippets.texts)
+    found = {score.figure: score.value for score in scores if (score.subject, score.variant) == ("same", "adaptive")}
+    is_answered = scored.shares > 0.5
+    assert 0 < is_answered.mean() < 1
+    assert found["accuracy"] == pytest.approx((scored.labels == snippets.labels).mean())
+    assert found["answered"] == pytest.approx(is_answered.mean())
+    assert found["precision"] == pytest.approx((scored.labels == snippets.labels)[is_answered].mean())

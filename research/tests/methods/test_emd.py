@@ -8,9 +8,9 @@ from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
 from support.made_texts import make_topic_texts, topic_embedding
-from wordveil.evaluation.utility.bags import WordVectors
-from wordveil.evaluation.utility.emd import MoverIndex, measure_emd
-from wordveil.evaluation.utility.neighbours import NearestTexts, count_votes, find_nearest
+from wordveil_research.methods.bags import WordVectors
+from wordveil_research.methods.emd import MoverIndex, measure_emd
+from wordveil_research.methods.neighbours import NearestTexts, count_votes, find_nearest
 
 
 def solve_linear(first: np.ndarray, second: np.ndarray, costs: np.ndarray) -> float:

@@ -17,10 +17,10 @@ import numpy as np
 from wordveil.arrays import Float64, Int64
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.utility.bags import WordVectors
-from wordveil.evaluation.utility.neighbours import find_nearest
 from wordveil.evaluation.utility.words import take_known
 from wordveil.scores.documents import UNKNOWN, Documents
+from wordveil_research.methods.bags import WordVectors
+from wordveil_research.methods.neighbours import find_nearest
 
 
 @dataclass(frozen=True)

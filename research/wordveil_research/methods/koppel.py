@@ -22,10 +22,10 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from wordveil.arrays import Float64, Int64, UInt8
-from wordveil.evaluation.attacks.space_free import FeatureCounts, count_features
-from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
+from wordveil.evaluation.classifiers import RefusingClassifier, Scored, TextClassifier
 from wordveil.evaluation.utility.words import take_known
 from wordveil.scores.documents import UNKNOWN, Documents
+from wordveil_research.methods.space_free import FeatureCounts, count_features
 
 _EXACT = 2.0**53
 _UNIT = 256
@@ -38,17 +38,6 @@ class Weights(StrEnum):
 
     FREQUENCY = "frequency"
     TF_IDF = "tf-idf"
-
-
-class Scored(NamedTuple):
-    """The named authors, and the share of rounds that each won.
-
-    ``labels``: int64 ``(texts,)``, numbers of names, or :data:`wordveil.scores.documents.UNKNOWN` where no author
-    won any round. ``shares``: float64 ``(texts,)``, from 0 to 1.
-    """
-
-    labels: Int64
-    shares: Float64
 
 
 class Winners(NamedTuple):
@@ -80,7 +69,7 @@ class Subspace:
     Attributes
     ----------
     codes
-        int64 ``(features,)``, rising: numbers of features (:mod:`wordveil.evaluation.attacks.space_free`).
+        int64 ``(features,)``, rising: numbers of features (:mod:`wordveil_research.methods.space_free`).
     weights
         float64 ``(features,)``, whole numbers: the squares of the weights of features, in one unit.
     masks
@@ -158,7 +147,7 @@ class Koppel(TextClassifier):
         chosen = FeatureCounts.of(used.texts, lower=self.lower).take_most_frequent(self.features)
         space = self.make_subspace(chosen, len(used), seed)
         profiles = Profiles.of(space, space.count(used.texts), used.labels)
-        return FittedKoppel(profiles, self.threshold, len(known.names))
+        return FittedKoppel(self.threshold, profiles, len(known.names))
 
     def make_subspace(self, chosen: FeatureCounts, texts: int, seed: int) -> Subspace:
         """The features with their weights and rounds. ``chosen``: the features of ``texts`` known texts."""
@@ -237,17 +226,12 @@ class Profiles:
 
 
 @dataclass(frozen=True)
-class FittedKoppel(FittedClassifier):
+class FittedKoppel(RefusingClassifier):
     """Authors whose known texts were read. ``names``: how many names there are, authors without texts included."""
 
     profiles: Profiles
-    threshold: float
     names: int
 
     def score(self, texts: Sequence[str]) -> Scored:
         """The author who wins most rounds, whatever the share, and that share."""
         return self.profiles.find_winners(self.profiles.space.count(texts)).score(self.names)
-
-    def predict(self, texts: Sequence[str]) -> Int64:
-        scored = self.score(texts)
-        return np.where(scored.shares > self.threshold, scored.labels, UNKNOWN)

@@ -2,7 +2,7 @@
 
 Sari, Vlachos and Stevenson 2017, "Continuous n-gram representations for authorship attribution" (EACL, short papers):
 each n-gram has a vector, a text is the mean of its n-grams' vectors, and a softmax over authors learns together with
-the vectors. This is fastText's supervised model (:mod:`wordveil.evaluation.utility.fasttext`), and the attacker of
+the vectors. This is fastText's supervised model (:mod:`wordveil_research.methods.fasttext`), and the attacker of
 Bo, Ding, Fung and Iqbal 2021.
 """
 
@@ -15,9 +15,9 @@ from functools import partial
 from typing import ClassVar
 
 from wordveil.evaluation.classifiers import FittedModel, TextClassifier
-from wordveil.evaluation.utility.fasttext import FloretClassifier
 from wordveil.evaluation.utility.words import join_words, take_known
 from wordveil.scores.documents import Documents
+from wordveil_research.methods.fasttext import FloretClassifier
 
 _SPACE = "\u2581"
 """Replaces a space where characters are separated by spaces."""
@@ -41,7 +41,7 @@ class ContinuousNgrams(TextClassifier):
         what n-grams are made of: single words and pairs, single characters up to four, or single words and pairs with
         two to four characters inside words.
     dim, epochs, lr
-        see :class:`wordveil.evaluation.utility.fasttext.FloretClassifier`.
+        see :class:`wordveil_research.methods.fasttext.FloretClassifier`.
     """
 
     name: ClassVar[str] = "continuous-ngrams"
@@ -61,7 +61,6 @@ class ContinuousNgrams(TextClassifier):
         )
 
     def fit(self, known: Documents, seed: int) -> FittedModel:
-        """See :class:`TextClassifier`. Raises :class:`PlatformError` where floret is not installed."""
         used = take_known(known)
         inside = (2, 4) if self.unit == NgramUnit.BOTH else (0, 0)
         longest = 4 if self.unit == NgramUnit.CHARACTERS else 2

@@ -1,0 +1,1 @@
+"""Attackers and tasks of papers: plug-ins of ``wordveil.attackers`` and ``wordveil.tasks``."""
