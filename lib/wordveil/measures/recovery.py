@@ -29,7 +29,6 @@ import numpy as np
 from wordveil.arrays import Float64, Int32
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
-from wordveil.measures.attackers import check_prior
 from wordveil.measures.posterior import DENSE, Guesses, WordScores, guess_densely, guess_outputs
 from wordveil.measures.token_draws import draw_tokens
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
@@ -80,6 +79,32 @@ def load_built(kind: type[Mechanism[Any]], built: MechanismArtifact, size: int) 
 def make_public_keys(purpose: str) -> ReleaseKeys:
     """Keys that anyone can make, others for each purpose, for draws of public words."""
     return _KEY.for_release(purpose)
+
+
+def check_prior(prior: Float64) -> None:
+    """Raise :class:`ValueError` unless ``prior``, float64 ``(size,)``, is a law over words."""
+    if prior.ndim != 1 or not (prior >= 0).all() or not abs(prior.sum() - 1) < 1e-9:
+        raise ValueError(f"Expected a prior of shape (size,) that is not negative and adds up to 1, got {prior.shape}.")
+
+
+def find_recovered(mechanism: Mechanism[Any], prior: Float64, draws: int) -> tuple[float, int | None]:
+    """Find the share of words that the best guesser gets right from one draw, and how many draws counted it.
+
+    It is exact, and no draws counted it, where the mechanism knows its probabilities. Else the guesser is fitted on
+    ``draws`` tokens and measured on as many others. ``prior``: float64 ``(size,)``, the probability of each word before
+    anything is seen. Raises :class:`ValueError` where that is no law over words.
+    """
+    check_prior(prior)
+    if (laws := mechanism.word_laws()) is not None:
+        return float(guess_outputs(laws, prior)[1].sum()), None
+    if mechanism.probabilities(0) is not None:
+        best = guess_densely(mechanism, [prior], [np.empty((0, 1), np.int32)], [1])[0]
+        return float(best.joint.sum()), None
+    guesses, _ = guess_outputs(fit_laws(mechanism, prior, draws), prior)
+    words = _spread_by(prior, draws)
+    hits = guesses[draw_publicly(mechanism, words, "recovery: measure")] == words
+    # A guesser may ignore what it sees, and always name the most frequent word.
+    return max(float(hits.mean()), float(prior.max())), draws
 
 
 def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recovery | None:
@@ -203,18 +228,23 @@ def find_laws(mechanism: Mechanism[Any], frequencies: Float64) -> tuple[WordLaws
         return None
 
 
-def fit_laws(mechanism: Mechanism[Any], frequencies: Float64) -> WordLaws:
-    """Estimate the laws of all words from draws: half of them evenly, half by frequency.
+def _spread_by(prior: Float64, draws: int) -> Int32:
+    """Words whose numbers are proportional to a prior, to within one: int32 ``(draws,)``."""
+    words = np.searchsorted(np.cumsum(prior), (np.arange(draws) + 0.5) / draws * prior.sum())
+    return np.asarray(np.minimum(words, np.flatnonzero(prior)[-1]), np.int32)
+
+
+def fit_laws(mechanism: Mechanism[Any], frequencies: Float64, most: int = _FITTED) -> WordLaws:
+    """Estimate the laws of all words from draws, ``most`` at most: half of them evenly, half by frequency.
 
     Witten and Bell 1991, method C: of a word whose ``n`` draws gave ``t`` different outputs, an output that came ``c``
     times gets ``c / (n + t)``, and ``t / (n + t)`` is spread over all outputs by how often any word gave them. Each
     word counts as drawn for itself half a time more than it was.
     """
     size = len(frequencies)
-    draws = min(_FITTED, max(_SCORED // size, 2), _FITTED_OF_WORD * size) // 2
+    draws = min(most, max(_SCORED // size, 2), _FITTED_OF_WORD * size) // 2
     evenly = (np.arange(draws) * size // draws).astype(np.int32)
-    often = np.searchsorted(np.cumsum(frequencies), (np.arange(draws) + 0.5) / draws * frequencies.sum())
-    words = np.concatenate([evenly, np.minimum(often, size - 1).astype(np.int32)])
+    words = np.concatenate([evenly, _spread_by(frequencies, draws)])
     drawn = draw_publicly(mechanism, words, "fit")
     outputs = size + 1
     common = np.bincount(drawn, minlength=outputs) + 1.0

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.measures import matching
-from wordveil.measures.attackers import attack
 from wordveil.measures.matching import Matched
+from wordveil.measures.recovery import find_recovered
 from wordveil.measures.search import Figures, find_built
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.registry import MECHANISMS
@@ -76,7 +76,7 @@ class Matcher(matching.Matcher):
         """The best guesser's success: exact where the mechanism knows its probabilities, else a guesser's that was
         fitted on draws. ``prior``: ``uniform``, or ``public`` for words as frequent as in public text.
         """
-        return attack(mechanism, self.law(prior), draws=self.draws).rate
+        return find_recovered(mechanism, self.law(prior), self.draws)[0]
 
     def law(self, prior: str) -> NDArray[np.float64]:
         """The probability of each word before anything is seen: float64 ``(size,)``."""

@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 
 from support.toys import build, build_mechanism, random_embedding
 from wordveil.measures.posterior import WordScores, guess_densely, guess_outputs
-from wordveil.measures.recovery import DRAWS, find_interval, fit_laws, load_built, measure_recovery
+from wordveil.measures.recovery import DRAWS, find_interval, find_recovered, fit_laws, load_built, measure_recovery
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.registry import MECHANISMS
@@ -112,6 +112,25 @@ def test_one_draw_is_exact(case: str, padding: bool, kind: Any):
         exact = joint_law(mechanism, prior).max(axis=0).sum()
         assert its.after[0].at_least == its.after[0].at_most == pytest.approx(exact, rel=1e-5)
         assert its.before == pytest.approx(prior.max(), rel=1e-5)
+
+
+@pytest.mark.parametrize("prior", [np.full(SIZE, 1 / SIZE), SKEWED], ids=["uniform", "skewed"])
+@pytest.mark.parametrize("kind", [lambda mechanism: mechanism, _Dense, _Unknown], ids=["listed", "dense", "unknown"])
+def test_one_share_is_exact_or_a_little_less(prior: np.ndarray, kind: Any):
+    mechanism, draws = mechanism_of("lists", padding=True), 40_000
+    exact = joint_law(mechanism, prior).max(axis=0).sum()
+    share, counted = find_recovered(kind(mechanism), prior, draws)
+    if kind is not _Unknown:
+        assert (share, counted) == (pytest.approx(exact, abs=1e-12), None)
+        return
+    assert counted == draws
+    assert exact - 0.02 < share < exact + 4 * np.sqrt(exact * (1 - exact) / draws)
+
+
+def test_one_share_is_never_below_that_of_the_most_frequent_word():
+    mechanism = _Unknown(mechanism_of("blind"))
+    assert find_recovered(mechanism, SKEWED, 200)[0] >= SKEWED.max()
+    assert find_recovered(mechanism, np.eye(SIZE)[3], 200) == (1.0, 200)
 
 
 @pytest.mark.parametrize("padding", [False, True])
@@ -291,10 +310,12 @@ def test_mechanisms_that_change_lengths_are_not_measured():
     assert measure_recovery(Doubling(mechanism_of("blind")), SKEWED) is None
 
 
-@pytest.mark.parametrize("wrong", [SKEWED * 2, -SKEWED, SKEWED[None, :]])
+@pytest.mark.parametrize("wrong", [SKEWED * 2, -SKEWED, SKEWED[None, :], np.full(SIZE, np.nan)])
 def test_what_is_no_prior_is_refused(wrong: np.ndarray):
     with pytest.raises(ValueError, match="prior"):
         measure_recovery(mechanism_of("blind"), wrong)
+    with pytest.raises(ValueError, match="prior"):
+        find_recovered(mechanism_of("blind"), wrong, 10)
 
 
 def test_figures_survive_json_and_bad_ones_are_refused():

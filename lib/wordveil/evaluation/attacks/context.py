@@ -3,8 +3,8 @@
 Tong, Chen, Yuan, Liu, Zhang, Yu, Zhang ("On the vulnerability of text sanitization", NAACL 2025) distinguish two
 attackers who know the mechanism: one takes each output on its own, the other reads the whole text.
 
-**Without context** the best attacker is Bayes's (:class:`wordveil.measures.attackers.MaximumPosterior`): the word
-``x`` with the largest ``p(x) P(y|x)``, exact where the mechanism knows its laws.
+**Without context** the best attacker is Bayes's, who names the word ``x`` with the largest ``p(x) P(y|x)``: exact where
+the mechanism knows its laws.
 
 **With context** the text is a hidden Markov model. Hidden words follow each other by a bigram model of public text
 (:class:`wordveil.evaluation.attacks.language.PublicLanguage`), and each is seen through the mechanism's law. Words that
@@ -44,7 +44,6 @@ from wordveil.evaluation.attacks.context_kernels import (
 )
 from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.redrawn import Ragged, Redrawn
-from wordveil.measures.attackers import MaximumPosterior, NearestWord
 from wordveil.measures.posterior import guess_outputs
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.scores.intervals import find_ratio_interval
@@ -53,6 +52,8 @@ from wordveil.scores.score import Group, Score
 from wordveil.text.stop_words import ENGLISH, load_stop_words
 
 TASK = "words"
+NEAREST_WORD, MAXIMUM_POSTERIOR = "nearest-word", "maximum-posterior"
+"""Attackers who take each output on its own."""
 CANDIDATES = 32
 """Words that are considered for each output."""
 
@@ -152,8 +153,8 @@ def guess_words(
     best, joint = guess_outputs(laws, language.frequencies)
     most_frequent = int(np.argmax(prior))
     guesses = {
-        NearestWord.name: NearestWord(most_frequent, redrawn.size).predict(redrawn.drawn),
-        MaximumPosterior.name: MaximumPosterior(best).predict(redrawn.drawn),
+        NEAREST_WORD: np.where(redrawn.drawn < redrawn.size, redrawn.drawn, most_frequent).astype(np.int32),
+        MAXIMUM_POSTERIOR: best[redrawn.drawn],
     }
     if redrawn.shows_order:
         attacker = ContextAttacker(laws, language, candidates)
@@ -216,8 +217,8 @@ def measure_word_recovery(
 
 
 _READERS: Mapping[str, str] = {
-    NearestWord.name: "takes each output for the word itself",
-    MaximumPosterior.name: "takes for each output on its own the word that most probably led to it",
+    NEAREST_WORD: "takes each output for the word itself",
+    MAXIMUM_POSTERIOR: "takes for each output on its own the word that most probably led to it",
     Decoding.VITERBI: "takes the likeliest text, by the mechanism's laws and a public bigram model",
     Decoding.MARGINAL: "takes for each position the likeliest word given the whole text and a public bigram model",
 }
@@ -250,7 +251,7 @@ class _Counting:
     def compare(self, guesses: Mapping[str, Int32], part: Bool) -> Score:
         """The gain by context."""
         hits = {name: (guessed == self.redrawn.hidden.ids)[part] for name, guessed in guesses.items()}
-        gains = hits[Decoding.MARGINAL].astype(np.float64) - hits[MaximumPosterior.name]
+        gains = hits[Decoding.MARGINAL].astype(np.float64) - hits[MAXIMUM_POSTERIOR]
         definition = (
             "Share of hidden words of the vocabulary that are recovered with context, minus the share that is "
             "recovered without it: forward-backward against maximum-posterior, on the same words."
@@ -267,7 +268,7 @@ class _Counting:
             "from the mechanism's exact laws."
         )
         chance = float(self.language.frequencies.max())
-        return self._score(MaximumPosterior.name, "recovered-exact", rate, None, chance, self.language.size, definition)
+        return self._score(MAXIMUM_POSTERIOR, "recovered-exact", rate, None, chance, self.language.size, definition)
 
     def _score(
         self,

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from wordveil.arrays import Float64, Int32, Int64
-from wordveil.measures.attackers import attack
 from wordveil.measures.calibration.drawing import count_block, split_words
 from wordveil.measures.calibration.values import measure_laws, measure_rows
 from wordveil.measures.posterior import require_law
-from wordveil.measures.recovery import draw_publicly, find_interval, make_public_keys
+from wordveil.measures.recovery import draw_publicly, find_interval, find_recovered
 from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 
@@ -71,11 +70,8 @@ def read_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
     float64 ``(size,)``, says. Where probabilities are not known it is a guesser's that was fitted on other draws, so
     that the best one may get more.
     """
-    keys = make_public_keys("recovery: fit"), make_public_keys("recovery: measure")
-    attacked = attack(mechanism, frequencies, DRAWS, keys)
-    if attacked.draws is None:
-        return Reading.exact(attacked.rate)
-    return Reading.of_hits(round(attacked.rate * attacked.draws), attacked.draws)
+    share, draws = find_recovered(mechanism, frequencies, DRAWS)
+    return Reading.exact(share) if draws is None else Reading.of_hits(round(share * draws), draws)
 
 
 def read_worst(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:

@@ -22,7 +22,7 @@ from wordveil.evaluation.attacks.context_kernels import STEPS
 from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.redrawn import Ragged, redraw
 from wordveil.evaluation.utility.encoders import find_frequencies
-from wordveil.measures.attackers import MaximumPosterior
+from wordveil.measures.recovery import find_recovered
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import Bigrams
 from wordveil.mechanisms.laws import WordLaws
@@ -237,7 +237,7 @@ def test_scores_say_what_is_gained(sanitiser):
     assert plain.count == 150 * 8  # strangers are not counted
     assert plain.low < plain.value < plain.high
     exact = scores["maximum-posterior", "recovered-exact"]
-    assert exact.value == MaximumPosterior.of_mechanism(redrawn.mechanism, language.frequencies)[1]
+    assert exact.value == find_recovered(redrawn.mechanism, language.frequencies, 1)[0]
     assert plain.low - 0.05 < exact.value < plain.high + 0.05
     assert ("viterbi", "recovered-stop-words") not in scores  # there are none
 
