@@ -115,9 +115,9 @@ def list_names(*, world: bool = True) -> set[str]:
     return {name for names in kinds for name in pc.utf8_lower(names).to_pylist()}
 
 
+@cache
 def digest_ordinary() -> str:
     """The SHA-256 of all that says which words are ordinary, hexadecimal."""
     digest = hashlib.sha256((_DATA / "ordinary.tsv").read_bytes())
-    for name in sorted(list_names()):
-        digest.update(f"{name}\n".encode())
+    digest.update("".join(f"{name}\n" for name in sorted(list_names())).encode())
     return digest.hexdigest()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int32
+from wordveil.arrays import Int32, Int64
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.types.classes import LISTED_LANGUAGES as LANGUAGES
 
@@ -132,48 +132,27 @@ class PublicLists:
         """The lists of the package. Raises :class:`ValueError` for a language that is not one of :data:`LANGUAGES`."""
         if language not in LANGUAGES:
             raise ValueError(f"There are no public lists for {language!r}. There are lists for {', '.join(LANGUAGES)}.")
-        directory = files("wordveil") / "data" / "lists"
-        own = (directory / f"{language}.tsv").read_bytes()
-        if language == "en":
-            return cls.from_bytes(own)
-        # All other languages share one list of the world's names: what they have themselves is left out.
-        lines = own.decode("utf-8").splitlines()
-        known = {line.split("\t")[1].lower() for line in lines}
-        world = (directory / "world.tsv").read_text("utf-8").splitlines()[2:]
-        lines += [line for line in world if line.split("\t")[1].lower() not in known]
-        order = {kind: place for place, kind in enumerate(_ALL)}
-        rows = sorted(lines[2:], key=lambda line: order[line.split("\t", 1)[0]])
-        return cls.from_bytes("\n".join([*lines[:2], *rows, ""]).encode())
+        return _load(language)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> PublicLists:
         """The lists that :meth:`serialise` wrote. Raises :class:`ValueError` for other bytes."""
-        try:
-            lines = content.decode("utf-8").split("\n")
-        except UnicodeDecodeError:
-            raise ValueError("These are not the bytes of public lists: they are not UTF-8.") from None
-        if lines[0] != _HEADER or lines[-1] or len(lines) < 3 or not lines[1].startswith("language\t"):
-            raise ValueError(f"These are not the bytes of public lists: the first line must be {_HEADER!r}.")
-        rows: dict[str, list[list[str]]] = {kind: [] for kind in _ALL}
-        for number, line in enumerate(lines[2:-1], 3):
-            kind, *fields = line.split("\t")
-            if kind not in rows or len(fields) != (2 if kind in _RANKED else 1):
-                raise ValueError(f"Line {number} of the public lists cannot be read.")
-            rows[kind].append(fields)
-        if empty := [kind for kind in (*_NAMES, *_OTHER) if not rows[kind]]:
+        language, values, levels = _parse(content)
+        if empty := [kind for kind in (*_NAMES, *_OTHER) if not len(values[kind])]:
             raise ValueError(f"The public lists have no {' and no '.join(empty)}.")
-        if any(level not in ("0", "1", "2", "3", "4") for kind in _RANKED for _, level in rows[kind]):
-            raise ValueError("The public lists have a name whose level is not 0, 1, 2, 3 or 4.")
-        found = {kind: pa.array([fields[0] for fields in entries], pa.string()) for kind, entries in rows.items()}
-        levels = {kind: np.array([int(level) for _, level in rows[kind]], np.int64) for kind in _RANKED}
-        first, sur, place = ((found[kind], levels[kind]) for kind in _NAMES)
-        words, emoji, titles, locatives = (found[kind] for kind in _OTHER)
+        return cls._of(language, values, levels)
+
+    @classmethod
+    def _of(cls, language: str, values: Mapping[str, pa.StringArray], levels: Mapping[str, Int64]) -> PublicLists:
+        first, sur, place = (values[kind] for kind in _NAMES)
+        of_first, of_sur, of_place = (levels[kind] for kind in _NAMES)
+        words, emoji, titles, locatives = (values[kind] for kind in _OTHER)
         return cls(
-            *(lines[1].split("\t")[1], first[0], sur[0], place[0], (first[1], sur[1], place[1])),
+            *(language, first, sur, place, (of_first, of_sur, of_place)),
             *(words, emoji, titles, locatives),
-            *(found[_NATIONALITY], levels[_NATIONALITY]),
-            others={kind: (found[kind], levels[kind]) for kind in _OTHER_NAMES},
-            context={kind: found[kind] for kind in _CONTEXT},
+            *(values[_NATIONALITY], levels[_NATIONALITY]),
+            others={kind: (values[kind], levels[kind]) for kind in _OTHER_NAMES},
+            context={kind: values[kind] for kind in _CONTEXT},
         )
 
     def serialise(self) -> bytes:
@@ -206,26 +185,24 @@ class PublicLists:
     @cached_property
     def names(self) -> NameTable:
         """What :func:`wordveil.text.types.names.find_names` looks words up in."""
-        roles: dict[str, int] = {}
-        levels: dict[str, int] = {}
         kinds = zip((FIRST, SUR, PLACE), (self.first_names, self.surnames, self.places), self.name_levels, strict=True)
         ranked = [*kinds, *((bit, *self.others[kind]) for kind, bit in _OTHER_NAMES.items())]
         plain = [(TITLE, self.titles), (LOCATIVE, self.locatives)]
         plain += [(bit, self.context[kind]) for kind, bit in _CONTEXT.items()]
-        for bit, array, ranks in [*ranked, *((bit, array, np.zeros(len(array), np.int64)) for bit, array in plain)]:
-            for name, level in zip(pc.utf8_lower(array).to_pylist(), ranks.tolist(), strict=True):
-                roles[name] = roles.get(name, 0) | bit
-                levels[name] = max(levels.get(name, CERTAIN), level, key=_BY_STRENGTH.index)
-        nations = zip(pc.utf8_lower(self.nationalities).to_pylist(), self.nation_levels.tolist(), strict=True)
-        nation_levels = dict(nations)
-        for name in nation_levels:
-            roles[name] = roles.get(name, 0) | NATION
-        index = WordIndex(pa.array(list(roles), pa.string()))
-        all_roles = np.array(list(roles.values()), np.uint16)
-        all_levels, all_nations = (
-            np.array([values.get(name, 0) for name in roles], np.uint8) for values in (levels, nation_levels)
-        )
-        return NameTable(index, all_roles, all_levels, all_nations)
+        ranked += [(bit, array, np.zeros(len(array), np.int64)) for bit, array in plain]
+        arrays = [*(array for _, array, _ in ranked), self.nationalities]
+        folded = pc.utf8_lower(pa.concat_arrays(arrays)).dictionary_encode()
+        numbers = folded.indices.to_numpy()
+        bits = np.repeat(np.array([*(bit for bit, _, _ in ranked), NATION], np.uint16), [*map(len, arrays)])
+        own, nations = np.split(numbers, [len(numbers) - len(self.nationalities)])
+        roles = np.zeros(len(folded.dictionary), np.uint16)
+        np.bitwise_or.at(roles, numbers, bits)
+        strengths = np.zeros(len(roles), np.int64)
+        np.maximum.at(strengths, own, np.argsort(_BY_STRENGTH)[np.concatenate([ranks for _, _, ranks in ranked])])
+        nation_levels = np.zeros(len(roles), np.uint8)
+        nation_levels[nations] = self.nation_levels
+        levels = np.array(_BY_STRENGTH, np.uint8)[strengths]
+        return NameTable(WordIndex(folded.dictionary), roles, levels, nation_levels)
 
     @cached_property
     def plain_first_names(self) -> pa.StringArray:
@@ -236,6 +213,60 @@ class PublicLists:
     def plain_surnames(self) -> pa.StringArray:
         """Surnames in lower-case ASCII letters, for addresses; sorted, without duplicates."""
         return _plain(self.surnames)
+
+
+@cache
+def _load(language: str) -> PublicLists:
+    if language == "en":
+        return PublicLists.from_bytes(_read(language))
+    # All other languages share one list of the world's names: what they have themselves is left out.
+    _, values, levels = _parse(_read(language))
+    known = pc.utf8_lower(pa.concat_arrays([*values.values(), pa.array([language])]))
+    _, others, ranks = _load_world()
+    for kind, names in others.items():
+        is_new = pc.invert(pc.is_in(pc.utf8_lower(names), known))
+        values[kind] = pa.concat_arrays([values[kind], names.filter(is_new)])
+        levels[kind] = np.append(levels[kind], ranks[kind][is_new.to_numpy(zero_copy_only=False)])
+    return PublicLists._of(language, values, levels)  # noqa: SLF001 - its other constructor
+
+
+@cache
+def _load_world() -> tuple[str, dict[str, pa.StringArray], dict[str, Int64]]:
+    return _parse(_read("world"))
+
+
+def _read(name: str) -> bytes:
+    return (files("wordveil") / "data" / "lists" / f"{name}.tsv").read_bytes()
+
+
+def _parse(content: bytes) -> tuple[str, dict[str, pa.StringArray], dict[str, Int64]]:
+    """The language of lists in their bytes, and of each kind the values and their levels, 0 where it has none. Raises
+    :class:`ValueError` as :meth:`PublicLists.from_bytes` does.
+    """
+    try:
+        lines = content.decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise ValueError("These are not the bytes of public lists: they are not UTF-8.") from None
+    if lines[0] != _HEADER or lines[-1] or len(lines) < 3 or not lines[1].startswith("language\t"):
+        raise ValueError(f"These are not the bytes of public lists: the first line must be {_HEADER!r}.")
+    fields = pc.split_pattern(pa.array(lines[2:-1], pa.string()), "\t")
+    counts, kinds = pc.list_value_length(fields).to_numpy(), pc.list_element(fields, 0)
+    wanted = 2 + pc.is_in(kinds, pa.array(_RANKED)).to_numpy(zero_copy_only=False)
+    wrong = (counts != wanted) | ~pc.is_in(kinds, pa.array(_ALL)).to_numpy(zero_copy_only=False)
+    if np.any(wrong):
+        raise ValueError(f"Line {np.argmax(wrong) + 3} of the public lists cannot be read.")
+    cells, starts = fields.flatten(), np.cumsum(counts) - counts
+    values, levels = dict[str, pa.StringArray](), dict[str, Int64]()
+    for kind in _ALL:
+        own = starts[pc.equal(kinds, kind).to_numpy(zero_copy_only=False)]
+        values[kind] = cells.take(pa.array(own + 1))
+        levels[kind] = np.zeros(len(own), np.int64)
+        if kind in _RANKED:
+            ranks = cells.take(pa.array(own + 2))
+            if not pc.all(pc.is_in(ranks, pa.array(["0", "1", "2", "3", "4"])), min_count=0).as_py():
+                raise ValueError("The public lists have a name whose level is not 0, 1, 2, 3 or 4.")
+            levels[kind] = ranks.cast(pa.int64()).to_numpy()
+    return lines[1].split("\t")[1], values, levels
 
 
 def _plain(names: pa.StringArray) -> pa.StringArray:
