@@ -164,13 +164,13 @@ def as_rows(pairs: list[Pair]) -> pa.Table:
 
 
 def results(lake: Lake) -> tuple[list[Any], ...]:
-    """Draws, ledger and public table, but for the runs' names and why a record is said to have left."""
+    """Draws, ledger and a public table, but for the runs' names and why a record is said to have left."""
     draws = [
         ("gone" if row["reason"] in (ABSENT, DELETED) else row["reason"], *(row[name] for name in COMPARED))
         for row in lake.draws()
     ]
     entries = [sorted((name, str(value)) for name, value in row.items() if name != "run_id") for row in lake.entries()]
-    public = [(row["id"], row["text"]) for row in lake.rows(lake.public)]
+    public = [(row["id"], row["text"]) for row in lake.rows(lake.public)] if lake.public.exists() else []
     return sorted(draws, key=str), sorted(entries), sorted(public)
 
 
@@ -209,8 +209,9 @@ def test_nights_by_feed_and_by_scan_leave_the_same_release(spark: Any, tmp_path:
             run([way[step] for way in ways])
     feed.sql("RESTORE TABLE {input} TO VERSION AS OF 0")
     run(first)
-    feed.release(config)
-    scan.release()
+    if acts > 2:  # a publication follows its draws, whatever night has made them
+        feed.release(config)
+        scan.release()
     assert results(feed) == results(scan)
     assert len(feed.draws()) > len(ways)
 
@@ -227,27 +228,26 @@ def test_a_record_that_moves_between_slices_stays_released(spark: Any, workspace
     def texts() -> dict[str, str | None]:
         return {name: row["text"] for name, row in lake.newest().items()}
 
-    days = {"early": "20", "late": "20", "left": "21", "came": "19", "stays": "21"}
+    days = {"early": "20", "gone": "20", "late": "20", "left": "21", "came": "19", "stays": "21"}
     lake.write(pa.table({"id": [*days], "body": [f"{WORDS[0]} {name}" for name in days], "day": [*days.values()]}))
-    assert (run("20"), run("21")) == ((2, 0), (2, 0))
-    before = texts()
-    move = f"UPDATE {{input}} SET day = '21', body = '{WORDS[1]} {WORDS[2]}' WHERE id = "
-    lake.sql(f"{move} 'early'")
-    lake.update("id = 'came'", day="20")
-    assert (run("21"), run("20")) == ((1, 0), (1, 0))
-    assert texts()["early"] not in (None, before["early"])
-    assert texts()["came"] is not None
-    lake.sql(f"{move} 'late'")
+    assert (run("20"), run("21")) == ((3, 0), (2, 0))
+    before, spent = texts(), lake.spent()
+    # Where they went is read first.
+    lake.update("id IN ('early', 'gone')", day="21", body=f"{WORDS[1]} {WORDS[2]}")
     lake.update("id = 'left'", day="22")
-    lake.delete("id = 'early'")
-    assert (run("20"), run("21")) == ((1, 0), (0, 2))
-    assert {name for name, text in texts().items() if text is None} == {"early", "left"}
+    assert run("21") == (2, 1)
+    assert texts()["early"] not in (None, before["early"])
+    assert texts()["left"] is None
+    # Where they were is read first. One was withdrawn by one slice, and is drawn by another at no further cost.
+    lake.update("id = 'late'", day="21", body=f"{WORDS[1]} {WORDS[2]}")
+    lake.update("id IN ('came', 'left')", day="20")
+    lake.delete("id = 'gone'")
+    assert (run("20"), run("21")) == ((3, 1), (0, 0))
+    assert {name for name, text in texts().items() if text is None} == {"gone"}
     assert texts()["late"] not in (None, before["late"])
-    # Withdrawn by one slice, and drawn by the next one that holds it, at no further cost.
-    spent = lake.spent()
-    lake.update("id = 'left'", day="21")
-    assert run("21") == (1, 0)
-    assert (texts()["left"], lake.spent()) == (before["left"], spent)
+    assert texts()["came"] is not None
+    assert (texts()["left"], lake.spent()["left"]) == (before["left"], spent["left"])
+    assert lake.spent()["late"] == lake.spent()["early"] == 2 * spent["early"]
 
 
 def test_a_condition_that_a_feed_cannot_follow_is_refused(spark: Any, workspace: Workspace):

@@ -39,9 +39,8 @@ def write(path: Path, kind: str, word: str, name: str = "part-0") -> None:
     """A table of one record in which each column, and its name, says ``word``."""
     path.mkdir(exist_ok=True, parents=True)
     table, file = pa.table({"id": [word], "body": [word], word: [word]}), path / f"{name}.{kind}"
-    if kind == "delta":  # whose writer without Spark reads some of these names otherwise
-        write_delta(table, path.parent / word, feed=True)
-        shutil.copytree(path.parent / word, path, dirs_exist_ok=True)
+    if kind == "delta":
+        write_delta(table, path, feed=True)
     elif kind == "parquet":
         pq.write_table(table, file)
     elif kind == "orc":
@@ -54,22 +53,31 @@ def write(path: Path, kind: str, word: str, name: str = "part-0") -> None:
         file.write_text(word)
 
 
+def neighbours_of(path: Path) -> list[Path]:
+    """What a path below names of :data:`NEIGHBOURS` would match as a pattern: by each of its names, and by all."""
+    parts = [(NEIGHBOURS.get(part, part), part) for part in path.parts]
+    every = [
+        Path(*(other if place == at else own for place, (other, own) in enumerate(parts))) for at in range(len(parts))
+    ]
+    return [*(one for one in every if one != path), Path(*(other for other, _ in parts))]
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv", "json", "orc", "text", "delta"])
 def test_a_path_with_signs_of_a_pattern_is_read_literally(spark, tmp_path: Path, kind: str):
-    columns = COLUMNS.get(kind, ("id", "body"))
-    for number, (named, neighbour) in enumerate(NEIGHBOURS.items()):
-        path = tmp_path / str(number) / named
-        write(path.with_name(neighbour), kind, "wrong")
-        write(path, kind, "right")
-        source = Source(*columns, path=str(path), format=kind, options=OPTIONS.get(kind, {}))
-        frame = open_input(spark, source).read()
-        assert [row[columns[1]] for row in frame.collect()] == ["right"], named
-        assert "wrong" not in frame.columns
-        if kind not in ("text", "orc"):
-            assert [column.name for column in read_columns(lambda: spark, str(path))] == [
-                *sorted(["id", "body"], reverse=kind != "json"),
-                "right",
-            ]
+    columns, path = COLUMNS.get(kind, ("id", "body")), tmp_path.joinpath(*NEIGHBOURS)
+    neighbours = neighbours_of(path)
+    assert len(neighbours) == len(NEIGHBOURS) + 1
+    for word, places in (("wrong", neighbours), ("right", [path])):
+        write(tmp_path / word, kind, word)
+        for place in places:  # copied: Delta's writer without Spark reads some of these names otherwise
+            shutil.copytree(tmp_path / word, place)
+    source = Source(*columns, path=str(path), format=kind, options=OPTIONS.get(kind, {}))
+    frame = open_input(spark, source).read()
+    assert [row[columns[1]] for row in frame.collect()] == ["right"]
+    assert "wrong" not in frame.columns
+    if kind not in ("text", "orc"):
+        named = [*sorted(["id", "body"], reverse=kind != "json"), "right"]
+        assert [column.name for column in read_columns(lambda: spark, str(path))] == named
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
@@ -97,11 +105,13 @@ def test_an_output_with_signs_of_a_pattern_is_evaluated(spark, workspace: Worksp
     """By its own rows: those of a neighbour have none of the ids."""
     for name, table in (("t1", corpus(20).slice(10)), ("t[12]", corpus(10))):
         workspace.write_corpus(table, f"in-{name}")
-        config = workspace.config(
-            input={"path": str(workspace.root / f"in-{name}")},
-            output={"path": str(workspace.root / f"out-{name}")},
-            evaluation={"label": "day", "attackers": [], "tasks": ["linear-words"]},
-        )
-        assert run_sanitise(config, lambda: spark).records == 10
+    config = workspace.config(
+        input={"path": str(workspace.root / "in-t[12]")},
+        output={"path": str(workspace.root / "out-t[12]")},
+        evaluation={"label": "day", "attackers": [], "tasks": ["linear-words"]},
+    )
+    assert run_sanitise(config, lambda: spark).records == 10
+    others = pa.Table.from_pylist([{**row, "id": f"x{row['id']}"} for row in read_output(workspace.root / "out-t[12]")])
+    workspace.write_corpus(others, "out-t1")
     assert {row["id"] for row in read_output(workspace.root / "out-t[12]")} == set(corpus(10)["id"].to_pylist())
     evaluate_output(config, lambda: spark)
