@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from support.budgets import Candidate, Charge, Entry, admit
 from support.releases import Lake, States, corpus_with_authors
@@ -214,31 +215,30 @@ def restore_text(lake: Lake, name: str) -> None:
 
 @pytest.mark.parametrize("hidden", [True, False])
 @pytest.mark.parametrize("lost", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_what_was_charged_comes_back_at_no_price(lake: Lake, lost: bool, hidden: bool):
+def test_what_was_charged_comes_back_at_no_price(states: States, lost: bool, hidden: bool):
     """A release loses its tables, or an export its records for a night: nobody has room for them, and they return.
     Where lengths are visible they are let in; where they are hidden, nobody may see that they are what they were.
     """
     returning = [f"r{number:05d}" for number in range(12 if lost else 8)]
+    lake = states.restore("drawn" if hidden else "written")
     lake.home = lake.root / "support"
-    lake.delete("author IS NULL")
-    lake.update(None, body=" ".join(WORDS[:2]))
-    limits = {"relation": "any_text", "record": price(lake)}
-    sections: dict[str, Any] = {}
+    config = full(lake)
     if not hidden:
-        limits = {"relation": "same_length", "record": price(lake) / 12}  # both words
-        sections = {"text": {"profile": "strict", "length": "as_is"}}
-    config = budget_config(lake, **limits, sections=sections)
-    assert lake.run(config).released == 12
+        lake.delete("author IS NULL")
+        lake.update(None, body=" ".join(WORDS[:2]))
+        section = {"text": {"profile": "strict", "length": "as_is"}}
+        config = budget_config(lake, relation="same_length", record=price(lake) / 12, sections=section)  # both words
+        assert lake.run(config).released == 12
     texts, spent = {row["id"]: row["text"] for row in lake.draws()}, lake.spent()
     if lost:
         shutil.rmtree(lake.home)
         lake.forget()
         reset(config, lambda: lake.spark)
     else:
+        table = [row for row in DeltaTable(lake.input).to_pyarrow_table().to_pylist() if row["id"] in returning]
         lake.delete("id < 'r00008'")
         assert lake.run(config, full_snapshot=True).withdrawn == 8
-        table = corpus_with_authors(8, authors=3)
-        lake.write(table.set_column(table.column_names.index("body"), "body", pa.array([" ".join(WORDS[:2])] * 8)))
+        lake.write(pa.Table.from_pylist(table))
     lake.update("id = 'r00003'", body=" ".join(WORDS[2:4]))
     report = lake.run(config)
     refused = returning if hidden else ["r00003"]
@@ -250,41 +250,42 @@ def test_what_was_charged_comes_back_at_no_price(lake: Lake, lost: bool, hidden:
     assert (lake.spent(), lake.reserved()) == ({**spent, **dict.fromkeys(lake.spent().keys() - spent.keys(), 0)}, 0)
 
 
-def test_whether_a_text_came_back_decides_over_no_record(lake: Lake):
+def test_whether_a_text_came_back_decides_over_no_record(drawn: Lake):
     """Two records have the texts A, B, A and A, B, C, and then each another one, and each another author. The same
     happens to both, to the other records of their authors, and to what is left of their limits.
     """
-    pair = ("r00000", "r00001")
+    lake, pair, cost = drawn, ("r00000", "r00001"), price(drawn)
     lake.home = lake.root / "support"
-    lake.delete("id > 'r00001'")
-    lake.update(None, author="p")
-    lake.update("id = 'r00001'", author="q")
-    cost = price(lake)
-    config = budget_config(lake, record=3 * cost, author=4 * cost)
-    for texts in ((0, 0), (1, 1), (0, 2), (3, 3)):
-        if texts == (3, 3):
-            add_records(lake, {"p1": "p", "p2": "p", "q1": "q", "q2": "q"})
+    # Three other records of each author were drawn with their first texts.
+    config = budget_config(lake, record=3 * cost, author=7 * cost)
+    for texts in ((3, 3), (None, 2), (4, 4)):
+        if texts == (4, 4):
+            add_records(lake, {"p1": "a0", "p2": "a0", "q1": "a1", "q2": "a1"})
         for name, number in zip(pair, texts, strict=True):
-            lake.update(f"id = '{name}'", body=WORDS[number])
+            if number is None:
+                restore_text(lake, name)
+            else:
+                lake.update(f"id = '{name}'", body=WORDS[number])
         lake.run(config)
-    names = {"p": ["p1", "p2", pair[0]], "q": ["q1", "q2", pair[1]]}
+    names = {"a0": ["p1", "p2", pair[0]], "a1": ["q1", "q2", pair[1]]}
     seen = {author: [lake.newest()[name]["reason"] for name in of] for author, of in names.items()}
-    assert seen["p"] == seen["q"] == [None, "over_author_budget", "over_record_budget"]
+    assert seen["a0"] == seen["a1"] == [None, "over_author_budget", "over_record_budget"]
     lake.release(config)
-    assert {row["id"] for row in lake.rows(lake.home / "public")} == {"p1", "q1"}
+    others = {f"r{number:05d}" for number in range(2, 12)}
+    assert {row["id"] for row in lake.rows(lake.home / "public")} == {"p1", "q1", *others}
 
     for name, author in zip(pair, ("s", "t"), strict=True):
         lake.update(f"id = '{name}'", author=author)
-    add_records(lake, {"a1": "s", "a2": "s", "b1": "t", "b2": "t"})
-    lake.run(config)
+    add_records(lake, {"b1": "s", "b2": "s", "c1": "t", "c2": "t"})
+    lake.run(budget_config(lake, record=3 * cost, author=4 * cost))
     newest = lake.newest()
-    assert [newest[name]["reason"] for name in ("a1", "a2")] == [None, "over_author_budget"]
     assert [newest[name]["reason"] for name in ("b1", "b2")] == [None, "over_author_budget"]
+    assert [newest[name]["reason"] for name in ("c1", "c2")] == [None, "over_author_budget"]
     assert [lake.spent()[name] for name in pair] == [4 * 24, 6 * 24], "each is charged to two authors"
     entries = read_ledger(lake.spark, str(lake.ledger), Selection())
     rows = {row.author: row for row in sum_costs(entries, "author", config.budget).collect()}
-    assert [rows[name].contexts for name in "pqst"] == [3, 4, 3, 4]
-    assert len({round(row.left / cost, 6) for row in rows.values()}) == 1
+    assert [rows[name].contexts for name in ("a0", "a1", "s", "t")] == [6, 7, 3, 4]
+    assert [round(rows[name].left / cost, 6) for name in ("a0", "a1", "s", "t")] == [0, 0, 3, 3]
     assert lake.reserved() == 0
 
 

@@ -213,7 +213,8 @@ def test_no_text_gets_out(spark, written: Workspace, run: Command):
 
 
 def test_examples_are_shown_on_request_alone(spark, written: Workspace):
-    found = evaluate_output(config_of(written, WEAK, evaluation={"examples": 2}), lambda: spark)
+    section = {"examples": 2, "attackers": [], "tasks": [], "topics": 0}
+    found = evaluate_output(config_of(written, WEAK, evaluation=section), lambda: spark)
     assert len(found.examples) == 2
     assert found.examples[0].original == make_habits()["body"][0].as_py()
     assert found.examples[0].sanitised != found.examples[0].original
