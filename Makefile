@@ -39,7 +39,7 @@ $(VENV)/.spark: pyproject.toml $(CONSTRAINTS)
 $(VENV)/.tests: $(VENV)/.spark
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh compiler
 	@echo "wordveil: installing what the tests need into $(VENV) (a few minutes, once)"
-	@$(PIP) -e '.[spark,connect,verify,fast,languages,chinese,japanese,evaluation,er-ae,dev,docs]'
+	@$(PIP) -e '.[spark,connect,verify,languages,chinese,japanese,evaluation,er-ae,dev,docs]'
 	@$(PIP) annoy || echo "wordveil: Annoy could not be compiled (it takes g++ and Python.h); its tests are left out"
 	@touch $@
 

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 uv=build/uv
 [ -x "$uv/bin/uv" ] || { "${PYTHON:-python3}" -m venv "$uv" && "$uv/bin/python" -m pip install --quiet uv; }
 
-users="spark connect verify fast annoy languages chinese japanese evaluation er-ae"
+users="spark connect verify annoy languages chinese japanese evaluation er-ae"
 compile() { # compile OPTIONS...
     "$uv/bin/uv" pip compile --quiet --no-header --python-version 3.11 pyproject.toml $(printf ' --extra %s' $users) "$@"
 }

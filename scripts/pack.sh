@@ -7,7 +7,7 @@ out=${1:-build/wordveil-environment.tar.gz}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "${PYTHON:-python3}" -m venv "$work/environment"
-"$work/environment/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt ".[${EXTRAS-fast}]" pandas venv-pack
+"$work/environment/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt ".[${EXTRAS-}]" pandas venv-pack
 mkdir -p "$(dirname "$out")"
 rm -f "$out"
 "$work/environment/bin/venv-pack" --quiet --prefix "$work/environment" --compress-level 1 --output "$out"

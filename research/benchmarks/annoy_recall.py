@@ -3,8 +3,7 @@
 For each embedding and epsilon, with padding a candidate as in the strict policy, noisy points are drawn about words
 evenly spread over the vocabulary, by the mechanism itself. A coarse run over numbers of trees and search_k finds the
 fastest setting that reaches a recall of about 20, 50, 90 and 99%; each of these, and Annoy's own default (search_k =
-n_trees), then searches the same points as the exact search does with its float32 and its 8-bit first pass, in the same
-process on one core.
+n_trees), then searches the same points as the exact search does, in the same process on one core.
 
 * recall: the share of points for which the exact search gives the same word, which is what `wordveil build` records;
 * kept: the share of words that stay themselves; alike: the mean cosine similarity of a word and the word put in its
@@ -12,7 +11,7 @@ place;
   moved: the mean distance between them, in which short vectors near the mean weigh little, whatever they mean. All
   three also for the exact search, on the same points;
 * tokens a second: the search alone, by the processor time of one thread, the best of up to three runs; the exact
-searches run
+search runs
   again beside each setting.
 
     python research/benchmarks/annoy_recall.py
@@ -41,7 +40,6 @@ from rich.table import Table
 from common import DATA, load_embedding, machine, make_parser, save_results
 from wordveil.crypto.keys import Secret
 from wordveil.crypto.streams import KeyedStream
-from wordveil.errors import PlatformError
 from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.additive.tails import MAX_DIGITS
 from wordveil.mechanisms.keep_rate import measure_keep_rate
@@ -154,33 +152,18 @@ def meaning(points: Points, found: NDArray[np.int32]) -> dict[str, float]:
     }
 
 
-def exact_searches(rows: NDArray[np.float32]) -> dict[str, ExactNearest]:
-    """The exact search with each first pass that this machine has."""
-    searches = {}
-    for name in ("float32", "int8"):
-        try:
-            searches[name] = ExactNearest(rows, len(rows), wanted=name)
-        except PlatformError as error:
-            print(f"skipped the {name} pass: {error}", file=sys.stderr)
-    return searches
-
-
 def measure(name: str, epsilon: float, forest: dict[int, AnnoyNearest], index: NDArray[np.float32]) -> dict[str, Any]:
     """All settings of one embedding at one epsilon."""
     points = noisy_points(len(index) - 2, index, epsilon)
-    searches = exact_searches(points.rows)
-    speeds = {}
-    for pass_name, exact in searches.items():
-        exact.search(points.noisy[:, :COARSE])
-        truth, speeds[pass_name] = timed(exact.search, points.noisy)
-    coarse = {
-        n_trees: coarse_run(trees, points, truth, speeds["float32"] / SLOWEST) for n_trees, trees in forest.items()
-    }
+    exact = ExactNearest(points.rows, len(points.rows))
+    exact.search(points.noisy[:, :COARSE])
+    truth, exact_speed = timed(exact.search, points.noisy)
+    coarse = {n_trees: coarse_run(trees, points, truth, exact_speed / SLOWEST) for n_trees, trees in forest.items()}
     rows = []
     for setting in settings(coarse):
         found, speed = timed(asked(forest[setting.n_trees], setting.search_k).search, points.noisy)
-        for pass_name, exact in searches.items():  # again, beside it: other jobs of the machine slow both
-            speeds[pass_name] = max(speeds[pass_name], timed(exact.search, points.noisy)[1])
+        # again, beside it: other jobs of the machine slow both
+        exact_speed = max(exact_speed, timed(exact.search, points.noisy)[1])
         rows.append(
             {
                 **setting.__dict__,
@@ -194,7 +177,7 @@ def measure(name: str, epsilon: float, forest: dict[int, AnnoyNearest], index: N
         "words": len(index) - 2,
         "dimension": index.shape[1] - 2,
         "epsilon": epsilon,
-        "exact": {"tokens_per_second": speeds, **meaning(points, truth)},
+        "exact": {"tokens_per_second": exact_speed, **meaning(points, truth)},
         "annoy": rows,
     }
 
@@ -223,25 +206,23 @@ def show(result: dict[str, Any]) -> None:
         "search_k",
         "recall",
         "tokens/s",
-        "x float32",
-        "x int8",
+        "x exact",
         "kept",
         "alike",
         "moved",
     ):
         table.add_column(heading, justify="right")
-    speeds = exact["tokens_per_second"]
     rows: list[tuple[str, str, str, float, float, dict[str, float]]] = [
-        (f"exact {name}", "", "", 1.0, speed, exact) for name, speed in speeds.items()
+        ("exact", "", "", 1.0, exact["tokens_per_second"], exact)
     ]
     rows.extend(
         (f"annoy {row['aim']}", str(row["n_trees"]), str(row["search_k"]), row["recall"], row["tokens_per_second"], row)
         for row in result["annoy"]
     )
     for search, n_trees, search_k, recall, speed, left in rows:
-        ratios = [f"{speed / speeds[name]:.2f}" if name in speeds else "" for name in ("float32", "int8")]
+        ratio = f"{speed / exact['tokens_per_second']:.2f}"
         loss = [f"{left['kept']:.1%}", f"{left['alike']:.2f}", f"{left['moved']:.2f}"]
-        table.add_row(search, n_trees, search_k, f"{recall:.1%}", f"{speed:,.0f}", *ratios, *loss)
+        table.add_row(search, n_trees, search_k, f"{recall:.1%}", f"{speed:,.0f}", ratio, *loss)
     Console(width=132).print(table)
 
 

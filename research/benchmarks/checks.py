@@ -86,7 +86,7 @@ def open_bundles(home: Path, rounds: int, words: str) -> dict[str, list[float]]:
     from wordveil.assembly.bundles import build_bundle
     from wordveil.config.load import parse_config
 
-    settings = Job(home, words, "float32", {"profile": "strict", "n_max": 24}).settings
+    settings = Job(home, words, {"profile": "strict", "n_max": 24}).settings
     settings["input"]["path"], settings["output"]["path"] = str(home / "no-input"), str(home / "no-output")
     settings["mechanism"] |= {"name": "tree", "sizes": [20]}
     path = build_bundle(parse_config(settings, "benchmark")).path

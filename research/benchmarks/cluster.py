@@ -50,8 +50,7 @@ def config(job: Job, corpus: Path, output: Path, spark: dict[str, Any]) -> Path:
 def run(cluster: Cluster, job: Job, way: str, number: int) -> dict[str, Any]:
     """One run: tokens, seconds of the run, and seconds from the command to its end."""
     name = f"{way}-{number}"
-    spark: dict[str, Any] = {"options": {"spark.executorEnv.WORDVEIL_FIRST_PASS": "auto"}}
-    file = config(job, job.home / "corpus", job.home / f"out-{name}", spark)
+    file = config(job, job.home / "corpus", job.home / f"out-{name}", {})
     started = time.perf_counter()
     process = cluster.submit(
         "--config", file, "--json", scratch=job.home / "driver", local=2 if way == "local" else None
@@ -73,7 +72,7 @@ def main() -> None:
     runs: dict[str, list[dict[str, Any]]] = {"local": [], "cluster": []}
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        job = built_job(home, "small" if smallest else "demo", "auto", {"profile": "strict", "n_max": N_MAX})
+        job = built_job(home, "small" if smallest else "demo", {"profile": "strict", "n_max": N_MAX})
         for name in ("keys", "driver"):
             (home / name).mkdir()
         (home / "key").rename(home / "keys" / "key")

@@ -181,7 +181,7 @@ def write_corpus(path: Path, records: int) -> int:
 class Job:
     """The main job over one embedding, its bundle built once."""
 
-    def __init__(self, home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> None:
+    def __init__(self, home: Path, name: str, profile: dict[str, Any]) -> None:
         self.home = home
         self.name = name
         embedding_path = home / f"embedding-{name}"
@@ -200,10 +200,7 @@ class Job:
             "text": profile,
             "key": {"file": str(key)},
             "output": {"path": ""},
-            "spark": {
-                "master": f"local[{SLOTS}]",
-                "options": {"spark.executorEnv.WORDVEIL_FIRST_PASS": first_pass},
-            },
+            "spark": {"master": f"local[{SLOTS}]"},
         }
 
     def save_index(self) -> str:
@@ -268,12 +265,12 @@ def processor_seconds() -> float:
     return total
 
 
-def built_job(home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> Job:
+def built_job(home: Path, name: str, profile: dict[str, Any]) -> Job:
     """A job whose bundle is built, so that no session builds it."""
     from wordveil.assembly.bundles import build_bundle
     from wordveil.config.load import parse_config
 
-    job = Job(home, name, first_pass, profile)
+    job = Job(home, name, profile)
     settings = {
         **job.settings,
         "input": {**job.settings["input"], "path": str(home / "no-input")},
@@ -297,10 +294,9 @@ class FreshSession:
 
     def __init__(self, job: Job, master: str, cores: set[int] | None = None, **options: Any) -> None:
         settings = {**job.settings["spark"], **options, "master": master}
-        first_pass = settings["options"]["spark.executorEnv.WORDVEIL_FIRST_PASS"]
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, job, settings, first_pass, cores))
+        self._process = context.Process(target=_serve, args=(theirs, job, settings, cores))
         self._process.start()
         theirs.close()
 
@@ -328,11 +324,10 @@ class FreshSession:
         return answer
 
 
-def _serve(pipe: Any, job: Job, settings: dict[str, Any], first_pass: str, cores: set[int] | None) -> None:
+def _serve(pipe: Any, job: Job, settings: dict[str, Any], cores: set[int] | None) -> None:
     """Run what comes through the pipe until it is closed."""
     if cores is not None:
         os.sched_setaffinity(0, cores)
-    os.environ["WORDVEIL_FIRST_PASS"] = first_pass
     job.settings["spark"] = settings
     while True:
         try:

@@ -8,10 +8,9 @@ bundle's
   the best of several block sizes), and nothing else: no maximum, no noise, no text;
 * spark: the main job's own path from Parquet to Parquet: scan, tokenise, draw, search, join, account, write.
 
-Each embedding is run with both first passes of the search, float32 and 8-bit, where the machine has both. The order is
-bare, spark, bare, ...; a ratio is the job's tokens a second over the mean of the two bare runs around it. The job's
-time is that of the write, from its first task to the finished table, after a first small run has started the workers. A
-profile of the same code in one process says where the rest goes.
+The order is bare, spark, bare, ...; a ratio is the job's tokens a second over the mean of the two bare runs around it.
+The job's time is that of the write, from its first task to the finished table, after a first small run has started the
+workers. A profile of the same code in one process says where the rest goes.
 
     python research/benchmarks/laplace_exact.py [--smallest]
 
@@ -85,7 +84,7 @@ def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
     from wordveil.crypto.keys import load_key
     from wordveil.mechanisms.additive.laplace import Laplace
     from wordveil.neighbours.exact import ExactNearest
-    from wordveil.neighbours.first_pass import Float32Pass, Int8Pass
+    from wordveil.neighbours.first_pass import Float32Pass
     from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
     from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 
@@ -110,9 +109,7 @@ def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
         (Laplace, "_noise"): "noise: AES, ndtri, gammaincinv",
         (Laplace, "draw"): "draw",
         (Float32Pass, "multiply"): "product",
-        (Int8Pass, "multiply"): "product",
         (Float32Pass, "scan"): "scan for candidates",
-        (Int8Pass, "scan"): "scan for candidates",
         (ExactNearest, "_decide"): "float64 re-check",
         (ExactNearest, "search"): "search",
     }
@@ -133,16 +130,15 @@ def bare_alone(index: str) -> float:
     return taken / done * 1e6
 
 
-def measure(name: str, first_pass: str, records: int, rounds: int, seconds: float, pool: Any) -> dict[str, Any]:
-    """All figures of one embedding and first pass, in a session of their own."""
+def measure(name: str, records: int, rounds: int, seconds: float, pool: Any) -> dict[str, Any]:
+    """All figures of one embedding, in a session of their own."""
     from pyspark.sql import SparkSession
 
-    os.environ["WORDVEIL_FIRST_PASS"] = first_pass
     if (running := SparkSession.getActiveSession()) is not None:
         running.stop()
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        job = Job(home, name, first_pass, {"profile": "strict", "n_max": N_MAX})
+        job = Job(home, name, {"profile": "strict", "n_max": N_MAX})
         write_corpus(home / "warm", 4 * SLOTS)
         write_corpus(home / "corpus", records)
         job.run(home / "warm", "warm")
@@ -160,7 +156,6 @@ def measure(name: str, first_pass: str, records: int, rounds: int, seconds: floa
     shape = load_embedding(name).vectors.shape
     return {
         "embedding": name,
-        "first_pass": first_pass,
         "words": shape[0],
         "dimension": shape[1],
         "tokens": report.tokens,
@@ -176,7 +171,6 @@ def show(results: list[dict[str, Any]]) -> None:
     table = Table(title="Laplace exact in Spark over the bare float32 product")
     for heading in (
         "words x dimension",
-        "first pass",
         "tokens",
         "spark tok/s",
         "bare product tok/s",
@@ -188,7 +182,6 @@ def show(results: list[dict[str, Any]]) -> None:
         runs = result["runs"]
         table.add_row(
             f"{result['words']:,} x {result['dimension']}",
-            result["first_pass"],
             f"{result['tokens']:,}",
             f"{statistics.median(run['spark'] for run in runs):,.0f}",
             f"{statistics.median(run['bare'] for run in runs):,.0f}",
@@ -197,10 +190,7 @@ def show(results: list[dict[str, Any]]) -> None:
         )
     console.print(table)
     for result in results:
-        steps = Table(
-            title=f"Where the time goes, {result['words']:,} x {result['dimension']}, {result['first_pass']}, one "
-            "process"
-        )
+        steps = Table(title=f"Where the time goes, {result['words']:,} x {result['dimension']}, one process")
         steps.add_column("step")
         steps.add_column("s a million tokens", justify="right")
         steps.add_column("share", justify="right")
@@ -225,11 +215,7 @@ def main() -> None:
         print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is missing", file=sys.stderr)
     context = multiprocessing.get_context("spawn")
     with context.Pool(SLOTS) as pool:
-        results = [
-            measure(name, first_pass, records, rounds, seconds, pool)
-            for name, records in plans
-            for first_pass in ("float32", "int8")
-        ]
+        results = [measure(name, records, rounds, seconds, pool) for name, records in plans]
     save_results("laplace_exact", {"machine": about, "results": results}, smallest=arguments.smallest)
     show(results)
 

@@ -1,4 +1,4 @@
-"""Memory of the Python workers of one executor: what four take over one, and what the 8-bit first pass adds.
+"""Memory of the Python workers of one executor: what four take over one.
 
 Each row is a fresh driver, a session of one or four slots, and a job that keeps all of them busy; meanwhile the parent
 reads /proc five times a second. The bundle goes to the executor as an archive, as on a cluster: the driver then maps
@@ -52,7 +52,6 @@ from support.processes import descendants, python_workers
 
 TARGET = 1.2
 WORKERS = (1, 4)
-PASSES = ("float32", "int8")
 RECORDS = {"small": 600, "demo": 600, "mixed": 80}
 WHOLE = 0.95  # of the index's bytes, resident: the page at its end and rounding aside
 MIB = 2**20
@@ -129,37 +128,21 @@ def measure(name: str, records: int) -> dict[str, Any]:
     rows = []
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        job = built_job(home, name, "auto", {"profile": "strict", "n_max": N_MAX})
+        job = built_job(home, name, {"profile": "strict", "n_max": N_MAX})
         index = index_file(job)
         write_corpus(home / "corpus", records)
-        for first_pass in PASSES:
-            options = {"spark.executorEnv.WORDVEIL_FIRST_PASS": first_pass}
-            for count in WORKERS:
-                with FreshSession(job, f"local[{count}]", bundle="archive", options=options) as session:
-                    watch = Watch(session.pid or 0, index, count)
-                    run = session.run(home / "corpus", f"{first_pass}-{count}", watch.sample)
-                rows.append({"first_pass": first_pass, "workers": count, **run, **watch.result()})
+        for count in WORKERS:
+            with FreshSession(job, f"local[{count}]", bundle="archive") as session:
+                watch = Watch(session.pid or 0, index, count)
+                run = session.run(home / "corpus", str(count), watch.sample)
+            rows.append({"workers": count, **run, **watch.result()})
         size = index.stat().st_size
-    shares = {first_pass: max_over(rows, first_pass, "bundle_pss") for first_pass in PASSES}
     return {
         "embedding": name,
         "index_bytes": size,
         "rows": rows,
-        "bundle_pss_4_over_1": shares,
-        "added_by_int8": added(rows),
+        "bundle_pss_4_over_1": rows[-1]["bundle_pss"] / rows[0]["bundle_pss"],
     }
-
-
-def max_over(rows: list[dict[str, Any]], first_pass: str, figure: str) -> float:
-    """A figure of the most workers over that of one."""
-    by_count = {row["workers"]: row[figure] for row in rows if row["first_pass"] == first_pass}
-    return float(by_count[max(WORKERS)] / by_count[min(WORKERS)])
-
-
-def added(rows: list[dict[str, Any]]) -> dict[int, float]:
-    """Private bytes of a worker with the 8-bit pass, less those with float32, by number of workers."""
-    private = {(row["first_pass"], row["workers"]): row["private_steady"] for row in rows}
-    return {count: private["int8", count] - private["float32", count] for count in WORKERS}
 
 
 def show(results: list[dict[str, Any]]) -> None:
@@ -174,20 +157,13 @@ def show(results: list[dict[str, Any]]) -> None:
     }
     for result in results:
         table = Table(title=f"Memory in MiB, {result['embedding']}, index {result['index_bytes'] / MIB:.1f} MiB")
-        for heading in ("first pass", "workers", *headings.values()):
+        for heading in ("workers", *headings.values()):
             table.add_column(heading, justify="right")
         for row in result["rows"]:
-            table.add_row(row["first_pass"], str(row["workers"]), *(f"{row[figure] / MIB:,.1f}" for figure in headings))
+            table.add_row(str(row["workers"]), *(f"{row[figure] / MIB:,.1f}" for figure in headings))
         Console().print(table)
-        for first_pass, ratio in result["bundle_pss_4_over_1"].items():
-            print(
-                f"{first_pass}: the bundle's pages over four workers are {ratio:.3f} of one worker's (target: at most "
-                f"{TARGET})"
-            )
-        more = ", ".join(
-            f"{size / MIB:,.1f} MiB with {count} at work" for count, size in result["added_by_int8"].items()
-        )
-        print(f"the 8-bit pass adds to the private memory of a worker: {more}")
+        ratio = result["bundle_pss_4_over_1"]
+        print(f"the bundle's pages over four workers are {ratio:.3f} of one worker's (target: at most {TARGET})")
 
 
 def main() -> None:
@@ -200,7 +176,7 @@ def main() -> None:
         print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is missing", file=sys.stderr)
     before = machine()
     results = [measure(name, RECORDS[name]) for name in names]
-    met = all(ratio <= TARGET for result in results for ratio in result["bundle_pss_4_over_1"].values())
+    met = all(result["bundle_pss_4_over_1"] <= TARGET for result in results)
     save_results(
         "memory",
         {"machine": before, "slots": SLOTS, "target": TARGET, "met": met, "results": results},

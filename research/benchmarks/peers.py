@@ -210,8 +210,6 @@ class Wordveil:
 
     def __init__(self, home: Path, shape: Shape) -> None:
         bundle = bundle_of(home, shape)
-        nearest = getattr(bundle.mechanism, "_nearest", None)
-        self.first_pass = nearest.first_pass if nearest else "table"
         policy = TextPolicy(tokeniser="whitespace", case="exact")
         keys = MasterKey(secrets.token_bytes(32)).for_release("peers")  # thrown away
         self._sanitiser = RecordSanitiser(RecordSettings("peers", "run", policy, ()), bundle, keys)
@@ -272,7 +270,6 @@ def measure(shape: Shape, rounds: int, seconds: float) -> dict[str, Any]:
         "words": shape.embedding.size,
         "dimension": shape.embedding.dimension,
         "epsilon": shape.epsilon,
-        "first_pass": ours.first_pass,
         "peer": peer.about,
         "tokens_per_second": speeds,
         "ratios": ratios,
@@ -300,7 +297,7 @@ def show(results: list[dict[str, Any]]) -> None:
             ratio = result["ratios"].get(side)
             table.add_row(
                 f"{result['words']:,} x {result['dimension']}",
-                f"wordveil ({result['first_pass']})" if ratio is None else f"peer, {side}",
+                "wordveil" if ratio is None else f"peer, {side}",
                 f"{statistics.median(run['tokens'] for run in runs):,.0f}",
                 f"{result['tokens_per_second'][side]:,.1f}",
                 "" if ratio is None else f"{ratio:,.0f}",

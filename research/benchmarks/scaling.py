@@ -29,7 +29,6 @@ from rich.table import Table
 
 from common import N_MAX, SLOTS, FreshSession, Job, built_job, machine, make_parser, save_results, write_corpus
 
-SEARCH = "auto"
 TARGET = 1.85
 RECORDS, ROUNDS = 800, 3
 SMALLEST = 312  # 16 times as many are the whole newswire of the data directory
@@ -117,7 +116,7 @@ def main() -> None:
     before = machine()
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        job = built_job(home, "small" if smallest else "demo", SEARCH, {"profile": "strict", "n_max": N_MAX})
+        job = built_job(home, "small" if smallest else "demo", {"profile": "strict", "n_max": N_MAX})
         write_corpus(home / "warm", 4 * SLOTS)
         write_corpus(home / "corpus", count)
         sizes = [size * times for times in (1, 4, 16)]
@@ -125,7 +124,7 @@ def main() -> None:
         if records != sizes:
             raise SystemExit(f"There are texts for {records[-1]:,} records only, {sizes[-1]:,} are needed.")
         cores, rows = by_cores(job, home, rounds), by_size(job, home, sizes)
-    content = {"machine": before, "embedding": "demo", "first_pass": SEARCH, "by_cores": cores, "by_size": rows}
+    content = {"machine": before, "embedding": "demo", "by_cores": cores, "by_size": rows}
     save_results("scaling", content, smallest=smallest)
     show(cores, rows)
 

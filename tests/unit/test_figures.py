@@ -277,12 +277,11 @@ def show_tokens() -> Texts:
 @page("research/docs/search.md")
 def show_search() -> Texts:
     for result in read("annoy_recall")["results"]:
-        speeds = result["exact"]["tokens_per_second"]
         for row in result["annoy"]:
             speed = row["tokens_per_second"]
-            ratios = (f"{speed / speeds[name]:.2f}" for name in ("float32", "int8"))
+            ratio = f"{speed / result['exact']['tokens_per_second']:.2f}"
             left = (f"{row['kept']:.1%}", f"{row['alike']:.2f}", f"{row['moved']:.2f}")
-            yield cells(f"{row['search_k']:,}", f"{row['recall']:.1%}", f"{speed:,.0f}", *ratios, *left)
+            yield cells(f"{row['search_k']:,}", f"{row['recall']:.1%}", f"{speed:,.0f}", ratio, *left)
     for trees, cost in read("annoy_recall")["results"][0]["trees"].items():
         yield cells(trees, f"{cost['megabytes']:.0f} MB", f"{cost['seconds']:.1f} s")
 

@@ -101,6 +101,6 @@ class AnnoyNearest:
             nearest[number] = next(iter(self._trees.get_nns_by_vector(query, 1, self._search_k)), -1)
         missed = np.flatnonzero(nearest < 0)
         if len(missed):
-            self._exact = self._exact or ExactNearest(self._rows, len(self._rows), wanted="float32")
+            self._exact = self._exact or ExactNearest(self._rows, len(self._rows))
             nearest[missed] = self._exact.search(queries[:, missed])
         return nearest

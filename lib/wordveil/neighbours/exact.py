@@ -3,8 +3,8 @@
 For a query ``z`` and a point ``w``, the nearest point has the largest score ``z.w - |w|^2/2``. A first pass
 (:mod:`wordveil.neighbours.first_pass`) computes all scores roughly, with a proved bound on each one's error. Every word
 whose upper bound reaches the largest lower bound is scored again in float64, coordinate by coordinate in a fixed order;
-the largest wins, and the lower id wins a tie. So the answer depends neither on the pass, batch shape or thread count
-nor on the installed libraries.
+the largest wins, and the lower id wins a tie. So the answer depends neither on batch shape or thread count nor on the
+installed libraries.
 
 The product is taken in tiles that stay in cache, and each tile is scanned for candidates while it is there.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from wordveil.arrays import Float32, Float64, Int32, freeze
 from wordveil.geometry.euclidean import inner
-from wordveil.neighbours.first_pass import FirstPass, LorentzPass, choose_first_pass
+from wordveil.neighbours.first_pass import FirstPass, Float32Pass, LorentzPass
 from wordveil.neighbours.kernels import Notes, Rows, decide, half_squares
 
 DEFAULT_SCORE_BYTES = 64 * 2**20
@@ -51,11 +51,6 @@ class CertifiedSearch:
         self._top = np.empty(block, np.int64)
         self._score = np.empty(block)
 
-    @property
-    def first_pass(self) -> str:
-        """The name of the first pass that is used: ``float32`` or ``int8``."""
-        return self._pass.name
-
     def search(self, queries: Float64) -> Int32:
         """Ids of the nearest points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first.
 
@@ -90,17 +85,14 @@ class CertifiedSearch:
 class ExactNearest(CertifiedSearch):
     """Nearest of the first ``candidates`` rows of ``rows`` by Euclidean distance.
 
-    ``rows``: float32 ``(count, n + 1)`` from :func:`scoring_rows`; it may be memory-mapped. ``wanted``: the first pass
-    (:func:`wordveil.neighbours.first_pass.choose_first_pass`); the answer is the same with each.
+    ``rows``: float32 ``(count, n + 1)`` from :func:`scoring_rows`; it may be memory-mapped.
     """
 
-    def __init__(
-        self, rows: Float32, candidates: int, score_bytes: int = DEFAULT_SCORE_BYTES, wanted: str | None = None
-    ) -> None:
+    def __init__(self, rows: Float32, candidates: int, score_bytes: int = DEFAULT_SCORE_BYTES) -> None:
         rows = rows[:candidates]
         half = np.empty(candidates)
         half_squares(rows, half)
-        super().__init__(rows, half, choose_first_pass(rows, half, score_bytes // 2, wanted), score_bytes)
+        super().__init__(rows, half, Float32Pass(rows, half, score_bytes // 2), score_bytes)
 
 
 class LorentzNearest(CertifiedSearch):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordveil.arrays import Float32, Float64, Int8, Int32, Int64
+from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.compiled import compiled, compiled_bounds, compiled_part, larger
 
 Rows = Float32 | Float64
@@ -83,72 +83,6 @@ def float32_queries(
     return True
 
 
-@compiled_bounds
-def int8_queries(
-    queries: Float64,
-    longest: float,
-    largest_gap: float,
-    ratio: float,
-    out: Float32,
-    step: Float32,
-    gaps: Float32,
-    slack: Float64,
-    scales: Float64,
-) -> bool:
-    """Queries as rows of whole numbers from -127 to 127; see :class:`wordveil.neighbours.first_pass.Int8Pass`.
-
-    False where a query is not finite or its length leaves float64.
-    """
-    n = queries.shape[1]
-    for q in range(len(queries)):
-        square, largest = 0.0, 0.0
-        for k in range(n):
-            value = queries[q, k]
-            square += value * value
-            largest = larger(largest, abs(value))
-        length = np.sqrt(square)
-        if not length < np.inf:
-            return False
-        scale = _scale(length)
-        unit = np.float32(largest * scale * (1.0 / 127.0) * (1.0 + 1e-6))
-        inverse = scale / np.float64(unit) if unit > np.float32(1e-30) else 0.0
-        rest = 0.0
-        for k in range(n):
-            whole = np.rint(queries[q, k] * inverse)
-            out[q, k] = np.float32(whole)
-            gap = queries[q, k] * scale - np.float64(unit) * whole
-            rest += gap * gap
-        length, rest = length * scale, np.sqrt(rest)
-        step[q] = unit
-        scales[q] = scale
-        gaps[q] = np.float32((length * ratio + rest) * (1.0 + 1e-5))
-        reach = (length + rest) * longest + 0.5 * scale * longest * longest + gaps[q] * largest_gap
-        slack[q] = 2.0 * (16.0 * 2.0**-24 * reach + 1e-36)
-    return True
-
-
-@compiled_bounds
-def int8_rows(rows: Float32, out: Int8, step: Float32, length: Float64, gap: Float64) -> None:
-    """Round each row to ``step[w] * out[w]``, whole numbers from -127 to 127; ``length`` of that, and of what it
-    leaves.
-    """
-    for w in range(len(rows)):
-        largest = np.float32(0.0)
-        for k in range(rows.shape[1]):
-            largest = larger(largest, abs(rows[w, k]))
-        unit = np.float32(np.float64(largest) * (1.0 / 127.0) * (1.0 + 1e-6))
-        inverse = 1.0 / np.float64(unit) if unit > np.float32(1e-30) else 0.0
-        square, rest = 0.0, 0.0
-        for k in range(rows.shape[1]):
-            value = np.float64(rows[w, k])
-            whole = np.rint(value * inverse)
-            out[w, k] = np.int8(whole)
-            near = np.float64(unit) * whole
-            square += near * near
-            rest += (value - near) * (value - near)
-        step[w], length[w], gap[w] = unit, np.sqrt(square), np.sqrt(rest)
-
-
 @compiled
 def _scale(length: float) -> float:
     """The power of two that brings a length over 2^60 under it; 1 for others."""
@@ -194,57 +128,6 @@ def scan_float32(scores: Float32, start: int, first: int, notes: Notes) -> int:
 
 
 @compiled_bounds
-def scan_int8(
-    products: Float32,
-    start: int,
-    first: int,
-    step: Float32,
-    gaps: Float32,
-    row_step: Float32,
-    row_bias: Float32,
-    row_gap: Float32,
-    notes: Notes,
-) -> int:
-    """As :func:`scan_float32`, from products of whole numbers: ``notes.best`` holds lower bounds, ``notes.upper`` upper
-    bounds of scores.
-    """
-    query, word, upper, size, best, slack, scales = notes
-    words = products.shape[1]
-    chunks = (words + CHUNK - 1) // CHUNK
-    tops = np.empty(chunks, np.float32)
-    for q in range(start, len(products)):
-        if len(query) - size[0] < words:
-            return q
-        unit, gap, scale = step[q], gaps[q], np.float32(scales[q])
-        top, floor = _LOWEST, best[q]
-        for chunk in range(chunks):
-            value = _LOWEST
-            here, there = chunk * CHUNK, (chunk + 1) * CHUNK
-            part = products[q, here:there]
-            steps, biases, row_gaps = row_step[here:there], row_bias[here:there], row_gap[here:there]
-            for w in range(len(part)):
-                score = unit * (part[w] * steps[w]) + scale * biases[w]
-                error = gap * row_gaps[w]
-                floor = larger(floor, score - error)
-                value = larger(value, score + error)
-            tops[chunk] = value
-            top = larger(top, value)
-        best[q] = floor
-        limit = threshold(floor, slack[q])
-        if top < limit:
-            continue
-        for chunk in range(chunks):
-            if tops[chunk] < limit:
-                continue
-            for w in range(chunk * CHUNK, min(words, (chunk + 1) * CHUNK)):
-                score = unit * (products[q, w] * row_step[w]) + scale * row_bias[w] + gap * row_gap[w]
-                if score >= limit:
-                    query[size[0]], word[size[0]], upper[size[0]] = q, first + w, score
-                    size[0] += 1
-    return len(products)
-
-
-@compiled_bounds
 def lorentz_queries(
     queries: Float64, gamma: float, out: Float32, gaps: Float32, slack: Float64, scales: Float64
 ) -> bool:
@@ -266,7 +149,9 @@ def lorentz_queries(
 
 @compiled_bounds
 def scan_lorentz(products: Float32, start: int, first: int, gaps: Float32, row_gap: Float32, notes: Notes) -> int:
-    """As :func:`scan_int8`, from products whose error is at most ``gaps`` times ``row_gap``."""
+    """As :func:`scan_float32`, from products whose error is at most ``gaps`` times ``row_gap``: ``notes.best`` holds
+    lower bounds, ``notes.upper`` upper bounds of scores.
+    """
     query, word, upper, size, best, slack, _ = notes
     words = products.shape[1]
     chunks = (words + CHUNK - 1) // CHUNK

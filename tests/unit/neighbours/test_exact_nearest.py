@@ -15,11 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from wordveil.errors import PlatformError
-from wordveil.neighbours import first_pass as passes
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
-from wordveil.neighbours.first_pass import Int8Error, Int8Pass, choose_first_pass
-from wordveil.neighbours.kernels import Notes
 
 Points = NDArray[np.float32]
 Queries = NDArray[np.float64]
@@ -44,26 +40,8 @@ def _ordered(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
     return total
 
 
-def first_passes() -> list[str]:
-    """The first passes that this machine has."""
-    rows = scoring_rows(np.ones((2, 2), np.float32))
-    try:
-        ExactNearest(rows, 2, wanted="int8")
-    except Int8Error as error:
-        print(f"int8 is left out: {error}")
-        return ["float32"]
-    return ["float32", "int8"]
-
-
-PASSES = first_passes()
-
-
 def search(points: Points, queries: Queries, candidates: int | None = None) -> NDArray[np.int32]:
-    """What every first pass finds: the same."""
-    rows = scoring_rows(points)
-    found = [ExactNearest(rows, candidates or len(points), wanted=wanted).search(queries) for wanted in PASSES]
-    assert all(np.array_equal(found[0], other) for other in found[1:])
-    return found[0]
+    return ExactNearest(scoring_rows(points), candidates or len(points)).search(queries)
 
 
 def random_points(rng: np.random.Generator, size: int, n: int) -> Points:
@@ -178,13 +156,12 @@ def test_only_candidates_are_found() -> None:
     assert np.array_equal(found, brute_force(points[:30], queries))
 
 
-@pytest.mark.parametrize("wanted", PASSES)
 @pytest.mark.parametrize("shape", list(SHAPES))
-def test_result_does_not_depend_on_how_queries_are_split(shape: str, wanted: str) -> None:
+def test_result_does_not_depend_on_how_queries_are_split(shape: str) -> None:
     rng = np.random.default_rng(8)
     points = SHAPES[shape](rng, 1500, 30)
     queries = queries_near(rng, points, 700)
-    nearest = ExactNearest(scoring_rows(points), len(points), wanted=wanted)
+    nearest = ExactNearest(scoring_rows(points), len(points))
     whole = nearest.search(queries)
     for cuts in ([0, 1, 2, 700], [0, 7, 511, 513, 700], list(range(0, 701, 100))):
         parts = [nearest.search(queries[:, start:stop]) for start, stop in itertools.pairwise(cuts)]
@@ -205,17 +182,15 @@ def test_result_does_not_depend_on_memory(score_bytes: int) -> None:
     points = near_duplicate_points(rng, 3000, 30)
     queries = queries_near(rng, points, 100)
     nearest = ExactNearest(scoring_rows(points), len(points), score_bytes=score_bytes)
-    assert nearest.first_pass == "float32"
     assert np.array_equal(nearest.search(queries), brute_force(points, queries))
 
 
-@pytest.mark.parametrize("wanted", PASSES)
-def test_room_for_candidates_runs_out_and_nothing_is_lost(wanted: str) -> None:
+def test_room_for_candidates_runs_out_and_nothing_is_lost() -> None:
     """All points within float32's rounding of each other: every word is a candidate of every query."""
     rng = np.random.default_rng(12)
     points = 100 + rng.integers(0, 3, (6000, 30)).astype(np.float32) * np.float32(2.0**-16)
     queries = 100 + rng.standard_normal((30, 60))
-    nearest = ExactNearest(scoring_rows(points), len(points), wanted=wanted)
+    nearest = ExactNearest(scoring_rows(points), len(points))
     assert len(nearest._notes.query) < 6000 * 60
     assert np.array_equal(nearest.search(queries), brute_force(points, queries))
 
@@ -247,76 +222,3 @@ def test_scores_take_no_more_memory_than_allowed(score_bytes: int) -> None:
         tracemalloc.stop()
     # Besides scores: half the squared length of each word, the queries once more, the answer, and a block's bounds.
     assert peak < score_bytes + 8 * len(rows) + 2 * queries.nbytes + 100_000
-
-
-needs_int8 = pytest.mark.skipif("int8" not in PASSES, reason="no 8-bit pass on this machine")
-
-
-@needs_int8
-@pytest.mark.parametrize("length", [1e-20, 1.0, 1e3, 1e30])
-@pytest.mark.parametrize("shape", list(SHAPES))
-def test_true_scores_lie_within_the_bounds_of_the_8_bit_pass(shape: str, length: float) -> None:
-    rng = np.random.default_rng(13)
-    points = SHAPES[shape](rng, 3000, 50)
-    queries = queries_near(rng, points, 200)
-    queries *= length / np.sqrt((queries**2).sum(axis=0))
-    rows = scoring_rows(points)
-    half = 0.5 * (points.astype(np.float64) ** 2).sum(axis=1)
-    first = Int8Pass(rows, half)
-    notes = Notes.for_queries(first.queries, 1)
-    assert first.load(np.ascontiguousarray(queries.T), notes)
-    scores, errors = [], []
-    for tile in range(first.tiles):
-        first.multiply(tile)
-        words = slice(tile * first.tile_words, (tile + 1) * first.tile_words)
-        product = first._tile(len(points[words]))[:200].astype(np.float64)
-        scale = notes.scale[:200, None]
-        scores.append(product * first._steps[0][:200, None] * first._row_step[words] + scale * first._row_bias[words])
-        errors.append(
-            first._steps[1][:200, None].astype(np.float64) * first._row_gap[words] + notes.slack[:200, None] / 2
-        )
-    true = (queries.T @ points.astype(np.float64).T - half) * notes.scale[:200, None]
-    share = np.abs(np.concatenate(scores, axis=1) - true) / np.concatenate(errors, axis=1)
-    assert share.max() <= 1
-    if length == 1.0:  # where rounding to 8 bits is what counts, the bound is no looser than Cauchy-Schwarz makes it
-        assert share.max() > 0.1
-
-
-@needs_int8
-def test_an_inexact_product_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on processors that add pairs of products in 16 bits."""
-    rows = scoring_rows(random_points(np.random.default_rng(14), 11_000, 100))
-    half = np.zeros(len(rows))
-    assert choose_first_pass(rows, half, 2**25).name == "int8"
-    multiply = Int8Pass.multiply
-
-    def saturating(self: Int8Pass, tile: int) -> None:
-        multiply(self, tile)
-        np.minimum(self._scores, 400_000, out=self._scores)
-
-    monkeypatch.setattr(Int8Pass, "multiply", saturating)
-    with pytest.raises(Int8Error, match="not exact"):
-        Int8Pass(rows, half)
-    assert choose_first_pass(rows, half, 2**25).name == "float32"
-
-
-def test_the_first_pass_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = scoring_rows(random_points(np.random.default_rng(15), 11_000, 100))
-    half = np.zeros(len(rows))
-    monkeypatch.setenv("WORDVEIL_FIRST_PASS", "float32")
-    assert choose_first_pass(rows, half, 2**25).name == "float32"
-    monkeypatch.setenv("WORDVEIL_FIRST_PASS", "fast")
-    with pytest.raises(
-        PlatformError, match=r"WORDVEIL_FIRST_PASS = fast: unknown first pass. Set it to auto, float32 or int8"
-    ):
-        choose_first_pass(rows, half, 2**25)
-    monkeypatch.delenv("WORDVEIL_FIRST_PASS")
-    monkeypatch.setattr(passes, "find_spec", lambda name: None)
-    assert choose_first_pass(rows, half, 2**25).name == "float32"
-    with pytest.raises(Int8Error, match=r"wordveil\[fast\]"):
-        choose_first_pass(rows, half, 2**25, "int8")
-
-
-def test_small_vocabularies_do_without_the_8_bit_pass() -> None:
-    rows = scoring_rows(np.ones((100, 5), np.float32))
-    assert choose_first_pass(rows, np.zeros(100), 2**25).name == "float32"
