@@ -19,7 +19,7 @@ import pytest
 
 from support import kafka, lakes
 from support.commands import Commands, keep_signals
-from support.workspaces import SMALL, Command, Workspace, compile_loops, delta_jars, java_options
+from support.workspaces import SMALL, Command, Workspace, compile_loops, delta_jars
 from wordveil.cli.app import main
 
 # Modules and tests live to the end: the garbage collector would look at all of them again and again, for a third of
@@ -63,13 +63,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session as the job builds it, with Delta and an event log."""
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.s3 import fetched_s3_jars
-    from wordveil.spark.platform.session import build_session
+    from wordveil.spark.platform.session import SHORT_JAVA, build_session
     from wordveil.spark.platform.versions import VERSION
 
-    # One process compiles the loops. The other one makes the archive, and starts Spark while it waits for the loops.
+    # One process compiles the loops. The other one starts Spark while it waits for them.
     if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
         compile_loops()
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{java_options()} {_LONG_LIVED}"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{SHORT_JAVA} {_LONG_LIVED}"
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
     options = {

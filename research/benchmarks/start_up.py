@@ -1,5 +1,5 @@
-"""What `wordveil sanitise` costs over few rows: Java for few rows against Java for many, with and without the archive
-of Spark's classes; and at how many megabytes of input both compilers of Java pay.
+"""What `wordveil sanitise` costs over few rows: Java for few rows against Java for many; and at how many megabytes of
+input both compilers of Java pay.
 
 The quickstart's job over 300 articles, and over copies of them. Seconds of the processor, of all processes together,
 hold on a busy machine, too.
@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 from contextlib import chdir
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,14 +29,13 @@ from rich.table import Table
 from common import machine, make_parser, save_results
 from wordveil.assembly.local_paths import SMALL_BYTES
 from wordveil.cli.quickstart import BATCHES, CORPUS, HOME, prepare_home, read_rows
-from wordveil.spark.platform.jvm import find_archive
 
 COPIES, REPEATS = (1, 32), 3
 RUN = (
     "import sys; from wordveil.assembly import local_paths; local_paths.SMALL_BYTES = int(sys.argv.pop(1)); "
     "from wordveil.cli.app import main; main()"
 )
-ARRANGEMENTS = {"many rows": (-1, False), "few rows": (2**40, False), "few rows, archive": (2**40, True)}
+ARRANGEMENTS = {"many rows": -1, "few rows": 2**40}
 _SUBREAPER = 36  # of prctl
 
 
@@ -78,18 +76,14 @@ def main() -> None:
     content: dict[str, Any] = {"machine": machine(), "small_bytes": SMALL_BYTES, "runs": []}
     with tempfile.TemporaryDirectory() as directory, chdir(directory):
         prepare_home()
-        cache = Path(directory) / "cache"
-        plain = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(cache)}
-        archive = cache / "wordveil" / (find_archive() or Path("none")).name
-        archive.parent.mkdir(parents=True)
-        spend(2**40, {**plain, "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={archive} -Xlog:disable"})
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        spend(2**40, environment)  # the bundle is built then
         for copies in COPIES[:1] if smallest else COPIES:
             size = write_copies(copies)
             found: dict[str, list[float]] = {name: [] for name in ARRANGEMENTS}
             for _ in range(1 if smallest else REPEATS):
-                for name, (limit, reads_archive) in ARRANGEMENTS.items():
-                    places = plain if reads_archive else {**plain, "XDG_CACHE_HOME": f"{directory}/none"}
-                    found[name].append(spend(limit, places))
+                for name, limit in ARRANGEMENTS.items():
+                    found[name].append(spend(limit, environment))
             content["runs"].append({"articles": 300 * copies, "megabytes": size, "seconds": found})
             prepare_home()
     save_results("start_up", content, smallest=smallest)

@@ -14,10 +14,11 @@ import pyspark
 import pytest
 
 from support import ngram_models, toys
-from support.workspaces import SMALL, Workspace, clean_environment, corpus, java_options, read_output
+from support.workspaces import SMALL, Workspace, clean_environment, corpus, read_output
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError
 from wordveil.records.sanitiser import RecordSettings
+from wordveil.spark.platform.session import SHORT_JAVA
 from wordveil.spark.sanitise.distribution import distribute
 from wordveil.spark.sanitise.job import run_sanitise
 from wordveil.spark.sanitise.worker import Sanitise
@@ -42,7 +43,7 @@ def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, wor
         output={"path": str(workspace.root / "clustered")},
         spark={
             "master": "local-cluster[2,1,1024]",
-            "options": {**SMALL, "spark.executor.extraJavaOptions": java_options()},
+            "options": {**SMALL, "spark.executor.extraJavaOptions": SHORT_JAVA},
         },
     )
     script = workspace.root / "cluster.py"

@@ -20,7 +20,8 @@ import pyspark
 from support.processes import descendants
 from support.repository import ROOT
 from support.servers import find_ports
-from support.workspaces import clean_environment, java_options
+from support.workspaces import clean_environment
+from wordveil.spark.platform.session import SHORT_JAVA
 
 SPARK_HOME = Path(pyspark.__file__).parent
 EXECUTOR = "CoarseGrainedExecutorBackend"
@@ -55,10 +56,9 @@ class Cluster:
         self.workers = {"worker-1": "127.0.0.1", "worker-2": "127.0.0.2"}
         (self._port,) = find_ports(1)
         self.master = f"spark://127.0.0.1:{self._port}"
-        # A directory of Spark's configuration would be on the class path, where Java's archive of classes does not fit.
         self._properties = home / "spark.conf"
         self.spark_submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--properties-file", str(self._properties)]
-        self._java = f"{java_options()} -Dlog4j2.configurationFile={ROOT / 'lib/wordveil/data/log4j2.properties'}"
+        self._java = f"{SHORT_JAVA} -Dlog4j2.configurationFile={ROOT / 'lib/wordveil/data/log4j2.properties'}"
         self.environment = {
             **clean_environment(),
             "SPARK_HOME": str(SPARK_HOME),

@@ -6,11 +6,8 @@ import contextlib
 import fcntl
 import os
 import secrets
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +25,6 @@ from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config, parse_config
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
-from wordveil.spark.platform import jvm
 from wordveil.spark.platform.session import SHORT_JAVA, SHORT_OPTIONS
 from wordveil.spark.sanitise import layout
 
@@ -192,17 +188,6 @@ def draw_key() -> str:
 
 
 _CACHE = ROOT / "build"
-# Makes Java load what sessions, scans, Python workers and writes need.
-_TRAINING = """
-import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[2]").getOrCreate()
-spark.range(100).selectExpr("id", "cast(id as string) as t", "id % 3 as k").write.partitionBy("k").parquet(sys.argv[1])
-frame = spark.read.parquet(sys.argv[1]).where("length(t) < 3")
-frame = frame.mapInArrow(lambda batches: batches, frame.schema).join(frame.select("id"), "id")
-frame.groupBy("k").count().orderBy("count").collect()
-spark.stop()
-"""
 
 
 @contextlib.contextmanager
@@ -226,28 +211,7 @@ def compile_loops() -> None:
             toys.sanitise(RecordSanitiser(config.record_settings("r"), build_bundle(config), toys.KEYS), batch)
 
 
-@cache
-def java_options() -> str:
-    """Options of Java for all Spark processes of tests: as sessions over few rows have them, with an archive of Spark's
-    classes that is made once.
-    """
-    os.environ["XDG_CACHE_HOME"] = str(_CACHE)
-    with _hold(".archive-lock"), tempfile.TemporaryDirectory() as scratch:
-        archive = jvm.find_archive()
-        if archive is not None and not archive.exists():
-            archive.parent.mkdir(parents=True, exist_ok=True)
-            environment = _environment(f"{SHORT_JAVA} -XX:ArchiveClassesAtExit={archive}")
-            environment["PYSPARK_PYTHON"] = sys.executable
-            command = [sys.executable, "-c", _TRAINING, f"{scratch}/table"]
-            subprocess.run(command, env=environment, cwd=scratch, capture_output=True, check=True, timeout=300)
-    return f"{SHORT_JAVA} {jvm.read_archive()}"
-
-
-def _environment(options: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
-    return {**kept, "SPARK_SUBMIT_OPTS": options}
-
-
 def clean_environment() -> dict[str, str]:
     """The environment for a command of its own."""
-    return _environment(java_options())
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
+    return {**kept, "SPARK_SUBMIT_OPTS": SHORT_JAVA}

@@ -7,12 +7,10 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from importlib import resources
 from importlib.metadata import distribution
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.options import JsonOption, prepare_session, print_report, read_config
@@ -21,8 +19,6 @@ from wordveil.crypto.keys import create_key
 from wordveil.errors import OutputExistsError, usage_error
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from wordveil.artifacts.bundle import Bundle
 
 HOME = Path("quickstart")
@@ -40,45 +36,20 @@ def quickstart(*, as_json: JsonOption = False) -> None:
 
     Example: `wordveil quickstart`
     """
-    from wordveil.config.schema import SparkSection
-    from wordveil.spark.platform.jvm import check_java, make_archive
-    from wordveil.spark.platform.session import build_session
+    from wordveil.spark.platform.jvm import check_java
+    from wordveil.spark.sanitise.job import run_sanitise
 
     check_java()
-    # What it needs is loaded before it starts: two threads that load modules wait for each other.
-    spark = Thread(target=start_spark, args=(lambda: build_session(SparkSection(), is_short=True),), daemon=True)
-    # A Java process that writes the archive must not end before it has loaded Spark's classes.
-    if not make_archive():
-        spark.start()
     with show_progress() as (progress, tasks):
         progress("writing the articles, a key and the job")
         prepare_home()
         settings = read_config(HOME / JOB, ())
-
-        def wait() -> SparkSession:
-            if spark.is_alive():
-                spark.join()
-            return prepare_session(settings)()
-
-        from wordveil.spark.sanitise.job import run_sanitise
-
-        report = run_sanitise(settings, wait, progress=progress, tasks=tasks)
+        report = run_sanitise(settings, prepare_session(settings), progress=progress, tasks=tasks)
     if as_json:
         print_json(report.to_dict())
         return
     print_report(report)
     explain(read_rows(HOME / CORPUS), read_rows(HOME / OUTPUT))
-
-
-def start_spark(build: Callable[[], SparkSession]) -> None:
-    """Start Spark and its Python workers while this process loads what a job needs, which takes as long.
-
-    What goes wrong here goes wrong again where the job asks for its session.
-    """
-    with suppress(Exception):
-        session = build()
-        rows = session.range(0, 1, 1, numPartitions=1).mapInArrow(lambda batches: batches, "id long")
-        Thread(target=rows.count, daemon=True).start()
 
 
 def prepare_home() -> None:

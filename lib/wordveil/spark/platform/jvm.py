@@ -10,25 +10,21 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
-from hashlib import sha256
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.errors import PlatformError
-from wordveil.input.locations import cache_directory
 
 JAVA_VERSIONS = range(17, 23)
 """Later ones refuse what Hadoop asks of them, so that Spark starts and cannot write a file."""
 _VERSIONS = f"Java {JAVA_VERSIONS[0]} to {JAVA_VERSIONS[-1]}"
 _HINT = f"Install {_VERSIONS} (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
 _STANDARD_ERROR = 2
-_WRITE = "-XX:ArchiveClassesAtExit"
 _SHOWN_LINES = 5
 # What Java, log4j and Ivy write at each start, whether it fails or not.
 _ROUTINE = re.compile(r"WARNING: Using incubator modules|^\s*$|^:: |^\t|SLF4J|Setting default log level|at [\w.$/]+\(")
@@ -81,15 +77,10 @@ class JavaLog:
 java_log = JavaLog()
 
 
-def find_java() -> str | None:
-    """The program that Spark starts: that of ``JAVA_HOME``, else of the ``PATH``; None where neither names one."""
-    home = os.environ.get("JAVA_HOME")
-    return f"{home}/bin/java" if home else shutil.which("java")
-
-
 def check_java() -> None:
     """Raise :class:`PlatformError` unless the Java that Spark would start is one that it runs on."""
-    java = find_java()
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else shutil.which("java")
     if java is None:
         raise PlatformError(f"Spark needs Java, and no java was found on the PATH. {_HINT}")
     try:
@@ -131,40 +122,6 @@ def _use_unicode() -> Iterator[None]:
 
 def _unfit(java: str, version: str) -> PlatformError:
     return PlatformError(f"{java} is Java {version}, and Spark needs {_VERSIONS}. {_HINT}")
-
-
-def find_archive() -> Path | None:
-    """Where Java keeps the classes of Spark as it has them in memory, so that it starts in half of the time: in the
-    user's cache, for this Spark and this Java. None where there is no Java.
-    """
-    found = find_java()
-    if found is None or not (java := Path(found).resolve()).exists():
-        return None
-    made_for = f"{pyspark.__file__} {pyspark.__version__} {java} {java.stat().st_mtime_ns}"
-    return cache_directory() / f"spark-{sha256(made_for.encode()).hexdigest()[:16]}.jsa"
-
-
-def read_archive() -> str:
-    """The option of Java that reads the archive, if there is one. Java goes without an archive that does not fit, but
-    does not start if it is to write what it reads.
-    """
-    archive = find_archive()
-    if archive is None or not archive.exists() or _WRITE in os.environ.get("SPARK_SUBMIT_OPTS", ""):
-        return ""
-    return f'"-XX:SharedArchiveFile={archive}" -Xlog:disable'
-
-
-def make_archive() -> bool:
-    """Have the Java process that is started next write the archive when it ends, if there is none. That takes it some
-    ten seconds, for which nobody waits. Returns whether it will.
-    """
-    with suppress(OSError):
-        if (archive := find_archive()) and not archive.exists():
-            archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            given = os.environ.get("SPARK_SUBMIT_OPTS", "")
-            os.environ["SPARK_SUBMIT_OPTS"] = f'{given} "{_WRITE}={archive}" -Xlog:disable'
-            return True
-    return False
 
 
 def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:

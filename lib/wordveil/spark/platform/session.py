@@ -17,7 +17,7 @@ from pyspark.sql.utils import is_remote
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.connect import SERVED_ALONE, check_server, is_connect
 from wordveil.spark.platform.delta import delta_options, require_delta
-from wordveil.spark.platform.jvm import check_java, check_user, java_log, read_archive, redirect_console, start_java
+from wordveil.spark.platform.jvm import check_java, check_user, java_log, redirect_console, start_java
 from wordveil.spark.platform.s3 import s3_options
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
     options = {**OPTIONS, **_encryption(master, section, submitted)}
     if master.startswith("local"):
         # Java logs errors alone and, for a short session, starts soon.
-        java = " ".join((_LOG_OPTION, read_archive(), SHORT_JAVA if is_short else ""))
+        java = f"{_LOG_OPTION} {SHORT_JAVA}" if is_short else _LOG_OPTION
         options |= {**LOCAL_OPTIONS, **(SHORT_OPTIONS if is_short else {}), _JAVA_OPTIONS: java}
         # Workers run the same Python as this process; PySpark would take the first python3 on the PATH.
         if os.environ.setdefault("PYSPARK_PYTHON", sys.executable) == sys.executable:
