@@ -16,7 +16,7 @@ from pathlib import Path
 import wordveil
 
 CHOSEN = set(sys.argv[1:])
-KEPT = Path(__file__).parents[1] / "tests" / "releases" / "0.2.0"
+KEPT = Path(__file__).parents[1] / "tests" / "published"
 
 
 def normalise(name: str) -> str:

@@ -1,6 +1,6 @@
-"""Writes what a version of the package leaves on a disk, for ``tests/unit/test_compatibility.py`` and
-``tests/spark/test_compatibility.py``. Run it with the code of that version. It refuses to write a version's files
-twice. ``--again`` replaces them, which is right only until that version is released.
+"""Writes what a version of the package leaves on a disk, for tests of later versions: from 0.3.0 on. Run it with the
+code of that version. It refuses to write a version's files twice. ``--again`` replaces them, which is right only until
+that version is released.
 
     .venv/bin/python tests/releases/make.py [--again]
 """
@@ -20,16 +20,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import wordveil
-from support import kept_artefacts
-from wordveil.assembly.bundles import find_bundle
+from wordveil.assembly.bundles import find_bundle, find_ngrams
 from wordveil.cli.app import main
 from wordveil.config.load import Config, load_config
 from wordveil.config.schema import SparkSection
+from wordveil.crypto.keys import load_key
 from wordveil.embeddings import embedding as embeddings
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.weights import save_weights
+from wordveil.records.sanitiser import RecordSanitiser
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.spark.platform.session import build_session
 from wordveil.spark.platform.versions import from_arrow
 
@@ -134,16 +135,25 @@ def write_configurations(home: Path) -> None:
     (home / "training.yaml").write_text(yaml.safe_dump(training, sort_keys=False))
 
 
+def draw(config: Config) -> list[dict[str, Any]]:
+    """Draw the input of a Parquet job without Spark, as rows of an output."""
+    assert config.input.path is not None
+    table = pq.read_table(config.input.path)
+    keys = load_key(config.key.file, config.key.env).for_release(config.release)
+    sanitiser = RecordSanitiser(config.record_settings("kept"), find_bundle(config), keys, find_ngrams(config))
+    columns = {name: table[name] for name in (config.input.id, *config.input.keep)}
+    reasons = pa.array([None] * len(table), pa.string())
+    whole = pa.table({**columns, TEXT_COLUMN: table[config.input.text], REASON_COLUMN: reasons}).combine_chunks()
+    return [row for batch in whole.to_batches() for made in sanitiser.sanitise(batch) for row in made.to_pylist()]
+
+
 def describe(config: Config) -> dict[str, Any]:
     """Say what must stay as it is while the files of this version are read."""
     return {
         "bundle": find_bundle(config).fingerprint,
         "policy": config.policy.fingerprint,
         "relation": str(config.relation),
-        "rows": [
-            {**row, "content_tag": row["content_tag"].hex()}
-            for row in kept_artefacts.draw(config, kept_artefacts.read_corpus(config))
-        ],
+        "rows": [{**row, "content_tag": row["content_tag"].hex()} for row in draw(config)],
     }
 
 
@@ -192,7 +202,7 @@ if __name__ == "__main__":
     again = sys.argv[1:] == ["--again"]
     if place.exists() and not again:
         sys.exit(f"{place} is there: files of a version are written once, or with --again")
-    work = kept_artefacts.origin_of(place)
+    work = Path("/tmp") / f"wordveil-{place.name}"  # a release knows the path of its ledger
     work.mkdir()
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, work)

@@ -1,4 +1,4 @@
-"""Published tables without Spark: those of kept versions, signed as this version signs them."""
+"""A release of two nights and its public table, which tests read without Spark."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 
 import pytest
 
-from support import kept_artefacts
+from support.repository import ROOT
 from wordveil.crypto.keys import MasterKey, load_key
 from wordveil.errors import ReleaseError
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.manifest import Manifest, sign
 from wordveil.release.verify import PublishedTable, Verified, verify_table
 
-KEPT = kept_artefacts.VERSIONS[-1] / "release" / "public"
-"""A table of four rows in one file, at version 2. It was written and published by version 0.2.0."""
-
+RELEASE = ROOT / "tests" / "published"
+"""A release of two nights with a rotated key, a changed record and a withdrawn one."""
+KEPT = RELEASE / "release" / "public"
+"""Its table of four rows in one file, at version 2."""
 
 SIGNED = 2
 
 
 def load_kept_key(directory: Path) -> MasterKey:
     """The key of the release ``kept-release``. Git does not keep the mode that a key needs."""
-    file = Path(shutil.copy(kept_artefacts.VERSIONS[-1] / "release.key", directory / "release.key"))
+    file = Path(shutil.copy(RELEASE / "release.key", directory / "release.key"))
     file.chmod(0o600)
     return load_key(str(file), None)
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import wordveil
-from support import kept_artefacts
 from support.repository import ROOT, load_script
 
 CONTAINER = (ROOT / "conf" / "spark" / "Containerfile").read_text("utf-8")
@@ -102,6 +101,7 @@ def test_the_version_has_notes_and_kept_files():
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     script.check_notes(changelog, wordveil.__version__)
     assert changelog.index("\n## Unreleased\n") < changelog.index(f"\n## {wordveil.__version__} - ")
-    assert wordveil.__version__ in {version.name for version in kept_artefacts.VERSIONS}
+    kept = ROOT / "tests" / "releases" / wordveil.__version__ / "expected.json"
+    assert kept.exists() or wordveil.__version__ == "0.2.0", "versions from 0.3.0 on keep what they write"
     with pytest.raises(SystemExit, match=r"CHANGELOG\.md has no section `## 99\.0\.0 - DATE`"):
         script.check_notes(changelog, "99.0.0")

@@ -45,9 +45,6 @@ from wordveil.text.policy import TextPolicy
 
 FORMAT_VERSION = 2
 NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
-# What settings and values were called in format version 1.
-_RENAMED = {"bundle": "bundle_store"}
-_RENAMED_VALUES = {("text.unknown", "cover"): "mask"}
 
 
 class Config(Section):
@@ -252,9 +249,7 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
     ("format_version", "literal_error"): (
-        f"this wordveil reads format_version {FORMAT_VERSION}. To convert a file of version 1, rename bundle "
-        "to bundle_store, replace unknown: cover with unknown: mask, and set "
-        f"format_version: {FORMAT_VERSION}."
+        f"this wordveil reads format_version {FORMAT_VERSION}. Write the file again; `wordveil init` drafts one."
     ),
     ("budgets.unit", "missing"): (
         "is required: `pure`, or a metric's identifier as the privacy column has it (euclidean:1f0c9a...)."
@@ -301,15 +296,11 @@ def make_fault(
         mechanism = str(path.pop(1))
         model = MECHANISM_SECTIONS.get(mechanism)
     where = ".".join(str(part) for part in path)
-    if kind == "extra_forbidden" and where in _RENAMED:
-        return Fault(where, "", f"is now called {_RENAMED[where]}.")
     if kind == "extra_forbidden":
         keys = _keys_of(path[1:-1], model) if model else _keys_of(path[:-1], root)
         near = did_you_mean(str(path[-1]), keys)
         allowed = ", ".join(keys)
         return Fault(where, "", f"unknown key.{near or f' Allowed here: {allowed}.'}")
-    if (renamed := _RENAMED_VALUES.get((where, str(details["input"])))) is not None:
-        return Fault(where, str(details["input"]), f"is now called {renamed}.")
     if kind == "missing" or details["input"] in (None, ""):
         kinds = ("empty", kind, "missing")
         message = next((messages[where, kind] for kind in kinds if (where, kind) in messages), "")

@@ -51,21 +51,17 @@ def _plain(value: Any) -> str:
     return "not set" if value is None else str(value)
 
 
-def explain_change(
-    term: str, now: str, before: str, settings: Mapping[str, str], recorded: Mapping[str, str] | None
-) -> str:
+def explain_change(term: str, now: str, before: str, settings: Mapping[str, str], recorded: Mapping[str, str]) -> str:
     """Say which settings make a fixed term of a release differ: ``mechanism.epsilon is 5.0 now and was 4.0``.
 
     ``term``: such as ``policy_fingerprint``, with its values ``now`` and ``before``. ``settings``: those of
-    :func:`list_settings` now. ``recorded``: those of the first run; empty where its version of wordveil kept none.
+    :func:`list_settings` now. ``recorded``: those of the first run.
     """
     whole = f"{term} is {now} now and was {before}"
     if term == "columns":
         return "; ".join(_differences(dict(_columns(now)), dict(_columns(before)))) or whole
     if (section := _SECTIONS.get(term)) is None:
         return whole
-    if not recorded:
-        return f"{whole}: a setting of the section {section} has changed, and older runs did not record which"
     mine, theirs = (_select(values, section) for values in (settings, recorded))
     return "; ".join([*_differences(mine, theirs), whole])
 

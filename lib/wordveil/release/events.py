@@ -22,8 +22,8 @@ _RUN_STATES = {INTENT: "open", FINISHED: FINISHED, ABANDONED: ABANDONED, REFUSED
 @dataclass(frozen=True)
 class RunTerms:
     """What a run draws under: fingerprints of mechanism, policy and root key, and the columns, which are ``fixed`` for
-    all runs of a release, and the settings behind them (none in runs of versions that did not record them); the key's
-    noise ``epoch``, and the fingerprints of all; what the release has ``shown`` in addition to policy and columns.
+    all runs of a release, and the settings behind them; the key's noise ``epoch``, and the fingerprints of all; what
+    the release has ``shown`` in addition to policy and columns.
     """
 
     fixed: Mapping[str, str]

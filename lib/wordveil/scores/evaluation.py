@@ -85,5 +85,5 @@ class Evaluation:
             examples=tuple(Example(**example) for example in values["examples"]),
             notes=tuple(values["notes"]),
             is_private=bool(values["is_private"]),
-            scope=tuple(values.get("scope", ())),  # files of before have none
+            scope=tuple(values["scope"]),
         )

@@ -32,10 +32,9 @@ def run_toys(folder: Path) -> None:
 
 
 def run_papers(folder: Path) -> None:
-    """Run over golden outputs and kept bundles that older versions drew, and the laboratory's own tests."""
-    kept = str(TESTS / "unit" / "test_compatibility.py")
+    """Run over golden outputs, and the laboratory's own tests."""
     audits = str(TESTS / "unit" / "audit" / "test_bundle.py")
-    run(folder, "contracts", CONTRACTS, kept, audits, "-k", "syntf or random or say")
+    run(folder, "contracts", CONTRACTS, audits, "-k", "syntf or random or say")
     research = TESTS.parent / "research"
     # What needs no package that the product's tests do not install.
     own = (

@@ -70,11 +70,9 @@ def test_the_base_is_sound():
         (
             "format_version",
             1,
-            "format_version = 1: this wordveil reads format_version 2. To convert a file of version 1",
+            "format_version = 1: this wordveil reads format_version 2. Write the file again",
         ),
         ("format_version", 3, "reads format_version 2"),
-        ("bundle", "bundles", "bundle: is now called bundle_store."),
-        ("text", {"unknown": "cover", "n_max": 8}, "text.unknown = cover: is now called mask."),
         ("release", "a b", "release = a b: use 1 to 128 letters"),
         ("release", None, "release: is required"),
         ("mechanism.name", "laplce", "Did you mean laplace?"),

@@ -1,4 +1,4 @@
-"""The public table of version 0.2.0 verifies without Spark, and each kind of damage to it is named. On a table that
+"""A public table verifies without Spark, and each kind of damage to it is named. On a table that
 Spark has just written, both readers are compared: tests/spark/test_published.py.
 """
 

@@ -107,8 +107,8 @@ def test_a_first_configuration_needs_no_spark(workspace: Workspace):
 
 
 def test_a_first_release_knows_the_change_feed_without_spark(workspace: Workspace):
-    """A table of tests/releases has it, and this one not."""
-    assert reads_changes(refuse, str(ROOT / "tests" / "releases" / "0.2.0" / "input"))
+    """A table of tests/published has it, and this one not."""
+    assert reads_changes(refuse, str(ROOT / "tests" / "published" / "input"))
     log = workspace.root / "plain" / "_delta_log"
     log.mkdir(parents=True)
     schema = '{"type": "struct", "fields": []}'

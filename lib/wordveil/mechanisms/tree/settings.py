@@ -56,7 +56,7 @@ class TreeSettings(MechanismSettings):
     written : str or None
         which words may be written: ``ordinary``, no name of the package's lists, and of an English embedding ordinary
         words alone; ``any``; or a file of one word a line. None: ``ordinary`` with ``clusters``, ``any`` with
-        ``sizes``, as in version 0.2. What may not be written is replaced by the word that stands for its cluster, and
+        ``sizes``. What may not be written is replaced by the word that stands for its cluster, and
         for a cluster without any other the nearest word that stands for none.
     losses : sequence of float
         the loss between words of one cluster, for each of ``sizes`` or ``clusters``; the first is 0. Empty: 0, for one

@@ -52,9 +52,7 @@ def require_same_terms(journal: Journal, terms: RunTerms, release: str) -> None:
     first = intents[0].terms.fixed
     for name, value in terms.fixed.items():
         if first[name] != value:
-            # All runs have the same terms; those of older versions did not record what is behind them.
-            recorded = next((intent.terms.settings for intent in intents if intent.terms.settings), None)
-            change = explain_change(name, value, first[name], terms.settings, recorded)
+            change = explain_change(name, value, first[name], terms.settings, intents[0].terms.settings)
             raise ReleaseError(
                 f"release {release}: {change} (in its first run). A release keeps one bundle, one text policy, one key "
                 "and one set of columns. Use those of its first run, or start a release under another name."

@@ -199,7 +199,7 @@ class Run:
             Fault(
                 "release",
                 self.release,
-                f"{explain_change(name, value, str(other[name]), settings, other.get('settings'))} "
+                f"{explain_change(name, value, str(other[name]), settings, other['settings'])} "
                 f"(in its record {other['run_id']}).",
                 "A release has one bundle, one text policy and one key. Use those, or choose another release name.",
             )

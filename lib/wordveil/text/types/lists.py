@@ -45,7 +45,7 @@ NO_NAME, LOOK_UP = -1, -2
 _HEADER = "wordveil-lists\t1"
 _NAMES = {"first_name": FIRST, "surname": SUR, "place": PLACE}
 _OTHER = ("word", "emoji", "title", "locative")
-# Lists of earlier versions have none of these; of nationalities those of most languages neither.
+# Lists of most languages have none.
 _NATIONALITY = "nationality"
 _OTHER_NAMES = {"other_first_name": FIRST, "other_surname": SUR}
 _CONTEXT = {"label": LABEL, "verb": VERB, "particle": PARTICLE, "ordinary": COMMON}
@@ -103,14 +103,14 @@ class PublicLists:
     titles, locatives
         string arrays in lower case: forms of address, and words that a place follows.
     nationalities
-        string array in their usual case: single words. Empty in lists of earlier versions and of most languages.
+        string array in their usual case: single words. Empty for most languages.
     nation_levels
         int64 of the length of ``nationalities``: :data:`CERTAIN` and the like.
     others
         names of the world, first names and surnames, which are found and never drawn, with their levels.
     context
         string arrays in lower case: what stands beside names (``label``, ``verb``, ``particle``), and ``ordinary``
-        words that no other list has. All but the last are empty in lists of earlier versions.
+        words that no other list has.
     """
 
     language: str

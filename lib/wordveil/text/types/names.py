@@ -29,8 +29,7 @@ any word with a capital follows as a surname (``Ms. An``).
 
 A word that no list has, ordinary words among them, with a capital and small letters, is a surname after a first name, a
 form of address, an initial, a label, a part of surnames (``van der Berg``) or a hyphen after a name, and where it
-begins like ``McAdam``, ``O'Hara`` or ``D'Angelo``; it is a first name right before a surname. Lists of earlier versions
-have no ordinary words, and there it is none.
+begins like ``McAdam``, ``O'Hara`` or ``D'Angelo``; it is a first name right before a surname.
 
 A nationality follows the first rules too, by its own level: ``French`` needs a capital and nothing beside it. A word
 that is a nationality and a surname is a surname where the rules of surnames say so (``Mrs. French``), else a

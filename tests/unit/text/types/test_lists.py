@@ -149,7 +149,7 @@ def test_an_unknown_language_names_those_there_are():
 
 @pytest.mark.parametrize("more", ["", "nationality\tPole\t2\nnationality\tSwiss\t0\n"])
 def test_the_small_lists_are_read(more):
-    """With nationalities and without them, as earlier versions wrote them into bundles."""
+    """With nationalities and without them."""
     lists = PublicLists.from_bytes((SMALL + more).encode())
     assert lists.serialise() == (SMALL + more).encode()
     assert lists.nation_levels.tolist() == ([2, 0] if more else [])

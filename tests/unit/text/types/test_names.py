@@ -168,7 +168,7 @@ def test_every_certain_name_is_found_in_any_case(language):
 
 
 def test_lists_without_nationalities_find_none():
-    """Those of an earlier version, and of other languages than English: everything else is found as before."""
+    """Those of other languages than English: everything else is found as before."""
     kept = [line for line in LISTS["en"].serialise().decode().splitlines(keepends=True) if "nationality" not in line]
     text = "French and Austrian ships. Maria Turk met a Turk from Jordan"
     pieces = TOKENISER.cut_words(TOKENISER.normalise(pa.array([text])))
