@@ -362,9 +362,8 @@ def _message(details: ErrorDetails) -> str:
 def _keys_of(path: Sequence[int | str], model: type[BaseModel]) -> list[str]:
     for part in path:
         annotation = model.model_fields[str(part)].annotation
-        assert isinstance(annotation, type)
-        assert issubclass(annotation, BaseModel)
-        model = annotation
+        kinds = (annotation, *get_args(annotation))  # a section that may be left out is a union with None
+        model = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
     return list(model.model_fields)
 
 

@@ -554,6 +554,14 @@ def test_messages_that_cannot_be_parsed_show_presence():
     assert any("presence" in fault for fault in told)
 
 
+@pytest.mark.parametrize(("section", "key", "near"), [
+    ("ledger", "paht", "path"), ("budgets", "recrod", "record"), ("stream", "tabel", "table"),
+])  # fmt: skip
+def test_unknown_keys_of_sections_that_may_be_left_out_are_named(section: str, key: str, near: str):
+    told = faults({**base(), section: {key: "x"}})
+    assert any(f"{section}.{key}: unknown key. Did you mean {near}?" in fault for fault in told)
+
+
 def test_settings_can_be_overridden(tmp_path: Path):
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(base()))
