@@ -140,7 +140,7 @@ endif
 test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; over four hours
 	@MAKE="$(MAKE)" scripts/test_long.sh
 
-test-long-suite: s3 kafka $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow
+test-long-suite: s3 $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow
 	@$(PYTEST) -m long
 
 test-research: s3 $(VENV)/.research  ## long: the tests of the laboratory; those of published corpora need data sets in ../shared/data
@@ -159,14 +159,11 @@ format: $(VENV)/.tests  ## format the code
 
 airflow: $(AIRFLOW)/.installed  ## install Airflow for the DAGs, into .venv-airflow
 
-# The tests on S3, Iceberg and Kafka are left out, with the reason, where these cannot be had.
+# The tests on S3 and Iceberg are left out, with the reason, where these cannot be had.
 s3: $(VENV)/.delta  ## install what the tests on S3 and Iceberg need: a server into .venv-s3, S3A's jars and Iceberg's
 	@$(BIN)/python scripts/delta_jars.py --s3
 	@$(BIN)/python scripts/delta_jars.py --iceberg
 	@$(MAKE) --no-print-directory $(S3)/.installed || echo "wordveil: there is no S3 server; its tests are left out"
-
-kafka: $(VENV)/.delta  ## fetch what the long tests on Kafka need: its server and Spark's connector, 170 MB
-	@$(BIN)/python scripts/delta_jars.py --kafka
 
 log-store: $(VENV)/.delta  ## compile Delta's log store for S3 into the jar that comes with the package; needs javac
 	$(BIN)/python scripts/log_store.py

@@ -1,6 +1,5 @@
-"""Fetches the jars of Delta once, at install time, and for the tests those of S3A (``--s3``), Iceberg (``--iceberg``)
-and Kafka, its server among them (``--kafka``). Two processes that fetch them for the first time at once get in each
-other's way.
+"""Fetches the jars of Delta once, at install time, and for the tests those of S3A (``--s3``) and Iceberg
+(``--iceberg``). Two processes that fetch them for the first time at once get in each other's way.
 """
 
 from __future__ import annotations
@@ -10,34 +9,27 @@ import sys
 
 SESSION = (
     "from wordveil.config.schema import SparkSection; from wordveil.spark.platform.session import build_session; "
-    "build_session(SparkSection(master='local[1]', {settings}), delta={delta}).stop()"
+    "build_session(SparkSection(master='local[1]', {settings}), delta=True).stop()"
 )
-# Of the version of the clients that the connector brings.
-BROKER = "org.apache.kafka:kafka_2.13:3.9.1"
 
 
 def main() -> None:
     """One line on standard output if there is something to fetch, one on standard error if that fails; never an
     error.
     """
-    from wordveil.spark.input.topic import ARTIFACT as CONNECTOR
-    from wordveil.spark.platform.delta import fetched_jars, find_fetched, ivy_home
+    from wordveil.spark.platform.delta import fetched_jars
     from wordveil.spark.platform.iceberg import ARTIFACT, fetched_iceberg_jars
     from wordveil.spark.platform.s3 import fetched_s3_jars
 
-    # Kafka's have a directory of their own, which is the server's class path.
-    kafka, home = [CONNECTOR, BROKER], str(ivy_home() / "kafka")
-    options = {"spark.jars.packages": ",".join(kafka), "spark.jars.ivy": home}
     find, what, settings = {
         "": (fetched_jars, "Delta's", ""),
         "--s3": (fetched_s3_jars, "S3A's", "s3=True"),
         "--iceberg": (fetched_iceberg_jars, "Iceberg's", f"options={{'spark.jars.packages': '{ARTIFACT}'}}"),
-        "--kafka": (lambda: find_fetched(kafka, home), "Kafka's", f"{options=}"),
     }["".join(sys.argv[1:])]
     if find():
         return
     print(f"wordveil: fetching {what} jars (a minute, once)")
-    session = SESSION.format(settings=settings, delta=what != "Kafka's")
+    session = SESSION.format(settings=settings)
     done = subprocess.run([sys.executable, "-c", session], capture_output=True, check=False)  # noqa: S603
     if done.returncode != 0 or not find():
         print(

@@ -17,7 +17,7 @@ if sys.dont_write_bytecode:
 
 import pytest
 
-from support import kafka, lakes
+from support import lakes
 from support.commands import Commands, keep_signals
 from support.workspaces import SMALL, Command, Workspace, compile_loops, delta_jars
 from wordveil.cli.app import main
@@ -91,8 +91,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "true",  # Spark 3.5 writes one file of another name
         "spark.eventLog.dir": f"file:{home / 'events'}",
-        **(iceberg := lakes.options(home / "iceberg")),
-        "spark.jars": ",".join(filter(None, [iceberg.get("spark.jars"), *map(str, kafka.find_connector())])),
+        **lakes.options(home / "iceberg"),
     }
     # With S3A where it was fetched, so that the tests of object stores need no session of their own.
     has_s3 = bool(fetched_s3_jars())

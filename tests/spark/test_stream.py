@@ -10,9 +10,7 @@ import pytest
 
 from support.releases import DiedError, Lake
 from support.workspaces import Workspace, corpus, write_delta
-from wordveil.errors import ConfigError, PlatformError, ReleaseError, SparkJobError
-from wordveil.spark.input import topic
-from wordveil.spark.input.reading import parse_columns
+from wordveil.errors import ConfigError, ReleaseError, SparkJobError
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release import stream as stream_of_releases
 from wordveil.spark.release.night import Night
@@ -176,39 +174,3 @@ def test_a_source_that_changes_rows_is_named_and_what_it_lacks_too(stream: Strea
     write_delta(corpus(2).drop_columns(["body"]), lacking)
     with pytest.raises(ConfigError, match=r"input\.text = body: the table has no such column"):
         stream.follow(path=str(lacking))
-
-
-MESSAGES = {
-    b'{"id": "a", "body": "x", "more": 1}': ("a", "x", None),
-    b'{"id": "a", "note": 1}': ("a", None, 1),
-    b'{"body": "x"}': (None, "x", None),
-    **dict.fromkeys(
-        (
-            *(None, b"", b" ", b"null", b"5", b'"a"', b"[]", b'[{"id": "a"}]', b"not json", b"\xff\xfe"),
-            *(b'{"id": "a", "body": "cut', b'{"id": "a", "note": "word"}', b'{"id": "a", "body": "x", "note": 1.5}'),
-            *(b'{"id": "a"} {"id": "b"}', b'{"id": "a"}\n{"id": "b"}', b'{"id": "a"}, {"id": "b"}'),
-        )
-    ),
-}
-
-
-def test_a_message_that_is_no_object_of_the_columns_leaves_nothing_but_its_place(spark):
-    rows = [(value, "events", 0, number) for number, value in enumerate(MESSAGES)]
-    messages = spark.createDataFrame(rows, "value BINARY, topic STRING, partition INT, offset BIGINT")
-    columns = parse_columns(spark, "stream", "id STRING, body STRING, note INT")
-    parsed = topic.parse_messages(messages, columns).collect()
-    for number, (row, found) in enumerate(zip(parsed, MESSAGES.values(), strict=True)):
-        assert tuple(row) == (*(found or (None, None, None)), found is None, f"events/0/{number}"), number
-
-
-def test_a_topic_without_connector_variables_or_known_types_is_refused(stream: Stream, monkeypatch: pytest.MonkeyPatch):
-    given = {"path": None, "topic": "events", "servers": "localhost:9", "columns": "id STRING, body STRING"}
-    with pytest.raises(ConfigError, match=r"stream\.columns = id STRNG: .*\(UNSUPPORTED_DATATYPE: \"STRNG\"\)"):
-        stream.follow(**{**given, "columns": "id STRNG"})
-    with pytest.raises(ConfigError, match=r"stream\.options_env\.a = UNSET_X: is not set in the environment"):
-        stream.follow(**given, options_env={"a": "UNSET_X"})
-    monkeypatch.setattr(topic, "_PROVIDER", "org.none")
-    with pytest.raises(
-        PlatformError, match=rf"stream\.topic = events: .*Add {topic.ARTIFACT} to spark\.jars\.packages"
-    ):
-        stream.follow(**given)

@@ -25,7 +25,7 @@ from wordveil.config.schema import (
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, did_you_mean, shown_value
 from wordveil.input.conditions import find_condition_faults, fold_name
-from wordveil.input.formats import find_kafka_faults, find_source_faults
+from wordveil.input.formats import find_source_faults
 from wordveil.input.locations import SCHEME
 from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
@@ -63,7 +63,7 @@ class Sections:
 
 def find_contradictions(sections: Sections) -> Iterator[Fault]:
     """List the faults of a configuration that no single value shows: each room is asked about what it knows."""
-    source, text = sections.input.source(sections.stream) if sections.input else None, sections.text
+    source, text = sections.input.source() if sections.input else None, sections.text
     policy = None
     if source:
         yield from find_source_faults(source)
@@ -250,18 +250,8 @@ def _nesting_faults(source: Source | None, output: OutputSection, ledger: Ledger
 
 def _stream_faults(source: Source | None, stream: StreamSection) -> Iterable[Fault]:
     """A stream without one source, or without a place to land."""
-    if sum(place is not None for place in (stream.path, stream.table, stream.topic)) != 1:
-        yield Fault("stream", "", "set exactly one of stream.path, stream.table and stream.topic.")
-    elif stream.topic is None:
-        of_topics = ("servers", "columns", "options", "options_env", "max_rows")
-        others, advice = [name for name in of_topics if getattr(stream, name)], "is for stream.topic alone. Remove it."
-        yield from (Fault(f"stream.{name}", "", advice) for name in others)
-    else:
-        missing = [name for name in ("servers", "columns") if getattr(stream, name) is None]
-        yield from (Fault(f"stream.{name}", "", "is required with stream.topic.") for name in missing)
-        if stream.max_files is not None:
-            yield Fault("stream.max_files", "", "is for Delta tables alone. Set stream.max_rows, or remove it.")
-        yield from find_kafka_faults(stream.options, stream.options_env)
+    if (stream.path is None) == (stream.table is None):
+        yield Fault("stream", "", "set exactly one of stream.path and stream.table.")
     if source is None:
         return
     if source.path is None:

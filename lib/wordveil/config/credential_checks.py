@@ -9,7 +9,7 @@ from wordveil.credentials import find_credential, hide_in_value, is_secret_name,
 from wordveil.errors import ConfigError, Fault
 
 # SQL, in which a pair compares a column with a value, and names of environment variables.
-_EXEMPT = frozenset({"input.where", "input.columns", "input.options_env", "stream.options_env"})
+_EXEMPT = frozenset({"input.where", "input.columns", "input.options_env"})
 _LOCAL = ("mechanism.", "bundle_store", "key.", "text.", "generator.")
 _STORED = "Configurations and commands are stored and shown."
 _GIVE_STORAGE = (
@@ -52,7 +52,6 @@ def _walk(value: Any, where: str, name: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def _advise(where: str, name: str) -> str:
-    section = where.partition(".")[0]
-    if where.startswith(("input.options.", "stream.options.")):
-        return f"Put the value into an environment variable and name that: {section}.options_env: {{{name}: VARIABLE}}."
+    if where.startswith("input.options."):
+        return f"Put the value into an environment variable and name that: input.options_env: {{{name}: VARIABLE}}."
     return "Remove it. Download the file, and name its path." if where.startswith(_LOCAL) else _GIVE_STORAGE

@@ -77,7 +77,7 @@ class Config(Section):
     @cached_property
     def source(self) -> Source:
         """The corpus, as plain values."""
-        return self.input.source(self.stream)
+        return self.input.source()
 
     @cached_property
     def policy(self) -> TextPolicy:
@@ -311,7 +311,7 @@ def make_fault(
         )
     message = messages.get((where, kind)) or _message(details)
     # The value may be a key or a password.
-    is_hidden = where.startswith(("key", "input.options", "stream.options", "spark.options"))
+    is_hidden = where.startswith(("key", "input.options", "spark.options"))
     return Fault(where, "" if is_hidden else shown_value(details["input"]), message)
 
 

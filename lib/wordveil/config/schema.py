@@ -122,43 +122,27 @@ class InputSection(ColumnsSection):
     default by comparing the contents of all records.
     """
 
-    def source(self, stream: StreamSection | None) -> Source:
-        """The same as plain values. ``stream``: where its rows come from."""
-        return Source(**self.model_dump(), is_parsed=stream is not None and stream.topic is not None)
+    def source(self) -> Source:
+        """Return the same as plain values."""
+        return Source(**self.model_dump())
 
 
 class StreamSection(Section):
-    """Where `wordveil release stream` takes new records from: a Delta table whose rows are only appended, or a topic of
-    Kafka.
-    """
+    """Where `wordveil release stream` takes new records from: a Delta table whose rows are only appended."""
 
     path: Location | None = None
-    """The path of the table. Set exactly one of ``path``, ``table`` and ``topic``."""
+    """The path of the table. Set exactly one of ``path`` and ``table``."""
     table: Name | None = None
     """The name of the table in the session's catalogue."""
-    topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")] | None = None
-    """The topic, whose messages are JSON objects."""
-    servers: Name | None = None
-    """The brokers of ``topic``, such as ``broker-1:9092,broker-2:9092``."""
-    columns: Name | None = None
-    """The names and types of the messages' fields in Spark SQL, such as ``id STRING, body STRING``; required with
-    ``topic``. Other fields are left out.
-    """
-    options: dict[str, str] = {}
-    """Options of Spark's reader of ``topic``, such as ``kafka.security.protocol: SASL_SSL``, without secrets."""
-    options_env: dict[str, Variable] = {}
-    """More of them whose values are in environment variables, by the variables' names: for passwords."""
     checkpoint: WrittenLocation
     """The directory in which Spark keeps how far it has read. Each release has its own."""
     max_files: Annotated[int, Field(ge=1)] | None = None
     """The most files of the table that one batch takes; by default Delta's own limit."""
-    max_rows: Annotated[int, Field(ge=1)] | None = None
-    """The most messages of ``topic`` that one batch takes; by default all that are there."""
 
     @property
     def name(self) -> str:
         """The source, as the configuration names it."""
-        return self.path or self.table or self.topic or ""
+        return self.path or self.table or ""
 
 
 class TextSection(Section):

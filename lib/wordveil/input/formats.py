@@ -73,19 +73,6 @@ _REFUSED_PARSED: Mapping[str, str] = MappingProxyType(
     }
 )
 _REFUSED_ICEBERG = {"branch": _TIME_TRAVEL, "tag": _TIME_TRAVEL}
-_REFUSED_KAFKA: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("subscribe", "subscribepattern", "assign"), "is not an option here. Set stream.topic."),
-        "kafka.bootstrap.servers": "is not an option here. Set stream.servers.",
-        "maxoffsetspertrigger": "is not an option here. Set stream.max_rows.",
-        "kafka.group.id": "would let two queries share messages. Set groupIdPrefix, or remove it.",
-        **dict.fromkeys(("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"), _OURS),
-        **dict.fromkeys(("endingoffsets", "endingtimestamp", "endingoffsetsbytimestamp"), _OURS),
-        **dict.fromkeys(("startingoffsetsbytimestampstrategy", "minoffsetspertrigger", "maxtriggerdelay"), _OURS),
-        **dict.fromkeys(("failondataloss", "kafka.auto.offset.reset", "kafka.enable.auto.commit"), _OURS),
-        **dict.fromkeys(("kafka.key.deserializer", "kafka.value.deserializer", "kafka.interceptor.classes"), _OURS),
-    }
-)
 
 
 def find_source_faults(source: Source) -> Iterator[Fault]:
@@ -132,7 +119,7 @@ def _format_faults(source: Source) -> Iterator[Fault]:
         yield Fault("input.columns", source.columns[:80], problem)
     refused = {**_REFUSED, **(_REFUSED_PARSED if source.kind in PARSED_FORMATS else {})}
     refused |= _REFUSED_ICEBERG if source.kind == "iceberg" else {}
-    yield from _option_faults("input", source.options, source.options_env, refused)
+    yield from _option_faults(source, refused)
     if source.kind == "text" and find_option(source, "wholetext").lower() != "true":
         problem = (
             'reads a record a file: set options: {wholetext: "true"}, id: file_name and text: value. Lines of a file '
@@ -141,18 +128,11 @@ def _format_faults(source: Source) -> Iterator[Fault]:
         yield Fault("input.format", source.reader, problem)
 
 
-def find_kafka_faults(options: Mapping[str, str], options_env: Mapping[str, str]) -> Iterator[Fault]:
-    """List faults of the options with which a stream reads a topic."""
-    return _option_faults("stream", options, options_env, _REFUSED_KAFKA)
-
-
-def _option_faults(
-    section: str, options: Mapping[str, str], options_env: Mapping[str, str], refused: Mapping[str, str]
-) -> Iterator[Fault]:
+def _option_faults(source: Source, refused: Mapping[str, str]) -> Iterator[Fault]:
     seen: dict[str, str] = {}
-    named = [("options", name) for name in options] + [("options_env", name) for name in options_env]
+    named = [("options", name) for name in source.options] + [("options_env", name) for name in source.options_env]
     for setting, name in named:
-        where, folded = f"{section}.{setting}.{name}", name.lower()
+        where, folded = f"input.{setting}.{name}", name.lower()
         if folded in seen:
             yield Fault(
                 where, "", f"is set twice: also as {seen[folded]}. Spark treats both as one option. Remove one."

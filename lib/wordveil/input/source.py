@@ -36,8 +36,6 @@ class Source(Columns):
     timestamp: str | None = None
     where: str | None = None
     changes: str | None = None
-    is_parsed: bool = False
-    """Whether the table's rows were parsed as they came in: messages of a stream."""
 
     @property
     def setting(self) -> str:
@@ -52,7 +50,7 @@ class Source(Columns):
     @property
     def shown(self) -> tuple[str, ...]:
         """What ``exposes`` lists for ``where``, and for formats in which a text can make its row malformed."""
-        is_parsed = self.is_parsed or (self.table is None and self.kind in PARSED_FORMATS)
+        is_parsed = self.table is None and self.kind in PARSED_FORMATS
         return (*find_exposures(self.where, self.texts), *([str(Exposure.PRESENCE)] if is_parsed else ()))
 
     @property

@@ -92,19 +92,19 @@ def _infer_columns(spark: SparkSession, source: Source) -> DataFrame:
 def _reader(
     spark: SparkSession, source: Source, columns: StructType | None, options: Mapping[str, str]
 ) -> DataFrameReader:
-    check_environment("input", source.options_env)
+    _check_environment(source.options_env)
     reader = spark.read.format(source.reader).options(**reader_options(source, os.environ)).options(**options)
     if columns is not None:
         return reader.schema(columns)
-    return reader if source.columns is None else reader.schema(parse_columns(spark, "input", source.columns))
+    return reader if source.columns is None else reader.schema(_parse_columns(spark, source.columns))
 
 
-def check_environment(section: str, options_env: Mapping[str, str]) -> None:
+def _check_environment(options_env: Mapping[str, str]) -> None:
     """Raise :class:`ConfigError` unless the environment has the variables that ``options_env`` names."""
     problem = "is not set in the environment. Name a variable that is, or remove this option."
     faults = [
         # What is not a variable's name may be the secret itself.
-        Fault(f"{section}.options_env.{name}", variable if variable.isupper() else "", problem)
+        Fault(f"input.options_env.{name}", variable if variable.isupper() else "", problem)
         for name, variable in options_env.items()
         if variable not in os.environ
     ]
@@ -112,8 +112,8 @@ def check_environment(section: str, options_env: Mapping[str, str]) -> None:
         raise ConfigError("configuration", faults)
 
 
-def parse_columns(spark: SparkSession, section: str, columns: str) -> StructType:
-    """The columns that a section names. Raises :class:`ConfigError` for what Spark cannot read, and for unknown
+def _parse_columns(spark: SparkSession, columns: str) -> StructType:
+    """The columns that ``input.columns`` names. Raises :class:`ConfigError` for what Spark cannot read, and for unknown
     types.
     """
     try:
@@ -126,7 +126,7 @@ def parse_columns(spark: SparkSession, section: str, columns: str) -> StructType
             f"Spark cannot read it as names and types of columns ({error_condition(error)}{unknown and f': {unknown}'})"
             ". Write them as in CREATE TABLE: id BIGINT, body STRING."
         )
-        raise ConfigError("configuration", [Fault(f"{section}.columns", columns[:80], problem)]) from None
+        raise ConfigError("configuration", [Fault("input.columns", columns[:80], problem)]) from None
 
 
 def load_files(

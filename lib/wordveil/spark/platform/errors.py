@@ -23,17 +23,12 @@ _FILE = re.compile(rf"(?:reading file|footer for file:?|File|Version file) {_PAT
 _NOT_PARQUET = re.compile(rf": {_PATH} is not a Parquet file", re.ASCII)
 _JAVA = re.compile(r"^(?::|Caused by:) [\w.$]+: \[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE | re.ASCII)
 _STREAM = re.compile(r"terminated with exception: \[([A-Z][A-Z0-9_.]+)\]", re.ASCII)
-_KAFKA = re.compile(r"org\.apache\.kafka\.common\.errors\.(\w+)", re.ASCII)
 _LOST_COMMIT = "The Delta log lacks a commit. Restore the missing file of _delta_log, or restore the table from a copy."
 _LOST_FILE = (
     "A data file is missing: it was deleted, or vacuumed from an older version. Restore it, or read a newer version."
 )
 _NO_TABLE = (
     "The session's catalogue has no such table. Check the name, and which catalogue the session is configured with."
-)
-_GONE = (
-    "Messages that no batch had taken are gone: retention deleted them, or the topic. To go on with what is there, "
-    "delete stream.checkpoint: rows that have landed are left out."
 )
 _SHOWN = 300
 _FULL = (
@@ -144,16 +139,8 @@ def describe_cause(error: BaseException) -> str:
         name, file = "CANNOT_READ_FILE_FOOTER", damaged
     if name.startswith("CANNOT_READ_FILE_FOOTER") and file and not file[1].endswith(".parquet"):
         return f"{name} in {file[1]}. {describe_foreign(file[1])} If it should be one, it is damaged: restore it."
-    hint = _find_hint(name, text)
+    hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), "")
     return f"{name}{f' in {file[1]}' if file else ''}. {hint or _find_detail(error) or _write_trace(error)}"
-
-
-def _find_hint(name: str, text: str) -> str:
-    if "not available in Kafka any more" in text:
-        return _GONE
-    if kafka := _KAFKA.search(text):
-        return f"Kafka says {kafka[1]}. Check stream.servers, stream.topic and its options."
-    return next((hint for start, hint in _HINTS.items() if name.startswith(start)), "")
 
 
 def _find_detail(error: BaseException) -> str:

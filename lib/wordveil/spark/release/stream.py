@@ -28,7 +28,6 @@ from wordveil.errors import ConfigError, Fault, ReleaseError
 from wordveil.release.delta_log import DELTA_LOG
 from wordveil.spark.input.statistics import require_hidden_texts
 from wordveil.spark.input.table_versions import find_snapshot
-from wordveil.spark.input.topic import is_cut_off, read_topic
 from wordveil.spark.platform.columns import check_columns, column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
@@ -72,17 +71,15 @@ def run_stream(
     spark = session()
     source = _read_source(spark, stream)
     check_columns(source.schema, config.source, "the stream's source")
-    if stream.topic is None:
-        setting = "stream.table" if stream.table else "stream.path"
-        require_hidden_texts(_read_table(spark, stream), config.source.texts, setting, stream.name)
+    setting = "stream.table" if stream.table else "stream.path"
+    require_hidden_texts(_read_table(spark, stream), config.source.texts, setting, stream.name)
     batches = _Batches(config, _Checkpoint(spark, stream), DeltaTable(spark, landing, "input"), progress, tasks, done)
     with job_errors(f"the batch begins again with the next start from {stream.checkpoint}"):
         batches.create(source)
         batches.check()
         writer = source.writeStream.option("checkpointLocation", stream.checkpoint).foreachBatch(batches.process)
         writer = writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)
-        while is_cut_off(query := _run_query(writer)) and batches.failure is None:
-            pass
+        query = _run_query(writer)
         if batches.failure is not None:
             raise batches.failure
         query.awaitTermination()  # raises what else has ended it
@@ -100,8 +97,6 @@ def _run_query(writer: DataStreamWriter) -> StreamingQuery:
 
 
 def _read_source(spark: SparkSession, stream: StreamSection) -> DataFrame:
-    if stream.topic is not None:
-        return read_topic(spark, stream)
     reader = spark.readStream.format("delta")
     if stream.max_files is not None:
         reader = reader.option("maxFilesPerTrigger", stream.max_files)
@@ -140,13 +135,12 @@ class _Checkpoint:
         return self.read(f"commits/{number}") is not None
 
     def find_end(self, number: int) -> int | None:
-        """A digest of where a batch ends in its source: the offsets and, of a Delta table, the last commit that it has
-        read. None where Delta has deleted that commit since, as it does after some weeks.
+        """Return a digest of where a batch ends in its source: the offsets and the last commit that it has read.
+
+        None if Delta has deleted that commit since, as it does after some weeks.
         """
         offsets = (self.read(f"offsets/{number}") or "").splitlines()[2:]  # after the format and the batch's settings
-        commit: str | None = ""
-        if self.stream.topic is None:
-            commit = self._read_commit(json.loads(offsets[0]))
+        commit = self._read_commit(json.loads(offsets[0]))
         if commit is None:
             return None
         return int.from_bytes(hashlib.sha256("\n".join([*offsets, commit]).encode()).digest()[:4])
