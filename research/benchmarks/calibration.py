@@ -26,7 +26,6 @@ from rich.table import Table
 
 from common import load_embedding, machine, make_parser, save_results
 from wordveil.embeddings.embedding import Embedding
-from wordveil.measures.calibration.drawing import ThreadedCounter
 from wordveil.measures.calibration.meaning import WordPlan, measure_words
 from wordveil.measures.calibration.subjects import BuiltSubject, Subject
 from wordveil.measures.recovery import make_public_keys
@@ -73,10 +72,9 @@ def measure(name: str, settings: dict[str, Any], words: int, demo: Embedding) ->
     """One mechanism; ``words``: how many are drawn."""
     subject = Subject(name, MECHANISMS[name].settings_type(**settings), demo)
     building, _, built = timed(lambda: subject.build(settings["epsilon"]))
-    count = ThreadedCounter(built.load)
-    measure_words(built, WordPlan(20, 10), count)  # compiles
+    measure_words(built, WordPlan(20, 10))  # compiles
     plan = WordPlan(words if built.mechanism.probabilities(0) is None else min(WORDS, demo.size), RUNS)
-    seconds, used, (values, _) = timed(lambda: measure_words(built, plan, count))
+    seconds, used, (values, _) = timed(lambda: measure_words(built, plan))
     few = spread_words(demo.size, min(100, words))
     plain, plain_used, mean = timed(lambda: (loop_over_laws if values.is_exact else loop_over_draws)(built, few))
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,33 +13,26 @@ from wordveil.assembly.remote import fetch
 from wordveil.config.load import Config, load_config
 from wordveil.config.mechanisms import HYPERNYMS
 from wordveil.embeddings.training.hypernyms import read_pairs
-from wordveil.embeddings.training.poincare import ReadPairs
 from wordveil.errors import usage_error
-from wordveil.measures.calibration.drawing import DrawCounter
 from wordveil.measures.calibration.figures import Calibration, FoundEpsilon
 from wordveil.measures.calibration.hierarchy import WordHierarchy
 from wordveil.measures.calibration.meaning import WordPlan, measure_meaning
-from wordveil.measures.calibration.subjects import BuiltSubject, Subject
+from wordveil.measures.calibration.subjects import Subject
 from wordveil.measures.calibration.summaries import K_NOTE, NO_K_NOTE
 from wordveil.measures.calibration.targets import UnreachableError, find_target, match
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.version import __version__
 
-MakeCounter = Callable[[BuiltSubject], DrawCounter]
-"""Makes what draws words of a mechanism elsewhere, as on Spark's executors."""
 VOCABULARY_NOTE = "The two mechanisms have different vocabularies: the figures that are equal are of different words."
 _EXACT_NOTE = "The mechanism knows its probabilities: its figures are computed, for all words of the vocabulary."
 _DRAWN_NOTE = "The mechanism draws noise: its figures are counts of draws, and those of a guesser are lower bounds."
 
 
-def run_calibration(
-    request: Request, config: Config, work: BuildContext, count: MakeCounter | None = None, read: ReadPairs = read_pairs
-) -> Calibration:
+def run_calibration(request: Request, config: Config, work: BuildContext) -> Calibration:
     """Find the epsilons that a checked request asks for, and measure what they and those that it names mean, in rising
     order.
 
-    ``config`` is what :meth:`Request.load` read. ``count`` makes what draws words, by default this machine's threads.
-    ``read`` gives the pairs from which an embedding is trained.
+    ``config`` is what :meth:`Request.load` read.
 
     Raises :class:`wordveil.errors.ConfigError` for a fault of the configuration to match, and where no epsilon gives a
     target; :class:`wordveil.errors.BundleError` where a mechanism cannot be built, or is not one of single words; and
@@ -47,20 +40,19 @@ def run_calibration(
     read.
     """
     other = None if request.match is None else load_config(request.match)
-    with open_subject(config, work, read) as (subject, fitted):
+    with open_subject(config, work) as (subject, fitted):
         answers, notes = list(_find_targets(subject, request, work)), list(fitted)
         if other is not None:
             equal, is_same = _match(subject, other, request, work)
             answers.append(equal)
             notes.extend([] if is_same else [VOCABULARY_NOTE])
-        hierarchy = _read_hierarchy(config, subject, read) if request.epsilons or answers else None
+        hierarchy = _read_hierarchy(config, subject) if request.epsilons or answers else None
         epsilons = sorted({*request.epsilons, *(answer.epsilon for answer in answers)})
         meanings = []
         for number, epsilon in enumerate(epsilons):
             work.progress(f"measuring epsilon {epsilon:g}")
             work.steps(number, len(epsilons))
-            built = subject.build(epsilon)
-            meanings.append(measure_meaning(built, request.plan, count(built) if count else None, hierarchy))
+            meanings.append(measure_meaning(subject.build(epsilon), request.plan, hierarchy))
     is_exact = all(figure.is_exact for meaning in meanings for figure in meaning.words)
     return Calibration(
         mechanism=subject.mechanism,
@@ -71,14 +63,14 @@ def run_calibration(
     )
 
 
-def _read_hierarchy(config: Config, subject: Subject, read: ReadPairs) -> WordHierarchy | None:
+def _read_hierarchy(config: Config, subject: Subject) -> WordHierarchy | None:
     """The pairs that the embedding was trained from, else those of the package. None where they have no two of its
     words.
     """
     section, words = config.mechanism, subject.embedding.words
     if section.embedding_format == HYPERNYMS:
         pairs = fetch("mechanism.embedding", section.embedding)
-        found = WordHierarchy.of(words, read(Path(pairs), section.training.settings))
+        found = WordHierarchy.of(words, read_pairs(Path(pairs), section.training.settings))
     else:
         found = WordHierarchy.shipped(words)
     return found if found.known.any() else None
@@ -109,16 +101,14 @@ def _reaching(option: str, value: str) -> Iterator[None]:
 
 
 @contextmanager
-def open_subject(
-    config: Config, work: BuildContext, read: ReadPairs = read_pairs
-) -> Iterator[tuple[Subject, tuple[str, ...]]]:
+def open_subject(config: Config, work: BuildContext) -> Iterator[tuple[Subject, tuple[str, ...]]]:
     """The mechanism of a configuration with its epsilon free, and notes on how its public files fit.
 
     Raises as :func:`wordveil.assembly.bundles.open_parts`, and :class:`BundleError` where its words say nothing of a
     text.
     """
     section = config.mechanism
-    with open_parts(config, work, read) as parts:
+    with open_parts(config, work) as parts:
         padding = config.policy.pads
         # A bar of each build would hide that of the epsilons.
         quiet = replace(parts.work, progress=lambda _: None, steps=lambda _done, _all: None)

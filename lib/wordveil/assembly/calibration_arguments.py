@@ -16,8 +16,6 @@ from wordveil.measures.calibration.values import RUNS
 from wordveil.mechanisms.registry import MECHANISMS
 
 KEY = "mechanism.epsilon"
-VOCABULARY = "vocabulary"
-"""The only words that can be measured."""
 # Fills in a missing epsilon while one is searched for. The search does not depend on it.
 _ANY = 1.0
 
@@ -50,8 +48,6 @@ class Request:
     words: int = WORDS
     runs: int = RUNS
     threshold: float = THRESHOLD
-    words_from: str = VOCABULARY
-    write: Path | None = None
 
     def check(self) -> None:
         """Raise :class:`ConfigError` with every fault of the command line."""
@@ -72,14 +68,6 @@ class Request:
             yield Fault("--by", self.by[:80], f"should be one of {', '.join(MATCHES)}.")
         if not 0 <= self.threshold < 1:
             yield Fault("--threshold", f"{self.threshold:g}", "should be a probability from 0 to less than 1.")
-        if self.words_from != VOCABULARY:
-            yield Fault("--words-from", self.words_from[:80], _REFUSED_WORDS)
-        if self.write is not None and len(self.target) + (self.match is not None) != 1:
-            problem = "needs one --target or --match: the epsilon that it finds is written."
-            yield Fault("--write", str(self.write), problem)
-        if self.write is not None and self.overrides:
-            problem = "cannot be combined with --set: the copy would lack what it sets. Set it in the file first."
-            yield Fault("--write", str(self.write), problem)
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -97,11 +85,6 @@ class Request:
         """How words are measured. The request must be checked."""
         return WordPlan(self.words, self.runs, self.threshold)
 
-    def show_search(self) -> str:
-        """The options that look for epsilons, as they are typed."""
-        matched = [] if self.match is None else [f"--match {self.match.name} --by {self.by}"]
-        return " ".join([*(f"--target {target}" for target in self.targets), *matched])
-
     def load(self) -> Config:
         """Read the configuration at the first epsilon of the request. It needs no ``mechanism.epsilon`` of its own.
 
@@ -118,13 +101,6 @@ class Request:
         tried = self.epsilons or (() if has_own else (_ANY,))
         configs = [load_config(self.config, [*self.overrides, f"{KEY}={value!r}"]) for value in tried]
         return configs[0] if configs else load_config(self.config, self.overrides)
-
-
-_REFUSED_WORDS = (
-    "is refused: a calibration reads the words of the public vocabulary alone. An epsilon that was chosen by figures "
-    "of the private corpus tells something about it, and no bound covers that. Leave the option out. To count words as "
-    "a public text has them, name its counts as mechanism.frequencies."
-)
 
 
 def _find_target_faults(text: str) -> Iterator[Fault]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session
+from wordveil.cli.options import ConfigOption, JsonOption, SetOption
 from wordveil.cli.output import Table, print_json, print_line, print_note, print_rows, print_table, show_progress
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 
 if TYPE_CHECKING:
-    from wordveil.assembly.calibration_arguments import Request
-    from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, FoundEpsilon
+    from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning
 
 _COLUMNS = 4
 FIGURES_NOTE = (
@@ -49,9 +47,6 @@ def calibrate(
     words: Annotated[
         int, Option("--words", min=1, metavar="N", help="How many words to draw, spread over the vocabulary.")
     ] = _WORDS,
-    words_from: Annotated[
-        str, Option("--words-from", metavar="SOURCE", help="Whose words: those of the public vocabulary alone.")
-    ] = "vocabulary",
     runs: Annotated[int, Option("--runs", min=1, metavar="N", help="How often to draw each word.")] = _RUNS,
     threshold: Annotated[
         float,
@@ -60,16 +55,6 @@ def calibrate(
         ),
     ] = _THRESHOLD,
     *,
-    on_spark: Annotated[
-        bool,
-        Option("--on-spark", help="Draw, and find neighbours, on the executors of the configuration's Spark session."),
-    ] = False,
-    write: Annotated[
-        Path | None,
-        Option(
-            "--write", metavar="FILE", help="Write the configuration with the epsilon that was found, beside --config."
-        ),
-    ] = None,
     as_json: JsonOption = False,
     report: ReportOption = None,
     html: HtmlOption = None,
@@ -80,56 +65,26 @@ def calibrate(
 
     Example: `wordveil calibrate --config reviews.yaml --epsilon 2,5,10 --target bayes_recovery=0.1`
     """
+    from wordveil.assembly.calibration import run_calibration
     from wordveil.assembly.calibration_arguments import Request
-    from wordveil.config.epsilon_file import check_copy
+    from wordveil.neighbours.blocks import BuildContext
     from wordveil.report.calibration import render_calibration
 
-    request = Request(
-        config, overrides or (), epsilon, target or (), match, by, words, runs, threshold, words_from, write
-    )
+    request = Request(config, overrides or (), epsilon, target or (), match, by, words, runs, threshold)
     with write_report("calibrate", report) as tell:
         request.check()
         page = check_page(html) if html else None
-        if write is not None:
-            check_copy(config, write)
-        calibration = _measure(request, on_spark=on_spark)
+        settings = request.load()
+        with show_progress() as (progress, steps):
+            calibration = run_calibration(request, settings, BuildContext(progress, steps))
         tell(calibration.to_dict())
         if page:
             save_page(page, render_calibration(calibration))
             print_note(f"{page}: the page. It holds figures of public words alone.")
-        if write is not None:
-            _write(request, write, calibration.found[0])
     if as_json:
         print_json(calibration.to_dict())
     else:
         print_calibration(calibration)
-
-
-def _measure(request: Request, *, on_spark: bool) -> Calibration:
-    from wordveil.assembly.calibration import run_calibration
-    from wordveil.neighbours.blocks import BuildContext
-
-    settings = request.load()
-    with show_progress() as (progress, steps):
-        work = BuildContext(progress, steps)
-        if not on_spark:
-            return run_calibration(request, settings, work)
-        from wordveil.spark.builds.calibration import count_on_executors
-        from wordveil.spark.builds.hypernyms import read_on_executors
-        from wordveil.spark.builds.neighbours import compute_on_executors
-
-        session = prepare_session(settings, is_short=False)
-        work = replace(work, compute=compute_on_executors(session))
-        return run_calibration(request, settings, work, count_on_executors(session), read_on_executors(session))
-
-
-def _write(request: Request, file: Path, answer: FoundEpsilon) -> None:
-    from wordveil.config.epsilon_file import write_copy
-    from wordveil.report.calibration import describe_found
-
-    command = f"wordveil calibrate --config {request.config.name} {request.show_search()}"
-    write_copy(request.config, file, answer.epsilon, [f"mechanism.epsilon by `{command}`:", describe_found(answer)])
-    print_note(f"{file}: the configuration, with mechanism.epsilon = {answer.epsilon:g}.")
 
 
 def print_calibration(calibration: Calibration) -> None:

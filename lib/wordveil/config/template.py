@@ -139,8 +139,8 @@ def _scalar(value: str) -> str:
     return quoted.strip()
 
 
-def write_draft(file: Path, content: str, option: str = "--output") -> None:
-    """Write a new file. ``option``: what names it.
+def write_draft(file: Path, content: str) -> None:
+    """Write a new file.
 
     Raises :class:`OutputExistsError` where the file exists, :class:`ConfigError` where it cannot be written.
     """
@@ -148,16 +148,16 @@ def write_draft(file: Path, content: str, option: str = "--output") -> None:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(content)
     except FileExistsError:
-        refuse_existing(file, option)
+        refuse_existing(file)
     except OSError as error:
-        raise usage_error(option, str(file), f"cannot be written: {error.strerror}.") from None
+        raise usage_error("--output", str(file), f"cannot be written: {error.strerror}.") from None
 
 
-def refuse_existing(file: Path, option: str = "--output") -> None:
+def refuse_existing(file: Path) -> None:
     """Raise :class:`OutputExistsError` where there is such a file: it may hold someone's work."""
     if file.exists() or file.is_symlink():
         raise OutputExistsError(
-            f"{option} = {file}: already exists and was not changed. Choose another name, or move the file."
+            f"--output = {file}: already exists and was not changed. Choose another name, or move the file."
         )
 
 

@@ -57,22 +57,17 @@ def read_yaml(file: Path) -> dict[str, Any]:
         raise ConfigError(str(file), [Fault("--config", str(file), f"cannot be read: {error.strerror}.")]) from None
     except UnicodeDecodeError:
         raise ConfigError(str(file), [_NO_TEXT]) from None
-    return parse_yaml(content, str(file))
-
-
-def parse_yaml(content: str, source: str) -> dict[str, Any]:
-    """The mapping that a text in YAML is. ``source``: where it is from. Raises :class:`ConfigError`."""
     try:
         raw = yaml.load(content, Loader=_ConfigLoader)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         # A password that begins with * or ! is an alias or a tag to YAML, which would quote it.
         problem = re.sub(r"(alias|anchor|tag|handle) .*", r"\1", error.problem or "not readable", flags=re.DOTALL)
-        raise ConfigError(source, [Fault("YAML", "", f"{line}{problem}.")]) from None
+        raise ConfigError(str(file), [Fault("YAML", "", f"{line}{problem}.")]) from None
     except yaml.YAMLError:
-        raise ConfigError(source, [_NO_TEXT]) from None
+        raise ConfigError(str(file), [_NO_TEXT]) from None
     if not isinstance(raw, dict):
-        raise ConfigError(source, [Fault("YAML", "", "a configuration is a mapping of keys to values.")])
+        raise ConfigError(str(file), [Fault("YAML", "", "a configuration is a mapping of keys to values.")])
     return raw
 
 

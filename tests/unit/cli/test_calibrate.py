@@ -56,16 +56,6 @@ def run(*arguments: object) -> BaseException | None:
         ({"target": ["pure_epsilon=inf"]}, r"to be a positive loss in nats"),
         ({"epsilon": "1", "threshold": 1.0}, r"--threshold = 1: should be a probability from 0 to less than 1"),
         ({"epsilon": "1", "by": "average"}, r"--by = average: should be one of worst_n_w, bayes_recovery"),
-        (
-            {"epsilon": "1", "words_from": "input"},
-            r"--words-from = input: is refused: .* private corpus tells something",
-        ),
-        ({"epsilon": "1", "write": Path("new.yaml")}, r"--write = new\.yaml: needs one --target or --match"),
-        ({"target": ["share_kept=0.3"] * 2, "write": Path("new.yaml")}, r"needs one --target or --match"),
-        (
-            {"target": ["share_kept=0.3"], "overrides": ["text.n_max=8"], "write": Path("new.yaml")},
-            r"--write = new\.yaml: cannot be combined with --set",
-        ),
     ],
 )
 def test_what_cannot_be_asked_for_is_said_at_once(given: dict[str, Any], said: str):
@@ -85,8 +75,6 @@ def test_what_can_be_asked_for_is_read():
     assert request.epsilons == (1.0, 2.0, 5.0)
     assert request.targets == (Target("share_kept", 0.3), Target("pure_epsilon", 50.0))
     assert request.by == "worst_n_w"
-    searched = "--target share_kept=0.3 --target pure_epsilon=50 --match b.yaml --by worst_n_w"
-    assert request.show_search() == searched
 
 
 def test_the_configuration_needs_no_epsilon_and_no_key(config: Path):
@@ -106,9 +94,7 @@ def test_a_vocabulary_that_is_not_public_is_refused(config: Path):
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [
-        (["--epsilon", "1", "--words-from", "input"], ConfigError),
         (["--epsilon", "1", "--html", "{config}"], OutputExistsError),
-        (["--target", "share_kept=0.3", "--write", "{config}"], OutputExistsError),
         (["--epsilon", "1", "--match", "none.yaml"], ConfigError),
         (["--epsilon", "1", "--threshold", "1"], ConfigError),
     ],

@@ -1,7 +1,7 @@
 """How often each output comes in many draws of many words, a block of words at a time.
 
 Each word is a record of its own name, drawn with keys that anyone can make: so the counts are the same however the
-words are cut into blocks, on however many threads or machines. No key of a release comes from these.
+words are cut into blocks, on however many threads. No key of a release comes from these.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -64,13 +64,6 @@ class WordCounts:
         return whole.take(np.argsort(words).astype(np.int32))
 
 
-class DrawCounter(Protocol):
-    """Draws words, here or elsewhere."""
-
-    def __call__(self, words: Int32, runs: int) -> Iterator[WordCounts]:
-        """The counts of ``runs`` draws of each of ``words``, int32 ``(words,)``, block by block in any order."""
-
-
 def count_block(mechanism: Mechanism[Any], words: Int32, runs: int) -> WordCounts:
     """Draw each word ``runs`` times and count its outputs.
 
@@ -102,7 +95,7 @@ def split_words(words: Int32, runs: int) -> Sequence[Int32]:
 
 @dataclass(frozen=True)
 class ThreadedCounter:
-    """Draws on the cores of this machine (:class:`DrawCounter`).
+    """Draws words on the cores of this machine.
 
     ``load``: makes one more copy of the mechanism, since each thread needs its own. ``threads``: None for as many as
     there are cores. The counts do not depend on it.
@@ -112,7 +105,7 @@ class ThreadedCounter:
     threads: int | None = None
 
     def __call__(self, words: Int32, runs: int) -> Iterator[WordCounts]:
-        """See :class:`DrawCounter`. Raises what :func:`count_block` does."""
+        """Count ``runs`` draws of each of ``words``, int32 ``(words,)``. Raises as :func:`count_block`."""
         threads = self.threads or len(os.sched_getaffinity(0))
         idle: SimpleQueue[Mechanism[Any]] = SimpleQueue()
         for _ in range(threads):

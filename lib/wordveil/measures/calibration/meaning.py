@@ -16,8 +16,7 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from wordveil.arrays import Float64, Int32
-from wordveil.embeddings.embedding import Embedding
-from wordveil.measures.calibration.drawing import DrawCounter, ThreadedCounter, WordCounts
+from wordveil.measures.calibration.drawing import ThreadedCounter, WordCounts
 from wordveil.measures.calibration.figures import EpsilonMeaning, LikelyOutputs
 from wordveil.measures.calibration.hierarchy import WordHierarchy
 from wordveil.measures.calibration.moves import WORDS as MOVED_WORDS
@@ -80,22 +79,16 @@ class WordPlan:
 
 
 def measure_meaning(
-    built: BuiltSubject,
-    plan: WordPlan | None = None,
-    count: DrawCounter | None = None,
-    hierarchy: WordHierarchy | None = None,
+    built: BuiltSubject, plan: WordPlan | None = None, hierarchy: WordHierarchy | None = None
 ) -> EpsilonMeaning:
     """Measure what the epsilon of a mechanism means that was built: exactly where it knows its probabilities, else by
     counts of draws.
 
-    ``plan``: how words are measured; the defaults of :class:`WordPlan` if left out. ``count``: what draws words; this
-    machine's threads if left out. ``hierarchy``: of ``K_w``, which is left out without one. Raises
-    :class:`OtherLengthError` where the mechanism does not draw one output for
-    each word.
+    ``plan``: how words are measured; the defaults of :class:`WordPlan` if left out. ``hierarchy``: of ``K_w``, which is
+    left out without one. Raises :class:`OtherLengthError` where the mechanism does not draw one output for each word.
     """
     plan = plan or WordPlan()
-    counter = count or ThreadedCounter(built.load, plan.threads)
-    values, moves = measure_words(built, plan, counter, hierarchy)
+    values, moves = measure_words(built, plan, hierarchy)
     recovery = measure_recovery(built.mechanism, built.subject.frequencies)
     guarantee = built.guarantee
     pairs = find_neighbours(built.subject.embedding, choose_metric(guarantee.metric.name))
@@ -116,7 +109,7 @@ def measure_meaning(
 
 
 def measure_words(
-    built: BuiltSubject, plan: WordPlan, count: DrawCounter, hierarchy: WordHierarchy | None = None
+    built: BuiltSubject, plan: WordPlan, hierarchy: WordHierarchy | None = None
 ) -> tuple[WordValues, Moves]:
     """Measure words and how far they move; parameters as :func:`measure_meaning` has them."""
     mechanism, embedding = built.mechanism, built.subject.embedding
@@ -128,7 +121,7 @@ def measure_words(
         law_of = partial(require_law, mechanism)
         values = measure_rows(law_of, words, size, plan.runs, plan.threshold, plan.threads, hierarchy)
     else:
-        return _draw_words(embedding, metric, plan, count, hierarchy)
+        return _draw_words(built, metric, plan, hierarchy)
     moved = spread_words(size, min(plan.words, MOVED_WORDS))
     return values, measure_moves(embedding, metric, _rows_of(mechanism, moved))
 
@@ -139,8 +132,9 @@ def _rows_of(mechanism: Mechanism[Any], words: Int32) -> Iterator[tuple[Int32, F
 
 
 def _draw_words(
-    embedding: Embedding, metric: str, plan: WordPlan, count: DrawCounter, hierarchy: WordHierarchy | None
+    built: BuiltSubject, metric: str, plan: WordPlan, hierarchy: WordHierarchy | None
 ) -> tuple[WordValues, Moves]:
+    embedding, count = built.subject.embedding, ThreadedCounter(built.load, plan.threads)
     words = spread_words(embedding.size, plan.words)
     chosen = words[spread_words(len(words), MOVED_WORDS)]
     kept: list[WordCounts] = []
@@ -187,7 +181,7 @@ def choose_examples(frequencies: Float64, count: int = _EXAMPLES) -> Int32:
 
 
 def _list_examples(built: BuiltSubject, plan: WordPlan) -> Iterator[LikelyOutputs]:
-    count = ThreadedCounter(built.load, plan.threads)  # so few words are drawn here in any case
+    count = ThreadedCounter(built.load, plan.threads)
     chosen, names = choose_examples(built.subject.frequencies), built.subject.embedding.words
     is_exact = built.mechanism.probabilities(0) is not None
     rows = _rows_of(built.mechanism, chosen) if is_exact else spread_counts(count(chosen, plan.runs), len(names))

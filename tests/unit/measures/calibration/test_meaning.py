@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp, factorial
 from typing import Any
 
@@ -9,7 +10,6 @@ import numpy as np
 import pytest
 
 from support.toys import random_embedding
-from wordveil.measures.calibration.drawing import ThreadedCounter
 from wordveil.measures.calibration.figures import EpsilonMeaning
 from wordveil.measures.calibration.meaning import (
     PADDING,
@@ -76,10 +76,10 @@ def test_a_median_loss_to_the_nearest_is_that_of_the_laws():
 
 def test_of_noise_it_is_drawn_and_repeats_on_any_number_of_threads():
     built = built_of("laplace")
-    found = measure_meaning(built, PLAN, ThreadedCounter(built.load, 1))
+    found = measure_meaning(built, replace(PLAN, threads=1))
     assert [one.name for one in found.words] == FIGURES
     assert not any(one.is_exact for one in found.words)
-    assert found == measure_meaning(built, PLAN, ThreadedCounter(built.load, 3))
+    assert found == measure_meaning(built, replace(PLAN, threads=3))
     assert sum(one.count for one in figure(found, "N_w").histogram) == PLAN.words
     assert found.delta > 0
     assert all(np.diff([share for _, share in one.outputs]).max() <= 0 for one in found.examples)
