@@ -54,14 +54,8 @@ def fetch(setting: str, location: str) -> str:
 class BundleStore:
     """A store of bundles on this machine, or the copy of a remote one.
 
-    Attributes
-    ----------
-    location
-        what the configuration calls it.
-    path
-        the store, or the one bundle that is named.
-    copy
-        the copy of the whole store, if it is remote.
+    ``location``: what the configuration calls it. ``path``: the store, or the one bundle that is named. ``copy``: the
+    copy of the whole store, if it is remote.
     """
 
     location: str

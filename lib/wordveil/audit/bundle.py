@@ -115,21 +115,10 @@ def audit_bundle(
 ) -> Audit:
     """Try to refute what a bundle claims. The same arguments give the same findings.
 
-    Parameters
-    ----------
-    bundle
-        an opened bundle.
-    embedding
-        the public embedding that it was built from. Tables store no points: without it their claims about distances
-        are not tested.
-    alpha
-        the probability that any true claim is refuted, over all tests, in (0, 1).
-    draws
-        of each symbol, in each phase of the first round of two-phase tests, 2 or more.
-    seed
-        decides what is drawn, 0 or more.
-    progress
-        receives the name of each test before it starts.
+    ``bundle``: an opened bundle. ``embedding``: the public embedding that it was built from. Tables store no points:
+    without it their claims about distances are not tested. ``alpha``: the probability that any true claim is refuted,
+    over all tests, in (0, 1). ``draws``: of each symbol, in each phase of the first round of two-phase tests, 2 or
+    more. ``seed``: decides what is drawn, 0 or more. ``progress``: receives the name of each test before it starts.
 
     Raises
     ------

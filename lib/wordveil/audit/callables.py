@@ -92,27 +92,13 @@ def audit_callable(
 
     Half of the pairs are words and their nearest, a sixth words and their farthest, and the rest are random.
 
-    Parameters
-    ----------
-    function
-        from a word to a word; or, which is faster, from a list of words to a list of the same length.
-    words
-        at least two different words to call it with. Words that it does not know may be among them, if ``metric``
-        accepts them.
-    metric
-        the distance between two words: finite, and not negative.
-    epsilon
-        the claimed loss for each unit of the metric, in nats.
-    pairs
-        how many pairs of words are tested.
-    draws
-        of each word, in each phase of the first of three rounds.
-    alpha
-        the probability that a true claim is refuted.
-    seed
-        of the choice of pairs. It does not affect the function's own randomness.
-    takes_lists
-        whether the function takes a list; if left out, whether it has a true attribute of that name.
+    ``function``: from a word to a word; or, which is faster, from a list of words to a list of the same length.
+    ``words``: at least two different words to call it with. Words that it does not know may be among them, if
+    ``metric`` accepts them. ``metric``: the distance between two words: finite, and not negative. ``epsilon``: the
+    claimed loss for each unit of the metric, in nats. ``pairs``: how many pairs of words are tested. ``draws``: of each
+    word, in each phase of the first of three rounds. ``alpha``: the probability that a true claim is refuted. ``seed``:
+    of the choice of pairs. It does not affect the function's own randomness. ``takes_lists``: whether the function
+    takes a list; if left out, whether it has a true attribute of that name.
 
     Returns
     -------

@@ -24,14 +24,8 @@ _SINGLES, _SETS, _SHOWN = 32, 48, 3
 class Event:
     """A set of outputs.
 
-    Attributes
-    ----------
-    outputs
-        int64, rising.
-    is_rest
-        whether the event is every output but these.
-    name
-        for people; empty where the outputs themselves say it.
+    ``outputs``: int64, rising. ``is_rest``: whether the event is every output but these. ``name``: for people; empty
+    where the outputs themselves say it.
     """
 
     outputs: Int64
@@ -95,18 +89,9 @@ def name_events(first: int, second: int, symbols: Mapping[str, int], known: Coll
 def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event], draws: int, tail: float) -> Event:
     """The event that most probably refutes a claim.
 
-    Parameters
-    ----------
-    likely, unlikely
-        int64 ``(draws,)``: outputs of the word whose probability should be large, and of the other word.
-    claim
-        the claim to refute.
-    named
-        events to try in any case.
-    draws
-        how many draws of each word the test will have.
-    tail
-        the tail of each bound of the test.
+    ``likely``, ``unlikely``: int64 ``(draws,)``, outputs of the word whose probability should be large, and of the
+    other word. ``claim``: the claim to refute. ``named``: events to try in any case. ``draws``: how many draws of each
+    word the test will have. ``tail``: the tail of each bound of the test.
     """
     likely_half, unlikely_half = len(likely) // 2, len(unlikely) // 2
     order, hits = _rank_outputs(likely, unlikely, likely_half, unlikely_half)

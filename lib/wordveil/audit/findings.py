@@ -41,30 +41,15 @@ class Verdict(StrEnum):
 class Finding:
     """The result of one test.
 
-    Attributes
-    ----------
-    test
-        its name, such as ``two-phase``, ``supremum``, ``radius``, ``plumbing`` or ``canary:length``.
-    verdict
-        what it says.
-    claim
-        the claim, in a sentence.
-    evidence
-        what was seen, in a sentence: the event that refutes the claim, or why nothing was tested. It quotes public
-        words at most, never a text of a corpus.
-    claimed
-        the largest loss that the claim allows, in nats; None where the claim is not about a loss.
-    observed
-        a lower bound of the true loss, in nats, or the loss itself where it was computed; else None.
-    p_value
-        of the test alone, before it is corrected for the number of tests; None where nothing was sampled.
-    power
-        the least factor such that draws of a loss that many times the claim would have refuted it; infinite where
-        nothing would have, so that what is not refuted has no power; None where the test has no such figure.
-    draws
-        how many draws it took.
-    seconds
-        of processor time.
+    ``test``: its name, such as ``two-phase``, ``supremum``, ``radius``, ``plumbing`` or ``canary:length``. ``verdict``:
+    what it says. ``claim``: the claim, in a sentence. ``evidence``: what was seen, in a sentence: the event that
+    refutes the claim, or why nothing was tested. It quotes public words at most, never a text of a corpus. ``claimed``:
+    the largest loss that the claim allows, in nats; None where the claim is not about a loss. ``observed``: a lower
+    bound of the true loss, in nats, or the loss itself where it was computed; else None. ``p_value``: of the test
+    alone, before it is corrected for the number of tests; None where nothing was sampled. ``power``: the least factor
+    such that draws of a loss that many times the claim would have refuted it; infinite where nothing would have, so
+    that what is not refuted has no power; None where the test has no such figure. ``draws``: how many draws it took.
+    ``seconds``: of processor time.
     """
 
     test: str
@@ -98,22 +83,11 @@ class Finding:
 class Audit:
     """All findings about one subject.
 
-    Attributes
-    ----------
-    kind
-        ``bundle``, ``release`` or ``callable``.
-    subject
-        its name for people.
-    identity
-        the bundle's fingerprint, the digest of what decides a release's outputs, or the name of the callable.
-    facts
-        what was audited, in the order to show: mechanism, epsilon, words, seed, versions.
-    alpha
-        the probability that any true claim of the audit is refuted, over all tests.
-    findings
-        one for each test.
-    notes
-        what a reader should know, in sentences.
+    ``kind``: ``bundle``, ``release`` or ``callable``. ``subject``: its name for people. ``identity``: the bundle's
+    fingerprint, the digest of what decides a release's outputs, or the name of the callable. ``facts``: what was
+    audited, in the order to show: mechanism, epsilon, words, seed, versions. ``alpha``: the probability that any true
+    claim of the audit is refuted, over all tests. ``findings``: one for each test. ``notes``: what a reader should
+    know, in sentences.
     """
 
     kind: str

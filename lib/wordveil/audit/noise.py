@@ -47,15 +47,8 @@ _TESTS = 4
 class NoiseSample:
     """Noise at some positions of some records.
 
-    Attributes
-    ----------
-    dimension
-        of the noise.
-    radii
-        float64 ``(records, positions)``.
-    axes, random
-        float64 ``(axes, records, positions)``: coordinates of the direction along some of the space's own axes, and
-        along random ones.
+    ``dimension``: of the noise. ``radii``: float64 ``(records, positions)``. ``axes``, ``random``: float64 ``(axes,
+    records, positions)``, coordinates of the direction along some of the space's own axes, and along random ones.
     """
 
     dimension: int
@@ -77,16 +70,9 @@ def sample_noise(
 ) -> NoiseSample | None:
     """The noise of a mechanism at near and far positions of records. None where it adds none.
 
-    Parameters
-    ----------
-    mechanism
-        any mechanism.
-    keys
-        those of no release.
-    records
-        how many records, each at about ten positions: the first four, and some up to the last that it may have.
-    seed
-        of the records and of the random axes.
+    ``mechanism``: any mechanism. ``keys``: those of no release. ``records``: how many records, each at about ten
+    positions: the first four, and some up to the last that it may have. ``seed``: of the records and of the random
+    axes.
     """
     last = mechanism.max_tokens - 1
     positions = np.array([*_NEAR, *(far for far in _FAR if far < last), last])
@@ -118,16 +104,8 @@ def _reduce(radii: Float64, directions: Float64, records: int, seed: int) -> Noi
 def audit_noise(sample: NoiseSample, law: RadialLaw, epsilon: float, *, alpha: float) -> Iterator[Finding]:
     """Four findings about noise: ``radius``, ``direction``, ``independence`` and ``repetition``.
 
-    Parameters
-    ----------
-    sample
-        the noise, of at least a hundred records.
-    law
-        of the radius.
-    epsilon
-        as claimed, in the unit of ``law``.
-    alpha
-        the probability that any of the four refutes noise of the claimed law.
+    ``sample``: the noise, of at least a hundred records. ``law``: of the radius. ``epsilon``: as claimed, in the unit
+    of ``law``. ``alpha``: the probability that any of the four refutes noise of the claimed law.
     """
 
     def judge(test: str, claim: str, result: _Result) -> Finding:

@@ -46,12 +46,8 @@ class Agreement:
 def compare_outputs(left: Outputs, right: Outputs, *, seed: int) -> Agreement:
     """Whether two series of outputs of one word agree more often than independent ones would; see the module.
 
-    Parameters
-    ----------
-    left, right
-        integers ``(draws,)``: independent draws of one law, if the claim is true.
-    seed
-        of the random order.
+    ``left``, ``right``: integers ``(draws,)``, independent draws of one law, if the claim is true. ``seed``: of the
+    random order.
 
     Raises
     ------
@@ -85,20 +81,10 @@ def audit_repetition(
 ) -> Finding:
     """Whether a mechanism's draws repeat between positions, records or versions of a record.
 
-    Parameters
-    ----------
-    mechanism
-        one that draws each word independently of the others.
-    keys
-        those of no release.
-    words
-        at least two words. Words that mostly stay themselves show nothing.
-    alpha
-        the probability that sound draws are refuted.
-    seed
-        of the records.
-    lags
-        the distances of positions at which draws are compared, where a record may be so long.
+    ``mechanism``: one that draws each word independently of the others. ``keys``: those of no release. ``words``: at
+    least two words. Words that mostly stay themselves show nothing. ``alpha``: the probability that sound draws are
+    refuted. ``seed``: of the records. ``lags``: the distances of positions at which draws are compared, where a record
+    may be so long.
     """
     agreements: list[tuple[str, Agreement]] = []
     draws = 0

@@ -100,22 +100,11 @@ def choose_pairs(
     A false claim about distances shows between neighbours, where even a small probability counts. A false claim about
     a constant shows wherever draws can reach it. Mechanisms treat padding and the unknown word as special cases.
 
-    Parameters
-    ----------
-    words
-        int32 ``(words,)``, at least two: the words to choose from.
-    distances
-        from a word to others, int32 ``(count,)``: float64 ``(count,)``, in the unit of ``bound``.
-    bound
-        the claimed loss between words at a distance, in nats; of infinity, the largest loss of all.
-    counts
-        how many pairs of each kind.
-    seed
-        which words are chosen.
-    delta
-        of each claim.
-    symbols
-        inputs that are not words, by name; each is claimed to lose at most ``bound(inf)``.
+    ``words``: int32 ``(words,)``, at least two: the words to choose from. ``distances``: from a word to others, int32
+    ``(count,)``: float64 ``(count,)``, in the unit of ``bound``. ``bound``: the claimed loss between words at a
+    distance, in nats; of infinity, the largest loss of all. ``counts``: how many pairs of each kind. ``seed``: which
+    words are chosen. ``delta``: of each claim. ``symbols``: inputs that are not words, by name; each is claimed to lose
+    at most ``bound(inf)``.
 
     Raises
     ------

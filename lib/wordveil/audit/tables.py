@@ -35,16 +35,8 @@ def find_deviation(
     falling probability, and a draw becomes a random point of its output's range (Rosenblatt 1952, randomised for laws
     that are not continuous). All numbers are compared with the uniform law by Kolmogorov and Smirnov.
 
-    Parameters
-    ----------
-    mechanism
-        one that knows its probabilities.
-    words
-        int32 ``(words,)``.
-    drawn
-        int ``(words, draws)``: what each became.
-    seed
-        of the random points.
+    ``mechanism``: one that knows its probabilities. ``words``: int32 ``(words,)``. ``drawn``: int ``(words, draws)``,
+    what each became. ``seed``: of the random points.
 
     Returns
     -------

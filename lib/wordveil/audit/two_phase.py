@@ -64,16 +64,9 @@ class Sampler(Protocol):
 class Pair:
     """Two words and what a mechanism claims about them.
 
-    Attributes
-    ----------
-    first, second
-        ids of words.
-    bound
-        the claimed loss between them, in nats.
-    delta
-        by how much a probability may exceed it.
-    kind
-        why the pair was chosen, such as ``nearest`` or ``padding``. A finding sums up the pairs of one kind.
+    ``first``, ``second``: ids of words. ``bound``: the claimed loss between them, in nats. ``delta``: by how much a
+    probability may exceed it. ``kind``: why the pair was chosen, such as ``nearest`` or ``padding``. A finding sums up
+    the pairs of one kind.
     """
 
     first: int
@@ -96,20 +89,10 @@ class Pair:
 class PairTest:
     """The result of one test of one direction of a pair.
 
-    Attributes
-    ----------
-    pair
-        ``first`` is the word whose probability should be large.
-    event
-        the chosen event.
-    hits
-        how often it came for the first and for the second word, in ``draws`` of each.
-    loss
-        a lower bound of the loss of the event, in nats, at least 0. All these bounds together hold but for ``alpha``.
-    p_value
-        the least ``2 tail`` at which the claim would be refuted.
-    power
-        see the module.
+    ``pair``: ``first`` is the word whose probability should be large. ``event``: the chosen event. ``hits``: how often
+    it came for the first and for the second word, in ``draws`` of each. ``loss``: a lower bound of the loss of the
+    event, in nats, at least 0. All these bounds together hold but for ``alpha``. ``p_value``: the least ``2 tail`` at
+    which the claim would be refuted. ``power``: see the module.
     """
 
     pair: Pair
@@ -126,14 +109,8 @@ class PairTest:
 class Naming:
     """How outputs are shown, and which are tested in any case.
 
-    Attributes
-    ----------
-    show
-        an output for people; a public word at most.
-    symbols
-        outputs that are not words, such as padding, by name.
-    known
-        all outputs that the mechanism should have; None where that is not known.
+    ``show``: an output for people; a public word at most. ``symbols``: outputs that are not words, such as padding, by
+    name. ``known``: all outputs that the mechanism should have; None where that is not known.
     """
 
     show: Callable[[int], str] = str
@@ -152,20 +129,9 @@ def audit_pairs(
 ) -> tuple[Finding, ...]:
     """Try to refute the claims of pairs: one finding for each kind of pair, ``two-phase:nearest`` and so on.
 
-    Parameters
-    ----------
-    sampler
-        the mechanism.
-    pairs
-        at least one.
-    alpha
-        the probability that any true claim of all pairs is refuted, in (0, 1).
-    draws
-        of each word, in each phase of the first round.
-    rounds
-        how many rounds at most, each with twice the draws of the one before.
-    naming
-        how outputs are shown.
+    ``sampler``: the mechanism. ``pairs``: at least one. ``alpha``: the probability that any true claim of all pairs is
+    refuted, in (0, 1). ``draws``: of each word, in each phase of the first round. ``rounds``: how many rounds at most,
+    each with twice the draws of the one before. ``naming``: how outputs are shown.
 
     Raises
     ------
@@ -236,14 +202,8 @@ def measure_events(
 ) -> list[PairTest]:
     """Test one event for each pair, in the direction from the first word to the second.
 
-    Parameters
-    ----------
-    pairs, events
-        as many of both. ``drawn`` must not have chosen any event.
-    drawn
-        int64 ``(draws,)`` for each word.
-    tail
-        the tail of each bound: ``alpha`` over twice the number of all tests.
+    ``pairs``, ``events``: as many of both. ``drawn`` must not have chosen any event. ``drawn``: int64 ``(draws,)`` for
+    each word. ``tail``: the tail of each bound: ``alpha`` over twice the number of all tests.
     """
     draws = len(next(iter(drawn.values())))
     counted = [

@@ -50,16 +50,9 @@ _NORMALISED = (
 class Embedding:
     """Words and their vectors, row by row.
 
-    Attributes
-    ----------
-    words
-        string array ``(size,)``, distinct and not empty.
-    vectors
-        float32 ``(size, dimension)``, finite, no zero row.
-    source
-        the origin of the vectors, for people.
-    warnings
-        what a user should know before relying on it.
+    ``words``: string array ``(size,)``, distinct and not empty. ``vectors``: float32 ``(size, dimension)``, finite, no
+    zero row. ``source``: the origin of the vectors, for people. ``warnings``: what a user should know before relying on
+    it.
     """
 
     words: pa.StringArray

@@ -47,12 +47,8 @@ class Vocabulary:
 class WordIndex:
     """Finds words by their bytes, in a hash table that is built once. Arrow's ``index_in`` builds one at each call.
 
-    Attributes
-    ----------
-    data, offsets
-        the words' bytes, uint8, and the offset of each word, int64 ``(words + 1,)``.
-    slots
-        int32: the number of a word at its hash, or at the next free index after it; -1 elsewhere.
+    ``data``, ``offsets``: the words' bytes, uint8, and the offset of each word, int64 ``(words + 1,)``. ``slots``:
+    int32: the number of a word at its hash, or at the next free index after it; -1 elsewhere.
     """
 
     def __init__(self, words: pa.StringArray) -> None:

@@ -68,16 +68,9 @@ class _Cells:
 class GeneratorState:
     """What a generator remembers of each row. Rows are independent.
 
-    Attributes
-    ----------
-    states
-        float32 ``(count, cells)`` of each layer of the generator, in [-1, 1].
-    levels
-        the same in whole numbers.
-    base
-        float32 ``(count, 3 * cells)``: the latent vector's part of the first layer's input, with its bias.
-    buffer
-        where the weights of the next symbols are put: float32, one row or more for each.
+    ``states``: float32 ``(count, cells)`` of each layer of the generator, in [-1, 1]. ``levels``: the same in whole
+    numbers. ``base``: float32 ``(count, 3 * cells)``, the latent vector's part of the first layer's input, with its
+    bias. ``buffer``: where the weights of the next symbols are put: float32, one row or more for each.
     """
 
     states: list[Float32]

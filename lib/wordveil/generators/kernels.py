@@ -80,22 +80,11 @@ def advance_cells(
     A new state is between the old one and a value of ``tanh``, in float32 too: rounding keeps order, and
     ``(1 - u) + u`` rounds to at most 1. So states stay in [-1, 1].
 
-    Parameters
-    ----------
-    inputs, hidden : ndarray
-        float32 ``(count, 3 * cells)``: the products with the input and with the states, whole numbers.
-    scales : tuple of ndarray
-        float32 ``(3 * cells,)`` each: what 1 is worth in ``inputs`` and in ``hidden``.
-    base : ndarray
-        float32 ``(count, 3 * cells)`` or ``(1, 3 * cells)``: what is added to the input's part; biases.
-    hidden_bias : ndarray
-        float32 ``(cells,)``.
-    most : float
-        what 1 is in whole numbers.
-    states : ndarray
-        float32 ``(count, cells)``, replaced.
-    levels : ndarray
-        float32 ``(count, cells)``: the states in whole numbers from ``-most`` to ``most``, replaced.
+    ``inputs``, ``hidden``: float32 ``(count, 3 * cells)``, the products with the input and with the states, whole
+    numbers. ``scales``: float32 ``(3 * cells,)`` each: what 1 is worth in ``inputs`` and in ``hidden``. ``base``:
+    float32 ``(count, 3 * cells)`` or ``(1, 3 * cells)``: what is added to the input's part; biases. ``hidden_bias``:
+    float32 ``(cells,)``. ``most``: what 1 is in whole numbers. ``states``: float32 ``(count, cells)``, replaced.
+    ``levels``: float32 ``(count, cells)``, the states in whole numbers from ``-most`` to ``most``, replaced.
     """
     cells, top = states.shape[1], np.float32(most)
     both, gates = 2 * cells, np.empty(2 * cells, np.float32)

@@ -33,20 +33,10 @@ class GeneratorShape:
     :attr:`unknown`; after them :attr:`end` and :attr:`start`. The encoder reads words, padding and unknown words. The
     generator writes words, padding and the end, and reads what it wrote, after the start.
 
-    Attributes
-    ----------
-    size
-        words of the vocabulary, 2 or more.
-    dimension
-        of the embedding of symbols.
-    cells
-        of each layer of the generator; each direction of the encoder has half as many. Even.
-    latent
-        dimension of the latent vector.
-    length
-        symbols of a sequence, the same for all.
-    encoder_layers, generator_layers
-        how many GRU layers there are.
+    ``size``: words of the vocabulary, 2 or more. ``dimension``: of the embedding of symbols. ``cells``: of each layer
+    of the generator; each direction of the encoder has half as many. Even. ``latent``: dimension of the latent vector.
+    ``length``: symbols of a sequence, the same for all. ``encoder_layers``, ``generator_layers``: how many GRU layers
+    there are.
     """
 
     size: int

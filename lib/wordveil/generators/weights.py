@@ -32,20 +32,11 @@ Corpus = Literal["public", "private"]
 class GeneratorWeights:
     """A trained generator.
 
-    Attributes
-    ----------
-    shape
-        its sizes.
-    words_digest
-        the SHA-256 of its words, one a line in UTF-8, hexadecimal (:func:`wordveil.generators.weights.digest_words`).
-    corpus
-        whether it was trained on public text alone.
-    arrays
-        float32, as :meth:`GeneratorShape.arrays` lists them.
-    about
-        how it was trained, as plain values: for people, and no part of what it does.
-    salt
-        64 secret hexadecimal digits where the corpus is private, drawn where none are given; else empty.
+    ``shape``: its sizes. ``words_digest``: the SHA-256 of its words, one a line in UTF-8, hexadecimal
+    (:func:`wordveil.generators.weights.digest_words`). ``corpus``: whether it was trained on public text alone.
+    ``arrays``: float32, as :meth:`GeneratorShape.arrays` lists them. ``about``: how it was trained, as plain values:
+    for people, and no part of what it does. ``salt``: 64 secret hexadecimal digits where the corpus is private, drawn
+    where none are given; else empty.
     """
 
     shape: GeneratorShape

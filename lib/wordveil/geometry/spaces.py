@@ -22,12 +22,8 @@ _UNIT = 2.0**-53
 class Space:
     """One metric.
 
-    Attributes
-    ----------
-    name
-        its name in the configuration and in the ``privacy`` column.
-    code
-        which metric the compiled loops compute.
+    ``name``: its name in the configuration and in the ``privacy`` column. ``code``: which metric the compiled loops
+    compute.
     """
 
     name: str

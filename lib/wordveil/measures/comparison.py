@@ -88,24 +88,11 @@ def compare(
 ) -> Comparison:
     """Compare a mechanism with the others of the registry on one sentence.
 
-    Parameters
-    ----------
-    embedding : Embedding
-        public words and vectors.
-    policy : TextPolicy
-        how the sentence becomes words.
-    name, settings : str, MechanismSettings
-        the configured mechanism.
-    text : str
-        a public sentence.
-    work : BuildContext or None
-        where progress is reported, a step for each mechanism, and where neighbours and clusters are kept. None: nothing
-        is reported or kept.
-    model : NgramModel or None
-        the policy's n-gram model, if it names one.
-    inputs : PublicInputs
-        what the configured mechanism is built from beside the embedding. The others get its frequencies alone, since
-        their settings name no other files, and the embedding's first 20,000 words at most.
+    ``embedding``: public words and vectors. ``policy``: how the sentence becomes words. ``name``, ``settings``: the
+    configured mechanism. ``text``: a public sentence. ``work``: where progress is reported, a step for each mechanism,
+    and where neighbours and clusters are kept. None: nothing is reported or kept. ``model``: the policy's n-gram model,
+    if it names one. ``inputs``: what the configured mechanism is built from beside the embedding. The others get its
+    frequencies alone, since their settings name no other files, and the embedding's first 20,000 words at most.
 
     Raises
     ------

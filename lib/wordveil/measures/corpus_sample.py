@@ -13,16 +13,8 @@ from wordveil.scores.histogram import Bin
 class Quantiles:
     """Quantiles of a count over the records.
 
-    Attributes
-    ----------
-    min : int
-        the smallest count of a record.
-    median : int
-        at least half of the records have no more than this.
-    p95 : int
-        at least 95% of the records have no more than this.
-    max : int
-        the largest count of a record.
+    ``min``: the smallest count of a record. ``median``: at least half of the records have no more than this. ``p95``:
+    at least 95% of the records have no more than this. ``max``: the largest count of a record.
     """
 
     min: int
@@ -35,16 +27,9 @@ class Quantiles:
 class ColumnSample:
     """What is read in one of several text columns.
 
-    Attributes
-    ----------
-    name : str
-        the column.
-    lengths : Quantiles
-        tokens to be replaced in a released record, before they are cut or filled.
-    cut : int or None
-        released records that are longer than the column's public length; None where the policy does not pad.
-    suggested : Suggestion or None
-        another public length; None where the policy has none.
+    ``name``: the column. ``lengths``: tokens to be replaced in a released record, before they are cut or filled.
+    ``cut``: released records that are longer than the column's public length; None where the policy does not pad.
+    ``suggested``: another public length; None where the policy has none.
     """
 
     name: str
@@ -57,42 +42,19 @@ class ColumnSample:
 class Sample:
     """What the job would do to the records that were read. Counts only.
 
-    Attributes
-    ----------
-    records
-        records read.
-    released
-        those that would get a sanitised text.
-    quarantined
-        the others, by reason.
-    emptied
-        those released as the empty text (``refused: empty``), by reason.
-    words, unknown
-        words of the released records before the policy, and those outside the vocabulary.
-    lengths
-        tokens to be replaced in a released record, before it is cut or filled; None where none is released.
-    histogram
-        how many released records have how many of them.
-    distinct
-        different words among them, each of which is drawn once; None where none is released, and under ``repeat:
-        each``.
-    cut, padded
-        released records longer and shorter than ``n_max``, of several columns in any of them; None where the policy
-        does not pad.
-    suggested
-        another ``n_max`` for such records; None where the policy has none, where no record is released, and where
-        there are several text columns.
-    tokens
-        tokens that the job would charge the released records for.
-    keep_rate
-        share of known words to be replaced that stay themselves; None where there are none. ``keep_draws`` words were
-        drawn for it.
-    tokens_per_second
-        of one core of this machine, by processor time, so that a busy machine does not count.
-    seconds
-        of one core for all records read: cutting into words, and drawing ``tokens``; processor time.
-    columns
-        lengths by column, where there are several and a record is released.
+    ``records``: records read. ``released``: those that would get a sanitised text. ``quarantined``: the others, by
+    reason. ``emptied``: those released as the empty text (``refused: empty``), by reason. ``words``, ``unknown``: words
+    of the released records before the policy, and those outside the vocabulary. ``lengths``: tokens to be replaced in a
+    released record, before it is cut or filled; None where none is released. ``histogram``: how many released records
+    have how many of them. ``distinct``: different words among them, each of which is drawn once; None where none is
+    released, and under ``repeat: each``. ``cut``, ``padded``: released records longer and shorter than ``n_max``, of
+    several columns in any of them; None where the policy does not pad. ``suggested``: another ``n_max`` for such
+    records; None where the policy has none, where no record is released, and where there are several text columns.
+    ``tokens``: tokens that the job would charge the released records for. ``keep_rate``: share of known words to be
+    replaced that stay themselves; None where there are none. ``keep_draws`` words were drawn for it.
+    ``tokens_per_second``: of one core of this machine, by processor time, so that a busy machine does not count.
+    ``seconds``: of one core for all records read: cutting into words, and drawing ``tokens``; processor time.
+    ``columns``: lengths by column, where there are several and a record is released.
     """
 
     records: int

@@ -25,16 +25,9 @@ from wordveil.mechanisms.laws import WordLaws
 class Loss:
     """A loss between two symbols, and where it is seen.
 
-    Attributes
-    ----------
-    nats
-        the log probability ratio; infinite where an output is possible for one of them alone.
-    output
-        the output that shows it.
-    likely, unlikely
-        the symbols under which the output is likely, and less so.
-    high, low
-        its probability under each.
+    ``nats``: the log probability ratio; infinite where an output is possible for one of them alone. ``output``: the
+    output that shows it. ``likely``, ``unlikely``: the symbols under which the output is likely, and less so. ``high``,
+    ``low``: its probability under each.
     """
 
     nats: float

@@ -28,16 +28,9 @@ _DIGITS, _NEAR = 6, 0.995
 class Candidate:
     """A mechanism whose epsilon is free.
 
-    Attributes
-    ----------
-    label
-        what a table calls it.
-    mechanism
-        its name.
-    settings
-        makes settings from a loss or an epsilon.
-    by_loss
-        whether what ``settings`` takes is the largest loss; else an epsilon that a distance or rating multiplies.
+    ``label``: what a table calls it. ``mechanism``: its name. ``settings``: makes settings from a loss or an epsilon.
+    ``by_loss``: whether what ``settings`` takes is the largest loss; else an epsilon that a distance or rating
+    multiplies.
     """
 
     label: str

@@ -20,16 +20,9 @@ _BLOCK_BYTES = 32 * 2**20
 def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) -> tuple[Float64, Float64]:
     """Measure how far the nearest neighbour and the ``rank``-th are: float64 ``(words,)`` each, distances or cosines.
 
-    Parameters
-    ----------
-    vectors
-        float32 ``(size, n)``. For ``hyperbolic`` they lie in the open unit ball.
-    measure
-        the name of a metric of :data:`wordveil.geometry.spaces.SPACES`, or :data:`COSINE`.
-    words
-        int32 ``(words,)``: whose neighbours are measured.
-    rank
-        1 for the nearest, up to ``size - 1``.
+    ``vectors``: float32 ``(size, n)``. For ``hyperbolic`` they lie in the open unit ball. ``measure``: the name of a
+    metric of :data:`wordveil.geometry.spaces.SPACES`, or :data:`COSINE`. ``words``: int32 ``(words,)``, whose
+    neighbours are measured. ``rank``: 1 for the nearest, up to ``size - 1``.
     """
     distances = measure_rows_of(vectors, measure)
     nearest, far = np.empty(len(words)), np.empty(len(words))

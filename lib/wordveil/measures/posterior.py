@@ -178,15 +178,9 @@ def _guess_words(scores: Scores, prior: Int64, drawn: Int32, marks: Int64, leade
 class Guesses:
     """The best guesses under one prior.
 
-    Attributes
-    ----------
-    outputs
-        int32 ``(outputs,)``: the guess for each output.
-    joint
-        float64 ``(outputs,)``: the joint probability of each output and its guess. Their sum is the share of words that
-        are guessed right.
-    words
-        int32 ``(words, marks)``: the guess of each word after some of its draws.
+    ``outputs``: int32 ``(outputs,)``, the guess for each output. ``joint``: float64 ``(outputs,)``, the joint
+    probability of each output and its guess. Their sum is the share of words that are guessed right. ``words``: int32
+    ``(words, marks)``, the guess of each word after some of its draws.
     """
 
     outputs: Int32

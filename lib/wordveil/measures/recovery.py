@@ -110,12 +110,7 @@ def find_recovered(mechanism: Mechanism[Any], prior: Float64, draws: int) -> tup
 def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recovery | None:
     """Measure what the best guesser recovers under the uniform prior and under ``frequencies``.
 
-    Parameters
-    ----------
-    mechanism
-        any mechanism.
-    frequencies
-        float64 ``(size,)``: the public frequency of each word; adds up to 1.
+    ``mechanism``: any mechanism. ``frequencies``: float64 ``(size,)``, the public frequency of each word; adds up to 1.
 
     Returns
     -------

@@ -39,14 +39,9 @@ _HAIR = 1e-9
 class Crossing:
     """Where a search ended.
 
-    Attributes
-    ----------
-    epsilon
-        where the figure has the wanted value, or else the end of the range that comes nearest to it.
-    is_reached
-        whether the figure has the wanted value there.
-    ratio
-        the figure at that end over the wanted one; 1 where it is reached.
+    ``epsilon``: where the figure has the wanted value, or else the end of the range that comes nearest to it.
+    ``is_reached``: whether the figure has the wanted value there. ``ratio``: the figure at that end over the wanted
+    one; 1 where it is reached.
     """
 
     epsilon: float
@@ -71,20 +66,10 @@ def find_epsilon(
 ) -> Crossing:
     """Find where a figure that rises with epsilon has a value.
 
-    Parameters
-    ----------
-    measure
-        the figure at an epsilon. Where it raises :class:`BundleError` or :class:`ValueError` the range ends.
-    wanted
-        the value.
-    start
-        the first epsilon to measure. Where it has no figure, larger ones are tried: they make smaller bundles.
-    least, most
-        the range of epsilon.
-    fine
-        how precise to be, in the logarithm of epsilon.
-    flattest
-        the range ends where the figure grows by a smaller power of epsilon.
+    ``measure``: the figure at an epsilon. Where it raises :class:`BundleError` or :class:`ValueError` the range ends.
+    ``wanted``: the value. ``start``: the first epsilon to measure. Where it has no figure, larger ones are tried: they
+    make smaller bundles. ``least``, ``most``: the range of epsilon. ``fine``: how precise to be, in the logarithm of
+    epsilon. ``flattest``: the range ends where the figure grows by a smaller power of epsilon.
 
     Raises
     ------
@@ -153,19 +138,10 @@ def find_loss(
 ) -> tuple[float, MechanismArtifact] | None:
     """Find the epsilon at which the largest loss of a token is ``loss`` nats or hardly less, and never more.
 
-    Parameters
-    ----------
-    build
-        what enters a bundle at an epsilon. It may raise as ``measure`` of :func:`find_epsilon`.
-    loss
-        the loss in nats.
-    start, least
-        as of :func:`find_epsilon`.
-    digits
-        how many digits epsilon has. The next epsilon of as many digits costs more: that is built too, unless the loss
-        was seen to grow as fast as epsilon.
-    near
-        the part of the loss that ends the search before that; 1: none does.
+    ``build``: what enters a bundle at an epsilon. It may raise as ``measure`` of :func:`find_epsilon`. ``loss``: the
+    loss in nats. ``start``, ``least``: as of :func:`find_epsilon`. ``digits``: how many digits epsilon has. The next
+    epsilon of as many digits costs more: that is built too, unless the loss was seen to grow as fast as epsilon.
+    ``near``: the part of the loss that ends the search before that; 1: none does.
 
     Returns
     -------
@@ -232,18 +208,10 @@ class Figures(Generic[Figure]):
     The mechanism is moved from a build to another epsilon where that is possible
     (:meth:`wordveil.mechanisms.base.Mechanism.at_epsilon`), and else it is built there.
 
-    Attributes
-    ----------
-    build
-        builds and loads the mechanism at an epsilon.
-    measure
-        its figure.
-    move
-        the figure of a built mechanism when it is moved to an epsilon; None where it must be built there.
-    base
-        what was built last, at ``base_epsilon``: at the least epsilon where a mechanism can be moved upwards alone.
-    seen
-        the figures by epsilon.
+    ``build``: builds and loads the mechanism at an epsilon. ``measure``: its figure. ``move``: the figure of a built
+    mechanism when it is moved to an epsilon; None where it must be built there. ``base``: what was built last, at
+    ``base_epsilon``: at the least epsilon where a mechanism can be moved upwards alone. ``seen``: the figures by
+    epsilon.
     """
 
     build: Callable[[float], Mechanism[Any]]

@@ -27,20 +27,10 @@ _RELEASE = "preview"
 class SentencePreview:
     """A sentence under a text policy and a mechanism.
 
-    Attributes
-    ----------
-    text
-        the sentence.
-    output
-        what it becomes; None where it is refused.
-    reason
-        why it is refused; None where it is not.
-    words, unknown
-        words of the sentence, and those of them outside the vocabulary; 0 where it is refused.
-    written
-        words of what it becomes, between spaces; 0 where it is refused. Padding may add words.
-    tokens
-        what each token of the sentence is taken for; empty where it is refused.
+    ``text``: the sentence. ``output``: what it becomes; None where it is refused. ``reason``: why it is refused; None
+    where it is not. ``words``, ``unknown``: words of the sentence, and those of them outside the vocabulary; 0 where it
+    is refused. ``written``: words of what it becomes, between spaces; 0 where it is refused. Padding may add words.
+    ``tokens``: what each token of the sentence is taken for; empty where it is refused.
     """
 
     text: str

@@ -71,16 +71,10 @@ class Spread:
 class EpsilonFigures:
     """What one epsilon does to words.
 
-    Attributes
-    ----------
-    epsilon
-        as configured, per unit of the mechanism's metric.
-    stays
-        the share of the vocabulary's words that stay themselves, about: each word counts once. Also about the least
-        that a guesser recovers where all words are equally likely.
-    recovered
-        the same of words in running text, about: at least so much does a guesser recover who knows how frequent words
-        are.
+    ``epsilon``: as configured, per unit of the mechanism's metric. ``stays``: the share of the vocabulary's words that
+    stay themselves, about: each word counts once. Also about the least that a guesser recovers where all words are
+    equally likely. ``recovered``: the same of words in running text, about: at least so much does a guesser recover who
+    knows how frequent words are.
     """
 
     epsilon: float
@@ -103,30 +97,15 @@ class DigitWords:
 class Suitability:
     """How an embedding suits a mechanism.
 
-    Attributes
-    ----------
-    measure
-        what near and far mean: the name of a metric, or :data:`COSINE`.
-    sampled
-        how many words the distances are of.
-    nearest, far
-        distances, or cosines, of the nearest word and of the ``neighbour``-th word.
-    neighbour
-        the rank of the far word.
-    gamma
-        a value to begin with, the median distance of the far neighbour; None where no distance enters the price.
-    epsilon
-        the lowest and the highest epsilon worth looking at: a tenth, and nine tenths, of the words stay that stay at a
-        very large one; or those that the mechanism names. None where that needs other builds.
-    epsilons
-        what rising epsilons do, the configured one among them.
-    digits
-        words with digits.
-    text, text_words, covered
-        a public text, how many words it has, and the share of them that is in the vocabulary; None and 0 where there
-        is no text on this machine.
-    warnings
-        where configured values do not fit, in sentences.
+    ``measure``: what near and far mean: the name of a metric, or :data:`COSINE`. ``sampled``: how many words the
+    distances are of. ``nearest``, ``far``: distances, or cosines, of the nearest word and of the ``neighbour``-th word.
+    ``neighbour``: the rank of the far word. ``gamma``: a value to begin with, the median distance of the far neighbour;
+    None where no distance enters the price. ``epsilon``: the lowest and the highest epsilon worth looking at: a tenth,
+    and nine tenths, of the words stay that stay at a very large one; or those that the mechanism names. None where that
+    needs other builds. ``epsilons``: what rising epsilons do, the configured one among them. ``digits``: words with
+    digits. ``text``, ``text_words``, ``covered``: a public text, how many words it has, and the share of them that is
+    in the vocabulary; None and 0 where there is no text on this machine. ``warnings``: where configured values do not
+    fit, in sentences.
     """
 
     measure: str

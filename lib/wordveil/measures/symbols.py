@@ -22,21 +22,11 @@ UNKNOWN, PADDING = "the unknown word", "padding"
 class SymbolSpace:
     """Where the symbols of a bundle lie.
 
-    Attributes
-    ----------
-    size
-        how many words there are; symbol ``size`` is padding, ``size + 1`` the unknown word.
-    padding
-        whether padding is a symbol.
-    guarantee
-        what the bundle claims.
-    names
-        the words.
-    space
-        the metric of the points; None where the metric is discrete or the points are missing.
-    points
-        float64 ``(symbols, n)``, by symbol; empty where there is no metric of points. A symbol that has no row, or
-        whose row is NaN, has no point: it counts as farther from all others than the diameter.
+    ``size``: how many words there are; symbol ``size`` is padding, ``size + 1`` the unknown word. ``padding``: whether
+    padding is a symbol. ``guarantee``: what the bundle claims. ``names``: the words. ``space``: the metric of the
+    points; None where the metric is discrete or the points are missing. ``points``: float64 ``(symbols, n)``, by
+    symbol; empty where there is no metric of points. A symbol that has no row, or whose row is NaN, has no point: it
+    counts as farther from all others than the diameter.
     """
 
     size: int

@@ -45,16 +45,9 @@ _LARGEST_EXPONENT = 700.0
 class Move:
     """Mass that goes from a word of one text to a word of the other.
 
-    Attributes
-    ----------
-    source, target
-        both words.
-    tokens
-        how many tokens of the first text move. No whole number where the texts have different numbers of tokens.
-    distance
-        of the words, in the guarantee's metric, at most its diameter.
-    loss
-        the largest loss of a token between them.
+    ``source``, ``target``: both words. ``tokens``: how many tokens of the first text move. No whole number where the
+    texts have different numbers of tokens. ``distance``: of the words, in the guarantee's metric, at most its diameter.
+    ``loss``: the largest loss of a token between them.
     """
 
     source: str
@@ -68,33 +61,15 @@ class Move:
 class TextDistance:
     """Two texts, how far apart they are, and the largest loss between them.
 
-    Attributes
-    ----------
-    texts
-        both of them.
-    metric
-        the distance of words.
-    composition
-        how the tokens' losses add up.
-    tokens
-        how many tokens of each enter, padding included.
-    epsilon
-        the loss of a token, per unit of distance.
-    distance
-        the Earth Mover's distance. None where one text has no tokens, or a text is drawn as a whole.
-    bottleneck
-        where tokens are sampled, the least distance within which all mass can be moved; else None.
-    moves
-        which word goes to which, those that stay among them; what costs most comes first.
-    bag_bound
-        ``epsilon * N * distance``, with the slack of the tokens that move: the loss between both bags. None where
-        tokens are sampled, where their numbers differ, and where there is no distance.
-    epsilon_bound
-        the loss between both texts under this configuration. None where nothing bounds it.
-    unbounded
-        why nothing does; else empty.
-    delta
-        the probability by which an output may be likelier than the bounds allow.
+    ``texts``: both of them. ``metric``: the distance of words. ``composition``: how the tokens' losses add up.
+    ``tokens``: how many tokens of each enter, padding included. ``epsilon``: the loss of a token, per unit of distance.
+    ``distance``: the Earth Mover's distance. None where one text has no tokens, or a text is drawn as a whole.
+    ``bottleneck``: where tokens are sampled, the least distance within which all mass can be moved; else None.
+    ``moves``: which word goes to which, those that stay among them; what costs most comes first. ``bag_bound``:
+    ``epsilon * N * distance``, with the slack of the tokens that move: the loss between both bags. None where tokens
+    are sampled, where their numbers differ, and where there is no distance. ``epsilon_bound``: the loss between both
+    texts under this configuration. None where nothing bounds it. ``unbounded``: why nothing does; else empty.
+    ``delta``: the probability by which an output may be likelier than the bounds allow.
     """
 
     texts: tuple[str, str]

@@ -25,13 +25,8 @@ _MIN_SUGGESTED = 8
 class Suggestion:
     """A public length for texts like those of a sample.
 
-    Attributes
-    ----------
-    n_max : int
-        the p95 of the tokens of a record, rounded up to 8, 12, 16, 24, 32 and so on, so that it says little of the
-        corpus.
-    cut : int
-        released records that are longer.
+    ``n_max``: the p95 of the tokens of a record, rounded up to 8, 12, 16, 24, 32 and so on, so that it says little of
+    the corpus. ``cut``: released records that are longer.
     """
 
     n_max: int
@@ -58,16 +53,9 @@ def round_length(tokens: int) -> int:
 class OutputLength:
     """How many words a sanitised text has.
 
-    Attributes
-    ----------
-    words : int
-        words of the original that are to be replaced.
-    mean : float
-        their expected number.
-    deviation : float
-        its standard deviation.
-    draws : int or None
-        how many draws these are estimated from; None where they follow from the mechanism's exact law.
+    ``words``: words of the original that are to be replaced. ``mean``: their expected number. ``deviation``: its
+    standard deviation. ``draws``: how many draws these are estimated from; None where they follow from the mechanism's
+    exact law.
     """
 
     words: int

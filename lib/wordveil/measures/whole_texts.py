@@ -19,16 +19,9 @@ from wordveil.mechanisms.base import Mechanism, TokenBatch
 def fit_texts(ids: Int32, columns: Int64, widths: Int64, padding: int) -> tuple[Int32, Int64]:
     """Cut and fill the texts of records as a run does.
 
-    Parameters
-    ----------
-    ids
-        int32 ``(tokens,)``, record by record, and in each column by column.
-    columns
-        int64 ``(records, columns)``: the tokens of each text.
-    widths
-        int64 ``(columns,)``: the public number of tokens of each text column; 0 where lengths are visible.
-    padding
-        the symbol to fill with.
+    ``ids``: int32 ``(tokens,)``, record by record, and in each column by column. ``columns``: int64 ``(records,
+    columns)``, the tokens of each text. ``widths``: int64 ``(columns,)``, the public number of tokens of each text
+    column; 0 where lengths are visible. ``padding``: the symbol to fill with.
 
     Returns
     -------

@@ -26,14 +26,8 @@ SENSITIVE = "sensitive"
 class Pairs:
     """Pairs of words with a similarity.
 
-    Attributes
-    ----------
-    words
-        int32 ``(pairs,)``: the word that is to be replaced.
-    others
-        int32 ``(pairs,)``: a word that it is similar to.
-    similarities
-        float64 ``(pairs,)``: finite; the larger, the more similar.
+    ``words``: int32 ``(pairs,)``, the word that is to be replaced. ``others``: int32 ``(pairs,)``, a word that it is
+    similar to. ``similarities``: float64 ``(pairs,)``, finite; the larger, the more similar.
     """
 
     words: Int32
@@ -45,12 +39,8 @@ class Pairs:
 class Groups:
     """Words that nobody is to tell apart.
 
-    Attributes
-    ----------
-    labels
-        int32 ``(size,)``: the group of each word, -1 of those in none.
-    names
-        int32 ``(groups,)``: the word that names each group, one of its own; -1 where the embedding lacks it.
+    ``labels``: int32 ``(size,)``, the group of each word, -1 of those in none. ``names``: int32 ``(groups,)``, the word
+    that names each group, one of its own; -1 where the embedding lacks it.
     """
 
     labels: Int32
@@ -67,18 +57,11 @@ and 2, which models leave out.
 class Bigrams:
     """Counts of words and of pairs of consecutive words in public text.
 
-    Attributes
-    ----------
-    words
-        string array ``(words,)``, distinct; the first one is empty and stands for the beginning of a text.
-    counts
-        int64 ``(words,)``: how often each occurs; for the first one, how many texts there are.
-    first
-        int64 ``(words + 1,)``: the followers of word ``i`` are entries ``first[i]`` up to ``first[i + 1]``.
-    followers
-        int32 ``(pairs,)``: numbers of words, rising within a word's entries.
-    pair_counts
-        int64 ``(pairs,)``: how often each follows.
+    ``words``: string array ``(words,)``, distinct; the first one is empty and stands for the beginning of a text.
+    ``counts``: int64 ``(words,)``, how often each occurs; for the first one, how many texts there are. ``first``: int64
+    ``(words + 1,)``, the followers of word ``i`` are entries ``first[i]`` up to ``first[i + 1]``. ``followers``: int32
+    ``(pairs,)``, numbers of words, rising within a word's entries. ``pair_counts``: int64 ``(pairs,)``, how often each
+    follows.
     """
 
     words: pa.StringArray
@@ -92,24 +75,13 @@ class Bigrams:
 class PublicInputs:
     """Public data that a mechanism is built from, and that its attackers know.
 
-    Attributes
-    ----------
-    frequencies
-        float64 ``(size,)``: positive, adds up to 1. None: by the words' ranks (:func:`rank_frequencies`).
-    similarity
-        another embedding, whose cosines say which words are similar. None: the cosines of the embedding itself.
-    pairs
-        pairs of similar words, which come before what the cosines say.
-    classes
-        int32 ``(size,)``: the class of each word, 0 and up. None: no classes.
-    groups
-        words that share a cluster, for mechanisms that draw from clusters. None: none do.
-    writable
-        bool ``(size,)``: which words such a mechanism may write. None: all of them.
-    bigrams
-        counts of a public text, for mechanisms that choose words by what is before them.
-    generator
-        the weights of a generator over the embedding's words, for mechanisms that write texts anew.
+    ``frequencies``: float64 ``(size,)``, positive, adds up to 1. None: by the words' ranks (:func:`rank_frequencies`).
+    ``similarity``: another embedding, whose cosines say which words are similar. None: the cosines of the embedding
+    itself. ``pairs``: pairs of similar words, which come before what the cosines say. ``classes``: int32 ``(size,)``,
+    the class of each word, 0 and up. None: no classes. ``groups``: words that share a cluster, for mechanisms that draw
+    from clusters. None: none do. ``writable``: bool ``(size,)``, which words such a mechanism may write. None: all of
+    them. ``bigrams``: counts of a public text, for mechanisms that choose words by what is before them. ``generator``:
+    the weights of a generator over the embedding's words, for mechanisms that write texts anew.
     """
 
     frequencies: Float64 | None = None

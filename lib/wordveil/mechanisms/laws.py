@@ -17,18 +17,10 @@ class WordLaws:
     Word ``x`` becomes ``y`` with probability ``shares[x] * common[y]``, plus ``extras[j]`` where ``y`` is the output
     ``ids[j]`` of an entry ``j`` of ``x``.
 
-    Attributes
-    ----------
-    common
-        float64 ``(outputs,)``: adds up to 1. An output that is 0 here comes from entries alone.
-    shares
-        float64 ``(size,)``, from 0 to 1.
-    offsets
-        int64 ``(size + 1,)``: word ``x`` has the entries ``offsets[x]`` up to ``offsets[x + 1]``.
-    ids
-        int32 ``(entries,)``: outputs, each once in a word's entries.
-    extras
-        float64 ``(entries,)``, positive.
+    ``common``: float64 ``(outputs,)``, adds up to 1. An output that is 0 here comes from entries alone. ``shares``:
+    float64 ``(size,)``, from 0 to 1. ``offsets``: int64 ``(size + 1,)``, word ``x`` has the entries ``offsets[x]`` up
+    to ``offsets[x + 1]``. ``ids``: int32 ``(entries,)``, outputs, each once in a word's entries. ``extras``: float64
+    ``(entries,)``, positive.
     """
 
     common: Float64
@@ -42,12 +34,7 @@ class WordLaws:
 class ExactLoss:
     """The largest loss of a token, and what shows it.
 
-    Attributes
-    ----------
-    nats
-        between any two symbols, exact but for rounding.
-    reason
-        a sentence for people.
+    ``nats``: between any two symbols, exact but for rounding. ``reason``: a sentence for people.
     """
 
     nats: float
@@ -58,24 +45,12 @@ class ExactLoss:
 class Evidence:
     """What an audit has to measure an epsilon with.
 
-    Attributes
-    ----------
-    settings
-        the mechanism's own, of the bundle's recipe.
-    words
-        int32 ``(words,)``: ids to measure.
-    distances
-        from a word to all words in the guarantee's metric, float64 ``(size,)``: infinite where they are not known.
-    cap
-        the distance beyond which all count alike; infinite where none does.
-    embedding
-        the embedding that the bundle was built from; None where it is not available.
-    loss
-        the largest loss by the mechanism's probabilities; None where they are not known.
-    alpha
-        the probability with which draws may mislead.
-    random_words
-        draws independent and uniform words of 64 bits, uint64 of a shape; the same ones each time.
+    ``settings``: the mechanism's own, of the bundle's recipe. ``words``: int32 ``(words,)``, ids to measure.
+    ``distances``: from a word to all words in the guarantee's metric, float64 ``(size,)``: infinite where they are not
+    known. ``cap``: the distance beyond which all count alike; infinite where none does. ``embedding``: the embedding
+    that the bundle was built from; None where it is not available. ``loss``: the largest loss by the mechanism's
+    probabilities; None where they are not known. ``alpha``: the probability with which draws may mislead.
+    ``random_words``: draws independent and uniform words of 64 bits, uint64 of a shape; the same ones each time.
     """
 
     settings: Mapping[str, Any]

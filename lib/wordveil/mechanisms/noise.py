@@ -20,12 +20,8 @@ RadialLaw = Callable[[Float64, int, float], Float64]
 class AdditiveNoise:
     """How far the noise of tokens moves a word, and where to.
 
-    Attributes
-    ----------
-    radii
-        float64 ``(count,)``: the distance from the word to its noisy point, in the unit of the mechanism's metric.
-    directions
-        float64 ``(n, count)``: unit vectors, in the ``n`` dimensions of the noise.
+    ``radii``: float64 ``(count,)``, the distance from the word to its noisy point, in the unit of the mechanism's
+    metric. ``directions``: float64 ``(n, count)``, unit vectors, in the ``n`` dimensions of the noise.
     """
 
     radii: Float64

@@ -89,18 +89,9 @@ def compute_here(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, Neig
 class BuildContext:
     """How a build works. Nothing here changes what is built.
 
-    Attributes
-    ----------
-    progress
-        gets a line of text about each step that begins.
-    steps
-        gets the number of steps that are done, and of all steps.
-    kept
-        directory for finished blocks; None keeps none.
-    compute
-        computes the blocks of a task in any order.
-    used
-        directories with blocks of this build.
+    ``progress``: gets a line of text about each step that begins. ``steps``: gets the number of steps that are done,
+    and of all steps. ``kept``: directory for finished blocks; None keeps none. ``compute``: computes the blocks of a
+    task in any order. ``used``: directories with blocks of this build.
     """
 
     progress: Callable[[str], None] = lambda _: None

@@ -17,13 +17,9 @@ from wordveil.arrays import Int32, Int64
 class Hierarchy:
     """Words in an order in which every cluster of every level is a range.
 
-    Attributes
-    ----------
-    order
-        int32 ``(size,)``: the words. Those of a lowest cluster are in rising order.
-    bounds
-        one int64 ``(clusters + 1,)`` for each level, the lowest first: cluster ``c`` has the slots ``bounds[c]`` up to
-        ``bounds[c + 1]``. The last level is one cluster of all words.
+    ``order``: int32 ``(size,)``, the words. Those of a lowest cluster are in rising order. ``bounds``: one int64
+    ``(clusters + 1,)`` for each level, the lowest first: cluster ``c`` has the slots ``bounds[c]`` up to ``bounds[c +
+    1]``. The last level is one cluster of all words.
     """
 
     order: Int32

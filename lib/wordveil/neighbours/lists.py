@@ -42,19 +42,10 @@ _MAX_SCALED = 2.0**60
 class NeighbourLists:
     """Lists of neighbours of consecutive words. Each word is in its own list.
 
-    Attributes
-    ----------
-    offsets
-        int64 ``(rows + 1,)``.
-    ids
-        int32 ``(entries,)``, rising within a list.
-    distances
-        float64 ``(entries,)``.
-    cut
-        float64 ``(rows,)``: the distance of the nearest word outside a list, or infinity if there is none. With
-        ``within`` it is at most that.
-    farthest
-        upper bound of the distance of any word from one of these words.
+    ``offsets``: int64 ``(rows + 1,)``. ``ids``: int32 ``(entries,)``, rising within a list. ``distances``: float64
+    ``(entries,)``. ``cut``: float64 ``(rows,)``, the distance of the nearest word outside a list, or infinity if there
+    is none. With ``within`` it is at most that. ``farthest``: upper bound of the distance of any word from one of these
+    words.
     """
 
     offsets: Int64

@@ -80,16 +80,9 @@ class Partners:
 class SimilarLists:
     """The lists of all words.
 
-    Attributes
-    ----------
-    offsets
-        int64 ``(words + 1,)``.
-    ids
-        int32 ``(entries,)``: partners, then words by falling similarity; never the word itself.
-    recall
-        the share of the true lists' words that a sample of these lists has; 1.0 where all are exact.
-    sampled
-        how many lists were measured; 0 where all are exact.
+    ``offsets``: int64 ``(words + 1,)``. ``ids``: int32 ``(entries,)``, partners, then words by falling similarity;
+    never the word itself. ``recall``: the share of the true lists' words that a sample of these lists has; 1.0 where
+    all are exact. ``sampled``: how many lists were measured; 0 where all are exact.
     """
 
     offsets: Int64
@@ -102,24 +95,12 @@ class SimilarLists:
 class SimilarTask:
     """Which lists to find.
 
-    Attributes
-    ----------
-    vectors
-        float32 ``(words, n)``, no row of zeros: their cosines say which words are similar.
-    other
-        float32 ``(words, m)`` of another embedding, whose cosines take their place for the words that it has.
-    known
-        bool ``(words,)``: which words ``other`` has. The others are last in the lists of those that it has.
-    masses
-        uint64 ``(words,)``, whose sum is at most 2^64.
-    budget
-        what masses have to add up to, under 2^64.
-    partners
-        words that come first.
-    classes
-        int32 ``(words,)``, or None: lists stay inside the class of their word.
-    search
-        ``exact``, ``annoy``, or ``auto``: Annoy for classes of more than :data:`MAX_EXACT` words.
+    ``vectors``: float32 ``(words, n)``, no row of zeros: their cosines say which words are similar. ``other``: float32
+    ``(words, m)`` of another embedding, whose cosines take their place for the words that it has. ``known``: bool
+    ``(words,)``, which words ``other`` has. The others are last in the lists of those that it has. ``masses``: uint64
+    ``(words,)``, whose sum is at most 2^64. ``budget``: what masses have to add up to, under 2^64. ``partners``: words
+    that come first. ``classes``: int32 ``(words,)``, or None: lists stay inside the class of their word. ``search``:
+    ``exact``, ``annoy``, or ``auto``: Annoy for classes of more than :data:`MAX_EXACT` words.
     """
 
     vectors: Float32
@@ -148,14 +129,8 @@ def round_directions(vectors: Float32) -> Float32:
 def find_similar(task: SimilarTask, work: BuildContext, measure: Callable[[Int64], int], most: int) -> SimilarLists:
     """Find the lists of all words.
 
-    Parameters
-    ----------
-    task
-        which lists to find.
-    work
-        where progress is reported.
-    measure, most
-        what lists of these lengths take, int64 ``(lists,)``, and how much they may take.
+    ``task``: which lists to find. ``work``: where progress is reported. ``measure``, ``most``: what lists of these
+    lengths take, int64 ``(lists,)``, and how much they may take.
 
     Raises
     ------

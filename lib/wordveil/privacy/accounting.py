@@ -12,18 +12,11 @@ from wordveil.privacy.relations import Relation
 class Price:
     """What one record costs.
 
-    Attributes
-    ----------
-    tokens
-        tokens that are paid for: ``n_max`` where the length is hidden, else the tokens drawn. Where the private corpus
-        trained the weights, ``n_max`` for each record that may ever be drawn from them.
-    epsilon_bound
-        the largest loss between two texts of the stated relation.
-    epsilon_pure
-        the same where the relation is ``any_text``; None, meaning infinite, where it is not.
-    delta
-        the probability, at most, by which an output may be likelier than these bounds allow; 0 where the arithmetic is
-        exact.
+    ``tokens``: tokens that are paid for: ``n_max`` where the length is hidden, else the tokens drawn. Where the private
+    corpus trained the weights, ``n_max`` for each record that may ever be drawn from them. ``epsilon_bound``: the
+    largest loss between two texts of the stated relation. ``epsilon_pure``: the same where the relation is
+    ``any_text``; None, meaning infinite, where it is not. ``delta``: the probability, at most, by which an output may
+    be likelier than these bounds allow; 0 where the arithmetic is exact.
     """
 
     tokens: int

@@ -20,16 +20,9 @@ CORPUS_METRIC = "corpus"
 def charge_corpus(guarantee: WordGuarantee, weights: str, n_max: int, max_records: int) -> WordGuarantee:
     """What one symbol guarantees between any two corpora.
 
-    Parameters
-    ----------
-    guarantee : WordGuarantee
-        what it guarantees between any two texts, whatever the weights are.
-    weights : str
-        what identifies the weights (:attr:`wordveil.mechanisms.base.Mechanism.private_weights`).
-    n_max : int
-        the public number of tokens of a record.
-    max_records : int
-        the most records that are ever drawn from the weights.
+    ``guarantee``: what it guarantees between any two texts, whatever the weights are. ``weights``: what identifies the
+    weights (:attr:`wordveil.mechanisms.base.Mechanism.private_weights`). ``n_max``: the public number of tokens of a
+    record. ``max_records``: the most records that are ever drawn from the weights.
 
     Returns
     -------

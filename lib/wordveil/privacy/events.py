@@ -57,31 +57,14 @@ class Composition(StrEnum):
 class ReleaseTerms:
     """All that is the same for each record of a release: the constant part of the ``privacy`` column.
 
-    Attributes
-    ----------
-    release
-        the release's name.
-    mechanism
-        its mechanism's name.
-    bundle
-        the mechanism fingerprint.
-    guarantee
-        what one token costs.
-    composition
-        how tokens add up.
-    relation
-        the pairs of texts for which the bound holds.
-    exposes
-        what is shown besides, as a function of the configuration alone.
-    n_max
-        the public number of tokens of a text where the length is hidden, else None.
-    search
-        how the word nearest to a noisy point is looked up. No part of the guarantee: it sees only the noisy point.
-    search_recall
-        the share of noisy points for which that is the nearest word, as measured by the build.
-    max_records
-        the most records that are ever drawn from the weights, each of which every record pays for
-        (:attr:`Composition.CORPUS`); None for a mechanism that is made from public data alone.
+    ``release``: the release's name. ``mechanism``: its mechanism's name. ``bundle``: the mechanism fingerprint.
+    ``guarantee``: what one token costs. ``composition``: how tokens add up. ``relation``: the pairs of texts for which
+    the bound holds. ``exposes``: what is shown besides, as a function of the configuration alone. ``n_max``: the public
+    number of tokens of a text where the length is hidden, else None. ``search``: how the word nearest to a noisy point
+    is looked up. No part of the guarantee: it sees only the noisy point. ``search_recall``: the share of noisy points
+    for which that is the nearest word, as measured by the build. ``max_records``: the most records that are ever drawn
+    from the weights, each of which every record pays for (:attr:`Composition.CORPUS`); None for a mechanism that is
+    made from public data alone.
     """
 
     release: str

@@ -16,25 +16,14 @@ class WordGuarantee:
     For all symbols ``w``, ``v`` and every set ``S`` of outputs, ``P_w(S) <= exp(epsilon * d(w, v) + slack) P_v(S) +
     delta``. Where ``delta`` is 0, that is a bound of the log probability ratio.
 
-    Attributes
-    ----------
-    metric
-        the distance ``d``.
-    nominal_epsilon
-        as configured, per unit of ``d``.
-    epsilon
-        the constant that is true, per unit of ``d``.
-    diameter
-        an upper bound of the largest ``d(w, v)`` over all symbols, unknown word and padding included.
-    slack
-        what integer or rounded arithmetic adds per token, beyond the distance.
-    largest
-        the largest loss between any two symbols, where the build computed it from the mechanism itself; None where only
-        ``epsilon * diameter + slack`` is known.
-    delta
-        the probability, per token and between any two symbols, by which the bound may be exceeded, since noise drawn
-        from finitely many bits has a largest length; 0 where the arithmetic is exact. Proved for noise whose directions
-        and radii are real numbers; the effect of their finite grids and of rounding in float64 is not.
+    ``metric``: the distance ``d``. ``nominal_epsilon``: as configured, per unit of ``d``. ``epsilon``: the constant
+    that is true, per unit of ``d``. ``diameter``: an upper bound of the largest ``d(w, v)`` over all symbols, unknown
+    word and padding included. ``slack``: what integer or rounded arithmetic adds per token, beyond the distance.
+    ``largest``: the largest loss between any two symbols, where the build computed it from the mechanism itself; None
+    where only ``epsilon * diameter + slack`` is known. ``delta``: the probability, per token and between any two
+    symbols, by which the bound may be exceeded, since noise drawn from finitely many bits has a largest length; 0 where
+    the arithmetic is exact. Proved for noise whose directions and radii are real numbers; the effect of their finite
+    grids and of rounding in float64 is not.
     """
 
     metric: Metric
@@ -59,10 +48,7 @@ class WordGuarantee:
         The bound is ``epsilon * distance + slack``. Beyond the diameter there are no symbols, so it is :attr:`pure`
         from there on, for an infinite distance too. It is exceeded with a probability of at most ``delta``.
 
-        Parameters
-        ----------
-        distance : float
-            in units of ``metric``, 0 or more.
+        ``distance``: in units of ``metric``, 0 or more.
 
         Returns
         -------

@@ -46,21 +46,11 @@ def write_words(
 ) -> Written:
     """Draw the words of records and choose what is written for them.
 
-    Parameters
-    ----------
-    mechanism
-        what draws and renders.
-    batch
-        the tokens of records.
-    keys
-        the keys of noise and order.
-    pattern
-        which tokens are the same word. Each word is drawn once, and its position is the number of distinct words before
-        it. What is rendered for its first occurrence is written for all. None: every token is drawn.
-    bag
-        whether each text's tokens are written in a random order.
-    bounds
-        int64 ``(texts + 1,)``, the tokens of each text. Each record has the same number of texts. None: one.
+    ``mechanism``: what draws and renders. ``batch``: the tokens of records. ``keys``: the keys of noise and order.
+    ``pattern``: which tokens are the same word. Each word is drawn once, and its position is the number of distinct
+    words before it. What is rendered for its first occurrence is written for all. None: every token is drawn. ``bag``:
+    whether each text's tokens are written in a random order. ``bounds``: int64 ``(texts + 1,)``, the tokens of each
+    text. Each record has the same number of texts. None: one.
     """
     if pattern is None:
         drawn = mechanism.draw(batch, keys)

@@ -36,24 +36,14 @@ MAX_EXACT = 2**53
 class Budget:
     """Limits on what is spent, in one unit. A limit of None is no limit.
 
-    Attributes
-    ----------
-    unit
-        ``pure``, or the identifier of a metric (``euclidean:1f0c9a...``).
-    relation
-        the pairs of texts for which the sums must hold. A cost under a relation that does not cover it is infinite.
-    record
-        what one record of the release may cost, all its versions together.
-    author
-        what one author may cost, over all releases of the ledger.
-    corpus
-        what the most expensive author of the release may cost; the most expensive record, where there are no authors.
-    on_exceeded
-        ``quarantine`` the records that would exceed a limit; ``keep_last`` does so too, but leaves the last released
-        version of an edited record in the release, marked as stale; or ``fail`` the run before anything is drawn.
-    delta
-        what the deltas of each scope with a limit may add up to. A pure unit needs it where a mechanism has a delta,
-        because its epsilon alone bounds nothing there.
+    ``unit``: ``pure``, or the identifier of a metric (``euclidean:1f0c9a...``). ``relation``: the pairs of texts for
+    which the sums must hold. A cost under a relation that does not cover it is infinite. ``record``: what one record of
+    the release may cost, all its versions together. ``author``: what one author may cost, over all releases of the
+    ledger. ``corpus``: what the most expensive author of the release may cost; the most expensive record, where there
+    are no authors. ``on_exceeded``: ``quarantine`` the records that would exceed a limit; ``keep_last`` does so too,
+    but leaves the last released version of an edited record in the release, marked as stale; or ``fail`` the run before
+    anything is drawn. ``delta``: what the deltas of each scope with a limit may add up to. A pure unit needs it where a
+    mechanism has a delta, because its epsilon alone bounds nothing there.
 
     Raises
     ------

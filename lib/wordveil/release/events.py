@@ -37,33 +37,17 @@ class RunTerms:
 class Intent:
     """What a run is going to do, written before it draws. A retry does exactly this.
 
-    Attributes
-    ----------
-    seq
-        the run's number in the release, which its draws carry: of two draws of a record the greater one is newer.
-    kind
-        ``sanitise``, or ``withdraw`` (of the records listed in ``ids``).
-    source, source_id
-        the input as the configuration names it, and the identifier that Delta or Iceberg gave that table.
-    version, since
-        the input's version, or the id of its Iceberg snapshot; with ``changes: feed`` the version up to which the slice
-        has been read before.
-    where, params
-        the slice of the input.
-    changes
-        ``feed``, ``scan``, or ``all`` for a slice of which nothing is known yet.
-    full_snapshot
-        whether records that are not in the input leave the release.
-    budgets, max_bytes
-        what decides, besides the policy, which records are refused. A retry uses these values, even if the
-        configuration has changed.
-    retried
-        whether budgets or max_bytes differ from the last run over the slice.
-    anew
-        whether the release had other tables before, which were given up: the ledger then knows draws that are not in
-        its table of draws.
-    null_id_count
-        how many records without an id the earlier runs over the slice have reported.
+    ``seq``: the run's number in the release, which its draws carry: of two draws of a record the greater one is newer.
+    ``kind``: ``sanitise``, or ``withdraw`` (of the records listed in ``ids``). ``source``, ``source_id``: the input as
+    the configuration names it, and the identifier that Delta or Iceberg gave that table. ``version``, ``since``: the
+    input's version, or the id of its Iceberg snapshot; with ``changes: feed`` the version up to which the slice has
+    been read before. ``where``, ``params``: the slice of the input. ``changes``: ``feed``, ``scan``, or ``all`` for a
+    slice of which nothing is known yet. ``full_snapshot``: whether records that are not in the input leave the release.
+    ``budgets``, ``max_bytes``: what decides, besides the policy, which records are refused. A retry uses these values,
+    even if the configuration has changed. ``retried``: whether budgets or max_bytes differ from the last run over the
+    slice. ``anew``: whether the release had other tables before, which were given up: the ledger then knows draws that
+    are not in its table of draws. ``null_id_count``: how many records without an id the earlier runs over the slice
+    have reported.
     """
 
     run_id: str

@@ -15,16 +15,9 @@ def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max
     """What an output shows by the order of its rows; and a release by following its input, and by refusing what is over
     a budget.
 
-    Parameters
-    ----------
-    order
-        ``hashed`` or ``input``.
-    is_release
-        whether the output follows its input, and is no table of one job.
-    budget
-        the limits; None where there are none.
-    n_max
-        the public number of tokens of a record; None where the length is visible.
+    ``order``: ``hashed`` or ``input``. ``is_release``: whether the output follows its input, and is no table of one
+    job. ``budget``: the limits; None where there are none. ``n_max``: the public number of tokens of a record; None
+    where the length is visible.
     """
     if not is_release:
         return ORDER_EXPOSES[order]

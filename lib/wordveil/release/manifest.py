@@ -34,18 +34,10 @@ _CREATED = "%Y-%m-%dT%H:%M:%SZ"
 class File(NamedTuple):
     """A data file of a table.
 
-    Attributes
-    ----------
-    path
-        relative to the table, with ``/``.
-    bytes
-        its size.
-    sha256
-        of its content, in hexadecimal; empty where the file is gone.
-    partition
-        the values of the partition columns in its rows, which readers take from the table's log.
-    statistics
-        the SHA-256 of the log's statistics of its columns, by which readers skip files; empty where there are none.
+    ``path``: relative to the table, with ``/``. ``bytes``: its size. ``sha256``: of its content, in hexadecimal; empty
+    where the file is gone. ``partition``: the values of the partition columns in its rows, which readers take from the
+    table's log. ``statistics``: the SHA-256 of the log's statistics of its columns, by which readers skip files; empty
+    where there are none.
     """
 
     path: str
@@ -76,40 +68,17 @@ class Snapshot:
 class Manifest:
     """The description of a published table.
 
-    Attributes
-    ----------
-    publication
-        rises with each publication, so that readers recognise an older table.
-    draws_version, public_version
-        versions of the table of draws and of the public one.
-    run_ids
-        the runs whose draws the table holds.
-    mechanism, policy, key
-        the fingerprints; of the key, its root's.
-    epoch
-        the last noise epoch that drew.
-    relation, exposes
-        as in the ``privacy`` column.
-    input, input_version
-        the identifier of the corpus that Delta or Iceberg gave it, and its version or the id of its snapshot. Its
-        path would reveal private storage.
-    n_max
-        the public number of tokens where the length is hidden, else None.
-    rules
-        the digest of the gate's rules.
-    gate
-        one entry for each rule, as :func:`gate_entries` makes them, without values of private rules.
-    software
-        versions by name.
-    created
-        UTC, as ``2026-11-20T02:00:00Z``.
-    snapshot
-        what readers of the public version see.
-    recovery
-        what an attacker recovers of single words, a function of public data alone; None where it is not known.
-    writers
-        ``one`` where the owner states that one process at a time wrote to the release and its ledger; the document has
-        it then alone.
+    ``publication``: rises with each publication, so that readers recognise an older table. ``draws_version``,
+    ``public_version``: versions of the table of draws and of the public one. ``run_ids``: the runs whose draws the
+    table holds. ``mechanism``, ``policy``, ``key``: the fingerprints; of the key, its root's. ``epoch``: the last noise
+    epoch that drew. ``relation``, ``exposes``: as in the ``privacy`` column. ``input``, ``input_version``: the
+    identifier of the corpus that Delta or Iceberg gave it, and its version or the id of its snapshot. Its path would
+    reveal private storage. ``n_max``: the public number of tokens where the length is hidden, else None. ``rules``: the
+    digest of the gate's rules. ``gate``: one entry for each rule, as :func:`gate_entries` makes them, without values of
+    private rules. ``software``: versions by name. ``created``: UTC, as ``2026-11-20T02:00:00Z``. ``snapshot``: what
+    readers of the public version see. ``recovery``: what an attacker recovers of single words, a function of public
+    data alone; None where it is not known. ``writers``: ``one`` where the owner states that one process at a time wrote
+    to the release and its ledger; the document has it then alone.
 
     Raises
     ------

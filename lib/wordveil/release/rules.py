@@ -38,36 +38,17 @@ class Kind(StrEnum):
 class Measured:
     """The figures of one release. None means that a figure is missing, and fails the rules that need it.
 
-    Attributes
-    ----------
-    relation, exposes
-        of the release, as in the ``privacy`` column.
-    epsilon_pure, epsilon_bound
-        the maximum over the records, in nats. None also means infinite.
-    records
-        records of the input.
-    released, quarantined
-        records with a text, and without.
-    empty
-        released records whose sanitised text is empty.
-    distinct_words
-        distinct words in all sanitised texts.
-    stale
-        released records whose last edit a budget has refused, so that an earlier version stays.
-    words
-        words of the released records' original texts, before the text policy.
-    unknown
-        those of them that are not in the vocabulary.
-    unchanged
-        those of them that are unchanged in the sanitised text.
-    attack_to_chance
-        the accuracy of the best adaptive attacker on authors, at the upper end of its 95% interval, divided by the
-        chance level; None also where too few authors or records were measured to show an attack above the bound.
-    linked
-        the share of records, among those that ``evaluation`` takes, that the best attacker links to their originals, at
-        the upper end of its 95% interval.
-    audited
-        the kinds of audits that passed of what made the release as it is.
+    ``relation``, ``exposes``: of the release, as in the ``privacy`` column. ``epsilon_pure``, ``epsilon_bound``: the
+    maximum over the records, in nats. None also means infinite. ``records``: records of the input. ``released``,
+    ``quarantined``: records with a text, and without. ``empty``: released records whose sanitised text is empty.
+    ``distinct_words``: distinct words in all sanitised texts. ``stale``: released records whose last edit a budget has
+    refused, so that an earlier version stays. ``words``: words of the released records' original texts, before the text
+    policy. ``unknown``: those of them that are not in the vocabulary. ``unchanged``: those of them that are unchanged
+    in the sanitised text. ``attack_to_chance``: the accuracy of the best adaptive attacker on authors, at the upper end
+    of its 95% interval, divided by the chance level; None also where too few authors or records were measured to show
+    an attack above the bound. ``linked``: the share of records, among those that ``evaluation`` takes, that the best
+    attacker links to their originals, at the upper end of its 95% interval. ``audited``: the kinds of audits that
+    passed of what made the release as it is.
     """
 
     relation: Relation | None = None
@@ -176,16 +157,9 @@ def _share(part: str, whole: str) -> Callable[[Measured], float | None]:
 class Rule:
     """One rule.
 
-    Attributes
-    ----------
-    kind
-        what decides it.
-    figure
-        takes the figure that it needs from those of a release; None where that is missing.
-    holds
-        whether a figure, its first argument, meets a bound, its second one.
-    meaning
-        what it asks for.
+    ``kind``: what decides it. ``figure``: takes the figure that it needs from those of a release; None where that is
+    missing. ``holds``: whether a figure, its first argument, meets a bound, its second one. ``meaning``: what it asks
+    for.
     """
 
     kind: Kind
@@ -338,16 +312,9 @@ def find_gate_faults(
     """List exposures that do not exist, and public rules that fail whatever is drawn: such a release could never be
     published, and what its draws cost would be wasted.
 
-    Parameters
-    ----------
-    exposes
-        what the gate allows to be shown; None where it allows all.
-    rules
-        makes the gate's rules, where these exposures exist.
-    relation
-        the pairs of texts for which the release's bound holds.
-    shown
-        what the release shows without the gate.
+    ``exposes``: what the gate allows to be shown; None where it allows all. ``rules``: makes the gate's rules, where
+    these exposures exist. ``relation``: the pairs of texts for which the release's bound holds. ``shown``: what the
+    release shows without the gate.
     """
     unknown = [name for name in exposes or () if not is_exposure(name)]
     for name in unknown:

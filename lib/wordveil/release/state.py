@@ -28,16 +28,9 @@ def describe_records(
 ) -> dict[str, Any]:
     """How many records have which status, and where text of withdrawn ones is, as plain values.
 
-    Parameters
-    ----------
-    draws_version
-        the newest version of the draws.
-    counts
-        for each status how many records there are, and of how many the draws have a text.
-    in_public
-        how many withdrawn records the public table has.
-    old_files
-        for each table how many files it has that its newest version does not need.
+    ``draws_version``: the newest version of the draws. ``counts``: for each status how many records there are, and of
+    how many the draws have a text. ``in_public``: how many withdrawn records the public table has. ``old_files``: for
+    each table how many files it has that its newest version does not need.
     """
     withdrawn, in_draws = counts.get(WITHDRAWN, (0, 0))
     return {

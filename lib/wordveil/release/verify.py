@@ -171,16 +171,10 @@ def verify_table(
 ) -> Verified:
     """Check a published table against its manifest. This needs neither key nor configuration.
 
-    Parameters
-    ----------
-    table
-        the published table.
-    manifest
-        the path of the manifest; None: the one inside the table.
-    public_key
-        the release's public key, 64 hexadecimal digits, from another source than the table; None: any key will do.
-    at_least
-        the smallest number of the publication. Nothing else reveals an older publication that somebody has put back.
+    ``table``: the published table. ``manifest``: the path of the manifest; None: the one inside the table.
+    ``public_key``: the release's public key, 64 hexadecimal digits, from another source than the table; None: any key
+    will do. ``at_least``: the smallest number of the publication. Nothing else reveals an older publication that
+    somebody has put back.
 
     Raises
     ------

@@ -33,20 +33,11 @@ class Shade:
 class Heatmap:
     """A map.
 
-    Attributes
-    ----------
-    rows, columns
-        names; columns are numbers of rows, and the last may be :data:`OTHERS` and :data:`REFUSED`.
-    shades
-        the cells that are not empty.
-    size, left, top, width, height
-        in pixels: of a cell, the corner of the first cell, and the whole.
-    left_out
-        how many labels are merged into :data:`OTHERS`.
-    pairs
-        sentences about the labels that were most often confused.
-    hit_rate
-        the share of texts on the diagonal, of all labels.
+    ``rows``, ``columns``: names; columns are numbers of rows, and the last may be :data:`OTHERS` and :data:`REFUSED`.
+    ``shades``: the cells that are not empty. ``size``, ``left``, ``top``, ``width``, ``height``: in pixels: of a cell,
+    the corner of the first cell, and the whole. ``left_out``: how many labels are merged into :data:`OTHERS`.
+    ``pairs``: sentences about the labels that were most often confused. ``hit_rate``: the share of texts on the
+    diagonal, of all labels.
     """
 
     confusion: Confusion

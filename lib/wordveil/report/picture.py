@@ -105,16 +105,10 @@ class Tick:
 class Dot:
     """A point: its centre, the ends of its bars, and its label, all in pixels.
 
-    Attributes
-    ----------
-    label
-        the text beside it: its name, or its number where names do not fit; empty where that does not fit either.
-    label_x, label_y, anchor
-        a point on the text's base line, and which part of the text is there: ``start``, ``middle`` or ``end``.
-    leader
-        whether a line joins the label to the point, because it is not next to it.
-    leader_x, leader_y
-        the end of that line.
+    ``label``: the text beside it: its name, or its number where names do not fit; empty where that does not fit either.
+    ``label_x``, ``label_y``, ``anchor``: a point on the text's base line, and which part of the text is there:
+    ``start``, ``middle`` or ``end``. ``leader``: whether a line joins the label to the point, because it is not next to
+    it. ``leader_x``, ``leader_y``: the end of that line.
     """
 
     point: Point

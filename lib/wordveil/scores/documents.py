@@ -19,14 +19,8 @@ UNKNOWN = -1
 class Documents:
     """Texts, each with one label.
 
-    Attributes
-    ----------
-    texts
-        the texts, in Unicode.
-    labels
-        int64 ``(texts,)``: numbers of :attr:`names`, or :data:`UNKNOWN`.
-    names
-        the labels' names, each once.
+    ``texts``: the texts, in Unicode. ``labels``: int64 ``(texts,)``, numbers of :attr:`names`, or :data:`UNKNOWN`.
+    ``names``: the labels' names, each once.
 
     Raises
     ------

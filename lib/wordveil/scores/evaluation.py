@@ -39,16 +39,9 @@ class Example:
 class Evaluation:
     """Everything that was measured.
 
-    Attributes
-    ----------
-    facts
-        what it was made from, in the order to show: release, bundle, epsilon, seeds, versions.
-    notes
-        sentences that say what the figures show and what they do not.
-    is_private
-        whether figures were measured on private text, so that the report stays internal.
-    scope
-        sentences that say how much was read.
+    ``facts``: what it was made from, in the order to show: release, bundle, epsilon, seeds, versions. ``notes``:
+    sentences that say what the figures show and what they do not. ``is_private``: whether figures were measured on
+    private text, so that the report stays internal. ``scope``: sentences that say how much was read.
     """
 
     title: str

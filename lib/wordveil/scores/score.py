@@ -34,37 +34,16 @@ class Group(StrEnum):
 class Score:
     """One figure.
 
-    Attributes
-    ----------
-    subject
-        whose texts: ``release``, ``original``, or a mechanism's row in a table.
-    group
-        what the figure is about.
-    task
-        what was done with the texts, such as ``authors`` or the name of a data set.
-    method
-        by what, such as ``svm-characters``.
-    variant
-        ``static`` or ``adaptive`` for attackers, else empty.
-    figure
-        what was counted, such as ``accuracy``.
-    value
-        the figure; infinite where it has no bound, None where it could not be measured (:attr:`note` says why).
-    low, high
-        the 95% interval; None where the figure is exact or has none.
-    chance
-        the figure of a guesser that never looks; None where that has no meaning.
-    count
-        how many texts, words or records it was measured on.
-    definition
-        what the figure means, in one sentence.
-    higher_is_better
-        for a reader who wants useful and private texts; None where neither is better.
-    note
-        what else a reader must know.
-    detectable
-        the least figure that would have been above chance on as many texts; infinite where no figure would have been,
-        None where that is not known.
+    ``subject``: whose texts: ``release``, ``original``, or a mechanism's row in a table. ``group``: what the figure is
+    about. ``task``: what was done with the texts, such as ``authors`` or the name of a data set. ``method``: by what,
+    such as ``svm-characters``. ``variant``: ``static`` or ``adaptive`` for attackers, else empty. ``figure``: what was
+    counted, such as ``accuracy``. ``value``: the figure; infinite where it has no bound, None where it could not be
+    measured (:attr:`note` says why). ``low``, ``high``: the 95% interval; None where the figure is exact or has none.
+    ``chance``: the figure of a guesser that never looks; None where that has no meaning. ``count``: how many texts,
+    words or records it was measured on. ``definition``: what the figure means, in one sentence. ``higher_is_better``:
+    for a reader who wants useful and private texts; None where neither is better. ``note``: what else a reader must
+    know. ``detectable``: the least figure that would have been above chance on as many texts; infinite where no figure
+    would have been, None where that is not known.
     """
 
     subject: str
@@ -164,11 +143,8 @@ class Accuracy:
 def measure_accuracy(guessed: Int64, labels: Int64) -> Accuracy:
     """How many of the texts with a known label are guessed right. A refusal to guess is wrong.
 
-    Parameters
-    ----------
-    guessed, labels
-        int64 ``(texts,)``: numbers of names. Texts with the label :data:`wordveil.scores.documents.UNKNOWN` are
-        left out.
+    ``guessed``, ``labels``: int64 ``(texts,)``, numbers of names. Texts with the label
+    :data:`wordveil.scores.documents.UNKNOWN` are left out.
 
     Raises
     ------

@@ -29,19 +29,10 @@ _TOPICS_SCHEMA = "public_version bigint, topic int, rank int, term string, weigh
 class Analysis:
     """What was counted.
 
-    Attributes
-    ----------
-    table, public_version, output
-        what was read and where the tables are.
-    documents
-        records that have a term.
-    terms
-        different terms, without stop-words, that occur in enough documents.
-    occurrences
-        how often these terms occur in all documents.
-    topics
-        the terms of each topic with the highest weights; fewer topics than requested if there are fewer documents, none
-        without terms.
+    ``table``, ``public_version``, ``output``: what was read and where the tables are. ``documents``: records that have
+    a term. ``terms``: different terms, without stop-words, that occur in enough documents. ``occurrences``: how often
+    these terms occur in all documents. ``topics``: the terms of each topic with the highest weights; fewer topics than
+    requested if there are fewer documents, none without terms.
     """
 
     table: str

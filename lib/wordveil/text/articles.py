@@ -82,18 +82,10 @@ def _say(words: pa.StringArray) -> pa.StringArray:
 class PlacedArticles:
     """The articles of texts that are not copied: those before a hidden word or a token whose class shows.
 
-    Attributes
-    ----------
-    places
-        int64 ``(articles,)``: their tokens, rising.
-    is_capital
-        bool ``(articles,)``: which begin with a capital.
-    hidden, shown
-        int64 ``(articles,)``: which of the hidden words, or of the shown tokens, each follows; -1 where none.
-    kinds
-        int8 ``(articles,)``: the classes of these tokens.
-    takes_an
-        bool ``(words,)``: :func:`find_vowels` of the vocabulary.
+    ``places``: int64 ``(articles,)``, their tokens, rising. ``is_capital``: bool ``(articles,)``, which begin with a
+    capital. ``hidden``, ``shown``: int64 ``(articles,)``, which of the hidden words, or of the shown tokens, each
+    follows; -1 where none. ``kinds``: int8 ``(articles,)``, the classes of these tokens. ``takes_an``: bool
+    ``(words,)``, :func:`find_vowels` of the vocabulary.
     """
 
     places: Int64

@@ -20,25 +20,12 @@ from wordveil.text.types.typed import ShownTokens
 class Encoded:
     """Texts as canonical ids.
 
-    Attributes
-    ----------
-    ids
-        int32 ``(tokens,)``.
-    offsets
-        int64 ``(records + 1,)``.
-    words
-        int64 ``(records,)``, words of the text before the policy.
-    unknown
-        int64 ``(records,)``, of those outside the vocabulary.
-    refused
-        reason code per record, or None: object ``(records,)``. A refused record has no ids.
-    skeleton
-        what is copied, or None where the policy copies nothing.
-    pattern
-        which tokens are the same word, or None where each is drawn on its own. A token of padding is the same as no
-        other.
-    forms
-        the form in which each token is looked up. None where ``pattern`` is.
+    ``ids``: int32 ``(tokens,)``. ``offsets``: int64 ``(records + 1,)``. ``words``: int64 ``(records,)``, words of the
+    text before the policy. ``unknown``: int64 ``(records,)``, of those outside the vocabulary. ``refused``: reason code
+    per record, or None: object ``(records,)``. A refused record has no ids. ``skeleton``: what is copied, or None where
+    the policy copies nothing. ``pattern``: which tokens are the same word, or None where each is drawn on its own. A
+    token of padding is the same as no other. ``forms``: the form in which each token is looked up. None where
+    ``pattern`` is.
     """
 
     ids: NDArray[np.int32]

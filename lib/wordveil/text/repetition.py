@@ -24,13 +24,8 @@ from wordveil.text.offsets import fit_records
 class Forms:
     """Which tokens of a batch are looked up in the same form.
 
-    Attributes
-    ----------
-    codes
-        int64 ``(tokens,)``, equal for equal forms: an index in ``strings``, or their number and more for forms that a
-        vocabulary numbers. -1 for padding, which equals nothing.
-    strings
-        string array, other forms.
+    ``codes``: int64 ``(tokens,)``, equal for equal forms: an index in ``strings``, or their number and more for forms
+    that a vocabulary numbers. -1 for padding, which equals nothing. ``strings``: string array, other forms.
     """
 
     codes: NDArray[np.int64]
@@ -65,12 +60,8 @@ class Forms:
 class Pattern:
     """The pattern of equal positions of each record of a batch.
 
-    Attributes
-    ----------
-    firsts
-        int64 ``(tokens,)``: for each token the position in its record, from 0, of the first token with the same form.
-    offsets
-        int64 ``(records + 1,)``, the tokens of each record.
+    ``firsts``: int64 ``(tokens,)``, for each token the position in its record, from 0, of the first token with the same
+    form. ``offsets``: int64 ``(records + 1,)``, the tokens of each record.
     """
 
     firsts: NDArray[np.int64]

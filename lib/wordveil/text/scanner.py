@@ -51,22 +51,11 @@ _CASES, _IS_RUN, _IS_REFUSED = 3, 8, 16
 class Scanned:
     """The tokens of texts.
 
-    Attributes
-    ----------
-    texts
-        the texts that the tokens are cut from.
-    starts, ends
-        int32 ``(tokens,)``, byte offsets into the buffer of ``texts``.
-    offsets
-        int64 ``(records + 1,)``, the tokens of each record.
-    numbers
-        int32 ``(tokens,)``, numbers in the index; -1 for other words and for spans.
-    kinds
-        int8 ``(tokens,)``, the kinds of spans; :data:`A_WORD` for words.
-    forms
-        uint8 ``(tokens,)``, how words are written.
-    refused
-        bool ``(records,)``, texts with letters outside spans of a script that the tokeniser does not segment.
+    ``texts``: the texts that the tokens are cut from. ``starts``, ``ends``: int32 ``(tokens,)``, byte offsets into the
+    buffer of ``texts``. ``offsets``: int64 ``(records + 1,)``, the tokens of each record. ``numbers``: int32
+    ``(tokens,)``, numbers in the index; -1 for other words and for spans. ``kinds``: int8 ``(tokens,)``, the kinds of
+    spans; :data:`A_WORD` for words. ``forms``: uint8 ``(tokens,)``, how words are written. ``refused``: bool
+    ``(records,)``, texts with letters outside spans of a script that the tokeniser does not segment.
     """
 
     texts: pa.StringArray

@@ -29,20 +29,10 @@ Words = tuple[UInt8, Int64]
 class Skeleton:
     """What a policy copies.
 
-    Attributes
-    ----------
-    tokens
-        the texts and their tokens.
-    action
-        int8 ``(tokens,)``, what happens to each.
-    gaps
-        whether what is between tokens is copied. Otherwise single spaces stand between those that are left.
-    case
-        how hidden words are written, int8 ``(hidden,)``; None as they are drawn.
-    shown
-        the tokens whose class shows.
-    articles
-        the articles that follow what is written after them, and are not copied.
+    ``tokens``: the texts and their tokens. ``action``: int8 ``(tokens,)``, what happens to each. ``gaps``: whether what
+    is between tokens is copied. Otherwise single spaces stand between those that are left. ``case``: how hidden words
+    are written, int8 ``(hidden,)``; None as they are drawn. ``shown``: the tokens whose class shows. ``articles``: the
+    articles that follow what is written after them, and are not copied.
     """
 
     tokens: Scanned

@@ -80,26 +80,12 @@ class Rule(NamedTuple):
 class NgramModel:
     """Counts of n-grams as a trie: a node is an n-gram, its children are the n-grams with one more word at the end.
 
-    Attributes
-    ----------
-    path
-        its directory.
-    digest
-        SHA-256 of all that follows, hexadecimal.
-    settings
-        how it was counted.
-    total
-        words of the public text, those with digits left out.
-    index
-        finds the numbers of words; :data:`START` is the beginning of a text.
-    words
-        int32 ``(nodes,)``, the last word of each n-gram. Node ``i`` is word ``i`` while there are words; n-grams follow
-        by their length, then by the numbers of their words.
-    counts
-        int64 ``(nodes,)``, how often the n-gram occurs in the public text.
-    first
-        int64 ``(nodes + 1,)``, the children of node ``i`` are ``first[i]`` up to ``first[i + 1]``, ordered by their
-        words.
+    ``path``: its directory. ``digest``: SHA-256 of all that follows, hexadecimal. ``settings``: how it was counted.
+    ``total``: words of the public text, those with digits left out. ``index``: finds the numbers of words;
+    :data:`START` is the beginning of a text. ``words``: int32 ``(nodes,)``, the last word of each n-gram. Node ``i`` is
+    word ``i`` while there are words; n-grams follow by their length, then by the numbers of their words. ``counts``:
+    int64 ``(nodes,)``, how often the n-gram occurs in the public text. ``first``: int64 ``(nodes + 1,)``, the children
+    of node ``i`` are ``first[i]`` up to ``first[i + 1]``, ordered by their words.
     """
 
     path: Path

@@ -19,14 +19,9 @@ from wordveil.evaluation.utility.words import cut_words
 class Bags:
     """Texts as bags.
 
-    Attributes
-    ----------
-    ids
-        int32 ``(entries,)``: the words of each text, rising, each once.
-    shares
-        float64 ``(entries,)``: the share of each among the text's known words.
-    offsets
-        int64 ``(texts + 1,)``: the entries of each text. A text without a known word has none.
+    ``ids``: int32 ``(entries,)``, the words of each text, rising, each once. ``shares``: float64 ``(entries,)``, the
+    share of each among the text's known words. ``offsets``: int64 ``(texts + 1,)``, the entries of each text. A text
+    without a known word has none.
     """
 
     ids: Int32

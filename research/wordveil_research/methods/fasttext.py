@@ -40,23 +40,12 @@ _LABEL = "__label__"
 class FloretClassifier:
     """Settings of the classifier.
 
-    Attributes
-    ----------
-    dim
-        dimensions of the vectors.
-    epochs
-        how often the texts are read.
-    lr
-        the learning rate at the start; it falls to 0.
-    word_ngrams
-        the longest n-grams of words that have vectors.
-    min_n, max_n
-        the shortest and the longest n-grams of characters inside words; 0 for none.
-    buckets
-        how many buckets n-grams are hashed to.
-    embedding
-        a public one, whose vectors its words begin with; ``dim`` is then the embedding's. Words that no text has to
-        learn from keep these vectors, and count when labels are guessed. None begins with random vectors.
+    ``dim``: dimensions of the vectors. ``epochs``: how often the texts are read. ``lr``: the learning rate at the
+    start; it falls to 0. ``word_ngrams``: the longest n-grams of words that have vectors. ``min_n``, ``max_n``: the
+    shortest and the longest n-grams of characters inside words; 0 for none. ``buckets``: how many buckets n-grams are
+    hashed to. ``embedding``: a public one, whose vectors its words begin with; ``dim`` is then the embedding's. Words
+    that no text has to learn from keep these vectors, and count when labels are guessed. None begins with random
+    vectors.
     """
 
     dim: int = 10
@@ -71,14 +60,8 @@ class FloretClassifier:
     def train(self, lines: Sequence[str], labels: Int64, seed: int) -> FittedFloret:
         """Learn from lines.
 
-        Parameters
-        ----------
-        lines
-            texts as words separated by spaces. Line breaks count as spaces.
-        labels
-            int64 ``(lines,)``, 0 or more.
-        seed
-            the same seed gives the same model.
+        ``lines``: texts as words separated by spaces. Line breaks count as spaces. ``labels``: int64 ``(lines,)``, 0 or
+        more. ``seed``: the same seed gives the same model.
 
         Raises
         ------

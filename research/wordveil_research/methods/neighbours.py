@@ -30,14 +30,8 @@ _CELLS = 2**22
 class NearestTexts(TextClassifier):
     """The method of the module.
 
-    Attributes
-    ----------
-    embedding
-        a public one, such as the mechanism's; None for the demo embedding.
-    distance
-        ``mean``: the Euclidean distance of mean vectors. ``emd``: the Earth Mover's distance.
-    count
-        how many known texts vote.
+    ``embedding``: a public one, such as the mechanism's; None for the demo embedding. ``distance``: ``mean``: the
+    Euclidean distance of mean vectors. ``emd``: the Earth Mover's distance. ``count``: how many known texts vote.
     """
 
     needs_embedding: ClassVar[bool] = True

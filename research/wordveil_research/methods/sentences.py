@@ -18,12 +18,8 @@ from wordveil_research.methods.bags import WordVectors
 class SentenceVectors(TextClassifier):
     """Logistic regression over mean vectors.
 
-    Attributes
-    ----------
-    embedding
-        a public one, such as the mechanism's; None for the demo embedding.
-    cost
-        the weight of errors against that of large coefficients. Features have variance 1.
+    ``embedding``: a public one, such as the mechanism's; None for the demo embedding. ``cost``: the weight of errors
+    against that of large coefficients. Features have variance 1.
     """
 
     needs_embedding: ClassVar[bool] = True

@@ -37,12 +37,7 @@ _KEPT *= np.arange(_PLANE, dtype=np.uint64)
 def find_features(texts: Sequence[str], *, lower: bool) -> Iterator[tuple[Int64, Int64]]:
     """The features of texts, some texts at a time, in the order of the texts.
 
-    Parameters
-    ----------
-    texts
-        in Unicode.
-    lower
-        whether upper and lower case are the same.
+    ``texts``: in Unicode. ``lower``: whether upper and lower case are the same.
 
     Yields
     ------
@@ -121,14 +116,8 @@ class FeatureCounts:
 def count_features(texts: Sequence[str], codes: Int64, *, lower: bool) -> csr_array:
     """How often each text has each of some features: float64 ``(texts, features)``, of whole numbers.
 
-    Parameters
-    ----------
-    texts
-        in Unicode.
-    codes
-        int64 ``(features,)``, rising: the numbers of the features. Others are left out.
-    lower
-        as in :func:`find_features`.
+    ``texts``: in Unicode. ``codes``: int64 ``(features,)``, rising: the numbers of the features. Others are left out.
+    ``lower``: as in :func:`find_features`.
     """
     rows, columns = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for numbers, features in find_features(texts, lower=lower) if len(codes) else ():

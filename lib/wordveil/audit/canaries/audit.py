@@ -39,20 +39,9 @@ def make_inputs(
 ) -> Inputs:
     """Make the documents of an audit.
 
-    Parameters
-    ----------
-    bundle
-        of the release: the documents consist of its words.
-    plan
-        what else decides the documents.
-    model
-        the n-gram model that the policy names, if any.
-    keep
-        the kept columns.
-    copies
-        how many records have each document; at least :data:`LEAST_COPIES`.
-    seed
-        of the choice of words.
+    ``bundle``: of the release: the documents consist of its words. ``plan``: what else decides the documents.
+    ``model``: the n-gram model that the policy names, if any. ``keep``: the kept columns. ``copies``: how many records
+    have each document; at least :data:`LEAST_COPIES`. ``seed``: of the choice of words.
 
     Raises
     ------
@@ -96,20 +85,10 @@ def judge_runs(
 ) -> tuple[Finding, ...]:
     """Judge the outputs of the documents.
 
-    Parameters
-    ----------
-    inputs
-        the documents.
-    runs
-        the outputs, with the release's mechanism and with a blind one.
-    claim
-        what the release claims.
-    alpha
-        the probability that any true claim is refuted, over all tests.
-    untested
-        more exposures that documents may not be able to show here, and why.
-    admitted
-        the ids of each table whose records meet the condition on the input; None where there is none.
+    ``inputs``: the documents. ``runs``: the outputs, with the release's mechanism and with a blind one. ``claim``: what
+    the release claims. ``alpha``: the probability that any true claim is refuted, over all tests. ``untested``: more
+    exposures that documents may not be able to show here, and why. ``admitted``: the ids of each table whose records
+    meet the condition on the input; None where there is none.
     """
     differences = [difference for run in runs for difference in compare_run(inputs, run)]
     differences += compare_admitted(inputs, *admitted) if admitted else []

@@ -23,20 +23,9 @@ _RowPairs = list[tuple[Row, Row]]
 class Difference:
     """The result of one test of two documents.
 
-    Attributes
-    ----------
-    feature
-        in what the documents differ.
-    what
-        what was compared, for people.
-    about
-        the exposure that shows this feature; None where none does.
-    allowed
-        the exposures that explain a difference.
-    contrast
-        the test.
-    is_specific
-        whether a difference says more about the text than its length.
+    ``feature``: in what the documents differ. ``what``: what was compared, for people. ``about``: the exposure that
+    shows this feature; None where none does. ``allowed``: the exposures that explain a difference. ``contrast``: the
+    test. ``is_specific``: whether a difference says more about the text than its length.
     """
 
     feature: str

@@ -20,16 +20,9 @@ Event = Callable[[Any], bool]
 class Contrast:
     """How well an event distinguishes two samples.
 
-    Attributes
-    ----------
-    event
-        for people.
-    hits
-        how often it came in the half of each sample that tests it.
-    draws
-        the sizes of these halves.
-    p_value
-        the probability of such a difference, or a greater one, under one law: Fisher's exact test, one-sided.
+    ``event``: for people. ``hits``: how often it came in the half of each sample that tests it. ``draws``: the sizes of
+    these halves. ``p_value``: the probability of such a difference, or a greater one, under one law: Fisher's exact
+    test, one-sided.
     """
 
     event: str
@@ -49,12 +42,8 @@ def find_contrast(
     The event is chosen on every second value of both samples. The other values test it, so the p-value is valid
     whatever was chosen. Under one law, counts of the event are hypergeometric given their sum.
 
-    Parameters
-    ----------
-    first, second
-        independent values of each law.
-    is_ordered
-        whether they are numbers, and events their ranges, more frequent in either sample.
+    ``first``, ``second``: independent values of each law. ``is_ordered``: whether they are numbers, and events their
+    ranges, more frequent in either sample.
 
     Returns
     -------

@@ -38,22 +38,12 @@ _OTHER_LANGUAGES = {
 class Pair:
     """Two documents that differ in one feature.
 
-    Attributes
-    ----------
-    feature
-        what they differ in.
-    first, second
-        the document in each text column. They may hold :data:`wordveil.audit.canaries.words.MARK`.
-    about
-        the exposure that shows this feature; None where none does.
-    shows
-        the exposures under which a reader may distinguish their texts.
-    is_redrawn
-        whether their hidden words differ under every policy, so that each must have noise of its own.
-    keeps_words
-        whether their hidden words are the same, each as often: then they have the same law under every mechanism.
-    languages
-        the languages that records of each name, where they name one.
+    ``feature``: what they differ in. ``first``, ``second``: the document in each text column. They may hold
+    :data:`wordveil.audit.canaries.words.MARK`. ``about``: the exposure that shows this feature; None where none does.
+    ``shows``: the exposures under which a reader may distinguish their texts. ``is_redrawn``: whether their hidden
+    words differ under every policy, so that each must have noise of its own. ``keeps_words``: whether their hidden
+    words are the same, each as often: then they have the same law under every mechanism. ``languages``: the languages
+    that records of each name, where they name one.
     """
 
     feature: str

@@ -32,14 +32,8 @@ _NO_DOCUMENT = "no made document could show it under this policy."
 def judge_differences(differences: Sequence[Difference], claim: Claim, alpha: float) -> list[Finding]:
     """Judge what shows without being declared: a finding for each feature.
 
-    Parameters
-    ----------
-    differences
-        all tests of all runs.
-    claim
-        what the release claims.
-    alpha
-        the probability that any test of a true claim refutes it. Each test has an equal share (Bonferroni).
+    ``differences``: all tests of all runs. ``claim``: what the release claims. ``alpha``: the probability that any test
+    of a true claim refutes it. Each test has an equal share (Bonferroni).
     """
     limit = alpha / max(len(differences), 1)
     features: dict[str, list[Difference]] = {}

@@ -24,12 +24,8 @@ _COPIED = frozenset(
 class Row:
     """A record of an output.
 
-    Attributes
-    ----------
-    status
-        whether it was released, and the reason where it was not.
-    texts, privacy, tag
-        its sanitised texts, the column ``privacy`` and its content tag; None where it has none.
+    ``status``: whether it was released, and the reason where it was not. ``texts``, ``privacy``, ``tag``: its sanitised
+    texts, the column ``privacy`` and its content tag; None where it has none.
     """
 
     status: tuple[str, str | None]
@@ -42,18 +38,9 @@ class Row:
 class Observable:
     """One feature of a released record.
 
-    Attributes
-    ----------
-    name
-        for people.
-    shows
-        the exposures that explain why it depends on the text.
-    measure
-        its value, from a record's texts and the words of the compared documents in lower case.
-    is_ordered
-        whether values are numbers, so that an event is a range of them.
-    is_specific
-        whether it says more about a text than its length.
+    ``name``: for people. ``shows``: the exposures that explain why it depends on the text. ``measure``: its value, from
+    a record's texts and the words of the compared documents in lower case. ``is_ordered``: whether values are numbers,
+    so that an event is a range of them. ``is_specific``: whether it says more about a text than its length.
     """
 
     name: str

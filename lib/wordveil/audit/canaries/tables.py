@@ -28,18 +28,9 @@ HIDDEN_COLUMN = "__canary"
 class Inputs:
     """The two input tables.
 
-    Attributes
-    ----------
-    pairs
-        the pairs of documents.
-    copies
-        how many copies each document has.
-    marks
-        the unknown word of each record.
-    secrets
-        the values of :data:`HIDDEN_COLUMN` and of other columns that are not kept.
-    kept
-        the values of the kept columns.
+    ``pairs``: the pairs of documents. ``copies``: how many copies each document has. ``marks``: the unknown word of
+    each record. ``secrets``: the values of :data:`HIDDEN_COLUMN` and of other columns that are not kept. ``kept``: the
+    values of the kept columns.
     """
 
     pairs: tuple[Pair, ...]
@@ -84,16 +75,9 @@ class Inputs:
 class Output:
     """What was released of one input table.
 
-    Attributes
-    ----------
-    table
-        its rows, in the order in which a reader sees them.
-    columns
-        the text columns.
-    id_column
-        the name of the column of ids.
-    files
-        the directory of each file in order, and how many rows it has; None where nothing was written.
+    ``table``: its rows, in the order in which a reader sees them. ``columns``: the text columns. ``id_column``: the
+    name of the column of ids. ``files``: the directory of each file in order, and how many rows it has; None where
+    nothing was written.
     """
 
     table: pa.Table

@@ -30,16 +30,9 @@ _MARK = re.compile(f"zq[{_LETTERS}]{{{MARK_LETTERS - 2}}}")
 class CanaryWords:
     """The words of documents.
 
-    Attributes
-    ----------
-    plain
-        words of the vocabulary that the policy hides in any order.
-    cased
-        those of them that have letters of two cases.
-    stop
-        two words of the policy's stop-word list, or common English words where it has none.
-    carriers
-        two words that the n-gram model copies anywhere, if there are any.
+    ``plain``: words of the vocabulary that the policy hides in any order. ``cased``: those of them that have letters of
+    two cases. ``stop``: two words of the policy's stop-word list, or common English words where it has none.
+    ``carriers``: two words that the n-gram model copies anywhere, if there are any.
     """
 
     plain: tuple[str, ...]
@@ -58,18 +51,9 @@ def choose_words(
 ) -> CanaryWords:
     """Choose the words of documents.
 
-    Parameters
-    ----------
-    bundle
-        its vocabulary and its public lists.
-    policy
-        the text policy of the release.
-    model
-        the n-gram model that the policy names, if any.
-    rng
-        chooses them.
-    names_language
-        whether records name their language, so that no language is identified.
+    ``bundle``: its vocabulary and its public lists. ``policy``: the text policy of the release. ``model``: the n-gram
+    model that the policy names, if any. ``rng``: chooses them. ``names_language``: whether records name their language,
+    so that no language is identified.
 
     Raises
     ------

@@ -29,12 +29,8 @@ _PARQUET_MAGIC = b"PAR1"
 class Hierarchy:
     """A directed graph of words.
 
-    Attributes
-    ----------
-    words
-        distinct, by falling number of links, then alphabetically (by code point).
-    edges
-        int64 ``(size, 2)``: the rows of a word and of a hypernym of it; distinct, sorted, no word with itself.
+    ``words``: distinct, by falling number of links, then alphabetically (by code point). ``edges``: int64 ``(size,
+    2)``, the rows of a word and of a hypernym of it; distinct, sorted, no word with itself.
     """
 
     words: tuple[str, ...]

@@ -40,25 +40,12 @@ def measure_authorship(
 ) -> tuple[list[Score], list[Confusion]]:
     """Run an attack on sanitised snippets, static and adaptive, and on clean ones.
 
-    Parameters
-    ----------
-    attack
-        the attacker.
-    known
-        clean texts whose authors the attacker knows.
-    snippets
-        clean texts by authors of the same names; none of them is in ``known``.
-    released
-        the snippets after sanitising, one for each.
-    redrawn
-        the known texts after sanitising in the same way under a throwaway key, one for each.
-    subject
-        whose texts ``released`` are, such as ``release``.
-    seed
-        of the attacker.
-    with_original
-        whether clean snippets are attacked too, under the subject :data:`ORIGINAL`. Several mechanisms on the same
-        snippets need that once.
+    ``attack``: the attacker. ``known``: clean texts whose authors the attacker knows. ``snippets``: clean texts by
+    authors of the same names; none of them is in ``known``. ``released``: the snippets after sanitising, one for each.
+    ``redrawn``: the known texts after sanitising in the same way under a throwaway key, one for each. ``subject``:
+    whose texts ``released`` are, such as ``release``. ``seed``: of the attacker. ``with_original``: whether clean
+    snippets are attacked too, under the subject :data:`ORIGINAL`. Several mechanisms on the same snippets need that
+    once.
 
     Returns
     -------

@@ -73,14 +73,8 @@ _DECODERS = {Decoding.VITERBI: decode_likeliest, Decoding.MARGINAL: decode_margi
 class ContextAttacker:
     """Guesses hidden words from whole texts; see the module.
 
-    Parameters
-    ----------
-    laws
-        of all words of the vocabulary.
-    language
-        what the attacker knows about the language.
-    candidates
-        words that are considered for each output, 1 or more.
+    ``laws``: of all words of the vocabulary. ``language``: what the attacker knows about the language. ``candidates``:
+    words that are considered for each output, 1 or more.
     """
 
     def __init__(self, laws: WordLaws, language: PublicLanguage, candidates: int = CANDIDATES) -> None:
@@ -98,15 +92,8 @@ class ContextAttacker:
     def guess(self, sequence: Ragged, is_hidden: Bool, decoding: Decoding = Decoding.MARGINAL) -> Int32:
         """The guess for each hidden word: int32 ``(hidden words,)``.
 
-        Parameters
-        ----------
-        sequence
-            all words of the texts: what was drawn, and the ids of copied words, ``size + 1`` for one that the
-            vocabulary lacks.
-        is_hidden
-            bool ``(tokens,)``: which of them were drawn.
-        decoding
-            how texts are read.
+        ``sequence``: all words of the texts: what was drawn, and the ids of copied words, ``size + 1`` for one that the
+        vocabulary lacks. ``is_hidden``: bool ``(tokens,)``, which of them were drawn. ``decoding``: how texts are read.
         """
         outputs, rows = np.unique(sequence.ids[is_hidden], return_inverse=True)
         copied, others = np.unique(sequence.ids[~is_hidden], return_inverse=True)
@@ -167,19 +154,10 @@ def measure_word_recovery(
 ) -> list[Score]:
     """Measure how many hidden words are recovered, without context and with it, on the same words.
 
-    Parameters
-    ----------
-    redrawn
-        texts and what was drawn for them (:func:`wordveil.evaluation.attacks.redrawn.redraw`).
-    language
-        what the attacker knows about the language, from any public text, or from texts of the same kind, which makes a
-        stronger attacker.
-    subject
-        as in :class:`wordveil.scores.score.Score`.
-    seed
-        of the bootstrap, which resamples texts.
-    candidates
-        words that are considered for each output.
+    ``redrawn``: texts and what was drawn for them (:func:`wordveil.evaluation.attacks.redrawn.redraw`). ``language``:
+    what the attacker knows about the language, from any public text, or from texts of the same kind, which makes a
+    stronger attacker. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap, which
+    resamples texts. ``candidates``: words that are considered for each output.
 
     Returns
     -------

@@ -24,18 +24,10 @@ _FAINT = 1e-7
 class LanguageCosts(NamedTuple):
     """A bigram model by ids of words. Row ``size`` is the beginning of a text, row ``size + 1`` an unknown word.
 
-    Attributes
-    ----------
-    first
-        int64 ``(size + 3,)``: the pairs that begin with a row are entries ``first[i]`` up to ``first[i + 1]``.
-    followers
-        int32 ``(pairs,)``: words, rising within a row.
-    costs
-        int32 ``(pairs,)``: the cost of each pair.
-    words
-        int32 ``(size + 2,)``: the cost of a word by its share alone.
-    beyond
-        int32 ``(size + 2,)``: what is added to that after each row where the pair is not in the model.
+    ``first``: int64 ``(size + 3,)``, the pairs that begin with a row are entries ``first[i]`` up to ``first[i + 1]``.
+    ``followers``: int32 ``(pairs,)``, words, rising within a row. ``costs``: int32 ``(pairs,)``, the cost of each pair.
+    ``words``: int32 ``(size + 2,)``, the cost of a word by its share alone. ``beyond``: int32 ``(size + 2,)``, what is
+    added to that after each row where the pair is not in the model.
     """
 
     first: Int64
@@ -48,14 +40,8 @@ class LanguageCosts(NamedTuple):
 class Candidates(NamedTuple):
     """The words that each row of a table may stand for.
 
-    Attributes
-    ----------
-    counts
-        int64 ``(rows,)``: how many.
-    words
-        int32 ``(rows, candidates)``: rising ids, then :data:`NOBODY`.
-    costs
-        int64 ``(rows, candidates)``: ``-log2 P(output | word)`` in :data:`STEPS`.
+    ``counts``: int64 ``(rows,)``, how many. ``words``: int32 ``(rows, candidates)``, rising ids, then :data:`NOBODY`.
+    ``costs``: int64 ``(rows, candidates)``, ``-log2 P(output | word)`` in :data:`STEPS`.
     """
 
     counts: Int64
@@ -128,19 +114,10 @@ def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, cha
 def decode_likeliest(rows: Int32, offsets: Int64, table: Candidates, model: LanguageCosts, start: int) -> Int32:
     """The likeliest sequence of words of each record: int32 ``(tokens,)``.
 
-    Parameters
-    ----------
-    rows
-        int32 ``(tokens,)``: the row of ``table`` of each token.
-    offsets
-        int64 ``(records + 1,)``.
-    table
-        what each row may stand for.
-    model
-        costs by ids of words. Of equally likely sequences that with the lowest id of the last word is taken, then of
-        the word before, and so on.
-    start
-        the row of ``model`` of the beginning of a text.
+    ``rows``: int32 ``(tokens,)``, the row of ``table`` of each token. ``offsets``: int64 ``(records + 1,)``. ``table``:
+    what each row may stand for. ``model``: costs by ids of words. Of equally likely sequences that with the lowest id
+    of the last word is taken, then of the word before, and so on. ``start``: the row of ``model`` of the beginning of a
+    text.
     """
     width = table.words.shape[1]
     out = np.empty(len(rows), np.int32)

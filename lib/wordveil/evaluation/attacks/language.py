@@ -28,13 +28,9 @@ class PublicLanguage:
     ``n1 / (n1 + 2 n2)`` where ``n1`` pairs occur once and ``n2`` twice, as the paper estimates it, and
     :data:`wordveil.mechanisms.inputs.DISCOUNT` where the model leaves such pairs out.
 
-    Attributes
-    ----------
-    frequencies
-        float64 ``(size,)``: the share of each word, above 0; adds up to 1.
-    costs
-        of words and of pairs, by ids of words. A word that the vocabulary lacks follows by its back-off, whatever its
-        share, and words follow it by their shares.
+    ``frequencies``: float64 ``(size,)``, the share of each word, above 0; adds up to 1. ``costs``: of words and of
+    pairs, by ids of words. A word that the vocabulary lacks follows by its back-off, whatever its share, and words
+    follow it by their shares.
     """
 
     frequencies: Float64
@@ -44,15 +40,10 @@ class PublicLanguage:
     def of(cls, bigrams: Bigrams, words: pa.StringArray, frequencies: Float64 | None = None) -> PublicLanguage:
         """The language of public text.
 
-        Parameters
-        ----------
-        bigrams
-            counts of public text. Words that the vocabulary lacks are left out, with their pairs.
-        words
-            string array ``(size,)``: the vocabulary, usually with the most frequent words first.
-        frequencies
-            float64 ``(size,)``: public shares of words, above 0. None: the mean of those by the counts of ``bigrams``
-            and those by the words' ranks, since the bigrams may come from another kind of text than the embedding.
+        ``bigrams``: counts of public text. Words that the vocabulary lacks are left out, with their pairs. ``words``:
+        string array ``(size,)``, the vocabulary, usually with the most frequent words first. ``frequencies``: float64
+        ``(size,)``, public shares of words, above 0. None: the mean of those by the counts of ``bigrams`` and those by
+        the words' ranks, since the bigrams may come from another kind of text than the embedding.
         """
         size = len(words)
         if frequencies is None:

@@ -32,14 +32,9 @@ class Unit(StrEnum):
 class LinearSvm(TextClassifier):
     """The method of the module. Case is ignored.
 
-    Attributes
-    ----------
-    unit
-        characters, spaces and punctuation included, or words alone.
-    shortest, longest
-        how many units an n-gram has; None for 2 to 4 characters, and for single words and pairs of words.
-    cost
-        the weight of errors against that of large coefficients.
+    ``unit``: characters, spaces and punctuation included, or words alone. ``shortest``, ``longest``: how many units an
+    n-gram has; None for 2 to 4 characters, and for single words and pairs of words. ``cost``: the weight of errors
+    against that of large coefficients.
 
     Raises
     ------

@@ -61,14 +61,8 @@ _LEAST = 1e-300
 class Links:
     """Where the attacker ranks each record's own original.
 
-    Attributes
-    ----------
-    better
-        int64 ``(records,)``: texts of the pool with a higher score.
-    tied
-        int64 ``(records,)``: texts with the same score, the original among them.
-    pool
-        texts of the pool.
+    ``better``: int64 ``(records,)``, texts of the pool with a higher score. ``tied``: int64 ``(records,)``, texts with
+    the same score, the original among them. ``pool``: texts of the pool.
     """
 
     better: Int64
@@ -149,19 +143,10 @@ def measure_linkage(
 ) -> list[Score]:
     """Measure how many records are linked to their originals.
 
-    Parameters
-    ----------
-    originals, sanitised
-        at least one text, and their sanitised forms in the same order.
-    encoder
-        gives the vectors of texts.
-    subject
-        as in :class:`wordveil.scores.score.Score`.
-    seed
-        of the bootstrap.
-    redrawn
-        the originals drawn again by the same bundle (:func:`wordveil.evaluation.attacks.redrawn.redraw`), for the
-        attacker who knows the mechanism. None leaves that attacker out.
+    ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``encoder``: gives the
+    vectors of texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap. ``redrawn``:
+    the originals drawn again by the same bundle (:func:`wordveil.evaluation.attacks.redrawn.redraw`), for the attacker
+    who knows the mechanism. None leaves that attacker out.
 
     Returns
     -------

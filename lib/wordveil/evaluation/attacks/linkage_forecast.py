@@ -34,19 +34,11 @@ _RECORDS, _FEWEST, _DRAWN = 400, 50, 10_000
 class LinkageForecast:
     """How many records the attacker links.
 
-    Attributes
-    ----------
-    candidates
-        texts that a record may come from.
-    linked
-        the share of linked records by their number of drawn words.
-    half
-        the least number of drawn words of which at least half of the records are linked, among 1, 2, 3, 4, 6, 8, 12 and
-        so on to 512; None where fewer are linked even of 512.
-    is_exact
-        whether the attacker has the mechanism's own laws. With estimates of them it links fewer.
-    typical
-        which of these numbers of drawn words is that of a sample's median record; None without a sample.
+    ``candidates``: texts that a record may come from. ``linked``: the share of linked records by their number of drawn
+    words. ``half``: the least number of drawn words of which at least half of the records are linked, among 1, 2, 3, 4,
+    6, 8, 12 and so on to 512; None where fewer are linked even of 512. ``is_exact``: whether the attacker has the
+    mechanism's own laws. With estimates of them it links fewer. ``typical``: which of these numbers of drawn words is
+    that of a sample's median record; None without a sample.
     """
 
     candidates: int
@@ -63,17 +55,10 @@ class LinkageForecast:
 class LinkageTrials:
     """Links records of a length where the order of words shows.
 
-    Parameters
-    ----------
-    laws
-        of the mechanism's words.
-    frequencies
-        float64 ``(size,)``: how often each word is drawn for, up to a factor.
-    draw
-        what the mechanism draws for words, int32 ``(count,)`` for int32 ``(count,)``, where ``laws`` are estimates. By
-        default records are drawn by ``laws``.
-    seed
-        of the candidates and of what is drawn by ``laws``: the same figures each time, in any order.
+    ``laws``: of the mechanism's words. ``frequencies``: float64 ``(size,)``, how often each word is drawn for, up to a
+    factor. ``draw``: what the mechanism draws for words, int32 ``(count,)`` for int32 ``(count,)``, where ``laws`` are
+    estimates. By default records are drawn by ``laws``. ``seed``: of the candidates and of what is drawn by ``laws``:
+    the same figures each time, in any order.
     """
 
     def __init__(

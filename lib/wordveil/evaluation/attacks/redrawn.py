@@ -65,13 +65,8 @@ class Ragged:
 class SymbolLaws:
     """The laws of all input symbols: words, then padding, then the unknown word.
 
-    Attributes
-    ----------
-    laws
-        rows ``0 .. size + 1``.
-    is_exact
-        whether they are the mechanism's own. Otherwise words' laws are estimated from draws
-        (:func:`wordveil.measures.recovery.fit_laws`), and the other two symbols have the common law.
+    ``laws``: rows ``0 .. size + 1``. ``is_exact``: whether they are the mechanism's own. Otherwise words' laws are
+    estimated from draws (:func:`wordveil.measures.recovery.fit_laws`), and the other two symbols have the common law.
     """
 
     laws: WordLaws
@@ -95,31 +90,15 @@ class SymbolLaws:
 class Redrawn:
     """Texts' tokens and what was drawn for them.
 
-    Attributes
-    ----------
-    mechanism, policy
-        what drew, and the text policy.
-    size, words
-        the number of words of the vocabulary, and these words.
-    rows
-        int64 ``(records,)``: the indices of the texts that are not refused, rising.
-    hidden
-        the ids of these texts for which outputs were drawn.
-    drawn
-        int32 ``(tokens,)``: the output of each.
-    is_first
-        bool ``(tokens,)``: whether a token had a draw of its own. False where the draw of an earlier occurrence in its
-        record was used again.
-    whole
-        all ids of the texts. They differ from :attr:`hidden` where words are sampled from a text.
-    shows
-        int64 ``(records,)``: equal numbers where two records show the same besides what was drawn, such as the length,
-        the copied words, or which words are equal.
-    sequence
-        all words of the texts in their order: what was drawn, and the ids of copied words, ``size + 1`` for those that
-        the vocabulary lacks.
-    is_hidden
-        bool: which of these were drawn.
+    ``mechanism``, ``policy``: what drew, and the text policy. ``size``, ``words``: the number of words of the
+    vocabulary, and these words. ``rows``: int64 ``(records,)``, the indices of the texts that are not refused, rising.
+    ``hidden``: the ids of these texts for which outputs were drawn. ``drawn``: int32 ``(tokens,)``, the output of each.
+    ``is_first``: bool ``(tokens,)``, whether a token had a draw of its own. False where the draw of an earlier
+    occurrence in its record was used again. ``whole``: all ids of the texts. They differ from :attr:`hidden` where
+    words are sampled from a text. ``shows``: int64 ``(records,)``, equal numbers where two records show the same
+    besides what was drawn, such as the length, the copied words, or which words are equal. ``sequence``: all words of
+    the texts in their order: what was drawn, and the ids of copied words, ``size + 1`` for those that the vocabulary
+    lacks. ``is_hidden``: bool: which of these were drawn.
     """
 
     mechanism: Mechanism[Any]
@@ -177,15 +156,8 @@ def find_hidden_share(policy: TextPolicy, words: pa.StringArray) -> Float64:
 def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = None) -> Redrawn:
     """Encode texts and draw for them.
 
-    Parameters
-    ----------
-    system
-        a bundle with a text policy.
-    texts
-        the texts.
-    seed
-        for public texts, so that a result can be repeated. None draws with a fresh throwaway key, which private texts
-        require.
+    ``system``: a bundle with a text policy. ``texts``: the texts. ``seed``: for public texts, so that a result can be
+    repeated. None draws with a fresh throwaway key, which private texts require.
 
     Raises
     ------

@@ -75,14 +75,9 @@ def measure_style_change(
     Bo, Ding, Fung, Iqbal 2021 (ER-AE) also take an L2 norm. Features and their unit, standard deviations of the
     originals, are this package's.
 
-    Parameters
-    ----------
-    originals, sanitised
-        at least one text, and their sanitised forms in the same order.
-    subject
-        as in :class:`wordveil.scores.score.Score`.
-    seed
-        of the bootstrap, and of the pairs of originals that give the chance level.
+    ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``subject``: as in
+    :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap, and of the pairs of originals that give the chance
+    level.
 
     Raises
     ------

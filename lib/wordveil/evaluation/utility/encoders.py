@@ -48,16 +48,9 @@ class SentenceEncoder(Protocol):
 class WeightedBag:
     """Weighted means of word vectors. Words that the embedding lacks are left out; a text of such words is zeros.
 
-    Attributes
-    ----------
-    name
-        of the encoder.
-    words
-        string array ``(size,)``, in lower case.
-    vectors
-        float32 ``(size, dimension)``: the words' vectors times their weights.
-    direction
-        float32 ``(dimension,)``, of length 1: the component that is removed from each mean, if any.
+    ``name``: of the encoder. ``words``: string array ``(size,)``, in lower case. ``vectors``: float32 ``(size,
+    dimension)``, the words' vectors times their weights. ``direction``: float32 ``(dimension,)``, of length 1: the
+    component that is removed from each mean, if any.
     """
 
     name: str

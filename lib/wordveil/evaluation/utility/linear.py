@@ -21,15 +21,9 @@ from wordveil.scores.documents import Documents
 class LinearWords(TextClassifier):
     """The method of the module.
 
-    Attributes
-    ----------
-    model
-        ``svm``: linear support vector machines, one label against all others. ``logistic``: multinomial logistic
-        regression.
-    cost
-        the weight of errors against that of large coefficients.
-    word_ngrams
-        the longest n-grams of words that are features.
+    ``model``: ``svm``: linear support vector machines, one label against all others. ``logistic``: multinomial logistic
+    regression. ``cost``: the weight of errors against that of large coefficients. ``word_ngrams``: the longest n-grams
+    of words that are features.
     """
 
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"

@@ -32,16 +32,9 @@ def measure_similarity(
 ) -> list[Score]:
     """The mean cosine between texts and their sanitised forms.
 
-    Parameters
-    ----------
-    originals, sanitised
-        at least one text, and their sanitised forms in the same order.
-    encoder
-        gives the vectors of texts.
-    subject
-        as in :class:`wordveil.scores.score.Score`.
-    seed
-        of the bootstrap and of the pairs of originals that give the chance level.
+    ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``encoder``: gives the
+    vectors of texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap and of the
+    pairs of originals that give the chance level.
 
     Raises
     ------

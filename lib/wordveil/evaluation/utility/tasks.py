@@ -18,16 +18,9 @@ def measure_task(
 ) -> list[Score]:
     """Train a classifier on one part of a data set and measure it on the other.
 
-    Parameters
-    ----------
-    classifier
-        any of :data:`wordveil.scores.methods.TEXT_TASKS`.
-    train, test
-        texts of different people or articles, with the same names of labels.
-    subject, task
-        as in :class:`Score`: whose texts, and the name of the data set.
-    seed
-        of the classifier.
+    ``classifier``: any of :data:`wordveil.scores.methods.TEXT_TASKS`. ``train``, ``test``: texts of different people or
+    articles, with the same names of labels. ``subject``, ``task``: as in :class:`Score`: whose texts, and the name of
+    the data set. ``seed``: of the classifier.
 
     Returns
     -------

@@ -29,18 +29,11 @@ TOP, RANKED = 100, 10_000
 class TermAgreement:
     """How similar the terms of two texts are.
 
-    Attributes
-    ----------
-    overlap
-        Jaccard's index of the most frequent terms: terms in both lists over terms in either; None without terms.
-    rank_correlation
-        Spearman's correlation of the counts of the original's most frequent terms; None where the counts of either are
-        all equal.
-    variation
-        the total variation distance of the two distributions of terms: half the sum of the differences of shares, from
-        0 if equal to 1 if disjoint; None where either has no term.
-    ranked, terms
-        the number of terms that the rank correlation covers, and of those that occur in either text.
+    ``overlap``: Jaccard's index of the most frequent terms: terms in both lists over terms in either; None without
+    terms. ``rank_correlation``: Spearman's correlation of the counts of the original's most frequent terms; None where
+    the counts of either are all equal. ``variation``: the total variation distance of the two distributions of terms:
+    half the sum of the differences of shares, from 0 if equal to 1 if disjoint; None where either has no term.
+    ``ranked``, ``terms``: the number of terms that the rank correlation covers, and of those that occur in either text.
     """
 
     overlap: float | None
@@ -124,12 +117,8 @@ def make_term_scores(agreement: TermAgreement, subject: str, task: str = TERMS) 
 class TopicMatch:
     """Topics of a release with those of its original.
 
-    Attributes
-    ----------
-    pairs
-        the number of each topic of the original, and of the release's topic that matches it.
-    overlaps
-        for each pair, the share of the original topic's terms that the other has.
+    ``pairs``: the number of each topic of the original, and of the release's topic that matches it. ``overlaps``: for
+    each pair, the share of the original topic's terms that the other has.
     """
 
     pairs: tuple[tuple[int, int], ...]

@@ -67,19 +67,10 @@ def measure_terms(
 ) -> list[Score]:
     """Compare the terms and topics of sanitised texts with those of their originals.
 
-    Parameters
-    ----------
-    originals, released
-        the texts.
-    subject
-        as in :class:`wordveil.scores.score.Score`.
-    seed
-        of the topics. The original's topics are also found with the next seed: the overlap of these two, with the
-        subject ``original``, is about the most that a release can reach.
-    topics
-        how many; 0 compares only terms.
-    stop_words
-        words that no topic has, in lower case.
+    ``originals``, ``released``: the texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the
+    topics. The original's topics are also found with the next seed: the overlap of these two, with the subject
+    ``original``, is about the most that a release can reach. ``topics``: how many; 0 compares only terms.
+    ``stop_words``: words that no topic has, in lower case.
 
     Returns
     -------

@@ -24,12 +24,8 @@ _TOKENISER = Tokeniser()
 class Words:
     """The words of texts.
 
-    Attributes
-    ----------
-    words
-        string array ``(tokens,)``, in lower case.
-    offsets
-        int64 ``(texts + 1,)``: the words of text ``i`` are ``offsets[i]`` up to ``offsets[i + 1]``.
+    ``words``: string array ``(tokens,)``, in lower case. ``offsets``: int64 ``(texts + 1,)``, the words of text ``i``
+    are ``offsets[i]`` up to ``offsets[i + 1]``.
     """
 
     words: pa.StringArray

@@ -17,16 +17,9 @@ from wordveil.generators.training.settings import TrainingSettings
 class Positions(NamedTuple):
     """The positions of a batch that have a loss, then others with weight 0. The first axis is positions.
 
-    Attributes
-    ----------
-    order
-        int32: the position, counted over all rows of the batch.
-    columns
-        int32: the column of the target.
-    explored
-        int32 ``(positions, explored)``: words drawn uniformly.
-    target, word
-        float32, the weights of both losses: 1 / the number of targets, or of words among them; or 0.
+    ``order``: int32: the position, counted over all rows of the batch. ``columns``: int32: the column of the target.
+    ``explored``: int32 ``(positions, explored)``, words drawn uniformly. ``target``, ``word``: float32, the weights of
+    both losses: 1 / the number of targets, or of words among them; or 0.
     """
 
     order: Any
@@ -39,21 +32,11 @@ class Positions(NamedTuple):
 class Batch(NamedTuple):
     """Sequences as the model sees them in training.
 
-    Attributes
-    ----------
-    sequences
-        int32 ``(count, steps)``: what the encoder reads.
-    live
-        bool ``(count, steps)``: the symbols that it reads; the others are the padding at the end.
-    read
-        int32 ``(count, steps)``: what the generator reads.
-    positions
-        what it should write. Words and the end have a loss. An unknown word cannot be written, and what is written
-        after the end does not count.
-    counted
-        how many positions have a loss.
-    reward
-        the weight of the reward, which a training begins without.
+    ``sequences``: int32 ``(count, steps)``, what the encoder reads. ``live``: bool ``(count, steps)``, the symbols that
+    it reads; the others are the padding at the end. ``read``: int32 ``(count, steps)``, what the generator reads.
+    ``positions``: what it should write. Words and the end have a loss. An unknown word cannot be written, and what is
+    written after the end does not count. ``counted``: how many positions have a loss. ``reward``: the weight of the
+    reward, which a training begins without.
     """
 
     sequences: Any

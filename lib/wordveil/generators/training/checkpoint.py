@@ -22,26 +22,11 @@ Arrays = Mapping[str, NDArray[Any]]
 class Progress:
     """Progress of a training.
 
-    Attributes
-    ----------
-    step
-        steps done.
-    epoch, position
-        the epoch, and how many of its batches are done.
-    rewarded
-        whether the reward has begun.
-    best
-        the lowest validation loss since then, or from the beginning; None before the first measurement.
-    best_step
-        the step at which it was measured.
-    measured_step
-        the step of the last measurement.
-    failures
-        how many measurements in a row did not lower it.
-    seconds
-        spent.
-    ended
-        why training ended: ``epochs``, ``steps``, ``minutes`` or ``patience``; empty while it continues.
+    ``step``: steps done. ``epoch``, ``position``: the epoch, and how many of its batches are done. ``rewarded``:
+    whether the reward has begun. ``best``: the lowest validation loss since then, or from the beginning; None before
+    the first measurement. ``best_step``: the step at which it was measured. ``measured_step``: the step of the last
+    measurement. ``failures``: how many measurements in a row did not lower it. ``seconds``: spent. ``ended``: why
+    training ended: ``epochs``, ``steps``, ``minutes`` or ``patience``; empty while it continues.
     """
 
     step: int = 0
@@ -60,23 +45,13 @@ class Progress:
 class Checkpoint:
     """Everything that decides the next step.
 
-    Attributes
-    ----------
-    progress
-        how far training is. The random numbers of a step follow from the seed and the step.
-    parameters
-        of the model, by name.
-    optimiser
-        the leaves of the optimiser's state, in its order, by number.
-    best
-        the parameters with the lowest validation loss; empty before the first measurement.
-    identity
-        of corpus, words and settings: training resumes only with the same ones.
-    sums
-        over the steps since the last row of the metrics, which shows their means, and the number of these ``steps``.
-    salt
-        of the weights (:attr:`wordveil.generators.weights.GeneratorWeights.salt`), so that a training that has ended
-        always gives weights of the same identity.
+    ``progress``: how far training is. The random numbers of a step follow from the seed and the step. ``parameters``:
+    of the model, by name. ``optimiser``: the leaves of the optimiser's state, in its order, by number. ``best``: the
+    parameters with the lowest validation loss; empty before the first measurement. ``identity``: of corpus, words and
+    settings: training resumes only with the same ones. ``sums``: over the steps since the last row of the metrics,
+    which shows their means, and the number of these ``steps``. ``salt``: of the weights
+    (:attr:`wordveil.generators.weights.GeneratorWeights.salt`), so that a training that has ended always gives weights
+    of the same identity.
     """
 
     progress: Progress

@@ -34,14 +34,9 @@ alone, and the generator has to learn that nothing is written there.
 class Piece(NamedTuple):
     """Sequences of some texts.
 
-    Attributes
-    ----------
-    ids
-        int32 ``(symbols,)``: words ``0 .. size - 1`` and the unknown word.
-    offsets
-        int64 ``(sequences + 1,)``: where each sequence begins, and the end.
-    hashes
-        uint64 ``(sequences,)``: of the text that each is from. It decides which sequences validate.
+    ``ids``: int32 ``(symbols,)``, words ``0 .. size - 1`` and the unknown word. ``offsets``: int64 ``(sequences +
+    1,)``, where each sequence begins, and the end. ``hashes``: uint64 ``(sequences,)``, of the text that each is from.
+    It decides which sequences validate.
     """
 
     ids: NDArray[np.int32]
@@ -53,16 +48,8 @@ class Piece(NamedTuple):
 class Corpus:
     """Sequences, and which of them validate.
 
-    Attributes
-    ----------
-    ids
-        int32 ``(symbols,)``.
-    offsets
-        int64 ``(sequences + 1,)``. The last sequence is empty.
-    validates
-        bool ``(sequences,)``.
-    digest
-        SHA-256 of the above, hexadecimal.
+    ``ids``: int32 ``(symbols,)``. ``offsets``: int64 ``(sequences + 1,)``. The last sequence is empty. ``validates``:
+    bool ``(sequences,)``. ``digest``: SHA-256 of the above, hexadecimal.
     """
 
     ids: NDArray[np.int32]

@@ -31,16 +31,8 @@ from wordveil.generators.training.settings import RewardSettings, TrainingSettin
 class Sums(NamedTuple):
     """What is summed over a batch.
 
-    Attributes
-    ----------
-    loss
-        the weighted sum of both losses.
-    reconstruction
-        the mean of ``-log p(target)``, nats.
-    reward
-        the mean reward of the likeliest candidates.
-    accuracy
-        the share of targets that are the likeliest symbol.
+    ``loss``: the weighted sum of both losses. ``reconstruction``: the mean of ``-log p(target)``, nats. ``reward``: the
+    mean reward of the likeliest candidates. ``accuracy``: the share of targets that are the likeliest symbol.
     """
 
     loss: Any

@@ -44,20 +44,9 @@ _TRAINING, _VALIDATION = 1, 2
 class Task:
     """What is trained, and on what.
 
-    Attributes
-    ----------
-    shape
-        the sizes.
-    vectors
-        float32 ``(size, dimension)``: the words' public vectors, no row of zeros. Rewards compare them.
-    words_digest
-        of the words (:func:`wordveil.generators.weights.digest_words`).
-    corpus
-        the sequences.
-    kind
-        whether the corpus is public.
-    settings
-        what decides each step.
+    ``shape``: the sizes. ``vectors``: float32 ``(size, dimension)``, the words' public vectors, no row of zeros.
+    Rewards compare them. ``words_digest``: of the words (:func:`wordveil.generators.weights.digest_words`). ``corpus``:
+    the sequences. ``kind``: whether the corpus is public. ``settings``: what decides each step.
     """
 
     shape: GeneratorShape

@@ -29,16 +29,9 @@ _KEYS = make_public_keys("calibrate")
 class WordCounts:
     """How often each output came for some words.
 
-    Attributes
-    ----------
-    words
-        int32 ``(words,)``: ids.
-    offsets
-        int64 ``(words + 1,)``: word ``i`` of these has the entries ``offsets[i]`` up to ``offsets[i + 1]``.
-    ids
-        int32 ``(entries,)``: outputs, rising for each word.
-    counts
-        int32 ``(entries,)``: how often each came, at least once.
+    ``words``: int32 ``(words,)``, ids. ``offsets``: int64 ``(words + 1,)``, word ``i`` of these has the entries
+    ``offsets[i]`` up to ``offsets[i + 1]``. ``ids``: int32 ``(entries,)``, outputs, rising for each word. ``counts``:
+    int32 ``(entries,)``, how often each came, at least once.
     """
 
     words: Int32

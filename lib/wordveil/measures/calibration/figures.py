@@ -15,28 +15,14 @@ FORMAT_VERSION = 2
 class WordFigure:
     """A statistic of words: one number for each of them.
 
-    Attributes
-    ----------
-    name
-        such as ``N_w``, ``S_w``, ``K_w``, ``inputs``, ``H0``, ``H_inf``, ``moved`` or ``cosine``.
-    definition
-        what it is, with its unit, in a sentence.
-    average
-        the mean over the words that were measured.
-    worst
-        that of the least protected word: the largest ``N_w``, the least ``S_w``.
-    worst_word
-        which word that is; public, as all words of a vocabulary are. Of ``inputs`` it is an output that some word
-        reaches.
-    quantiles
-        5%, 25%, 50%, 75% and 95% over the words.
-    is_exact
-        whether it was computed from the mechanism's probabilities; else it was counted from draws.
-    histogram
-        how many words have which value, for a picture; empty where values are no whole numbers. Of ``N_w`` in draws out
-        of all that were planned for a word; an exact ``S_w`` is rounded to whole outputs.
-    scale
-        what a value is multiplied by in the histogram: the draws of a word for ``N_w``, else 1.
+    ``name``: such as ``N_w``, ``S_w``, ``K_w``, ``inputs``, ``H0``, ``H_inf``, ``moved`` or ``cosine``. ``definition``:
+    what it is, with its unit, in a sentence. ``average``: the mean over the words that were measured. ``worst``: that
+    of the least protected word: the largest ``N_w``, the least ``S_w``. ``worst_word``: which word that is; public, as
+    all words of a vocabulary are. Of ``inputs`` it is an output that some word reaches. ``quantiles``: 5%, 25%, 50%,
+    75% and 95% over the words. ``is_exact``: whether it was computed from the mechanism's probabilities; else it was
+    counted from draws. ``histogram``: how many words have which value, for a picture; empty where values are no whole
+    numbers. Of ``N_w`` in draws out of all that were planned for a word; an exact ``S_w`` is rounded to whole outputs.
+    ``scale``: what a value is multiplied by in the histogram: the draws of a word for ``N_w``, else 1.
     """
 
     name: str
@@ -63,29 +49,15 @@ class LikelyOutputs:
 class EpsilonMeaning:
     """What one epsilon means.
 
-    Attributes
-    ----------
-    epsilon
-        as configured (``mechanism.epsilon``), per unit of the mechanism's metric, or a loss of a pure mechanism.
-    pure_epsilon
-        the certified loss of one token between any two words, in nats.
-    delta
-        the probability, per token, by which that may be exceeded.
-    nearest_loss
-        the median loss between a word and its nearest neighbour, in nats: exact or a bound; None where not known.
-    share_kept
-        the share of words that come back as themselves; each word counts once.
-    words
-        the statistics of words.
-    recovery
-        what the best guesser recovers, as :meth:`wordveil.privacy.recovery.Recovery.to_dict` gives it, with its
-        multiplicative leakage; None where single words say nothing.
-    utility
-        the bound of Fernandes, Dras and McIver 2019, theorem 3, with the Gamma law that holds: plain values with
-        their names (:func:`wordveil.measures.calibration.meaning.bound_utility`); empty where the mechanism is no
-        additive noise in a Euclidean space.
-    examples
-        words and their likeliest outputs.
+    ``epsilon``: as configured (``mechanism.epsilon``), per unit of the mechanism's metric, or a loss of a pure
+    mechanism. ``pure_epsilon``: the certified loss of one token between any two words, in nats. ``delta``: the
+    probability, per token, by which that may be exceeded. ``nearest_loss``: the median loss between a word and its
+    nearest neighbour, in nats: exact or a bound; None where not known. ``share_kept``: the share of words that come
+    back as themselves; each word counts once. ``words``: the statistics of words. ``recovery``: what the best guesser
+    recovers, as :meth:`wordveil.privacy.recovery.Recovery.to_dict` gives it, with its multiplicative leakage; None
+    where single words say nothing. ``utility``: the bound of Fernandes, Dras and McIver 2019, theorem 3, with the Gamma
+    law that holds: plain values with their names (:func:`wordveil.measures.calibration.meaning.bound_utility`); empty
+    where the mechanism is no additive noise in a Euclidean space. ``examples``: words and their likeliest outputs.
     """
 
     epsilon: float
@@ -103,19 +75,10 @@ class EpsilonMeaning:
 class FoundEpsilon:
     """The epsilon that meets a target.
 
-    Attributes
-    ----------
-    target
-        what was asked for, such as ``share_kept=0.3``, or the mechanism that it was matched with.
-    epsilon
-        the epsilon, of few digits, that can be written into a configuration.
-    low, high
-        the interval: below ``low`` the target is missed on the one side, above ``high`` on the other, but for a
-        probability of 5% where draws decided.
-    reached
-        the figure at ``epsilon``.
-    is_exact
-        whether the figure was computed and not drawn.
+    ``target``: what was asked for, such as ``share_kept=0.3``, or the mechanism that it was matched with. ``epsilon``:
+    the epsilon, of few digits, that can be written into a configuration. ``low``, ``high``: the interval: below ``low``
+    the target is missed on the one side, above ``high`` on the other, but for a probability of 5% where draws decided.
+    ``reached``: the figure at ``epsilon``. ``is_exact``: whether the figure was computed and not drawn.
     """
 
     target: str
@@ -130,19 +93,9 @@ class FoundEpsilon:
 class Calibration:
     """The meaning of some epsilons of one mechanism over one vocabulary.
 
-    Attributes
-    ----------
-    mechanism
-        its name.
-    facts
-        what was measured on, in the order to show: embedding, words, draws, threshold of ``K_w`` and ``inputs``,
-        versions.
-    meanings
-        one for each epsilon, rising.
-    found
-        the epsilons that meet targets.
-    notes
-        what a reader should know, in sentences.
+    ``mechanism``: its name. ``facts``: what was measured on, in the order to show: embedding, words, draws, threshold
+    of ``K_w`` and ``inputs``, versions. ``meanings``: one for each epsilon, rising. ``found``: the epsilons that meet
+    targets. ``notes``: what a reader should know, in sentences.
     """
 
     mechanism: str

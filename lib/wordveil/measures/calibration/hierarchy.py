@@ -31,12 +31,8 @@ _CELLS = 4_000_000
 class WordHierarchy:
     """Which words of a vocabulary lie below which.
 
-    Attributes
-    ----------
-    below
-        int32 ``(size, size)``: 1 where the word of the column lies below that of the row.
-    known
-        bool ``(size,)``: the words that lie below or above another.
+    ``below``: int32 ``(size, size)``, 1 where the word of the column lies below that of the row. ``known``: bool
+    ``(size,)``, the words that lie below or above another.
     """
 
     below: csr_array

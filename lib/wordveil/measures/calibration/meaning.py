@@ -45,17 +45,10 @@ _PROBABILITIES = (0.5, 0.95)
 class WordPlan:
     """How words are measured.
 
-    Attributes
-    ----------
-    words
-        how many words are drawn, evenly spread over the vocabulary; all of a smaller one. Where the mechanism knows its
-        probabilities all words are measured instead, unless they are too many.
-    runs
-        draws of each word; also those of ``S_w`` where it is computed.
-    threshold
-        of ``K_w`` and ``inputs``, from 0 to less than 1.
-    threads
-        how many; None for as many as there are cores. It changes no figure.
+    ``words``: how many words are drawn, evenly spread over the vocabulary; all of a smaller one. Where the mechanism
+    knows its probabilities all words are measured instead, unless they are too many. ``runs``: draws of each word; also
+    those of ``S_w`` where it is computed. ``threshold``: of ``K_w`` and ``inputs``, from 0 to less than 1. ``threads``:
+    how many; None for as many as there are cores. It changes no figure.
 
     Raises
     ------

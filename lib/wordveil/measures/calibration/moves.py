@@ -23,16 +23,9 @@ _ROWS = 128
 class Moves:
     """How far some words move; padding among the outputs is left out.
 
-    Attributes
-    ----------
-    words
-        int32 ``(words,)``: ids.
-    distances
-        float64 ``(words,)``: the mean distance between the word and its output, in ``metric``.
-    cosines
-        float64 ``(words,)``: the mean cosine of their vectors.
-    metric
-        a name of :data:`wordveil.geometry.spaces.SPACES`.
+    ``words``: int32 ``(words,)``, ids. ``distances``: float64 ``(words,)``, the mean distance between the word and its
+    output, in ``metric``. ``cosines``: float64 ``(words,)``, the mean cosine of their vectors. ``metric``: a name of
+    :data:`wordveil.geometry.spaces.SPACES`.
     """
 
     words: Int32

@@ -45,17 +45,10 @@ def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
     The mechanism is built at that epsilon and measured there. The interval is that of the figure where it is drawn, and
     else how precise the search was.
 
-    Parameters
-    ----------
-    subject
-        the mechanism.
-    name
-        ``share_kept``: the share of the vocabulary's words that stay themselves, each of which counts once.
-        ``pure_epsilon``: the certified loss of a token between any two symbols, in nats; the largest epsilon that costs
-        no more. ``bayes_recovery``: the share of words that the best guesser gets right from one output, words being as
-        frequent as in public text.
-    value
-        the figure: between 0 and 1, or a positive loss.
+    ``subject``: the mechanism. ``name``: ``share_kept``: the share of the vocabulary's words that stay themselves, each
+    of which counts once. ``pure_epsilon``: the certified loss of a token between any two symbols, in nats; the largest
+    epsilon that costs no more. ``bayes_recovery``: the share of words that the best guesser gets right from one output,
+    words being as frequent as in public text. ``value``: the figure: between 0 and 1, or a positive loss.
 
     Raises
     ------

@@ -45,26 +45,14 @@ _Result = TypeVar("_Result")
 class WordValues:
     """Statistics of some words.
 
-    Attributes
-    ----------
-    words
-        int32 ``(words,)``: ids of the words that were measured.
-    stays
-        float64 ``(words,)``: ``N_w`` as a share of the draws, from 0 to 1.
-    distinct
-        float64 ``(words,)``: ``S_w``, different outputs of the draws; on average where it is exact.
-    possible
-        float64 ``(words,)``: how many outputs have a positive probability, or came.
-    likeliest
-        float64 ``(words,)``: the probability of the likeliest output.
-    outputs
-        int32 ``(outputs,)``: words whose ``inputs`` were counted.
-    reaching
-        int64 ``(outputs,)``: ``inputs``, how many of ``words`` have that output with a probability above the threshold.
-    is_exact
-        whether probabilities were known; else these are counts.
-    below
-        float64 ``(words,)``: ``K_w``, NaN where no output is in the hierarchy. None where there is no hierarchy.
+    ``words``: int32 ``(words,)``, ids of the words that were measured. ``stays``: float64 ``(words,)``, ``N_w`` as a
+    share of the draws, from 0 to 1. ``distinct``: float64 ``(words,)``, ``S_w``, different outputs of the draws; on
+    average where it is exact. ``possible``: float64 ``(words,)``, how many outputs have a positive probability, or
+    came. ``likeliest``: float64 ``(words,)``, the probability of the likeliest output. ``outputs``: int32
+    ``(outputs,)``, words whose ``inputs`` were counted. ``reaching``: int64 ``(outputs,)``, ``inputs``, how many of
+    ``words`` have that output with a probability above the threshold. ``is_exact``: whether probabilities were known;
+    else these are counts. ``below``: float64 ``(words,)``, ``K_w``, NaN where no output is in the hierarchy. None where
+    there is no hierarchy.
     """
 
     words: Int32

@@ -77,14 +77,8 @@ def make_coins(epsilon: float) -> UInt64:
 class SymbolChoice:
     """How one symbol is chosen.
 
-    Attributes
-    ----------
-    coins
-        uint64 ``(STEPS + 1,)`` (:func:`make_coins`).
-    columns
-        how many columns there are to choose from, ``s``.
-    candidates
-        how many columns are drawn for the set, ``k``; 0 for ``softmax-rr``.
+    ``coins``: uint64 ``(STEPS + 1,)`` (:func:`make_coins`). ``columns``: how many columns there are to choose from,
+    ``s``. ``candidates``: how many columns are drawn for the set, ``k``; 0 for ``softmax-rr``.
     """
 
     coins: UInt64
@@ -106,15 +100,9 @@ class SymbolChoice:
     def draw(self, weights: NDArray[np.uint32], rows: Int64, words: UInt64) -> Int32:
         """Choose a column for each token: int32 ``(count,)``.
 
-        Parameters
-        ----------
-        weights
-            uint32 ``(any, columns or more)``: unnormalised softmaxes; what is beyond ``columns`` is ignored. A row
-            whose weights are all 0 counts as uniform.
-        rows
-            int64 ``(count,)``: the row that each token chooses from.
-        words
-            uint64 ``(2 * blocks, count)``: independent and uniform.
+        ``weights``: uint32 ``(any, columns or more)``, unnormalised softmaxes; what is beyond ``columns`` is ignored. A
+        row whose weights are all 0 counts as uniform. ``rows``: int64 ``(count,)``, the row that each token chooses
+        from. ``words``: uint64 ``(2 * blocks, count)``, independent and uniform.
         """
         if self.candidates:
             return choose_from_sets(weights, rows, self.columns, self.candidates, freeze(self.coins), words)

@@ -74,14 +74,9 @@ _Result = TypeVar("_Result")
 class Floors:
     """What all rows have in common.
 
-    Attributes
-    ----------
-    masses
-        uint64 ``(outputs,)``, adding up to 2^64: the common law in units of 2^-64.
-    common
-        ``M`` in units of 2^-64, from 1 to ``2^64 - 1``.
-    budget
-        what the masses of a list may add up to: ``B`` in units of ``M / 2^64``, rounded down.
+    ``masses``: uint64 ``(outputs,)``, adding up to 2^64: the common law in units of 2^-64. ``common``: ``M`` in units
+    of 2^-64, from 1 to ``2^64 - 1``. ``budget``: what the masses of a list may add up to: ``B`` in units of ``M /
+    2^64``, rounded down.
     """
 
     masses: UInt64
@@ -136,15 +131,9 @@ def share_masses(frequencies: Float64, alpha: float, total: int) -> UInt64:
 def build_floor_table(floors: Floors, offsets: Int64, ids: Int32, padding: PaddingRow | None) -> Table:
     """Arrange the rows of words, padding, unknown word, and the common law.
 
-    Parameters
-    ----------
-    floors
-        what rows have in common.
-    offsets, ids
-        int64 ``(words + 1,)``, int32: each word's list by falling similarity, without itself. It is cut where the
-        budget is used up, and may be shorter.
-    padding
-        padding's row; None where it is no output. Then its row is that of the unknown word, and never drawn from.
+    ``floors``: what rows have in common. ``offsets``, ``ids``: int64 ``(words + 1,)``, int32: each word's list by
+    falling similarity, without itself. It is cut where the budget is used up, and may be shorter. ``padding``:
+    padding's row; None where it is no output. Then its row is that of the unknown word, and never drawn from.
     """
     size, outputs = len(offsets) - 1, len(floors.masses)
     common, budget = np.uint64(floors.common), np.uint64(floors.budget)

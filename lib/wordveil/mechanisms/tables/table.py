@@ -49,20 +49,11 @@ class Rows:
     """Weights before they become whole numbers: row ``w`` gives listed outputs ``exp(-scores)`` and each other one
     ``exp(-cut[w])``.
 
-    Attributes
-    ----------
-    offsets
-        int64 ``(rows + 1,)``.
-    ids
-        int32 ``(entries,)``, rising within a row; a row's own symbol is among them if it is an output.
-    scores
-        float64 ``(entries,)``, from 0 to ``cut`` of the row.
-    cut
-        float64 ``(rows,)``, at most :data:`MAX_SCORE`; without effect where all outputs are listed.
-    own
-        int32 ``(rows,)``, the row's own symbol, :data:`NOBODY` if that is no output.
-    outputs
-        how many outputs there are; their ids are ``0 .. outputs - 1``.
+    ``offsets``: int64 ``(rows + 1,)``. ``ids``: int32 ``(entries,)``, rising within a row; a row's own symbol is among
+    them if it is an output. ``scores``: float64 ``(entries,)``, from 0 to ``cut`` of the row. ``cut``: float64
+    ``(rows,)``, at most :data:`MAX_SCORE`; without effect where all outputs are listed. ``own``: int32 ``(rows,)``, the
+    row's own symbol, :data:`NOBODY` if that is no output. ``outputs``: how many outputs there are; their ids are ``0 ..
+    outputs - 1``.
     """
 
     offsets: Int64
@@ -82,22 +73,11 @@ class Rows:
 class Table:
     """Arrays that workers map into memory.
 
-    Attributes
-    ----------
-    starts
-        int64 ``(rows + 1,)``, the columns of each row; their number is a power of two.
-    ids
-        int32 ``(columns,)``; columns beyond a row's outputs hold 2^31 - 1 and are never drawn.
-    alias
-        uint64 ``(columns,)``: the first ``64 - c`` bits are a column's threshold, the last ``c`` the other column.
-    alike
-        uint64 ``(rows,)``, ``t``.
-    itself
-        uint64 ``(rows,)``, ``o``.
-    own
-        int32 ``(rows,)``, the output that "itself" is.
-    outputs
-        int64 ``(1,)``, ``N``; 0 in a table of :mod:`wordveil.mechanisms.staircase.floor_tables`.
+    ``starts``: int64 ``(rows + 1,)``, the columns of each row; their number is a power of two. ``ids``: int32
+    ``(columns,)``; columns beyond a row's outputs hold 2^31 - 1 and are never drawn. ``alias``: uint64 ``(columns,)``,
+    the first ``64 - c`` bits are a column's threshold, the last ``c`` the other column. ``alike``: uint64 ``(rows,)``,
+    ``t``. ``itself``: uint64 ``(rows,)``, ``o``. ``own``: int32 ``(rows,)``, the output that "itself" is. ``outputs``:
+    int64 ``(1,)``, ``N``; 0 in a table of :mod:`wordveil.mechanisms.staircase.floor_tables`.
     """
 
     starts: Int64

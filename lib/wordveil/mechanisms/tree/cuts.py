@@ -25,14 +25,8 @@ _NONE = np.empty(0, np.int32)
 class Cut:
     """Nested clusters.
 
-    Attributes
-    ----------
-    hierarchy
-        the clusters.
-    heads
-        int32 ``(heads,)``: words that are to stand for their lowest clusters.
-    notes
-        what the clusters are made of, in sentences.
+    ``hierarchy``: the clusters. ``heads``: int32 ``(heads,)``, words that are to stand for their lowest clusters.
+    ``notes``: what the clusters are made of, in sentences.
     """
 
     hierarchy: Hierarchy

@@ -52,21 +52,12 @@ _LOG_STEPS = 8
 class FluentArrays(NamedTuple):
     """The arrays of the model, as compiled code takes them. A position is that of a word in the order of the tree.
 
-    Attributes
-    ----------
-    starts
-        int64 ``(clusters + 1,)``: the members of cluster ``i`` have positions ``starts[i]`` up to ``starts[i + 1]``.
-    first
-        int64 ``(size + 2,)``: the pairs that begin with a position are entries ``first[i]`` up to ``first[i + 1]``; row
-        ``size`` is the beginning of a text.
-    followers
-        int32 ``(pairs,)``: positions, rising within a row.
-    costs
-        uint16 ``(pairs,)``: the cost of each pair.
-    words
-        uint16 ``(size,)``: the cost of a word by its share alone.
-    beyond
-        uint16 ``(size + 1,)``: what is added to that after each position, where the pair is not in the model.
+    ``starts``: int64 ``(clusters + 1,)``, the members of cluster ``i`` have positions ``starts[i]`` up to ``starts[i +
+    1]``. ``first``: int64 ``(size + 2,)``, the pairs that begin with a position are entries ``first[i]`` up to
+    ``first[i + 1]``; row ``size`` is the beginning of a text. ``followers``: int32 ``(pairs,)``, positions, rising
+    within a row. ``costs``: uint16 ``(pairs,)``, the cost of each pair. ``words``: uint16 ``(size,)``, the cost of a
+    word by its share alone. ``beyond``: uint16 ``(size + 1,)``, what is added to that after each position, where the
+    pair is not in the model.
     """
 
     starts: Int64

@@ -18,14 +18,9 @@ _MAX_ENTRIES = 50_000_000
 class Members(NamedTuple):
     """What is written where positions are clusters, and a member of the drawn one is drawn.
 
-    Attributes
-    ----------
-    order
-        int32 ``(size,)``: the words, those of a cluster together.
-    bounds
-        int64 ``(clusters + 1,)``: those of cluster ``c`` are ``order[bounds[c]:bounds[c + 1]]``.
-    shares
-        float64 ``(size,)``: the probability of each within its cluster.
+    ``order``: int32 ``(size,)``, the words, those of a cluster together. ``bounds``: int64 ``(clusters + 1,)``, those
+    of cluster ``c`` are ``order[bounds[c]:bounds[c + 1]]``. ``shares``: float64 ``(size,)``, the probability of each
+    within its cluster.
     """
 
     order: Int32

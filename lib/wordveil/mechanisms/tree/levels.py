@@ -48,14 +48,8 @@ _NEAR = 1 + Decimal("1e-9")
 class Mixture:
     """The law of a symbol: uniform laws over nested sets of words, and padding.
 
-    Attributes
-    ----------
-    sizes
-        how many words each set has, rising.
-    numbers
-        the share of each set, of 2^64.
-    pad
-        the share of padding, of 2^64. All shares add up to 2^64.
+    ``sizes``: how many words each set has, rising. ``numbers``: the share of each set, of 2^64. ``pad``: the share of
+    padding, of 2^64. All shares add up to 2^64.
     """
 
     sizes: tuple[int, ...]
@@ -81,13 +75,8 @@ class Mixture:
 class Losses:
     """What mixtures cost, in nats.
 
-    Attributes
-    ----------
-    levels
-        for each level the loss between any two words whose lowest common cluster is of this level, at most; 0 for the
-        lowest level.
-    others
-        the loss between unknown word, padding and any symbol, at most.
+    ``levels``: for each level the loss between any two words whose lowest common cluster is of this level, at most; 0
+    for the lowest level. ``others``: the loss between unknown word, padding and any symbol, at most.
     """
 
     levels: tuple[Decimal, ...]
@@ -103,16 +92,10 @@ class Losses:
 class Levels:
     """Mixtures of all symbols, and what they cost.
 
-    Attributes
-    ----------
-    words
-        the mixture of each shape of nested clusters, in the order in which shapes were given.
-    unknown, padding
-        those of the unknown word and of padding. Where padding is no symbol, its mixture is the unknown word's.
-    losses
-        computed from these numbers.
-    pad_share
-        the probability that padding stays padding; 0 where it is no symbol.
+    ``words``: the mixture of each shape of nested clusters, in the order in which shapes were given. ``unknown``,
+    ``padding``: those of the unknown word and of padding. Where padding is no symbol, its mixture is the unknown
+    word's. ``losses``: computed from these numbers. ``pad_share``: the probability that padding stays padding; 0 where
+    it is no symbol.
     """
 
     words: tuple[Mixture, ...]
@@ -138,16 +121,10 @@ def solve_levels(
     Where sizes of clusters differ by one, the intended losses are reduced until those of the numbers are not above
     ``losses``.
 
-    Parameters
-    ----------
-    shapes : sequence of tuples of int
-        the sizes of the nested clusters that words have, each rising to the number of all words.
-    losses : sequence of float
-        one a level, rising from 0. The last one also bounds the losses of unknown word and padding.
-    padding : bool
-        whether padding is a symbol.
-    pad_share : float or None
-        the probability that padding stays padding. None: the largest that ``losses`` allow.
+    ``shapes``: the sizes of the nested clusters that words have, each rising to the number of all words. ``losses``:
+    one a level, rising from 0. The last one also bounds the losses of unknown word and padding. ``padding``: whether
+    padding is a symbol. ``pad_share``: the probability that padding stays padding. None: the largest that ``losses``
+    allow.
 
     Raises
     ------

@@ -23,14 +23,9 @@ from wordveil.neighbours.hierarchy import Hierarchy
 class Outputs:
     """What may be written for lowest clusters.
 
-    Attributes
-    ----------
-    representatives
-        int32 ``(clusters,)``, distinct: the word that stands for each.
-    order
-        int32 ``(members,)``: the words that may be written, those of a cluster together.
-    starts
-        int64 ``(clusters + 1,)``: cluster ``c`` has ``order[starts[c]:starts[c + 1]]``, one word at least.
+    ``representatives``: int32 ``(clusters,)``, distinct: the word that stands for each. ``order``: int32
+    ``(members,)``, the words that may be written, those of a cluster together. ``starts``: int64 ``(clusters + 1,)``,
+    cluster ``c`` has ``order[starts[c]:starts[c + 1]]``, one word at least.
     """
 
     representatives: Int32

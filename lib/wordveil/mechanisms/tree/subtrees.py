@@ -28,14 +28,9 @@ from wordveil.mechanisms.inputs import Pairs
 class Subtrees:
     """The chosen hypernyms and their words.
 
-    Attributes
-    ----------
-    labels
-        int32 ``(size,)``: the number of the cluster of each word, -1 for words that are left.
-    hypernyms
-        int32 ``(chosen,)``: the word that is written for each cluster.
-    clusters
-        how many clusters there are with those of the words that are left.
+    ``labels``: int32 ``(size,)``, the number of the cluster of each word, -1 for words that are left. ``hypernyms``:
+    int32 ``(chosen,)``, the word that is written for each cluster. ``clusters``: how many clusters there are with those
+    of the words that are left.
     """
 
     labels: Int32

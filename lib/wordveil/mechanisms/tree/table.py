@@ -28,14 +28,8 @@ _OTHERS = 2  # rows of symbols that are no words
 class Nesting:
     """The nested clusters of every lowest cluster.
 
-    Attributes
-    ----------
-    ranges
-        int64 ``(clusters, levels, 2)``: first position and size of the cluster at each level, lowest first.
-    shapes
-        the distinct chains of sizes.
-    kinds
-        int64 ``(clusters,)``: the shape of each lowest cluster.
+    ``ranges``: int64 ``(clusters, levels, 2)``, first position and size of the cluster at each level, lowest first.
+    ``shapes``: the distinct chains of sizes. ``kinds``: int64 ``(clusters,)``, the shape of each lowest cluster.
     """
 
     ranges: Int64
@@ -60,18 +54,10 @@ class Nesting:
 class TreeTable:
     """Arrays that workers map into memory. Rows are lowest clusters, then padding, then the unknown word.
 
-    Attributes
-    ----------
-    rows
-        int32 ``(size + 2,)``: the row of each symbol.
-    kinds
-        int32 ``(clusters + 2,)``: the kind of each row.
-    ranges
-        int32 ``(clusters + 2, ranges, 2)``: first position and size, in the order in which they are chosen.
-    thresholds
-        uint64 ``(kinds, ranges - 1)``, not falling within a kind.
-    written
-        int32 ``(positions,)``, or ``(positions + 1,)`` where padding is an output: the output at each position.
+    ``rows``: int32 ``(size + 2,)``, the row of each symbol. ``kinds``: int32 ``(clusters + 2,)``, the kind of each row.
+    ``ranges``: int32 ``(clusters + 2, ranges, 2)``, first position and size, in the order in which they are chosen.
+    ``thresholds``: uint64 ``(kinds, ranges - 1)``, not falling within a kind. ``written``: int32 ``(positions,)``, or
+    ``(positions + 1,)`` where padding is an output: the output at each position.
     """
 
     rows: Int32

@@ -129,22 +129,10 @@ def audit_release(
 ) -> Audit:
     """Draw made documents as a release is drawn, and look for what shows without being declared, and the reverse.
 
-    Parameters
-    ----------
-    config
-        the release's configuration. Its input is not read, and its key is not used.
-    session
-        starts the Spark session, or returns the running one.
-    alpha
-        the probability that any true claim is refuted: all tests together.
-    copies
-        how many records have each document.
-    seed
-        chooses the documents and the key.
-    params
-        those of ``input.where``.
-    progress
-        called with what begins.
+    ``config``: the release's configuration. Its input is not read, and its key is not used. ``session``: starts the
+    Spark session, or returns the running one. ``alpha``: the probability that any true claim is refuted: all tests
+    together. ``copies``: how many records have each document. ``seed``: chooses the documents and the key. ``params``:
+    those of ``input.where``. ``progress``: called with what begins.
 
     Raises
     ------

@@ -222,16 +222,8 @@ def attack_authors(
 def split_rows(labels: Sequence[str | None], share: float, least: int, seed: int) -> tuple[Int64, Int64] | None:
     """Split the records of each label at random: a ``share`` of them, at least one and not all, and the others.
 
-    Parameters
-    ----------
-    labels
-        of each record; those of None are in neither part.
-    share
-        of the first part, between 0 and 1.
-    least
-        labels with fewer records are in neither part; at least 2.
-    seed
-        decides which.
+    ``labels``: of each record; those of None are in neither part. ``share``: of the first part, between 0 and 1.
+    ``least``: labels with fewer records are in neither part; at least 2. ``seed``: decides which.
 
     Returns
     -------

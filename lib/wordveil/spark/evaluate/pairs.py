@@ -48,20 +48,10 @@ class Pairs:
     """Released records beside their originals, in the order of their ids. Several text columns are on lines of their
     own.
 
-    Attributes
-    ----------
-    records
-        the originals as a sanitiser reads them.
-    sample
-        the rows of a random sample of all records. Other rows are only read for attacks on authors.
-    authors
-        of the records that are read for attacks on authors; None for others.
-    labels
-        of the records of the sample; None for others.
-    bundles, policies
-        fingerprints of what the texts were drawn with.
-    total
-        how many records the output released of those that the input still has.
+    ``records``: the originals as a sanitiser reads them. ``sample``: the rows of a random sample of all records. Other
+    rows are only read for attacks on authors. ``authors``: of the records that are read for attacks on authors; None
+    for others. ``labels``: of the records of the sample; None for others. ``bundles``, ``policies``: fingerprints of
+    what the texts were drawn with. ``total``: how many records the output released of those that the input still has.
     """
 
     records: pa.Table

@@ -36,16 +36,8 @@ def new_seed() -> int:
 def spread_records(counts: Mapping[str, int], rows: int, seed: int, max_windows: int = MAX_WINDOWS) -> dict[str, int]:
     """How many records to take of each file.
 
-    Parameters
-    ----------
-    counts
-        the number of records of each file.
-    rows
-        how many records to take of all; all of them where the table has no more.
-    seed
-        decides where windows begin; 0 to :data:`MAX_SEED`.
-    max_windows
-        the most windows.
+    ``counts``: the number of records of each file. ``rows``: how many records to take of all; all of them where the
+    table has no more. ``seed``: decides where windows begin; 0 to :data:`MAX_SEED`. ``max_windows``: the most windows.
 
     Returns
     -------

@@ -53,20 +53,13 @@ _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 class Candidates:
     """The records that a run is about.
 
-    Attributes
-    ----------
-    rows
-        records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used, or
-        null.
-    compared
-        where contents were compared or tokens counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens``,
-        ``__was`` (the reason of the newest draw) and ``__standing`` (whether that is released). It holds those of
-        ``rows`` that are to be drawn or refused (``__changed``), or whose author is not that of their newest draw
-        (``__corrected``). None: all rows are to be drawn.
-    leaving
-        ids and reasons, columns ``__id`` and ``__reason``, of records that leave the release. None: no record does.
-    cached
-        other frames that are kept in memory or scratch, as ``compared`` is, each before those made from it.
+    ``rows``: records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used,
+    or null. ``compared``: where contents were compared or tokens counted: id, ``__author``, ``__reason``, ``__tag``,
+    ``__tokens``, ``__was`` (the reason of the newest draw) and ``__standing`` (whether that is released). It holds
+    those of ``rows`` that are to be drawn or refused (``__changed``), or whose author is not that of their newest draw
+    (``__corrected``). None: all rows are to be drawn. ``leaving``: ids and reasons, columns ``__id`` and ``__reason``,
+    of records that leave the release. None: no record does. ``cached``: other frames that are kept in memory or
+    scratch, as ``compared`` is, each before those made from it.
     """
 
     rows: DataFrame

@@ -125,18 +125,10 @@ class Ledger:
     ) -> int:
         """Write, once for each run, what ``decide(ledger)`` reserves and refuses, while nobody else adds to the ledger.
 
-        Parameters
-        ----------
-        terms
-            what a draw of the run costs.
-        decide
-            called with the ledger's entries.
-        find_corrected
-            gives record_id and author of records that may have another author than before; None: there are none. What
-            was drawn of them is charged to that author too, in the same commit, and is in the ledger that ``decide`` is
-            given.
-        is_fresh
-            whether it is known that this run has reserved nothing so far.
+        ``terms``: what a draw of the run costs. ``decide``: called with the ledger's entries. ``find_corrected``: gives
+        record_id and author of records that may have another author than before; None: there are none. What was drawn
+        of them is charged to that author too, in the same commit, and is in the ledger that ``decide`` is given.
+        ``is_fresh``: whether it is known that this run has reserved nothing so far.
 
         Returns
         -------

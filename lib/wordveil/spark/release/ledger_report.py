@@ -79,18 +79,9 @@ def sum_costs(
     limit, and where the costs are infinite. A row of a release also has ``corpus``, the
     maximum that an author (or a record without one) has used in it. Entries without an author count for no author.
 
-    Parameters
-    ----------
-    entries
-        the ledger's entries.
-    by
-        what a row is about.
-    budget
-        unit, relation and limits.
-    release
-        the release whose records and corpus are limited; authors are limited over all releases.
-    limited
-        whether ``budget`` limits anything here; if not, ``left`` is null.
+    ``entries``: the ledger's entries. ``by``: what a row is about. ``budget``: unit, relation and limits. ``release``:
+    the release whose records and corpus are limited; authors are limited over all releases. ``limited``: whether
+    ``budget`` limits anything here; if not, ``left`` is null.
     """
     keys = KEYS[by]
     # What was charged to a further author only counts for authors.

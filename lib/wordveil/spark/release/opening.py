@@ -71,20 +71,10 @@ def open_release(
 ) -> Iterator[OpenRelease]:
     """Open the release of ``config``, and close it after the ``with`` block.
 
-    Parameters
-    ----------
-    config
-        a configuration with ``output.format: delta``.
-    session
-        starts the Spark session, or returns the running one.
-    progress
-        called with what begins, and with what is waited for.
-    outcome
-        what holds when a Spark job of the block fails; it completes the sentence "the Spark job failed and".
-    waiting_for
-        what holds the lock as a rule.
-    is_locked
-        whether other runs, gates and publications of the release wait until it is closed.
+    ``config``: a configuration with ``output.format: delta``. ``session``: starts the Spark session, or returns the
+    running one. ``progress``: called with what begins, and with what is waited for. ``outcome``: what holds when a
+    Spark job of the block fails; it completes the sentence "the Spark job failed and". ``waiting_for``: what holds the
+    lock as a rule. ``is_locked``: whether other runs, gates and publications of the release wait until it is closed.
 
     Raises
     ------

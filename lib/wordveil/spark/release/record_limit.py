@@ -29,16 +29,9 @@ class RecordLimitError(ReleaseError):
 def check_record_limit(candidates: DataFrame, ledger: DataFrame, terms: Terms, max_records: int) -> None:
     """Check that the ledger has room for what a run is about to draw from weights that the private corpus trained.
 
-    Parameters
-    ----------
-    candidates
-        what the run asks for, with ``reason``, null where the record is admitted.
-    ledger
-        the ledger's entries, of all its releases.
-    terms
-        what a draw of the run costs.
-    max_records
-        the most records that are ever drawn from the weights.
+    ``candidates``: what the run asks for, with ``reason``, null where the record is admitted. ``ledger``: the ledger's
+    entries, of all its releases. ``terms``: what a draw of the run costs. ``max_records``: the most records that are
+    ever drawn from the weights.
 
     Raises
     ------

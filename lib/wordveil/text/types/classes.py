@@ -158,14 +158,9 @@ LISTED_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 class TypeSpans(NamedTuple):
     """The tokens of a string array, in the order of the text; none overlap.
 
-    Attributes
-    ----------
-    starts, ends
-        int64 ``(spans,)``, byte offsets into the array's data buffer. A span never cuts a character.
-    kinds
-        int8 ``(spans,)``, indices in :data:`TYPES`.
-    offsets
-        int64 ``(records + 1,)``, the spans of each record.
+    ``starts``, ``ends``: int64 ``(spans,)``, byte offsets into the array's data buffer. A span never cuts a character.
+    ``kinds``: int8 ``(spans,)``, indices in :data:`TYPES`. ``offsets``: int64 ``(records + 1,)``, the spans of each
+    record.
     """
 
     starts: NDArray[np.int64]

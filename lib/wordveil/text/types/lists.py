@@ -57,16 +57,9 @@ _ALL = (*_NAMES, *_OTHER, _NATIONALITY, *_OTHER_NAMES, *_CONTEXT)
 class NameTable:
     """The names of all lists, folded as :func:`wordveil.text.tokeniser.fold_words` folds words, each once.
 
-    Attributes
-    ----------
-    index
-        finds a folded word's number.
-    roles
-        uint16 ``(names,)``, in which lists it is.
-    levels
-        uint8 ``(names,)``, how much of an ordinary word it is, as a name or place.
-    nation_levels
-        uint8 ``(names,)``, the same as a nationality: "French" may be written with a capital and be no surname.
+    ``index``: finds a folded word's number. ``roles``: uint16 ``(names,)``, in which lists it is. ``levels``: uint8
+    ``(names,)``, how much of an ordinary word it is, as a name or place. ``nation_levels``: uint8 ``(names,)``, the
+    same as a nationality: "French" may be written with a capital and be no surname.
     """
 
     index: WordIndex
@@ -88,29 +81,15 @@ class NameTable:
 class PublicLists:
     """The lists of one language. All are sorted by their bytes, in normalisation form C, without duplicates.
 
-    Attributes
-    ----------
-    language
-        ISO 639-1 code.
-    first_names, surnames, places
-        string arrays, in their usual case: single words.
-    name_levels
-        for each of these three, int64 of its length: :data:`CERTAIN` and the like.
-    words
-        string array: lower-case words of ASCII letters, for addresses, mentions and hashtags.
-    emoji
-        string array: each of one character.
-    titles, locatives
-        string arrays in lower case: forms of address, and words that a place follows.
-    nationalities
-        string array in their usual case: single words. Empty for most languages.
-    nation_levels
-        int64 of the length of ``nationalities``: :data:`CERTAIN` and the like.
-    others
-        names of the world, first names and surnames, which are found and never drawn, with their levels.
-    context
-        string arrays in lower case: what stands beside names (``label``, ``verb``, ``particle``), and ``ordinary``
-        words that no other list has.
+    ``language``: ISO 639-1 code. ``first_names``, ``surnames``, ``places``: string arrays, in their usual case: single
+    words. ``name_levels``: for each of these three, int64 of its length: :data:`CERTAIN` and the like. ``words``:
+    string array: lower-case words of ASCII letters, for addresses, mentions and hashtags. ``emoji``: string array: each
+    of one character. ``titles``, ``locatives``: string arrays in lower case: forms of address, and words that a place
+    follows. ``nationalities``: string array in their usual case: single words. Empty for most languages.
+    ``nation_levels``: int64 of the length of ``nationalities``: :data:`CERTAIN` and the like. ``others``: names of the
+    world, first names and surnames, which are found and never drawn, with their levels. ``context``: string arrays in
+    lower case: what stands beside names (``label``, ``verb``, ``particle``), and ``ordinary`` words that no other list
+    has.
     """
 
     language: str

@@ -50,19 +50,11 @@ def draw_values(
 ) -> pa.StringArray:
     """What replaces each token: string array ``(tokens,)``, the same for the same arguments.
 
-    Parameters
-    ----------
-    kinds
-        int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`.
-    actions
-        what happens to each class: ``tag``, ``surrogate`` or, where :data:`ALLOWED` permits it, ``resample``.
-    shapes
-        string array ``(tokens,)`` from :func:`wordveil.text.types.shapes.find_shapes`.
-    words
-        uint64 ``(tokens, 4)``, uniform and independent.
-    lists
-        where names and words come from; their language says how dates in figures and amounts are written. None where
-        every action is ``tag``.
+    ``kinds``: int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: what happens to
+    each class: ``tag``, ``surrogate`` or, where :data:`ALLOWED` permits it, ``resample``. ``shapes``: string array
+    ``(tokens,)`` from :func:`wordveil.text.types.shapes.find_shapes`. ``words``: uint64 ``(tokens, 4)``, uniform and
+    independent. ``lists``: where names and words come from; their language says how dates in figures and amounts are
+    written. None where every action is ``tag``.
 
     Raises
     ------

@@ -32,18 +32,10 @@ PLACEHOLDER = "\x02"
 class ShownTokens:
     """The typed tokens of texts whose class shows: what they are written as does not depend on anything else.
 
-    Attributes
-    ----------
-    kinds
-        int8 ``(shown,)``, indices in :data:`TYPES`.
-    shapes
-        string array ``(shown,)``, what shows besides the class.
-    offsets
-        int64 ``(records + 1,)``, those of each record.
-    pattern
-        which of them are the same, or None where each is drawn on its own.
-    forms
-        what makes them the same, in the order of the tokens; None where there is no pattern.
+    ``kinds``: int8 ``(shown,)``, indices in :data:`TYPES`. ``shapes``: string array ``(shown,)``, what shows besides
+    the class. ``offsets``: int64 ``(records + 1,)``, those of each record. ``pattern``: which of them are the same, or
+    None where each is drawn on its own. ``forms``: what makes them the same, in the order of the tokens; None where
+    there is no pattern.
     """
 
     kinds: Int8
@@ -57,14 +49,8 @@ class ShownTokens:
 class TypeFinder:
     """Finds the typed tokens of the classes that a policy distinguishes.
 
-    Attributes
-    ----------
-    policy
-        what happens to each class.
-    lists
-        the public lists of names; None where the policy looks nothing up.
-    words
-        the words of the index that :meth:`tell_apart` is given numbers of.
+    ``policy``: what happens to each class. ``lists``: the public lists of names; None where the policy looks nothing
+    up. ``words``: the words of the index that :meth:`tell_apart` is given numbers of.
     """
 
     policy: TextPolicy

@@ -54,14 +54,8 @@ class Tables(NamedTuple):
     They take these one by one: compiled code counts references to the arrays of a tuple at every call, which made the
     pass take 1.6 times as long.
 
-    Attributes
-    ----------
-    roles
-        uint8 ``(256,)``, what a byte may begin or lie in.
-    characters
-        uint8 ``(POINTS,)``, bits of each character.
-    names
-        int64 ``(names,)``, sorted: names by :func:`pack_name` times 8, plus the list that each is in.
+    ``roles``: uint8 ``(256,)``, what a byte may begin or lie in. ``characters``: uint8 ``(POINTS,)``, bits of each
+    character. ``names``: int64 ``(names,)``, sorted: names by :func:`pack_name` times 8, plus the list that each is in.
     """
 
     roles: UInt8
