@@ -385,7 +385,8 @@ def _find_in_record(
         particle = is_open and role & PARTICLE and gap & (BLANK | HYPHEN)
         is_open = kind == _FIRST_KIND or (is_initial and after_first) or (particle and kind == A_WORD)
         # Martin Luther King, Dr. Martin King.
-        is_open = is_open or (kind == _SUR_KIND and role & FIRST and (after_first or after_title))
+        if kind == _SUR_KIND and role & FIRST and (after_first or after_title):
+            is_open = True
         left_roles, left_flags = role, flag
 
 
