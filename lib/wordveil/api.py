@@ -1,4 +1,4 @@
-"""The public functions of ``import wordveil``. They take a path or a configuration and return plain results.
+"""Public functions of ``import wordveil``. They take a path or a configuration and return plain results.
 
 Import these names from :mod:`wordveil`, not from here.
 """
@@ -49,8 +49,8 @@ __all__ = [
     "start_session",
 ]
 ConfigSource = Config | Mapping[str, Any] | str | Path
-"""A configuration, its settings as a mapping, or the path of its file."""
-# Functions import Spark's room where they use it: a configuration or a bundle is opened without PySpark.
+"""Configuration, its settings as a mapping, or the path of its file."""
+# Functions import Spark's room when they use it: a configuration or a bundle is opened without PySpark.
 _OF_SPARK = {
     "Run": "sanitise.run_log",
     "register": "sanitise.frames",

@@ -21,7 +21,7 @@ _Array = TypeVar("_Array", bound=NDArray[Any])
 
 
 def freeze(array: _Array) -> _Array:
-    """A read-only view. Numba compiles a loop anew for arrays that can be written; those of a bundle cannot."""
+    """Return a read-only view. Numba compiles a loop again for arrays that can be written; those of a bundle cannot."""
     view = array.view()
     view.flags.writeable = False
     return view

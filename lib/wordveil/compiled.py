@@ -1,7 +1,7 @@
 """Loops compiled to machine code with Numba, where NumPy would read the same array several times.
 
 Numba caches the code beside the module or in the user's cache directory, so that only the first process on a machine
-compiles. Where neither can be written, each process compiles for itself, which takes a few seconds and gives the same
+compiles. If neither can be written, each process compiles for itself, which takes a few seconds and gives the same
 results.
 """
 
@@ -25,13 +25,14 @@ def compiled(function: _Function) -> _Function:
 
 
 def compiled_part(function: _Function) -> _Function:
-    """The same, callable from compiled functions alone: Python's way to it is a fifth of what its compilation takes."""
+    """Compile like :func:`compiled`, without the Python wrapper; saves 20% of compile time."""
     return _njit(function, fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def inlined(function: _Function) -> _Function:
-    """The same, as a part of each compiled function that calls it. A function of some size would count references to
-    its arrays at every call, which takes longer than reading a word.
+    """Compile as a part of each compiled function that calls it.
+
+    A function of some size would count references to its arrays at every call, which takes longer than reading a word.
     """
     return _njit(function, fastmath=False, inline="always")
 
@@ -95,12 +96,14 @@ write_eight: Any = intrinsic(_write_eight)
 
 
 trailing_zeros: Any = numbers.trailing_zeros
-"""``trailing_zeros(word)`` in compiled code: how many of the lowest bits are 0; of 0 all."""
+"""``trailing_zeros(word)`` in compiled code: the number of lowest bits that are 0; all for 0."""
 
 
 @compiled_part
 def find_first_from(value: Any, low: Any, high: Any, rising: Any) -> Any:
-    """The first entry from ``low`` up to ``high`` of a rising array that is ``value`` or higher; else ``high``."""
+    """Find the first entry from ``low`` up to ``high`` of a rising array that is ``value`` or higher; otherwise
+    ``high``.
+    """
     while low < high:
         middle = (low + high) // 2
         if rising[middle] < value:

@@ -1,8 +1,8 @@
-"""Find credentials in paths, URLs and options, and hide them.
+"""Credentials in paths, URLs and options, which are found and hidden.
 
 Configurations and errors are stored and shown. So no setting may hold a credential
 (:mod:`wordveil.config.credential_checks`), and :mod:`wordveil.errors` passes every message through this module.
-Credentials are recognised by how they are written. A secret without a name or a URL looks like any text.
+Credentials are recognised by their form. A secret without a name or a URL looks like any text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 HIDDEN = "***"
-"""What stands where a credential was."""
+"""Placeholder for a credential."""
 
 # In these schemes a bucket follows, which has no port and no users.
 _BUCKETS = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "obs"})
@@ -42,7 +42,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _SECRET_PART = re.compile(r"sig|sas|pw|pass|pat|jwt|auth|authorization|(?:.*[-_])?signature", re.IGNORECASE)
-# Such a name says where a secret is, or of what kind.
+# Such a name has a secret's location, or its kind.
 _REFERENCE = re.compile(
     r"(?:file|path|providers?|type|id|enabled?|class|location|ur[li]|endpoint|regex|alias|format|algorithm|bits|size"
     r"|length)(?:\.[\w-]+\.(?:dfs|blob)\.core\.windows\.net)?$"
@@ -63,7 +63,7 @@ _SHOWN_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})['\"]?\s*[=:]\s*")
 
 @dataclass(frozen=True)
 class _Credential:
-    """Where in a text a credential is, and what it is."""
+    """Credential in a text: its place, and its kind."""
 
     start: int
     end: int
@@ -71,30 +71,30 @@ class _Credential:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting or parameter of this name holds a secret, rather than only saying where one is."""
+    """Return whether a setting or parameter of this name holds a secret, instead of only its location."""
     is_secret = _SECRET.search(name) or _SECRET_PART.fullmatch(name.rpartition(".")[2])
     return bool(is_secret) and _REFERENCE.search(name) is None
 
 
 def is_secret_value(value: object) -> bool:
-    """Whether a value can be a secret at all: it is neither empty nor a switch."""
+    """Return whether a value can be a secret at all: it is neither empty nor a switch."""
     return value is not None and str(value).strip().rstrip(":.,;)").lower() not in ("", "true", "false", HIDDEN)
 
 
 def find_credential(value: str) -> str:
-    """Say which part of a setting's value is a credential, in words that do not show it; empty where none is."""
+    """Describe the part of a setting's value that is a credential, without showing it; empty if none is."""
     pairs = _JDBC_PAIR if value.lstrip().lower().startswith("jdbc:") else _PAIR
     return next((credential.what for text in _decodings(value) for credential in _find(text, pairs)), "")
 
 
 def hide_credentials(text: str) -> str:
-    """A sentence, or any other text, without the credentials in it."""
+    """Remove the credentials from a sentence, or any other text."""
     shown = _replace(text, _find(text, _TIGHT_PAIR))
     return _ESCAPED.sub(lambda match: HIDDEN if find_credential(match[0]) else match[0], shown)
 
 
 def hide_in_value(value: object) -> str:
-    """A setting's value as text, without credentials. Where the end of one is unclear, the rest is hidden too."""
+    """Convert a setting's value to text without credentials. If the end of one is unclear, the rest is hidden too."""
     text = str(_hide_nested(value))
     # The secret of a pair may contain any character, and one before an @ may contain spaces.
     shown = _replace(text, (_Credential(pair.start, len(text), pair.what) for pair in _find_pairs(text, _SHOWN_PAIR)))
@@ -114,7 +114,7 @@ def _hide_nested(value: Any) -> Any:
 
 
 def _decodings(text: str) -> Iterator[str]:
-    """The text, then with its percent escapes decoded, and the escapes in those."""
+    """Yield the text, then with its percent escapes decoded, and the escapes in those."""
     before = ""
     for _ in range(5):
         yield text
@@ -139,7 +139,7 @@ def _find_pairs(text: str, pattern: re.Pattern[str]) -> Iterator[_Credential]:
 
 
 def _find_user_info(text: str) -> Iterator[_Credential]:
-    """What precedes the @ of a URI, unless it is a container or the user of a database."""
+    """Yield the part before the @ of a URI, unless it is a container or the user of a database."""
     for match in _ORACLE.finditer(text):
         yield _Credential(match.start("secret"), match.end("secret"), "the password before the @")
     for match in _URI.finditer(text):
@@ -160,7 +160,7 @@ def _find_user_info(text: str) -> Iterator[_Credential]:
 
 
 def _has_no_port(host: str, rest: str) -> bool:
-    """Whether a colon in what seems to be a host does not begin a port, and an @ follows somewhere."""
+    """Return whether a colon in a seeming host does not begin a port, and an @ follows somewhere."""
     return "@" in unquote(rest) and _HOSTS.fullmatch(host) is None
 
 

@@ -1,7 +1,7 @@
-"""The errors that a user can cause.
+"""Errors that a user can cause.
 
 Each derives from :class:`WordveilError`. Its message names the field or file, the value, and the fix; it never holds
-text of a record, and what looks like a credential is hidden in it. ``exit_code`` is what the command line returns.
+text of a record, and anything that looks like a credential is hidden in it. ``exit_code`` is that of the command line.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Fault:
     where
         the key, dotted (``mechanism.epsilon``).
     value
-        the value as text; empty where the key is missing or its value must not be shown.
+        the value as text; empty if the key is missing or its value must not be shown.
     problem
-        what is wrong with it and what is allowed.
+        the fault and the allowed values.
     hint
-        what to do; empty where ``problem`` already says it.
+        the remedy; empty if ``problem`` has it.
     """
 
     where: str
@@ -50,7 +50,7 @@ class Fault:
     hint: str = ""
 
     def __post_init__(self) -> None:
-        """Hide credentials, whoever made the fault."""
+        """Hide credentials, whatever made the fault."""
         for name, hide in _HIDES.items():
             object.__setattr__(self, name, hide(getattr(self, name)))
 
@@ -61,12 +61,12 @@ class Fault:
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """A sentence that names the nearest of what is allowed; empty where nothing is near."""
+    """Suggest the nearest of the ``allowed`` names in a sentence; empty if nothing is near."""
     return "".join(f" Did you mean {match}?" for match in difflib.get_close_matches(name, list(allowed), n=1))
 
 
 def shown_value(value: object) -> str:
-    """A value as a fault shows it: without credentials, and cut where it is long."""
+    """Write a value as a fault shows it: without credentials, and cut if it is long."""
     text = str(value).lower() if isinstance(value, bool) else "" if value is None else hide_in_value(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
@@ -110,7 +110,7 @@ class GeneratorError(WordveilError, exit_code=4):
 
 
 def usage_error(option: str, value: str, problem: str, hint: str = "") -> ConfigError:
-    """The error of a command line with one fault: an option, its value, and what is wrong with it."""
+    """Make the error of a command line with one fault: an option, its value, and the problem."""
     return ConfigError("command line", [Fault(option, value, problem, hint)])
 
 

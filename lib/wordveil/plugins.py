@@ -35,7 +35,7 @@ class Registry(Mapping[str, Entry]):
 
     @cached_property
     def _installed(self) -> dict[str, EntryPoint]:
-        """The entry points of installed packages. Raises :class:`PlatformError` where a name is taken twice."""
+        """Entry points of installed packages. Raises :class:`PlatformError` if a name is taken twice."""
         owners = dict.fromkeys(self.shipped, "wordveil")
         points = {}
         for point in sorted(entry_points(group=self.group), key=lambda point: point.name):
@@ -61,11 +61,11 @@ class Registry(Mapping[str, Entry]):
         return len(self.shipped) + len(self._installed)
 
     def package_of(self, name: str) -> str:
-        """The installed package that has an entry, with its version; empty for one of wordveil's own."""
+        """Return the installed package that has an entry, with its version; empty for one of wordveil's own."""
         return "" if name in self.shipped else _package_of(self._installed[name])
 
     def _load(self, point: EntryPoint) -> Any:
-        """Import an entry. Raises :class:`PlatformError` where that fails, or what it leads to has a fault."""
+        """Import an entry. Raises :class:`PlatformError` if that fails, or its object has a fault."""
         subject = f"the package {_package_of(point)}: {point.value}, its {self._kind} {point.name},"
         try:
             entry = point.load()

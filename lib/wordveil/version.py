@@ -1,3 +1,3 @@
-"""The version of this package."""
+"""Version of this package."""
 
 __version__ = "0.2.0"

@@ -1,1 +1,1 @@
-"""What is built once and mapped into memory by workers: content-addressed directories."""
+"""Content-addressed directories that are built once and mapped into memory by workers."""

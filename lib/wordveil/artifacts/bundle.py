@@ -1,4 +1,4 @@
-"""A built mechanism as a content-addressed directory that workers map into memory.
+"""Bundle: a built mechanism as a content-addressed directory that workers map into memory.
 
 A *store* is a directory of bundles, each named by its mechanism fingerprint:
 
@@ -8,7 +8,7 @@ A *store* is a directory of bundles, each named by its mechanism fingerprint:
     <store>/<fingerprint>/<file>          files in a library's own format (Annoy's trees), mapped by that library
     <store>/<fingerprint>-<digits>/...    the same, built by another recipe
 
-The fingerprint covers all that decides what is drawn and which price a row states: vocabulary, arrays, files,
+The fingerprint covers all that decides draws and the price stated in a row: vocabulary, arrays, files,
 parameters, padding, the certified guarantee, and the versions of sampler and certificate. It covers no software
 versions, no time, and nothing that only describes the build. :mod:`wordveil.artifacts.content_store` writes, verifies
 and maps such directories.
@@ -57,11 +57,11 @@ KEEP_ONLY = "keep_only"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a bundle was built from, by which a configuration identifies its bundle.
+    """Recipe of a bundle, by which a configuration identifies its bundle.
 
     ``settings``: the mechanism's own, without those that name files. ``embedding_digest``: the SHA-256 of its files;
-    empty where they are missing. ``inputs``: the other public files, by setting, each with ``name``, its source, and
-    ``digest``, empty where the file is missing. ``lists``: the language of the public lists from which typed tokens are
+    empty if they are missing. ``inputs``: the other public files, by setting, each with ``name``, its source, and
+    ``digest``, empty if the file is missing. ``lists``: the language of the public lists from which typed tokens are
     drawn; empty for none. The bundle keeps the lists, so that later versions of the package draw from the same ones.
     """
 
@@ -74,11 +74,11 @@ class Recipe:
     lists: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return dict(vars(self))
 
     def differences(self, manifest: Mapping[str, Any]) -> list[str]:
-        """How a bundle differs from this recipe, in the configuration's terms; empty if it matches.
+        """List the differences of a bundle from this recipe, in the configuration's terms; empty if it matches.
 
         Files whose content is not known (a digest is empty) are compared by name.
         """
@@ -98,7 +98,7 @@ class Recipe:
 
 
 def _public_files(recipe: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """The embedding and the other files of a recipe, by setting."""
+    """Collect the embedding and the other files of a recipe, by setting."""
     embedding = {"name": recipe["embedding"], "digest": recipe["embedding_digest"]}
     return {"embedding": embedding, **recipe["inputs"]}
 
@@ -106,20 +106,22 @@ def _public_files(recipe: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 def _compare_files(
     setting: str, mine: Mapping[str, str] | None, theirs: Mapping[str, str] | None
 ) -> tuple[str, str | None, str | None]:
-    """A row of :meth:`Recipe.differences`: the contents of two files if both are known, else their sources."""
+    """Make a row of :meth:`Recipe.differences`: the contents of two files if both are known, otherwise their
+    sources.
+    """
     if mine and theirs and mine["digest"] and theirs["digest"]:
         return f"content of {setting}", mine["digest"], theirs["digest"]
     return setting, mine["name"] if mine else None, theirs["name"] if theirs else None
 
 
 def name_setting(file: str) -> str:
-    """The setting that names a public file of a recipe."""
+    """Return the setting that names a public file of a recipe."""
     return f"text.{file}" if file == KEEP_ONLY else f"mechanism.{file}"
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A verified, memory-mapped bundle.
+    """Verified, memory-mapped bundle.
 
     Attributes
     ----------
@@ -136,7 +138,7 @@ class Bundle:
     mechanism
         ready to draw.
     lists
-        the public lists from which typed tokens are drawn; None where the bundle has none.
+        the public lists from which typed tokens are drawn; None if the bundle has none.
     """
 
     path: Path
@@ -149,36 +151,36 @@ class Bundle:
 
     @property
     def padding(self) -> bool:
-        """Whether padding is among its symbols."""
+        """True if padding is among its symbols."""
         return bool(self.manifest["content"]["padding"])
 
     @property
     def recovery(self) -> Recovery | None:
-        """What an attacker recovers of the words. None where the build did not measure it."""
+        """Share of words that an attacker recovers. None if the build did not measure it."""
         recovery = self.manifest["recovery"]
         return Recovery.from_dict(recovery) if recovery else None
 
     @property
     def suitability(self) -> dict[str, Any] | None:
-        """How the embedding suits the mechanism (:class:`wordveil.measures.suitability.Suitability`), as plain
-        values. None where the build did not measure it.
+        """Suitability of the embedding (:class:`wordveil.measures.suitability.Suitability`), as plain values. None if
+        the build did not measure it.
         """
         suitability: dict[str, Any] | None = self.manifest["suitability"]
         return suitability
 
     def count_preview(self, records: int) -> int | None:
-        """The ``max_records`` of an internal preview; None for a mechanism made from public data alone."""
+        """Return the ``max_records`` of an internal preview; None for a mechanism made from public data alone."""
         return max(records, 1) if self.mechanism.private_weights else None
 
     @property
     def identity(self) -> bytes:
-        """The manifest as bytes: what a worker needs to check the payload it finds."""
+        """Manifest as bytes, with which a worker checks the payload it finds."""
         return content_store.encode_canonical(self.manifest)
 
     def check_policy(self, policy: TextPolicy, widths: Sequence[int] = ()) -> None:
         """Raise :class:`BundleError` unless the mechanism can draw the tokens that the policy produces.
 
-        ``widths``: the public number of tokens of each text column, where there are several.
+        ``widths``: the public number of tokens of each text column, if there are several.
         """
         problem = ""
         if policy.pads != self.padding:
@@ -203,7 +205,7 @@ class Bundle:
             self.mechanism.check_lengths(widths or (policy.n_max,))
 
     def _check_later_lists(self, policy: TextPolicy) -> None:
-        """Refuse a policy that names a class whose list it lacks. One that does not name it goes on as before."""
+        """Refuse a policy that names a class whose list the bundle lacks. Other policies are accepted as before."""
         chosen = dict(policy.types).get(TokenType.NATIONALITY, TypeAction.WORDS)
         if chosen == TypeAction.WORDS or self.lists is None or len(self.lists.nationalities):
             return
@@ -228,12 +230,14 @@ def write(
     recovery: Recovery | None = None,
     suitability: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a bundle into ``store`` and return its directory. ``recovery``: what an attacker recovers, if it is known.
-    ``suitability``: how the embedding suits the mechanism, as plain values, if that is known.
+    """Write a bundle into ``store`` and return its directory.
+
+    ``recovery``: the attackers' recovery, if it was measured. ``suitability``: the embedding's, as plain values, if it
+    was measured.
 
     The directory gets its name only once all files are on disk. An existing bundle with the same content stays
     unchanged. If it was built by another recipe, the new one is kept beside it with the same fingerprint: a file may
-    change without changing what is drawn, and each configuration must find a bundle of its own recipe.
+    change without changing draws, and each configuration must find a bundle of its own recipe.
     """
     measured = {"recovery": recovery.to_dict() if recovery else None, "suitability": suitability}
     return content_store.write_directory(
@@ -320,27 +324,28 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
 
 
 def is_private(path: Path) -> bool:
-    """Whether a private corpus trained the bundle at ``path``, by its manifest alone. Raises :class:`BundleError`."""
+    """Return whether a private corpus trained the bundle at ``path``, by its manifest alone. Raises
+    :class:`BundleError`.
+    """
     return bool(_read_manifest(path)["content"]["parameters"].get(PRIVATE_WEIGHTS))
 
 
 def find_one(path: Path) -> Path:
-    """The bundle's directory, as :func:`wordveil.artifacts.content_store.find_one` finds it. Raises
-    :class:`BundleError`.
-    """
+    """Find the bundle's directory by :func:`wordveil.artifacts.content_store.find_one`. Raises :class:`BundleError`."""
     return content_store.find_one(path, KIND, "bundle")
 
 
 def find_store(path: Path) -> Path:
-    """The store: ``path`` itself, or that of the bundle ``path``."""
+    """Return the store: ``path`` itself, or that of the bundle ``path``."""
     return path.parent if content_store.is_finished(path) else path
 
 
 def find(store: Path, recipe: Recipe, location: str = "") -> Path | None:
-    """The bundle that matches ``recipe`` in ``store``, which may be a bundle itself; None if there are no bundles.
+    """Find the bundle that matches ``recipe`` in ``store``, which may be a bundle itself. Return None if there are no
+    bundles.
 
-    ``location``: what messages call the store; by default its path. Raises :class:`BundleError` if there are bundles
-    and none matches, with how the nearest one differs; or if several match that were built from different files.
+    ``location``: the store's name in messages; by default its path. Raises :class:`BundleError` if there are bundles
+    and none matches, with the differences of the nearest one; or if several match that were built from different files.
     """
     store_setting = f"bundle_store = {location or store}"
     others: list[tuple[list[str], Path]] = []
@@ -378,7 +383,7 @@ def find(store: Path, recipe: Recipe, location: str = "") -> Path | None:
 
 
 def _contents_of(recipe: Mapping[str, Any]) -> str:
-    """The digests of the files that a bundle was built from, in one string."""
+    """Join the digests of the files that a bundle was built from into one string."""
     inputs = sorted((setting, entry["digest"]) for setting, entry in recipe["inputs"].items())
     return str((recipe["embedding_digest"], inputs))
 

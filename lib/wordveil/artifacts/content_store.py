@@ -28,11 +28,11 @@ _LISTED = 8
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of stored content.
+    """Kind of stored content.
 
     ``noun``: its name in messages. ``error``: the class of its errors. ``digest_key``: the key of its digest in the
-    manifest. ``origin``: a sentence that says how it is made. ``describe``: what distinguishes it from others, from its
-    manifest, in a few words.
+    manifest. ``origin``: a sentence on how it is made. ``describe``: makes a short description that distinguishes it
+    from others, from its manifest.
     """
 
     noun: str
@@ -44,29 +44,30 @@ class Kind:
 
     @property
     def hint(self) -> str:
-        """What to do with a damaged directory. Not to delete it: it may be sound and the disk at fault."""
+        """Advice on a damaged directory. It is not to delete it: the directory may be sound and the disk at fault."""
         return f"Move its directory out of the store and build the {self.noun} again."
 
     @property
     def renewal(self) -> str:
-        """What to do with a directory of another version."""
+        """Advice on a directory of another version."""
         return f"Build the {self.noun} again in another store, or use the wordveil that wrote it."
 
 
 def is_finished(path: Path) -> bool:
-    """Whether ``path`` is a finished directory of a store."""
+    """Return whether ``path`` is a finished directory of a store."""
     return (path / MANIFEST).is_file()
 
 
 def list_directories(store: Path) -> list[Path]:
-    """The finished directories of a store, in order; none if there is no store."""
+    """List the finished directories of a store, sorted; none if there is no store."""
     return sorted(manifest.parent for manifest in store.glob(f"[!.]*/{MANIFEST}")) if store.is_dir() else []
 
 
 def find_one(path: Path, kind: Kind, setting: str) -> Path:
-    """``path`` itself, or the only directory of the store ``path``.
+    """Return ``path`` itself, or the only directory of the store ``path``.
 
-    ``setting``: what names the path, for messages. Raises ``kind.error`` if there is none, or more than one.
+    ``setting``: the setting that names the path, for messages. Raises ``kind.error`` if there is none, or more than
+    one.
     """
     if is_finished(path):
         return path
@@ -102,8 +103,8 @@ def write_directory(
 
     ``fill`` writes its files and returns the manifest, whose digest becomes the directory's name. An existing directory
     with the same content stays unchanged, once ``verify`` has opened it. ``variant`` gets its manifest and may return a
-    suffix, under which the new directory is then kept beside it. ``private``: whether only its owner can read it; else
-    the umask decides.
+    suffix, under which the new directory is then kept beside it. ``private``: whether only its owner can read it;
+    otherwise the umask decides.
     """
     store.mkdir(parents=True, exist_ok=True)
     draft = store / f".building-{secrets.token_hex(8)}"
@@ -126,7 +127,7 @@ def write_directory(
 
 
 def _rename(draft: Path, target: Path) -> bool:
-    """Rename a directory; False if there is a finished one already."""
+    """Rename a directory; return False if there is a finished one already."""
     try:
         draft.rename(target)
     except OSError:
@@ -147,7 +148,7 @@ def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: M
 
 
 def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
-    """The manifest of the directory at ``path``, verified without the other files. Raises ``kind.error``."""
+    """Read the manifest of the directory at ``path``, verified without the other files. Raises ``kind.error``."""
     file = path / MANIFEST
     try:
         manifest: dict[str, Any] = json.loads(file.read_text("utf-8"))
@@ -217,12 +218,12 @@ def map_arrays(path: Path, files: Mapping[str, Mapping[str, Any]]) -> dict[str, 
 
 
 def payload_bytes(manifest: Mapping[str, Any]) -> int:
-    """Size of all files that a manifest lists."""
+    """Sum the sizes of all files that a manifest lists."""
     return sum(int(entry["bytes"]) for entry in manifest["content"]["files"].values())
 
 
 def encode_canonical(value: Mapping[str, Any]) -> bytes:
-    """JSON that is the same for equal values: keys sorted, ASCII, no spaces."""
+    """Encode as JSON that is the same for equal values: keys sorted, ASCII, no spaces."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 

@@ -1,4 +1,4 @@
-"""A digest of what a mechanism draws for public symbols under a public key, by which other code of it is noticed."""
+"""Digest of draws for public symbols under a public key, which detects changed code of a mechanism."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ _KEYS = MasterKey(bytes(range(32))).for_release("draws")  # no secret: nothing p
 def digest_built(
     mechanism: type[Mechanism[Any]], content: Mapping[str, Any], built: MechanismArtifact, directory: Path
 ) -> str:
-    """The digest of what was ``built``, with its files in ``directory``. ``content``: that of the bundle's manifest."""
+    """Digest the draws of a ``built`` mechanism, with its files in ``directory``. ``content``: that of the bundle's
+    manifest.
+    """
     files = {name: directory / name for name in built.files}
     return _digest_draws(mechanism.load(content["size"], built.parameters, built.arrays, files), content)
 
 
 def check_draws(mechanism: Mechanism[Any], manifest: Mapping[str, Any], path: Path) -> None:
-    """Raise :class:`BundleError` where the mechanism of another package draws something else than when its bundle was
-    built. wordveil's own have golden outputs, which its tests compare.
+    """Raise :class:`BundleError` if another package's mechanism draws differently than when its bundle was built.
+    wordveil's own have golden outputs, which its tests compare.
     """
     wanted, content = manifest.get("draws"), manifest["content"]
     if wanted and wanted != _digest_draws(mechanism, content):
@@ -39,8 +41,8 @@ def check_draws(mechanism: Mechanism[Any], manifest: Mapping[str, Any], path: Pa
 
 
 def _digest_draws(mechanism: Mechanism[Any], content: Mapping[str, Any]) -> str:
-    """SHA-256 of what ``mechanism`` draws and writes for 256 symbols; empty for one that reads a text as a whole, and
-    may draw texts of some lengths alone.
+    """Compute the SHA-256 of what ``mechanism`` draws and writes for 256 symbols. It is empty for a mechanism that
+    reads a text as a whole, which may draw texts of some lengths alone.
     """
     if mechanism.reads_context:
         return ""

@@ -1,4 +1,4 @@
-"""An n-gram model of public text as a content-addressed directory that workers map into memory.
+"""N-gram model of public text as a content-addressed directory that workers map into memory.
 
     <store>/<digest>/manifest.json   what it is, with a checksum of every file and of itself
     <store>/<digest>/<array>.bin     the words' bytes and their hash table, and the trie
@@ -36,7 +36,7 @@ def _describe(manifest: Mapping[str, Any]) -> str:
 _ORIGIN = "Make one with `wordveil ngrams` from public text."
 KIND = content_store.Kind("n-gram model", NgramError, "digest", FORMAT_VERSION, _ORIGIN, _describe)
 DEMO = "demo"
-"""The name of the package's own model: bigrams of old novels and of WordNet's sentences, over the words of the
+"""Name of the package's own model: bigrams of old novels and of WordNet's sentences, over the words of the
 embeddings ``glove`` and ``demo``.
 """
 _ARRAYS = ("word_bytes", "word_offsets", "word_slots", "words", "counts", "first")
@@ -47,7 +47,7 @@ def write_model(
 ) -> Path:
     """Write a model into ``store`` and return its directory.
 
-    ``words``: in the order of their numbers, the first one empty. ``total``: how many words the text has.
+    ``words``: in the order of their numbers, the first one empty. ``total``: the number of words of the text.
     ``provenance``: facts for people, which the digest does not cover.
     """
 
@@ -64,9 +64,9 @@ def write_model(
 
 
 def open_model(path: Path, digest: str | None = None) -> NgramModel:
-    """Open and verify the model at ``path``: every file's size and SHA-256, the manifest's own checksum and the digest.
+    """Open and verify the model at ``path``: every file's size and SHA-256, the manifest's checksum and the digest.
 
-    ``digest``: what it must be, if the caller knows it. Raises :class:`NgramError`, which names the file.
+    ``digest``: the expected one, if the caller has it. Raises :class:`NgramError`, which names the file.
     """
     manifest = read_model(path)
     if digest is not None and manifest["digest"] != digest:
@@ -83,7 +83,7 @@ def open_model(path: Path, digest: str | None = None) -> NgramModel:
 
 
 def read_model(path: Path) -> dict[str, Any]:
-    """The manifest of the model at ``path``, verified without reading any other file. Raises :class:`NgramError`."""
+    """Read the manifest of the model at ``path``, verified without any other file. Raises :class:`NgramError`."""
     return content_store.read_manifest(path, KIND)
 
 
@@ -99,7 +99,7 @@ def open_named(source: str, setting: str = "mechanism.ngrams") -> NgramModel:
 
 
 def bigrams_of(model: NgramModel) -> Bigrams:
-    """The words and bigrams of a model, in its order, without longer n-grams."""
+    """Extract the words and bigrams of a model, in its order, without longer n-grams."""
     size = len(model.index.offsets) - 1
     end = int(model.first[size])
     offsets, data = pa.py_buffer(model.index.offsets), pa.py_buffer(model.index.data)
@@ -113,9 +113,7 @@ def bigrams_of(model: NgramModel) -> Bigrams:
 
 
 def find_model(path: Path, setting: str = "text.ngrams") -> Path:
-    """The model's directory, as :func:`wordveil.artifacts.content_store.find_one` finds it. Raises
-    :class:`NgramError`.
-    """
+    """Find the model's directory by :func:`wordveil.artifacts.content_store.find_one`. Raises :class:`NgramError`."""
     return content_store.find_one(path, KIND, setting)
 
 

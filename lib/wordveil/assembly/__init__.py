@@ -1,1 +1,1 @@
-"""From a configuration to its embedding, public files, bundle and calibration."""
+"""Assembly of a configuration's embedding, public files, bundle and calibration."""

@@ -1,4 +1,4 @@
-"""The audits of what a configuration makes: where they are kept, and what identifies it."""
+"""Audits of a configuration's results: their place, and the identity of what they cover."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wordveil.config.load import Config
 
 
 def keep_audit(config: Config, audit: Audit) -> tuple[str, str | None]:
-    """Keep an audit beside the bundles. Returns where it lies, and one that refutes the same thing, if any."""
+    """Keep an audit beside the bundles. Return its location, and that of one that refutes the same thing, if any."""
     kept = open_store(config.bundle_store)
     path = store.save_audit(kept.root, audit)
     kept.save(path)
@@ -21,10 +21,11 @@ def keep_audit(config: Config, audit: Audit) -> tuple[str, str | None]:
 
 
 def identify_release(config: Config, fingerprint: str) -> str:
-    """What decides the outputs of a release but for its input, its key and its name: 64 hexadecimal digits.
+    """Identify what decides the outputs of a release except for its input, key and name: 64 hexadecimal digits.
 
-    ``fingerprint``: of the bundle. An audit of a release counts as long as this stays: with the mechanism, the text
-    policy, the text columns, what is kept and selected, and what the output's form shows.
+    ``fingerprint``: that of the bundle. An audit of a release counts as long as the identity stays. It covers the
+    mechanism, the text policy, the text columns, the kept columns and the condition, and the exposures of the output's
+    form.
     """
     terms = {
         "mechanism": fingerprint,
@@ -41,9 +42,9 @@ def identify_release(config: Config, fingerprint: str) -> str:
 
 
 def find_audits(config: Config, fingerprint: str) -> tuple[str, ...]:
-    """The kinds of audits that passed and count for what the configuration makes now, sorted.
+    """Find the kinds of audits that passed and count for what the configuration makes now, sorted.
 
-    ``fingerprint``: of the bundle that drew.
+    ``fingerprint``: that of the bundle that drew.
     """
     identities = {store.BUNDLE: fingerprint, store.RELEASE: identify_release(config, fingerprint)}
     return store.find_passed(open_store(config.bundle_store).root, identities)

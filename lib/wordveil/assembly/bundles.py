@@ -1,4 +1,4 @@
-"""From a configuration to what it names: its embedding and other public files, its bundle and its n-gram model."""
+"""Assembly of what a configuration names: its embedding and other public files, its bundle and its n-gram model."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from wordveil.version import __version__
 _PARTS = ".parts"
 _TRAINED = ".trained"
 _COMPARED = ".compared"
-# What comparisons keep takes 160 MB for 20,000 words of 100 dimensions. What none has used for a day is deleted.
+# The cache of comparisons takes 160 MB for 20,000 words of 100 dimensions. Entries unused for a day are deleted.
 _COMPARED_SECONDS = 24 * 60 * 60
 FindBundle = Callable[[], Bundle | None]
-"""Finds the configuration's bundle, as :func:`find_bundle` does."""
+"""Function that finds the configuration's bundle, as :func:`find_bundle` does."""
 
 
 def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Bundle:
@@ -49,12 +49,12 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     Parts of a build that take long are kept in the store until the bundle is written, so that an interrupted build
     continues where it was. A trained embedding stays there, for bundles with other settings of the mechanism.
 
-    ``work`` says where progress is reported and neighbours are found, by default silently in this process. ``read``
-    gives the pairs from which an embedding is trained.
+    ``work`` reports progress and finds neighbours, by default silently in this process. ``read`` reads the pairs from
+    which an embedding is trained.
 
-    Raises :class:`BundleError` where the mechanism cannot be built, :class:`wordveil.errors.EmbeddingError` where the
+    Raises :class:`BundleError` if the mechanism cannot be built, :class:`wordveil.errors.EmbeddingError` if the
     embedding cannot be read or trained, and :class:`wordveil.errors.PublicFileError` or
-    :class:`wordveil.errors.NgramError` where another public file is missing, unreadable or does not fit the embedding.
+    :class:`wordveil.errors.NgramError` if another public file is missing, unreadable or does not fit the embedding.
     """
     work = work or BuildContext()
     config = fetch_files(config)
@@ -96,7 +96,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
 
 
 def fetch_files(config: Config) -> Config:
-    """The configuration with local copies of the public files that its mechanism has on object stores."""
+    """Replace remote public files of the configuration's mechanism by local copies."""
     section = config.mechanism
     places = {"embedding": section.embedding, **section.public_files}
     copies = {name: fetch(f"mechanism.{name}", place) for name, place in places.items()}
@@ -104,7 +104,7 @@ def fetch_files(config: Config) -> Config:
 
 
 def _digest_inputs(config: Config, *, missing_allowed: bool = False) -> dict[str, str]:
-    """The digests of all public files beside the embedding that are there."""
+    """Digest all existing public files besides the embedding."""
     digests = digest_files(config.mechanism.public_files, missing_allowed=missing_allowed)
     listed = config.text.keep_only
     if listed and not (missing_allowed and not Path(listed).exists()):
@@ -113,7 +113,7 @@ def _digest_inputs(config: Config, *, missing_allowed: bool = False) -> dict[str
 
 
 def _load_embedding(config: Config, store: Path, work: BuildContext, read: ReadPairs) -> Embedding:
-    """Read the embedding, or train it. It has the words of ``text.keep_only`` alone, where that is set."""
+    """Read the embedding, or train it. If ``text.keep_only`` is set, keep its words alone."""
     section = config.mechanism
     if section.embedding_format == HYPERNYMS:
         loaded = train_or_load(Path(section.embedding), section.training.settings, store / _TRAINED, work, read)
@@ -123,10 +123,10 @@ def _load_embedding(config: Config, store: Path, work: BuildContext, read: ReadP
 
 
 def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: None) -> Embedding | None:
-    """Read the public embedding of the mechanism. None where it is not available, or is trained from pairs: means of
-    its vectors, which lie in a hyperbolic space, say nothing of a text.
+    """Read the public embedding of the mechanism. Return None if it is not available or is trained from pairs: means of
+    its vectors, which lie in a hyperbolic space, do not describe a text.
 
-    Raises :class:`wordveil.errors.EmbeddingError` where it cannot be read.
+    Raises :class:`wordveil.errors.EmbeddingError` if it cannot be read.
     """
     config = fetch_files(config)
     section = config.mechanism
@@ -137,24 +137,24 @@ def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: N
 
 @dataclass(frozen=True)
 class PublicParts:
-    """What mechanisms are built from at many epsilons."""
+    """Public parts from which mechanisms are built at many epsilons."""
 
     embedding: Embedding
     inputs: PublicInputs
     """Other public data, in the order of the embedding's words."""
     work: BuildContext
-    """Where neighbours and clusters are kept."""
+    """Cache of neighbours and clusters."""
     notes: tuple[str, ...]
-    """How public files fit the embedding, in sentences."""
+    """Remarks on how public files fit the embedding, as sentences."""
 
 
 @contextmanager
 def open_parts(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Iterator[PublicParts]:
     """Read the embedding and the other public files of a configuration, to build mechanisms that no bundle is made of.
 
-    Neighbours and clusters are kept in the bundle store, by the embedding's content, where it can be written: the next
-    epsilon, and the next command, finds them there. They are public, as the embedding is. Those that nothing has used
-    for a day are deleted. Raises as :func:`build_bundle`.
+    Neighbours and clusters are kept in the bundle store, by the embedding's content, if it is writable: the next
+    epsilon, and the next command, finds them there. They are public, as the embedding is. Those unused for a day are
+    deleted. Raises as :func:`build_bundle`.
     """
     config = fetch_files(config)
     section, store = config.mechanism, open_store(config.bundle_store).root
@@ -182,8 +182,10 @@ def compare_mechanisms(config: Config, text: str, work: BuildContext | None = No
 
 
 def measure_texts(config: Config, find: FindBundle, texts: tuple[str, str]) -> TextDistance:
-    """Measure how far apart two public texts are under the configuration. Raises :class:`BundleError` where it has no
-    bundle, else as :func:`wordveil.measures.text_distance.measure_distance`.
+    """Measure how far apart two public texts are under the configuration.
+
+    Raises :class:`BundleError` if it has no bundle, otherwise as
+    :func:`wordveil.measures.text_distance.measure_distance` does.
     """
     bundle = find()
     if bundle is None:
@@ -200,11 +202,10 @@ def measure_texts(config: Config, find: FindBundle, texts: tuple[str, str]) -> T
 
 
 def find_bundle(config: Config) -> Bundle | None:
-    """Open the configuration's bundle. None where its store is empty.
+    """Open the configuration's bundle. Return None if its store is empty.
 
-    The contents of the embedding and of other public files are compared where they are on this machine, else their
-    names.
-    Raises :class:`BundleError` where there are bundles and none matches.
+    The contents of the embedding and of other public files are compared if they are on this machine, otherwise their
+    names. Raises :class:`BundleError` if there are bundles and none matches.
     """
     source = config.mechanism.embedding
     digest = embeddings.digest_source(source) if embeddings.embedding_exists(source) else ""
@@ -215,23 +216,24 @@ def find_bundle(config: Config) -> Bundle | None:
 
 
 def open_bundle(location: str | Path) -> Bundle:
-    """Open and verify the bundle at ``location``, or the only one of the store there. Raises :class:`BundleError`, and
-    :class:`wordveil.errors.PublicFileError` where another file system cannot be read.
+    """Open and verify the bundle at ``location``, or the only one of the store there.
+
+    Raises :class:`BundleError`, and :class:`wordveil.errors.PublicFileError` if another file system cannot be read.
     """
     return bundles.open_bundle(open_store(str(location), "bundle").find_one())
 
 
 def find_once(config: Config) -> FindBundle:
-    """A function that opens and verifies the configuration's bundle at its first call, and then returns the same one.
+    """Return a function that opens and verifies the configuration's bundle once, and then returns the same one.
 
-    For a command of several parts: to verify a bundle takes as long as to read all of it.
+    It serves commands of several parts: verifying a bundle takes as long as reading all of it.
     """
     return cache(partial(find_bundle, config))
 
 
 def find_recovery(config: Config, fingerprint: str) -> Recovery | None:
-    """What an attacker recovers of words that the bundle of that fingerprint replaces. None where the configuration's
-    bundle is a different one, is not available, or does not say.
+    """Find the share of words that an attacker recovers from the bundle of that fingerprint. Return None if the
+    configuration's bundle is a different one, is not available, or lacks the figure.
     """
     with suppress(WordveilError):
         bundle = find_bundle(config)
@@ -242,7 +244,7 @@ def find_recovery(config: Config, fingerprint: str) -> Recovery | None:
 
 
 def find_ngrams(config: Config) -> NgramModel | None:
-    """Open and verify the n-gram model of the text policy. None where the policy has none.
+    """Open and verify the n-gram model of the text policy. Return None if the policy has none.
 
     Raises :class:`wordveil.errors.NgramError`.
     """
@@ -250,7 +252,7 @@ def find_ngrams(config: Config) -> NgramModel | None:
 
 
 def ready_bundle(config: Config, work: BuildContext | None = None) -> Bundle:
-    """Find the bundle of a run, or build it where the configuration says so. Raises :class:`BundleError`."""
+    """Find the bundle of a run, or build it if the configuration says so. Raises :class:`BundleError`."""
     bundle = build_bundle(config, work) if config.build_missing else find_bundle(config)
     if bundle is None:
         raise BundleError(

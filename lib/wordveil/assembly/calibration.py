@@ -1,4 +1,4 @@
-"""From a configuration to the meaning of epsilons for its public vocabulary. Reads no corpus and no key."""
+"""Calibration of a configuration: the meaning of epsilons for its public vocabulary. It reads no corpus and no key."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ _DRAWN_NOTE = "The mechanism draws noise: its figures are counts of draws, and t
 
 
 def run_calibration(request: Request, config: Config, work: BuildContext) -> Calibration:
-    """Find the epsilons that a checked request asks for, and measure what they and those that it names mean, in rising
-    order.
+    """Find the epsilons that a checked request asks for, and measure the meaning of these and of its own, rising.
 
     ``config`` is what :meth:`Request.load` read.
 
@@ -64,8 +63,8 @@ def run_calibration(request: Request, config: Config, work: BuildContext) -> Cal
 
 
 def _read_hierarchy(config: Config, subject: Subject) -> WordHierarchy | None:
-    """The pairs that the embedding was trained from, else those of the package. None where they have no two of its
-    words.
+    """Read the pairs that the embedding was trained from, or those of the package. Return None if no pair has both
+    words in the embedding.
     """
     section, words = config.mechanism, subject.embedding.words
     if section.embedding_format == HYPERNYMS:
@@ -84,7 +83,7 @@ def _find_targets(subject: Subject, request: Request, work: BuildContext) -> Ite
 
 
 def _match(subject: Subject, config: Config, request: Request, work: BuildContext) -> tuple[FoundEpsilon, bool]:
-    """The epsilon at which a mechanism equals that of another configuration, and whether both have the same words."""
+    """Find the epsilon at which a mechanism equals another configuration's, and whether both have the same words."""
     work.progress(f"matching {config.mechanism.name}")
     with open_subject(config, work) as (other, _), _reaching("--match", str(request.match)):
         built = other.build(config.mechanism.nominal_epsilon)
@@ -102,9 +101,9 @@ def _reaching(option: str, value: str) -> Iterator[None]:
 
 @contextmanager
 def open_subject(config: Config, work: BuildContext) -> Iterator[tuple[Subject, tuple[str, ...]]]:
-    """The mechanism of a configuration with its epsilon free, and notes on how its public files fit.
+    """Open the mechanism of a configuration with its epsilon free, and remarks on how its public files fit.
 
-    Raises as :func:`wordveil.assembly.bundles.open_parts`, and :class:`BundleError` where its words say nothing of a
+    Raises as :func:`wordveil.assembly.bundles.open_parts`, and :class:`BundleError` if its words alone describe no
     text.
     """
     section = config.mechanism

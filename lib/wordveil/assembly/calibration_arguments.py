@@ -1,4 +1,4 @@
-"""What the command line asks of a calibration: epsilons, targets, and words that are public."""
+"""Arguments of a calibration on the command line: epsilons, targets, and words that are public."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ANY = 1.0
 
 @dataclass(frozen=True)
 class Target:
-    """A figure that an epsilon should give. ``name``: one of :data:`wordveil.measures.calibration.targets.TARGETS`."""
+    """Figure that an epsilon should give. ``name``: one of :data:`wordveil.measures.calibration.targets.TARGETS`."""
 
     name: str
     value: float
@@ -33,10 +33,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks a calibration to measure and find: its options by name, as they were typed.
+    """Request for a calibration: the options of the command line by name, as they were typed.
 
-    ``words``, ``runs`` and ``threshold`` say how words are measured
-    (:class:`wordveil.measures.calibration.meaning.WordPlan`).
+    ``words``, ``runs`` and ``threshold`` are those of :class:`wordveil.measures.calibration.meaning.WordPlan`.
     """
 
     config: Path
@@ -71,18 +70,18 @@ class Request:
 
     @property
     def epsilons(self) -> tuple[float, ...]:
-        """The epsilons, rising and each once. The request must be checked."""
+        """Epsilons, rising and each once. The request must be checked."""
         return () if self.epsilon is None else tuple(sorted({float(part) for part in self.epsilon.split(",")}))
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """The targets. The request must be checked."""
+        """Targets. The request must be checked."""
         pairs = (text.partition("=") for text in self.target)
         return tuple(Target(name.strip(), float(value)) for name, _, value in pairs)
 
     @property
     def plan(self) -> WordPlan:
-        """How words are measured. The request must be checked."""
+        """Plan for measuring words. The request must be checked."""
         return WordPlan(self.words, self.runs, self.threshold)
 
     def load(self) -> Config:

@@ -12,13 +12,13 @@ from wordveil.release.layout import DRAWS, JOURNAL
 
 
 def _exists(path: str) -> bool:
-    """Whether the path exists on this machine's disk."""
+    """Return whether the path exists on this machine's disk."""
     local = Path(path.removeprefix("file:"))
     return local.is_absolute() and local.exists()
 
 
 def _list_ancestors(path: str) -> Iterator[str]:
-    """``path`` and the directories above it, without a slash at the end."""
+    """Yield ``path`` and the directories above it, without a slash at the end."""
     local = Path(path.removeprefix("file:"))
     yield from (str(directory).rstrip("/") for directory in (local, *local.parents))
 
@@ -29,10 +29,11 @@ def require_free_paths(
     exists: Callable[[str], bool] = _exists,
     list_ancestors: Callable[[str], Iterable[str]] = _list_ancestors,
 ) -> None:
-    """Raise :class:`ConfigError` where a table would be created inside a release or a Delta table, whose clean-up or
-    removal would delete it too. Tables of the configuration that exist already stay where they are.
+    """Raise :class:`ConfigError` if a table would be created inside a release or a Delta table.
 
-    ``exists``, ``list_ancestors``: of a file system; by default only paths on this machine's disk are checked.
+    Their clean-up or removal would delete it too. Tables of the configuration that exist already stay where they are.
+
+    ``exists``, ``list_ancestors``: those of a file system; by default only paths on this machine's disk are checked.
     """
     faults = [
         Fault(setting, path, f"is {owner}, or inside it.", "Choose another path.")
@@ -46,7 +47,7 @@ def require_free_paths(
 def _list_new_tables(
     output: OutputSection, ledger: LedgerSection | None, exists: Callable[[str], bool]
 ) -> Iterator[tuple[str, str]]:
-    """The settings whose tables a run would create, with their paths."""
+    """Yield the settings whose tables a run would create, with their paths."""
     if output.format != "delta":
         yield "output.path", output.path
         return
@@ -61,7 +62,7 @@ def _list_new_tables(
 
 
 def _find_owner(directories: Iterable[str], exists: Callable[[str], bool]) -> str:
-    """The release or the Delta table that one of the directories is; empty where none is."""
+    """Find the release or the Delta table that one of the directories is; empty if none is."""
     for directory in directories:
         shown = directory.removeprefix("file:")
         if all(exists(f"{directory}/{name}/{DELTA_LOG}") for name in (JOURNAL, DRAWS)):

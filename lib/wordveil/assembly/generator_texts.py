@@ -1,4 +1,4 @@
-"""From texts to the sequences that train a generator, and from a configuration to its training."""
+"""Training of a configuration's generator, and the sequences made from its texts."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def train_generator(
     """Prepare the texts of a configuration and train its generator, or resume an interrupted training. The weights are
     returned, and not written.
 
-    ``observe`` gets each row of figures and the number of steps of all epochs, ``progress`` a line about what is being
-    done. The directory of checkpoints is created.
+    ``observe`` gets each row of figures and the number of steps of all epochs, ``progress`` a line about each step that
+    begins. The directory of checkpoints is created.
 
-    Raises :class:`wordveil.errors.PlatformError` where JAX, Flax or Optax is not installed, and
-    :class:`wordveil.errors.EmbeddingError`, :class:`InputError` or :class:`GeneratorError` where the embedding or the
+    Raises :class:`wordveil.errors.PlatformError` if JAX, Flax or Optax is not installed, and
+    :class:`wordveil.errors.EmbeddingError`, :class:`InputError` or :class:`GeneratorError` if the embedding or the
     texts cannot be read, or training cannot resume.
     """
     require_packages()
@@ -59,10 +59,10 @@ def train_generator(
 def prepare_corpus(
     section: GeneratorSection, vocabulary: Vocabulary, words: str, progress: Callable[[str], None] = lambda _: None
 ) -> Corpus:
-    """Turn texts into sequences in the directory of checkpoints, or find those that are there. ``words``: the digest of
-    the vocabulary.
+    """Turn texts into sequences in the directory of checkpoints, or find those that exist. ``words``: the digest of the
+    vocabulary.
 
-    Raises :class:`InputError`, and :class:`GeneratorError` where others can read the directory of a private corpus.
+    Raises :class:`InputError`, and :class:`GeneratorError` if others can read the directory of a private corpus.
     """
     create_directory(section.directory, private=True, exist_ok=True)
     is_private = section.corpus == "private"
@@ -90,7 +90,7 @@ def prepare_corpus(
 
 
 def read_texts(texts: TextsSection) -> Iterator[pa.StringArray]:
-    """The texts of a table, some thousand at a time and in its order.
+    """Yield the texts of a table, some thousand at a time and in its order.
 
     Raises :class:`InputError` for a table that cannot be read, and for a column that is missing or has no texts.
     """

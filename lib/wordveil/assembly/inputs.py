@@ -1,6 +1,6 @@
-"""From the public files that a configuration names beside its embedding to what a mechanism is built from.
+"""Public inputs of a mechanism, read from the files that a configuration names besides its embedding.
 
-A file is read and checked by itself first, and then fitted to the words of the embedding. A fault of a file is
+A file is read and checked by itself first, and then fitted to the words of the embedding. A fault of a file raises
 :class:`wordveil.errors.PublicFileError`, of an embedding :class:`wordveil.errors.EmbeddingError`, of an n-gram model
 :class:`wordveil.errors.NgramError`, and of a generator :class:`wordveil.errors.GeneratorError`. All have exit code 4
 and name the setting.
@@ -47,7 +47,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PublicFiles:
-    """What the files hold: by setting, its source and its content, in the form of its kind."""
+    """Contents of public files: by setting, the source and the content in the form of its kind."""
 
     sources: Mapping[str, str]
     contents: Mapping[str, Any]
@@ -55,8 +55,8 @@ class PublicFiles:
     def fit(self, words: pa.StringArray) -> FittedInputs:
         """Bring the contents into the order of an embedding's words, which are distinct.
 
-        Raises :class:`PublicFileError` or :class:`EmbeddingError` where a file has too few of the words, and
-        :class:`GeneratorError` where a generator has others.
+        Raises :class:`PublicFileError` or :class:`EmbeddingError` if a file has too few of the words, and
+        :class:`GeneratorError` if a generator has others.
         """
         fitted: dict[str, Any] = {}
         notes: list[str] = []
@@ -69,18 +69,19 @@ class PublicFiles:
 
 @dataclass(frozen=True)
 class FittedInputs:
-    """What a mechanism is built from, in the order of the embedding's words."""
+    """Inputs of a mechanism, in the order of the embedding's words."""
 
     inputs: PublicInputs
     notes: tuple[str, ...]
-    """How the files fit the embedding, in sentences for people."""
+    """Remarks on how the files fit the embedding, as sentences."""
 
 
 def read_files(sources: Mapping[str, str], progress: Progress = lambda _: None) -> PublicFiles:
-    """Read and check public files: their paths or names by setting, as
-    :attr:`wordveil.config.mechanisms.MechanismSection.public_files` has them.
+    """Read and check public files: their paths or names by setting.
 
-    Raises the error of the file's kind where it is missing or has a fault. The message names setting, file and line.
+    ``sources`` has the form of :attr:`wordveil.config.mechanisms.MechanismSection.public_files`.
+
+    Raises the error of the file's kind if it is missing or has a fault. The message names setting, file and line.
     """
     contents: dict[str, Any] = {}
     for name, source in sources.items():
@@ -90,10 +91,11 @@ def read_files(sources: Mapping[str, str], progress: Progress = lambda _: None) 
 
 
 def digest_files(sources: Mapping[str, str], *, missing_allowed: bool = False) -> dict[str, str]:
-    """Identify public files by their content, as a recipe does: by setting, the SHA-256 of a file or of an embedding's
-    files, or an n-gram model's own digest, hexadecimal.
+    """Identify public files by their content, as a recipe does.
 
-    ``missing_allowed``: leave out files that do not exist. Raises the error of the file's kind where it is missing or
+    By setting, the digest is the SHA-256 of a file or of an embedding's files, or an n-gram model's own, hexadecimal.
+
+    ``missing_allowed``: leave out files that do not exist. Raises the error of the file's kind if it is missing or
     cannot be read.
     """
     return {
@@ -109,9 +111,9 @@ def digest_list(source: str) -> str:
 
 
 def confine_embedding(embedding: Embedding, source: str) -> Embedding:
-    """The words of an embedding that the list of ``text.keep_only`` has, in the embedding's order, with a note.
+    """Select the words of an embedding that the list of ``text.keep_only`` has, in the embedding's order, with a note.
 
-    Raises :class:`PublicFileError` where the list has a fault, or fewer than two of the words.
+    Raises :class:`PublicFileError` if the list has a fault, or fewer than two of the words.
     """
     table = read_word_table(source, name_setting(KEEP_ONLY), ("word",))
     table.require_distinct(1)
@@ -126,7 +128,9 @@ def confine_embedding(embedding: Embedding, source: str) -> Embedding:
 
 
 def _fit_frequencies(table: WordTable, to: FittedWords) -> NDArray[np.float64]:
-    """Shares of counts, 0.5 added to each (Krichevsky, Trofimov 1981): float64 ``(size,)``, the same on any machine."""
+    """Compute shares of counts, 0.5 added to each (Krichevsky, Trofimov 1981): float64 ``(size,)``, the same on any
+    machine.
+    """
     counts, ids = table.whole_numbers(1), to.find(table.columns[0])
     known = int((ids >= 0).sum())
     if 2 * known < len(to):
@@ -160,7 +164,9 @@ def _fit_pairs(table: WordTable, to: FittedWords) -> Pairs:
 
 
 def _fit_classes(table: WordTable, to: FittedWords) -> NDArray[np.int32]:
-    """Classes, numbered by the first word of each in the embedding. Words that are not listed are one more class."""
+    """Assign numbers to classes by the first word of each in the embedding. Words that are not listed are one more
+    class.
+    """
     ids = to.find(table.columns[0])
     known = ids >= 0
     if not known.any():
@@ -179,7 +185,7 @@ def _fit_classes(table: WordTable, to: FittedWords) -> NDArray[np.int32]:
 
 
 def _fit_similarity(other: Embedding, to: FittedWords) -> Embedding:
-    """The embedding as it is: the mechanism says what becomes of words that it does not have."""
+    """Return the embedding as it is: the mechanism handles words that it does not have."""
     if not (to.find(other.words) >= 0).any():
         raise EmbeddingError(
             f"mechanism.{to.name} = {to.source}: has no word of the embedding. Name another one. {CASE}"
@@ -206,8 +212,8 @@ def _read_pairs(source: str, setting: str, _: Progress) -> WordTable:
 
 
 def _read_hypernyms(setting: str) -> WordTable:
-    """The package's pairs of a word and its hypernyms, a specific hypernym more similar than a general one: by how few
-    words are below it.
+    """Read the package's pairs of a word and its hypernyms. A specific hypernym is more similar than a general one: the
+    fewer words are below it, the more.
     """
     table = read_word_table(str(SHIPPED_PAIRS), setting, ("word", "hypernym"))
     counts = np.unique(np.asarray(table.columns[1]), return_inverse=True, return_counts=True)
@@ -270,7 +276,7 @@ def _read_generator(source: str, setting: str, _: Progress) -> GeneratorWeights:
 
 
 def _fit_generator(weights: GeneratorWeights, to: FittedWords) -> GeneratorWeights:
-    """The weights as they are: a generator has a fixed list of words."""
+    """Return the weights as they are: a generator has a fixed list of words."""
     if weights.words_digest != digest_words(to.words) or weights.shape.size != len(to):
         raise GeneratorError(
             f"mechanism.{to.name} = {to.source}: its {weights.shape.size:,} words are not the {len(to):,} words of "
@@ -282,7 +288,7 @@ def _fit_generator(weights: GeneratorWeights, to: FittedWords) -> GeneratorWeigh
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of public file: the field of :class:`PublicInputs`, and how it is read, fitted and identified."""
+    """Kind of public file: the field of :class:`PublicInputs`, and functions that read, fit and identify it."""
 
     input: str
     read: Callable[[str, str, Progress], Any]
@@ -340,4 +346,4 @@ _KINDS = {
     ),
 }
 SETTINGS = tuple(_KINDS)
-"""The settings that may name public files."""
+"""Settings that may name public files."""

@@ -1,4 +1,4 @@
-"""Which paths are surely on this machine's disk, whatever Spark is configured with."""
+"""Paths that are surely on this machine's disk, whatever Spark is configured with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wordveil.config.schema import SparkSection
 
 SMALL_BYTES, SMALL_FILES = 16 * 2**20, 1_000
-"""The most that small tables have."""
+"""Limits of small tables."""
 
 # Variables by which users configure another file system, or options of Spark.
 _SPARK_VARIABLES = ("HADOOP_CONF_DIR", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
@@ -30,32 +30,36 @@ _HARMLESS = re.compile(
 
 
 def find_local(path: str, spark: SparkSection) -> Path | None:
-    """``path`` on this machine's disk if Spark, started as ``spark`` says, would surely read that one; else None."""
+    """Return ``path`` on this machine's disk if Spark, started with ``spark``, would surely read that one; otherwise
+    None.
+    """
     if not _PLAIN_PATH.fullmatch(path) or not is_plain(spark):
         return None
     return Path(path.removeprefix("file:"))
 
 
 def is_plain(spark: SparkSection) -> bool:
-    """Whether a path without a scheme is on this machine, and nothing changes how Spark reads a table."""
+    """Return whether a path without a scheme is on this machine, and nothing changes how Spark reads a table."""
     is_changed = any(not _HARMLESS.fullmatch(name) for name in spark.options)
     return not is_changed and (spark.master or "local").startswith("local") and not is_spark_configured()
 
 
 def is_spark_configured() -> bool:
-    """Whether a session runs in this process, or the environment configures how Spark reads paths."""
+    """Return whether a session runs in this process, or the environment configures how Spark reads paths."""
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     is_running = getattr(context, "_active_spark_context", None) is not None
     return is_running or any(name in os.environ for name in _SPARK_VARIABLES)
 
 
 def open_directory(root: Path) -> FileSystem:
-    """The directory as a file system of its own."""
+    """Open the directory as a file system of its own."""
     return SubTreeFileSystem(str(root), LocalFileSystem())
 
 
 def is_small(config: Config) -> bool:
-    """Whether all that a run reads is surely on this machine's disk, and small: the input, and a release's tables."""
+    """Return whether all that a run reads is surely on this machine's disk, and small: the input, and a release's
+    tables.
+    """
     paths = [config.input.path]
     if config.output.format == "delta":
         paths += [config.output.path, config.output.public, config.ledger.path if config.ledger else None]

@@ -1,6 +1,6 @@
-"""The state of a release whose tables are on this machine's disk, read without Java.
+"""State of a release whose tables are on this machine's disk, read without Java.
 
-Unusual tables are left to Spark, and so are faults: Spark's reader says what is wrong and what to do.
+Unusual tables are left to Spark, and so are faults: Spark's reader explains the fault and its remedy.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from wordveil.release.layout import (
 from wordveil.release.state import describe_records, describe_release
 
 MAX_ROWS = 5_000_000
-"""More draws are left to Spark, which needs no memory for all ids at once."""
+"""Largest number of draws read here; Spark needs no memory for all ids at once."""
 UNREAD = (OSError, ValueError, KeyError, TypeError, pa.ArrowException)
-"""What reading raises of a table that Spark has to read."""
+"""Errors that reading raises for a table that Spark has to read."""
 
 
 def read_local_state(config: Config) -> dict[str, Any] | None:
-    """What ``wordveil release show`` says of the release of ``config``; None where Spark has to read it.
+    """Describe the release of ``config`` as ``wordveil release show`` does. Return None if Spark has to read it.
 
     Raises :class:`ConfigError` as opening the release does.
     """
@@ -68,8 +68,9 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
 
 
 def read_events(root: Path, version: int | None = None) -> list[Event]:
-    """The events of the journal in the directory ``root``, at ``version`` or the newest one, oldest first. Raises one
-    of :data:`UNREAD` where Spark has to read it.
+    """Read the events of the journal in the directory ``root``, at ``version`` or the newest one, oldest first.
+
+    Raises one of :data:`UNREAD` if Spark has to read it.
     """
     rows = _read_rows(_open_table(root, version=version), ["seq", "event", "run_id", "at", "body"])
     return parse_events(rows.to_pylist())
@@ -81,14 +82,14 @@ def _describe_release(config: Config, events: Events) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LocalTable:
-    """A version of the table in the directory ``root``."""
+    """Version of the table in the directory ``root``."""
 
     root: Path
     log: DeltaLog
 
 
 def _open_table(root: Path, least: int = 0, *, version: int | None = None) -> LocalTable:
-    """A table of this format, at ``version``, by default the newest, which is ``least`` or newer. Raises
+    """Open a table of this format, at ``version``, by default the newest, which is ``least`` or newer. Raises
     :class:`UnusualTableError` for others.
     """
     log = read_log(open_directory(root), version)
@@ -99,8 +100,9 @@ def _open_table(root: Path, least: int = 0, *, version: int | None = None) -> Lo
 
 
 def _read_rows(table: LocalTable, columns: Sequence[str]) -> pa.Table:
-    """Columns of the table. Raises :class:`UnusualTableError` for values that are in directory names, and for more than
-    :data:`MAX_ROWS` rows.
+    """Read columns of the table.
+
+    Raises :class:`UnusualTableError` for values that are in directory names, and for more than :data:`MAX_ROWS` rows.
     """
     if set(columns) & set(table.log.metadata["partitionColumns"]):
         raise UnusualTableError(columns)
@@ -112,7 +114,7 @@ def _read_rows(table: LocalTable, columns: Sequence[str]) -> pa.Table:
 
 
 def _count_records(draws: LocalTable, public: LocalTable | None, name: str) -> dict[str, Any]:
-    """As :func:`describe_records`, of the tables' files. ``name``: the id column."""
+    """Count records as :func:`describe_records` does, from the tables' files. ``name``: the id column."""
     rows = _read_rows(draws, [name, "status", SEQ_COLUMN])
     rows = rows.filter(pc.is_valid(rows[name]))
     counts, withdrawn = count_latest(rows[name], rows["status"], rows[SEQ_COLUMN])
@@ -127,8 +129,9 @@ def _count_records(draws: LocalTable, public: LocalTable | None, name: str) -> d
 def count_latest(
     ids: pa.ChunkedArray, statuses: pa.ChunkedArray, seqs: pa.ChunkedArray
 ) -> tuple[dict[str, tuple[int, int]], pa.Array]:
-    """As :func:`wordveil.spark.release.latest.count_statuses`, of the columns of draws, whose ids are not null; and the
-    ids of the withdrawn records.
+    """Count statuses as :func:`wordveil.spark.release.latest.count_statuses` does, from columns of draws.
+
+    Ids are not null. Also returns the ids of the withdrawn records.
     """
     if not len(ids):
         return {}, pa.array([], ids.type)
@@ -147,7 +150,7 @@ def count_latest(
 
 
 def _walk_data(root: Path) -> Iterator[str]:
-    """The data files below ``root``, whether the newest version needs them or not."""
+    """Yield the data files below ``root``, whether the newest version needs them or not."""
     for path in root.rglob("*.parquet"):
         name = str(path.relative_to(root))
         if f"{DELTA_LOG}/" not in name and path.is_file():

@@ -1,7 +1,7 @@
 """Bundles and public files on object stores, and their copies on this machine's disk, from which workers map them.
 
-pyarrow reads the stores, without Spark or Java. It takes credentials and the endpoint from where the store's own tools
-have them: environment variables, a profile, or the machine's role.
+pyarrow reads the stores, without Spark or Java. It takes credentials and the endpoint from the places that the store's
+own tools use: environment variables, a profile, or the machine's role.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _AUDITS = r"\.audits/.*"
 
 
 def is_remote(location: str) -> bool:
-    """Whether a location has a scheme, such as ``s3a://``."""
+    """Return whether a location has a scheme, such as ``s3a://``."""
     return SCHEME.match(location) is not None
 
 
 def fetch(setting: str, location: str) -> str:
-    """Copy a public file or directory to this machine, unless its copy is as new. Returns the copy's path; of what has
-    no scheme, ``location`` itself.
+    """Copy a public file or directory to this machine, unless its copy is as new. Return the copy's path, or
+    ``location`` itself if it has no scheme.
 
-    ``setting`` names it in messages. Raises :class:`PublicFileError` where it cannot be read.
+    ``setting`` names it in messages. Raises :class:`PublicFileError` if it cannot be read.
     """
     if not is_remote(location):
         return location
@@ -52,7 +52,7 @@ def fetch(setting: str, location: str) -> str:
 
 @dataclass(frozen=True)
 class BundleStore:
-    """A store of bundles on this machine, or the copy of a remote one.
+    """Store of bundles on this machine, or the copy of a remote one.
 
     ``location``: what the configuration calls it. ``path``: the store, or the one bundle that is named. ``copy``: the
     copy of the whole store, if it is remote.
@@ -64,18 +64,18 @@ class BundleStore:
 
     @property
     def root(self) -> Path:
-        """The store, also where one of its bundles is named."""
+        """Path of the store, even if one of its bundles is named."""
         return bundles.find_store(self.path)
 
     def find(self, recipe: bundles.Recipe) -> Path | None:
-        """The directory of the bundle that matches ``recipe``, on this machine; None and errors as
-        :func:`wordveil.artifacts.bundle.find` has them.
+        """Find the directory of the bundle that matches ``recipe``, on this machine. None and errors are those of
+        :func:`wordveil.artifacts.bundle.find`.
         """
         path = bundles.find(self.path, recipe, self.location)
         return path and self._fetch(path)
 
     def find_one(self) -> Path:
-        """The directory of the only bundle, on this machine. Raises :class:`wordveil.errors.BundleError`."""
+        """Find the directory of the only bundle, on this machine. Raises :class:`wordveil.errors.BundleError`."""
         return self._fetch(bundles.find_one(self.path))
 
     def _fetch(self, bundle: Path) -> Path:
@@ -89,18 +89,20 @@ class BundleStore:
         return bundle
 
     def save(self, path: Path) -> None:
-        """Copy a new directory or file of this store to where the store is."""
+        """Copy a new directory or file of this store to the store's location."""
         if self.copy:
             self.copy.upload(path)
 
     def locate(self, path: Path) -> str:
-        """Where a directory or file of this store lies."""
+        """Return the location of a directory or file of this store."""
         return self.copy.locate(path) if self.copy else str(path)
 
 
 def open_store(location: str, setting: str = "bundle_store") -> BundleStore:
-    """The store of bundles at ``location``, or the one bundle there. Of a remote one, manifests and audits are brought
-    up to date. ``setting`` names it in messages. Raises :class:`PublicFileError` where it cannot be read.
+    """Open the store of bundles at ``location``, or the one bundle there.
+
+    Manifests and audits of a remote one are updated first. ``setting`` names it in messages. Raises
+    :class:`PublicFileError` if it cannot be read.
     """
     if not is_remote(location):
         return BundleStore(location, Path(location))
@@ -116,20 +118,22 @@ def open_store(location: str, setting: str = "bundle_store") -> BundleStore:
 
 @dataclass(frozen=True)
 class _Copy:
-    """The copy of a remote file or directory in the user's cache."""
+    """Copy of a remote file or directory in the user's cache."""
 
     setting: str
     location: str
 
     @property
     def path(self) -> Path:
-        """The file or directory. It has the name of the original."""
+        """Path of the file or directory, with the name of the original."""
         above = f"remote-{sha256(self.location.encode()).hexdigest()[:16]}"
         return cache_directory() / above / PurePosixPath(self.location).name
 
     def update(self, pattern: str = ".*", directory: str = "") -> set[str]:
-        """Copy the files whose name fits the pattern, unless the copy has their size and time. Returns the names of all
-        files at the location, or in a ``directory`` there, relative to the location; of a file, ``"."``.
+        """Copy the files whose name fits the pattern, unless the copy has their size and time.
+
+        Returns the names of all files at the location, or in a ``directory`` there, relative to the location; ``"."``
+        for a file.
         """
         with self._open() as (store, root):
             place = f"{root}/{directory}".rstrip("/")
@@ -177,12 +181,12 @@ class _Copy:
                 _take_time(file, store.get_file_info(target))
 
     def locate(self, path: Path) -> str:
-        """Where the original of a file or directory lies."""
+        """Return the location of the original of a file or directory."""
         return f"{self.location}/{path.relative_to(self.path).as_posix()}"
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Any, str]]:
-        """The file system, and the location's path there."""
+        """Open the file system, with the location's path there."""
         try:
             yield fs.FileSystem.from_uri(re.sub("^s3[an]:", "s3:", self.location))
         except (OSError, pa.ArrowException) as error:
@@ -211,5 +215,5 @@ def _download(store: Any, entry: Any, target: Path) -> None:
 
 
 def _take_time(file: Path, entry: Any) -> None:
-    """Give a copy the time of its original, by which a later command knows that it is as new."""
+    """Give a copy the time of its original, by which a later command sees that it is as new."""
     os.utime(file, ns=(entry.mtime_ns, entry.mtime_ns))

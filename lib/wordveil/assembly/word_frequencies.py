@@ -18,22 +18,23 @@ from wordveil.errors import PublicFileError
 from wordveil.text.language import find_version
 
 _PER_WORDS = 10**10
-"""Counts are per so many words: the rarest word of a list has 100."""
+"""Number of words that counts refer to: the rarest word of a list has 100."""
 
 
 def is_wordfreq(source: str) -> bool:
-    """Whether a setting names a list of wordfreq and no file."""
+    """Return whether a setting names a list of wordfreq and no file."""
     return source.startswith(WORDFREQ)
 
 
 def has_wordfreq(source: str) -> bool:
-    """Whether the list is available."""
+    """Return whether the list is available."""
     return find_version("wordfreq") is not None and source.removeprefix(WORDFREQ) in _languages()
 
 
 def read_wordfreq(source: str, setting: str) -> WordTable:
-    """The words of a list and their counts, as a file of words and counts has them. Raises :class:`PublicFileError`
-    where wordfreq is not installed, or has no list of the language.
+    """Read the words of a list and their counts, in the form of a file of words and counts.
+
+    Raises :class:`PublicFileError` if wordfreq is not installed, or has no list of the language.
     """
     if find_version("wordfreq") is None:
         problem = "needs wordfreq, which Python does not have here. Run `pip install 'wordveil[languages]'`."
@@ -46,7 +47,7 @@ def read_wordfreq(source: str, setting: str) -> WordTable:
 
 
 def digest_wordfreq(source: str, setting: str) -> str:
-    """The SHA-256 of a list's words and counts, hexadecimal. Raises as :func:`read_wordfreq`."""
+    """Compute the SHA-256 of a list's words and counts, hexadecimal. Raises as :func:`read_wordfreq`."""
     words, counts = read_wordfreq(source, setting).columns
     lines = "".join(f"{word}\t{count}\n" for word, count in zip(words.to_pylist(), counts.to_pylist(), strict=True))
     return hashlib.sha256(lines.encode()).hexdigest()
@@ -61,7 +62,7 @@ def _languages() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _load(language: str) -> tuple[list[str], list[int]]:
-    """The words, sorted, and their counts."""
+    """Load the words, sorted, and their counts."""
     import wordfreq
 
     shares = wordfreq.get_frequency_dict(language, "best")

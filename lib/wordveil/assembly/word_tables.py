@@ -1,6 +1,6 @@
 """Tables of public words: text in UTF-8 with a tab between columns and no header, each line checked.
 
-The end of a name (.gz, .bz2, .zst, .lz4) says how a file is compressed. A byte order mark and any line ends are
+The suffix of a name (.gz, .bz2, .zst, .lz4) determines the compression. A byte order mark and any line ends are
 accepted. Nothing is trimmed or quoted: words are compared with those of the embedding byte by byte.
 """
 
@@ -27,7 +27,7 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class WordTable:
-    """The columns of a table of words, and the setting that names its file, for messages."""
+    """Columns of a table of words, and the setting that names its file, for messages."""
 
     setting: str
     source: str
@@ -35,15 +35,15 @@ class WordTable:
     """Of shape ``(lines,)``, without empty cells."""
 
     def error(self, problem: str, fix: str) -> PublicFileError:
-        """An error that names setting and file."""
+        """Make an error that names setting and file."""
         return _error(self.setting, self.source, problem, fix)
 
     def whole_numbers(self, column: int) -> NDArray[np.int64]:
-        """A column as positive whole numbers below 10^18: int64 ``(lines,)``. Raises :class:`PublicFileError`."""
+        """Parse a column as positive whole numbers below 10^18: int64 ``(lines,)``. Raises :class:`PublicFileError`."""
         return self._numbers(column, _WHOLE_NUMBER, pa.int64(), "a whole number from 1 to 10^18 - 1")
 
     def numbers(self, column: int) -> NDArray[np.float64]:
-        """A column as finite numbers: float64 ``(lines,)``. Raises :class:`PublicFileError`."""
+        """Parse a column as finite numbers: float64 ``(lines,)``. Raises :class:`PublicFileError`."""
         kind = "a finite number, with a point and no spaces"
         numbers = self._numbers(column, _NUMBER, pa.float64(), kind)
         self._refuse(~np.isfinite(numbers), column, kind)
@@ -64,11 +64,11 @@ class WordTable:
             )
 
     def require_distinct(self, columns: int) -> None:
-        """Raise :class:`PublicFileError` where two lines have the same first ``columns`` columns."""
+        """Raise :class:`PublicFileError` if two lines have the same first ``columns`` columns."""
         numbers = np.zeros(len(self.columns[0]), np.int64)
         for column in self.columns[:columns]:
             numbers = _number_values(pa.array(numbers * len(numbers) + _number_values(column)))
-        # Numbers rise where a value comes first.
+        # Numbers rise at the first occurrence of a value.
         known = np.maximum.accumulate(numbers)
         again = np.flatnonzero(numbers[1:] <= known[:-1])
         if len(again):
@@ -79,7 +79,7 @@ class WordTable:
 
 
 def _number_values(values: pa.Array) -> NDArray[np.int64]:
-    """The number of each value among the distinct ones, in the order of first occurrence."""
+    """Assign a number to each distinct value, in the order of first occurrence."""
     return np.asarray(values.dictionary_encode().indices).astype(np.int64)
 
 
@@ -88,7 +88,7 @@ def _error(setting: str, source: str, problem: str, fix: str) -> PublicFileError
 
 
 def require_file(source: str, setting: str) -> Path:
-    """The path of a file that is there. Raises :class:`PublicFileError`."""
+    """Return the path of an existing file. Raises :class:`PublicFileError`."""
     path = Path(source)
     if not path.exists():
         raise _error(setting, source, "no such file.", "Name an existing file.")
@@ -98,8 +98,10 @@ def require_file(source: str, setting: str) -> Path:
 
 
 def read_word_table(source: str, setting: str, names: Sequence[str]) -> WordTable:
-    """Read a file whose lines have the columns ``names``, which its messages use. Raises :class:`PublicFileError` where
-    there is no such file, or a line that is not UTF-8, has another number of columns or an empty one.
+    """Read a file whose lines have the columns ``names``, which its messages use.
+
+    Raises :class:`PublicFileError` if there is no such file, or for a line that is not UTF-8, has another number of
+    columns or an empty one.
     """
     path = require_file(source, setting)
 
@@ -127,7 +129,7 @@ def read_word_table(source: str, setting: str, names: Sequence[str]) -> WordTabl
 
 
 def _decoded(data: bytes, fault: Callable[[str], PublicFileError]) -> bytes:
-    """The same bytes, once they are text."""
+    """Return the same bytes, once they are text."""
     if not data.removeprefix(b"\xef\xbb\xbf").strip():
         raise fault("is empty.")
     try:
@@ -163,7 +165,7 @@ CASE = "Words are compared exactly: the case of letters counts."
 
 @dataclass(frozen=True)
 class FittedWords:
-    """The words that a file is fitted to, and the notes on it."""
+    """Words that a file is fitted to, and the notes on it."""
 
     words: pa.StringArray
     name: str
@@ -174,14 +176,14 @@ class FittedWords:
         return len(self.words)
 
     def find(self, listed: pa.StringArray) -> NDArray[np.int32]:
-        """The id of each word of a file, -1 for those that the embedding does not have."""
+        """Find the id of each word of a file, -1 for those that the embedding does not have."""
         return WordIndex(self.words).numbers(listed)
 
     def note(self, count: int, what: str) -> None:
-        """Note something of the file, unless the ``count`` of it is 0."""
+        """Note something about the file, unless its ``count`` is 0."""
         if count:
             self.notes.append(f"{self.name}: {count:,} {what}")
 
     def note_unknown(self, ids: NDArray[np.int32]) -> None:
-        """Note how many words of the file, one a line, the embedding does not have."""
+        """Note how many words of the file, one for each line, the embedding lacks."""
         self.note(int((ids < 0).sum()), f"of {len(ids):,} words of {self.source} are not in the embedding: ignored.")

@@ -1,1 +1,1 @@
-"""Try to refute what a mechanism, a bundle or a release claims."""
+"""Audits, which try to refute what a mechanism, a bundle or a release claims."""

@@ -1,13 +1,13 @@
-"""Try to refute what a bundle claims, from the bundle alone.
+"""Audit of a bundle's claims, from the bundle alone.
 
-Where the mechanism knows its probabilities, the largest loss is computed and compared with the certified one, and
-draws are compared with the probabilities. Where it adds noise, the noise itself is tested. In both cases draws of pairs
-of symbols try to refute the claimed loss between them (:mod:`wordveil.audit.two_phase`), and the epsilon that the draws
+If the mechanism has exact probabilities, the largest loss is computed and compared with the certified one, and draws
+are compared with the probabilities. If it adds noise, the noise itself is tested. In both cases draws of pairs of
+symbols try to refute the claimed loss between them (:mod:`wordveil.audit.two_phase`), and the epsilon that the draws
 show is compared with the configured one (:mod:`wordveil.audit.plumbing`).
 
 All draws are of public words, with a public key of their own for each purpose and seed. So an audit can be repeated,
-and reveals nothing about any release. The audit looks at what is drawn; what is written is a function of that and of
-public data (:meth:`wordveil.mechanisms.base.Mechanism.render`).
+and reveals nothing about any release. The audit tests draws; the written words are a function of these and of public
+data (:meth:`wordveil.mechanisms.base.Mechanism.render`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PARTS = 5
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is audited, and how."""
+    """Subject of an audit, with its terms."""
 
     bundle: Bundle
     space: SymbolSpace
@@ -74,7 +74,7 @@ class _Subject:
 
     @property
     def exact_loss(self) -> ExactLoss | None:
-        """What the mechanism says about its loss, or else what follows from its probabilities."""
+        """Loss that the mechanism states, or the one computed from its probabilities."""
         if (told := self.mechanism.exact_loss()) is not None or self.supremum is None:
             return told
         return ExactLoss(self.supremum.nats, self.describe(self.supremum))
@@ -86,16 +86,16 @@ class _Subject:
 
     @cached_property
     def noise(self) -> NoiseSample | None:
-        """The noise of a mechanism that adds some."""
+        """Noise of a mechanism that adds some."""
         return sample_noise(self.mechanism, self.keys, seed=self.seed)
 
     @property
     def is_known(self) -> bool:
-        """Whether its probabilities are known."""
+        """True if its probabilities are known."""
         return not self.mechanism.reads_context and self.mechanism.probabilities(0) is not None
 
     def show(self, symbol: int) -> str:
-        """A symbol for people. The outputs of private weights are not shown."""
+        """Show a symbol for people. The outputs of private weights are not shown."""
         return "a symbol" if self.mechanism.private_weights else self.space.name(symbol)
 
     def describe(self, loss: Loss) -> str:
@@ -144,7 +144,7 @@ def audit_bundle(
 
 
 def _timed(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings with the processor time that each took, where a test has not measured it."""
+    """Add the processor time to findings whose test has not measured it."""
     started = time.process_time()
     for finding in findings:
         yield finding if finding.seconds else replace(finding, seconds=time.process_time() - started)
@@ -184,7 +184,7 @@ def _notes(subject: _Subject) -> Iterator[str]:
 
 
 def _test_supremum(subject: _Subject) -> Iterator[Finding]:
-    """The largest loss between any two symbols, computed, against the certified one."""
+    """Test the largest loss between any two symbols, computed, against the certified one."""
     claim = "No two symbols (words, unknown word, padding) lose more than the certified loss of a token."
     claimed, exact = subject.bundle.guarantee.pure, subject.exact_loss
     if exact is None:
@@ -196,7 +196,7 @@ def _test_supremum(subject: _Subject) -> Iterator[Finding]:
 
 
 def _test_metric(subject: _Subject) -> Iterator[Finding]:
-    """The bound that grows with distance: exact for pairs of a table; for noise, whether the diameter holds."""
+    """Test the bound that grows with distance: exact for pairs of a table; for noise, whether the diameter holds."""
     guarantee, space = subject.bundle.guarantee, subject.space
     claim = "The loss between two symbols is at most epsilon times their distance, plus the slack."
     if guarantee.metric.name == "discrete":
@@ -230,7 +230,7 @@ def _test_diameter(subject: _Subject) -> Finding:
 
 
 def _test_cap(subject: _Subject) -> Finding:
-    """The largest of capped distances is the cap."""
+    """Test that the largest of capped distances is the cap."""
     diameter, cap = subject.bundle.guarantee.diameter, subject.bundle.manifest["recipe"]["settings"].get("gamma")
     claim = f"Distances are capped at the certified diameter, {diameter:g}."
     verdict = Verdict.HOLDS if cap == diameter else Verdict.REFUTED
@@ -238,7 +238,7 @@ def _test_cap(subject: _Subject) -> Finding:
 
 
 def _test_law(subject: _Subject) -> Iterator[Finding]:
-    """Draws against the probabilities that the mechanism states."""
+    """Test draws against the probabilities that the mechanism states."""
     claim = "Draws follow the probabilities from which the loss is computed."
     if not subject.is_known:
         return
@@ -252,7 +252,7 @@ def _test_law(subject: _Subject) -> Iterator[Finding]:
 
 
 def _test_outputs(subject: _Subject) -> Iterator[Finding]:
-    """Whether what is drawn is an output at all: a symbol that is copied through reveals itself."""
+    """Test whether draws are outputs at all: a symbol that is copied through reveals itself."""
     space, claim = subject.space, "Every output is a word, or padding where texts are padded."
     inputs = np.repeat(np.array([*spread_words(space.size, _OUTPUT_WORDS), *space.others], np.int32), _OUTPUT_DRAWS)
     offsets = np.arange(len(inputs) + 1, dtype=np.int64)
@@ -267,7 +267,7 @@ def _test_outputs(subject: _Subject) -> Iterator[Finding]:
 
 
 def _test_pairs(subject: _Subject) -> Iterator[Finding]:
-    """Two-phase tests of pairs of symbols."""
+    """Test pairs of symbols in two phases."""
     space = subject.space
     pairs = choose_symbol_pairs(space, _PAIRS, subject.seed)
     if (worst := subject.supremum) is not None and worst.likely != worst.unlikely:
@@ -285,7 +285,7 @@ def _test_pairs(subject: _Subject) -> Iterator[Finding]:
 
 
 def _test_texts(subject: _Subject, alpha: float) -> Iterator[Finding]:
-    """Two texts of two words without a word in common, for a mechanism that reads whole texts."""
+    """Test two texts of two words without a word in common, for a mechanism that reads whole texts."""
     size = subject.space.size
     words = [quarter * size // 4 for quarter in range(4)]
     sampler = TextSampler(subject.mechanism, size + 1, subject.keys, {-1: words[:2], -2: words[2:]})
@@ -302,7 +302,7 @@ def _test_epsilon(subject: _Subject) -> Iterator[Finding]:
 
 
 def _test_noise(subject: _Subject) -> Iterator[Finding]:
-    """Radius, direction, independence and repetition of additive noise."""
+    """Test radius, direction, independence and repetition of additive noise."""
     law = subject.mechanism.radial_law
     if subject.noise is not None and law is not None:
         epsilon = subject.bundle.guarantee.nominal_epsilon
@@ -310,7 +310,7 @@ def _test_noise(subject: _Subject) -> Iterator[Finding]:
 
 
 def _test_repetition(subject: _Subject) -> Iterator[Finding]:
-    """Whether draws repeat at other positions, in other records and in other versions of a record."""
+    """Test whether draws repeat at other positions, in other records and in other versions of a record."""
     if subject.mechanism.reads_context or subject.space.size < 2:
         why = "A word's outputs depend on the words before it, so series of outputs cannot be compared."
         yield Finding("repetition", Verdict.NOT_TESTED, CLAIM, why)

@@ -1,7 +1,7 @@
-"""Audit any Python function from a word to a word: whether it keeps ``epsilon * metric``.
+"""Audit of any Python function from a word to a word: whether it keeps ``epsilon * metric``.
 
 The function is a black box. Every string that it returns is an output: one that is in no vocabulary distinguishes
-words just as well. :mod:`wordveil.audit.two_phase` says what is tested and how.
+words just as well. :mod:`wordveil.audit.two_phase` describes the test.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ _REPETITION = 0.1
 
 @dataclass
 class CallableSampler(Sampler):
-    """A function as a black box. Outputs are numbered in the order of their first occurrence, after the words.
+    """Sampler of a function as a black box. Outputs are numbered in the order of their first occurrence, after the
+    words.
 
-    ``function``: from a word to a word or, where ``takes_lists``, from a list to a list. ``words``: what it is called
-    with. ``outputs``: the numbers of all outputs so far.
+    ``function``: from a word to a word or, if ``takes_lists``, from a list to a list. ``words``: its arguments.
+    ``outputs``: the numbers of all outputs so far.
     """
 
     function: Callable[[Any], Any]
@@ -52,7 +53,7 @@ class CallableSampler(Sampler):
         self.outputs.update((word, number) for number, word in enumerate(self.words))
 
     def draw(self, word: int, count: int, series: int) -> Int64:  # noqa: ARG002 - it has its own randomness
-        """See :class:`wordveil.audit.two_phase.Sampler`. Raises :class:`ConfigError`."""
+        """Draw as :class:`wordveil.audit.two_phase.Sampler` describes. Raises :class:`ConfigError`."""
         text = self.words[word]
         try:
             drawn = self.function([text] * count) if self.takes_lists else [self.function(text) for _ in range(count)]
@@ -64,7 +65,7 @@ class CallableSampler(Sampler):
         return np.fromiter((self.outputs.setdefault(output, len(self.outputs)) for output in drawn), np.int64, count)
 
     def show(self, output: int) -> str:
-        """The output's text, in quotes."""
+        """Show the output's text, in quotes."""
         return repr(list(self.outputs)[output])
 
     def _check(self, drawn: Any, text: str, count: int) -> None:
@@ -135,13 +136,13 @@ def audit_callable(
 
 
 def name_callable(function: Callable[..., Any]) -> str:
-    """``module:function``, or the type of an object that has no name."""
+    """Return ``module:function``, or the type of an object that has no name."""
     module = getattr(function, "__module__", None) or type(function).__module__
     return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"
 
 
 def _notes(sampler: CallableSampler) -> tuple[str, ...]:
-    """What a reader should know: a function that does not draw hides nothing."""
+    """List remarks for readers: a function that does not draw hides nothing."""
     drawn = [np.unique(sampler.draw(word, _TRIED, 0)) for word in range(min(_WORDS_TRIED, len(sampler.words)))]
     notes = ["An audit can refute a claim. It cannot prove one: see the power of each test."]
     if all(len(outputs) == 1 for outputs in drawn):
@@ -183,7 +184,7 @@ def _measure(metric: Callable[[str, str], float], first: str, second: str) -> fl
 
 
 def _audit_repetition(sampler: CallableSampler, pairs: Sequence[Pair], alpha: float, draws: int, seed: int) -> Finding:
-    """Whether a call repeats the one before, or a series of calls an earlier one: a function may set its seed."""
+    """Test whether a call repeats the one before, or a series of calls an earlier one: a function may set its seed."""
     agreements: list[tuple[str, Agreement]] = []
     count = max(draws, 8)
     words = list(dict.fromkeys(pair.first for pair in pairs))[:_WORDS_TRIED]

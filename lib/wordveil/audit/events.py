@@ -1,4 +1,4 @@
-"""The events of two-phase tests: sets of outputs that are likely for one word and unlikely for another.
+"""Events of two-phase tests: sets of outputs that are likely for one word and unlikely for another.
 
 An event is chosen from draws that the test does not see again. Half of them rank the outputs by their likelihood
 ratios, and the other half choose a set from that ranking. With the same draws for both, a set that came by chance alone
@@ -22,7 +22,7 @@ _SINGLES, _SETS, _SHOWN = 32, 48, 3
 
 @dataclass(frozen=True)
 class Event:
-    """A set of outputs.
+    """Set of outputs.
 
     ``outputs``: int64, rising. ``is_rest``: whether the event is every output but these. ``name``: for people; empty
     where the outputs themselves say it.
@@ -33,12 +33,12 @@ class Event:
     name: str = ""
 
     def count(self, drawn: Int64) -> int:
-        """How many of ``drawn``, int64 ``(draws,)``, are in the event."""
+        """Count those of ``drawn``, int64 ``(draws,)``, that are in the event."""
         inside = int(np.isin(drawn, self.outputs).sum())
         return len(drawn) - inside if self.is_rest else inside
 
     def describe(self, show: Callable[[int], str]) -> str:
-        """The event in words. ``show``: an output for people."""
+        """Describe the event in words. ``show``: an output for people."""
         if self.name:
             return self.name
         some = ", ".join(show(output) for output in self.outputs[:_SHOWN].tolist())
@@ -50,7 +50,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Claim:
-    """``P(S) <= exp(bound) Q(S) + delta`` for every event ``S``, ``P`` and ``Q`` the laws of two words' outputs."""
+    """Claim that ``P(S) <= exp(bound) Q(S) + delta`` for every event ``S``.
+
+    ``P`` and ``Q`` are the laws of two words' outputs.
+    """
 
     bound: float
     delta: float = 0.0
@@ -63,9 +66,9 @@ class Claim:
 
 
 def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, high: Float64) -> Float64:
-    """By how much ``ln((low - delta) / high)`` exceeds ``bound``, in nats: float64 of the shape of all.
+    """Compute by how much ``ln((low - delta) / high)`` exceeds ``bound``, in nats: float64 of the shape of all.
 
-    ``low``: a lower bound of ``P(S)``; ``high``: an upper bound of ``Q(S)``. Minus infinity where ``low`` is not above
+    ``low``: a lower bound of ``P(S)``; ``high``: an upper bound of ``Q(S)``. Minus infinity if ``low`` is not above
     ``delta``.
     """
     with np.errstate(divide="ignore"):
@@ -74,7 +77,7 @@ def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, hi
 
 
 def name_events(first: int, second: int, symbols: Mapping[str, int], known: Collection[int] | None) -> list[Event]:
-    """Events that are tried for every pair of words, besides those that draws suggest.
+    """List events that are tried for every pair of words, besides those that draws suggest.
 
     ``first``, ``second``: the words' ids. ``symbols``, ``known``: see :class:`wordveil.audit.two_phase.Naming`.
     """
@@ -87,7 +90,7 @@ def name_events(first: int, second: int, symbols: Mapping[str, int], known: Coll
 
 
 def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event], draws: int, tail: float) -> Event:
-    """The event that most probably refutes a claim.
+    """Choose the event that most probably refutes a claim.
 
     ``likely``, ``unlikely``: int64 ``(draws,)``, outputs of the word whose probability should be large, and of the
     other word. ``claim``: the claim to refute. ``named``: events to try in any case. ``draws``: how many draws of each
@@ -109,8 +112,9 @@ def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event
 
 
 def _rank_outputs(likely: Int64, unlikely: Int64, likely_half: int, unlikely_half: int) -> tuple[Int64, Int64]:
-    """The outputs of the first halves, by falling likelihood ratio, and how often each came in the second halves:
-    int64 ``(2, outputs + 1)``, where the last column counts all outputs outside the ranking.
+    """Rank the outputs of the first halves by falling likelihood ratio, and count each in the second halves.
+
+    Counts are int64 ``(2, outputs + 1)``, where the last column counts all outputs outside the ranking.
     """
     first, second = likely[:likely_half], unlikely[:unlikely_half]
     outputs, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
@@ -127,9 +131,10 @@ def _rank_outputs(likely: Int64, unlikely: Int64, likely_half: int, unlikely_hal
 
 
 def _list_candidates(hits: Int64) -> tuple[Int64, Int64]:
-    """Single outputs, the first ones of the ranking, and all outputs but the last ones: int64 ``(candidates, 3)``,
-    where in the ranking each starts and stops and whether it is all but these; and how often each came in the second
-    halves, int64 ``(candidates, 2)``.
+    """List single outputs, the first ones of the ranking, and all outputs but the last ones, with their counts.
+
+    Candidates are int64 ``(candidates, 3)``, start and stop in the ranking and whether it is all but these; counts in
+    the second halves are int64 ``(candidates, 2)``.
     """
     count = hits.shape[1] - 1
     sizes = np.unique(np.geomspace(1, count, _SETS).astype(np.int64))

@@ -1,6 +1,6 @@
-"""The findings of an audit, one for each test, and whether any claim was refuted.
+"""Findings of an audit, one for each test, and its verdict.
 
-An audit can refute a guarantee. It cannot prove one: a finding that refutes nothing says which factor on the claim it
+An audit can refute a guarantee. It cannot prove one: a finding that refutes nothing states which factor on the claim it
 could have refuted.
 """
 
@@ -19,7 +19,7 @@ _OF_LOSS = ("supremum", "metric", "radius", "two-phase")
 
 
 class Verdict(StrEnum):
-    """What a test says about a claim."""
+    """Verdict of a test on a claim."""
 
     REFUTED = "refuted"
     """The claim is false, but for a probability of at most the audit's ``alpha``."""
@@ -39,7 +39,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one test.
+    """Result of one test.
 
     ``test``: its name, such as ``two-phase``, ``supremum``, ``radius``, ``plumbing`` or ``canary:length``. ``verdict``:
     what it says. ``claim``: the claim, in a sentence. ``evidence``: what was seen, in a sentence: the event that
@@ -64,24 +64,24 @@ class Finding:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        """Say of a finding that nothing could have refuted that it has no power, whoever made it or wrote its file."""
+        """Mark a finding that nothing could have refuted as one without power, whatever made it or wrote its file."""
         if self.verdict is Verdict.NOT_REFUTED and self.power == math.inf:
             object.__setattr__(self, "verdict", Verdict.NO_POWER)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; infinity as the text ``"Infinity"``."""
+        """Return plain values for JSON; infinity as the text ``"Infinity"``."""
         return {name: INFINITE if value == math.inf else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_dict`. Raises :class:`ValueError` or :class:`TypeError`."""
+        """Read what :meth:`to_dict` returned. Raises :class:`ValueError` or :class:`TypeError`."""
         made: dict[str, Any] = {name: math.inf if value == INFINITE else value for name, value in values.items()}
         return cls(**{**made, "verdict": Verdict(made["verdict"])})
 
 
 @dataclass(frozen=True)
 class Audit:
-    """All findings about one subject.
+    """Audit of one subject, with all findings.
 
     ``kind``: ``bundle``, ``release`` or ``callable``. ``subject``: its name for people. ``identity``: the bundle's
     fingerprint, the digest of what decides a release's outputs, or the name of the callable. ``facts``: what was
@@ -100,20 +100,20 @@ class Audit:
 
     @property
     def refuted(self) -> tuple[Finding, ...]:
-        """The findings that refute a claim."""
+        """Findings that refute a claim."""
         return tuple(finding for finding in self.findings if finding.verdict is Verdict.REFUTED)
 
     @property
     def without_power(self) -> tuple[Finding, ...]:
-        """The findings that could not have refuted anything."""
+        """Findings that could not have refuted anything."""
         return tuple(finding for finding in self.findings if finding.verdict is Verdict.NO_POWER)
 
     @property
     def verdict(self) -> Verdict:
-        """What all findings say together: nothing is refuted only where it could have been.
+        """Verdict of all findings together: nothing is refuted only if it could have been.
 
-        Of a bundle or a function, some test must have had the power to show a loss above the claim. Of a release, all
-        tests must have had the power to show what is not declared.
+        For a bundle or a function, some test must have had the power to show a loss above the claim. For a release, all
+        tests must have had the power to show undeclared exposures.
         """
         tests = {
             finding.test: finding.verdict for finding in self.findings if finding.verdict is not Verdict.NOT_TESTED
@@ -129,11 +129,11 @@ class Audit:
 
     @property
     def is_passed(self) -> bool:
-        """Return whether something could have been refuted and nothing was."""
+        """True if something could have been refuted and nothing was."""
         return self.verdict is Verdict.NOT_REFUTED
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; infinity as the text ``"Infinity"``."""
+        """Return plain values for JSON; infinity as the text ``"Infinity"``."""
         values: dict[str, Any] = {"format_version": FORMAT_VERSION, **vars(self), "passed": self.is_passed}
         return {
             **values,
@@ -144,7 +144,7 @@ class Audit:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_dict`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`."""
+        """Read what :meth:`to_dict` returned. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`."""
         if values.get("format_version") != FORMAT_VERSION:
             raise ValueError(f"format_version = {values.get('format_version')}: expected {FORMAT_VERSION}.")
         return cls(

@@ -1,4 +1,4 @@
-"""Try to refute the law of additive noise: its radius, its direction, and its independence.
+"""Tests of the law of additive noise: its radius, its direction, and its independence.
 
 In many dimensions draws of words have no power: the noise decides the words, and no event of words has visibly
 different probabilities for two neighbours. The proof of such a mechanism rests on its noise: a radius of one law, a
@@ -45,7 +45,7 @@ _TESTS = 4
 
 @dataclass(frozen=True)
 class NoiseSample:
-    """Noise at some positions of some records.
+    """Sample of noise at some positions of some records.
 
     ``dimension``: of the noise. ``radii``: float64 ``(records, positions)``. ``axes``, ``random``: float64 ``(axes,
     records, positions)``, coordinates of the direction along some of the space's own axes, and along random ones.
@@ -59,7 +59,7 @@ class NoiseSample:
 
 @dataclass(frozen=True)
 class _Result:
-    """The least p-value of some tests, times their number, and what that test saw."""
+    """Least p-value of some tests, times their number, and the evidence of that test."""
 
     p_value: float
     seen: str
@@ -68,7 +68,7 @@ class _Result:
 def sample_noise(
     mechanism: Mechanism[Any], keys: ReleaseKeys, *, records: int = RECORDS, seed: int = 0
 ) -> NoiseSample | None:
-    """The noise of a mechanism at near and far positions of records. None where it adds none.
+    """Sample the noise of a mechanism at near and far positions of records. Return None if it adds none.
 
     ``mechanism``: any mechanism. ``keys``: those of no release. ``records``: how many records, each at about ten
     positions: the first four, and some up to the last that it may have. ``seed``: of the records and of the random
@@ -102,7 +102,7 @@ def _reduce(radii: Float64, directions: Float64, records: int, seed: int) -> Noi
 
 
 def audit_noise(sample: NoiseSample, law: RadialLaw, epsilon: float, *, alpha: float) -> Iterator[Finding]:
-    """Four findings about noise: ``radius``, ``direction``, ``independence`` and ``repetition``.
+    """Yield four findings about noise: ``radius``, ``direction``, ``independence`` and ``repetition``.
 
     ``sample``: the noise, of at least a hundred records. ``law``: of the radius. ``epsilon``: as claimed, in the unit
     of ``law``. ``alpha``: the probability that any of the four refutes noise of the claimed law.
@@ -184,7 +184,10 @@ def _agree(first: int, second: int, axes: Float64) -> _Result:
 
 
 def _test_repetition(sample: NoiseSample) -> _Result:
-    """Values of 52 random bits may be equal by chance; the mean number of equal pairs bounds the chance of any."""
+    """Test for equal values of 52 random bits.
+
+    They may be equal by chance; the mean number of equal pairs bounds the chance of any.
+    """
     values = sample.radii.ravel()
     repeated = len(values) - len(np.unique(values))
     chance = len(values) * (len(values) - 1) / 2 * _COLLISION

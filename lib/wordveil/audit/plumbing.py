@@ -68,10 +68,11 @@ def measure_epsilon(
     alpha: float,
     seed: int,
 ) -> ShownEpsilon | None:
-    """The epsilon that a mechanism shows by its probabilities, by its noise, or by what it keeps. None where it is not
-    known how to see it, or the points are missing.
+    """Measure the epsilon that a mechanism shows by its probabilities, by its noise, or by what it keeps.
 
-    ``supremum``: the largest loss of its words, where it is known. ``alpha``: the probability that an epsilon seen in
+    None if no such measurement is known, or the points are missing.
+
+    ``supremum``: the largest loss of its words, if it is known. ``alpha``: the probability that an epsilon seen in
     draws is outside the returned interval. ``seed``: of the draws.
     """
     if noise is not None:
@@ -91,7 +92,9 @@ def measure_epsilon(
 
 
 def _measure_noise(mechanism: Mechanism[Any], noise: NoiseSample, epsilon: float, alpha: float) -> ShownEpsilon | None:
-    """The epsilons whose law has about this median radius: the number of radii below the law's median is binomial."""
+    """Find the epsilons whose law has about this median radius: the number of radii below the law's median is
+    binomial.
+    """
     law = mechanism.radial_law
     if law is None:
         return None

@@ -1,6 +1,6 @@
-"""Do draws that should be independent agree more often than chance?
+"""Test of whether draws that should be independent agree more often than by chance.
 
-Noise that is used twice is worse than too little noise: two versions of a text then show where they differ. Outputs of
+Reused noise is worse than too little noise: two versions of a text then show where they differ. Outputs of
 one word are compared one by one: at two positions of a record, in two records, and in two versions of a record that
 differ elsewhere.
 
@@ -35,7 +35,7 @@ COMPARED = 2_000
 
 @dataclass(frozen=True)
 class Agreement:
-    """How often two series agree at the same index, and how often by chance, of ``pairs`` each; and the p-value."""
+    """Agreements of two series at the same index, and by chance, among ``pairs`` each; and the p-value."""
 
     together: int
     apart: int
@@ -44,7 +44,7 @@ class Agreement:
 
 
 def compare_outputs(left: Outputs, right: Outputs, *, seed: int) -> Agreement:
-    """Whether two series of outputs of one word agree more often than independent ones would; see the module.
+    """Test whether two series of outputs of one word agree more often than independent ones would; see the module.
 
     ``left``, ``right``: integers ``(draws,)``, independent draws of one law, if the claim is true. ``seed``: of the
     random order.
@@ -64,7 +64,7 @@ def compare_outputs(left: Outputs, right: Outputs, *, seed: int) -> Agreement:
 
 
 def split_lag(drawn: Outputs, lag: int) -> tuple[Outputs, Outputs]:
-    """Outputs of one series and those ``lag`` positions later, each in one pair only."""
+    """Pair outputs of one series with those ``lag`` positions later, each in one pair only."""
     first = np.arange(len(drawn) - lag)
     first = first[first // lag % 2 == 0]
     return drawn[first], drawn[first + lag]
@@ -79,7 +79,7 @@ def audit_repetition(
     seed: int = 0,
     lags: Sequence[int] = LAGS,
 ) -> Finding:
-    """Whether a mechanism's draws repeat between positions, records or versions of a record.
+    """Test whether a mechanism's draws repeat between positions, records or versions of a record.
 
     ``mechanism``: one that draws each word independently of the others. ``keys``: those of no release. ``words``: at
     least two words. Words that mostly stay themselves show nothing. ``alpha``: the probability that sound draws are
@@ -96,7 +96,7 @@ def audit_repetition(
 
 
 def summarise_agreements(agreements: Sequence[tuple[str, Agreement]], alpha: float, draws: int) -> Finding:
-    """The finding ``repetition`` of comparisons and their names, corrected for their number (Bonferroni)."""
+    """Make the finding ``repetition`` of comparisons and their names, corrected for their number (Bonferroni)."""
     name, best = min(agreements, key=lambda named: named[1].p_value)
     p_value = min(best.p_value * len(agreements), 1.0)
     # Had all pairs of outputs been equal: few pairs, or outputs that are always the same, still tell nothing.
@@ -113,7 +113,7 @@ def summarise_agreements(agreements: Sequence[tuple[str, Agreement]], alpha: flo
 def _draw_series(
     mechanism: Mechanism[Any], keys: ReleaseKeys, word: int, other: int, seed: int, lags: Sequence[int]
 ) -> Iterator[tuple[str, Outputs, Outputs]]:
-    """Pairs of series of one word's outputs, with what distinguishes their draws."""
+    """Yield pairs of series of one word's outputs, with what distinguishes their draws."""
     possible = [lag for lag in lags if lag + COMPARED <= mechanism.max_tokens]
     longest = max(possible, default=0) + COMPARED
     name = b"repetition %d %d" % (seed, word)

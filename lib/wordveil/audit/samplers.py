@@ -1,4 +1,4 @@
-"""What audits draw from: mechanisms under public keys, as black boxes of words or of texts; and the pairs to test."""
+"""Samplers of audits: mechanisms under public keys, as black boxes of words or of texts; and the pairs to test."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _RECORDS = 10_000
 
 @dataclass(frozen=True)
 class MechanismSampler(Sampler):
-    """A mechanism under keys that no release has.
+    """Sampler of a mechanism under keys that no release has.
 
-    ``length``: tokens of a record. It must be 1 where :attr:`wordveil.mechanisms.base.Mechanism.reads_context` is true:
-    two tokens of one record are not independent then.
+    ``length``: tokens of a record. It must be 1 if :attr:`wordveil.mechanisms.base.Mechanism.reads_context` is true:
+    two tokens of one record are then dependent.
     """
 
     mechanism: Mechanism[Any]
@@ -33,7 +33,7 @@ class MechanismSampler(Sampler):
     length: int = LENGTH
 
     def draw(self, word: int, count: int, series: int) -> Int64:
-        """See :class:`wordveil.audit.two_phase.Sampler`."""
+        """Draw as :class:`wordveil.audit.two_phase.Sampler` describes."""
         offsets = np.minimum(np.arange(0, count + self.length, self.length), count)
         names = [b"audit %d %d %d" % (word, series, record) for record in range(len(offsets) - 1)]
         batch = as_records(np.full(count, word, np.int32), offsets, names, self.keys)
@@ -42,7 +42,7 @@ class MechanismSampler(Sampler):
 
 @dataclass(frozen=True)
 class TextSampler(Sampler):
-    """Draws of whole texts of one length, for a mechanism that reads them whole.
+    """Sampler of whole texts of one length, for a mechanism that reads them whole.
 
     An output is a number whose digits are its symbols, to the base ``outputs``, the number of symbols. ``texts``: the
     symbols of each text, by a number below 0. ``keys`` are those of no release.
@@ -54,7 +54,7 @@ class TextSampler(Sampler):
     texts: Mapping[int, Sequence[int]]
 
     def draw(self, word: int, count: int, series: int) -> Int64:
-        """Independent outputs for one text: int64 ``(count,)``."""
+        """Draw independent outputs for one text: int64 ``(count,)``."""
         text = np.array(self.texts[word], np.int32)
         drawn = np.empty((count, len(text)), np.int64)
         for start in range(0, count, _RECORDS):
@@ -66,7 +66,7 @@ class TextSampler(Sampler):
         return np.asarray(drawn @ self.outputs ** np.arange(len(text), dtype=np.int64), np.int64)
 
     def symbols_of(self, number: int) -> Sequence[int]:
-        """The symbols of a text of :attr:`texts`, by its own number or by that of an output."""
+        """Return the symbols of a text of :attr:`texts`, by its own number or by that of an output."""
         if number < 0:
             return self.texts[number]
         length = len(next(iter(self.texts.values())))
@@ -75,8 +75,8 @@ class TextSampler(Sampler):
 
 @dataclass(frozen=True)
 class PairCounts:
-    """How many words are paired with their nearest word, with their farthest, at random, and with each symbol that is
-    not a word.
+    """Numbers of pairs of each kind: words with their nearest, with their farthest, at random, and with other
+    symbols.
     """
 
     nearest: int = 16
@@ -95,7 +95,7 @@ def choose_pairs(
     delta: float = 0.0,
     symbols: Mapping[str, int] | None = None,
 ) -> tuple[Pair, ...]:
-    """Pairs of words whose claims are tested: nearest neighbours, farthest words, random ones, words and symbols.
+    """Choose pairs of words to test: nearest neighbours, farthest words, random ones, words and symbols.
 
     A false claim about distances shows between neighbours, where even a small probability counts. A false claim about
     a constant shows wherever draws can reach it. Mechanisms treat padding and the unknown word as special cases.

@@ -1,12 +1,12 @@
-"""Where audits are kept, so that a gate can require them.
+"""Store of audits, so that a gate can require them.
 
 An audit lies beside the bundles: ``<store>/.audits/<identity>/<kind>.json``. Another bundle, or another way to make the
 output, has another identity and needs its own audit. An audit by earlier tests (:data:`TESTS_VERSION`) does not count,
 nor does one without power, or that could not have refuted much because of few draws or a tiny ``alpha``. Audits are not
-signed: whoever can write them can also change the gate.
+signed: anyone who can write them can also change the gate.
 
 An audit that refutes something has a file of its own, and no later one replaces it: otherwise another seed would sooner
-or later pass. Someone must look at it and delete it by hand.
+or later pass. It must be read and deleted by hand.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _FOLDER, _SHARED = ".audits", 0o644
 
 
 def audit_path(store: Path, kind: str, identity: str, *, is_refuted: bool = False) -> Path:
-    """The file of an audit. ``store``: the directory of bundles."""
+    """Return the file of an audit. ``store``: the directory of bundles."""
     return store / _FOLDER / identity / f"{kind}{'-refuted' if is_refuted else ''}.json"
 
 
 def save_audit(store: Path, audit: Audit) -> Path:
     """Keep an audit, and replace an earlier one of the same kind and identity with the same outcome.
 
-    Returns its file. Raises :class:`BundleError` where the store cannot be written.
+    Returns its file. Raises :class:`BundleError` if the store cannot be written.
     """
     path = audit_path(store, audit.kind, audit.identity, is_refuted=bool(audit.refuted))
     try:
@@ -55,8 +55,9 @@ def save_audit(store: Path, audit: Audit) -> Path:
 
 
 def load_audit(store: Path, kind: str, identity: str, *, is_refuted: bool = False) -> Audit | None:
-    """The kept audit of this kind and identity, by default the one that refutes nothing; None where there is none, or
-    where another version wrote it.
+    """Load the audit of this kind and identity, by default the one that refutes nothing.
+
+    None if there is none, or if another version wrote it.
     """
     try:
         path = audit_path(store, kind, identity, is_refuted=is_refuted)
@@ -67,7 +68,7 @@ def load_audit(store: Path, kind: str, identity: str, *, is_refuted: bool = Fals
 
 
 def counts(audit: Audit) -> bool:
-    """Whether an audit passed the tests of this version and could have refuted something."""
+    """Return whether an audit passed the tests of this version and could have refuted something."""
     draws = audit.facts.get(DRAWS_FACT, "").replace(",", "")
     return (
         audit.is_passed
@@ -79,8 +80,7 @@ def counts(audit: Audit) -> bool:
 
 
 def find_passed(store: Path, identities: Mapping[str, str]) -> tuple[str, ...]:
-    """The kinds whose kept audit counts, sorted. One that an audit by this version's tests refutes does not, nor one
-    whose refutation is damaged.
+    """Find the kinds whose kept audit counts, and that no kept audit by the tests of this version refutes; sorted.
 
     ``identities``: the current identity of each kind: of a bundle its fingerprint.
     """

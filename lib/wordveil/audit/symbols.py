@@ -30,7 +30,7 @@ def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> li
         symbols=dict(zip(("unknown", "padding"), space.others, strict=False)),
     )
     both = [Pair(space.size + 1, space.size, 0.0, guarantee.delta, "padding")] if space.padding else []
-    # Where noise is added, the unknown word and padding have points too.
+    # If noise is added, the unknown word and padding have points too.
     return [replace(pair, bound=guarantee.bound(_distance(space, pair))) for pair in (*pairs, *both)]
 
 

@@ -1,4 +1,4 @@
-"""Whether the losses and draws of a mechanism that knows its probabilities are those that it claims."""
+"""Tests of computed losses and draws against the claims of a mechanism with exact probabilities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 
 
 def find_excess(mechanism: Mechanism[Any], pairs: Iterable[Pair]) -> tuple[Loss, float] | None:
-    """The loss and the bound of the pair of symbols whose loss exceeds its bound most. None without pairs."""
+    """Find the loss and the bound of the pair of symbols whose loss exceeds its bound most. None without pairs."""
     losses = [(find_loss(mechanism, pair.first, pair.second), pair.bound) for pair in pairs]
     return max(losses, key=lambda row: row[0].nats - row[1], default=None)
 
@@ -29,7 +29,7 @@ def find_excess(mechanism: Mechanism[Any], pairs: Iterable[Pair]) -> tuple[Loss,
 def find_deviation(
     mechanism: Mechanism[Any], words: Int32, drawn: NDArray[np.integer[Any]], seed: int
 ) -> tuple[float, float]:
-    """How far draws are from the probabilities that the mechanism states.
+    """Measure how far draws are from the probabilities that the mechanism states.
 
     Each draw becomes a number that is uniform in [0, 1] if and only if it follows its law: outputs are sorted by
     falling probability, and a draw becomes a random point of its output's range (Rosenblatt 1952, randomised for laws
@@ -59,5 +59,5 @@ def find_deviation(
 
 
 def exceeds(loss: float, claim: float) -> bool:
-    """Whether a computed loss exceeds a claim by more than rounding."""
+    """Return whether a computed loss exceeds a claim by more than rounding."""
     return not loss <= claim + ROUNDING * max(1.0, abs(claim)) or math.isnan(claim)

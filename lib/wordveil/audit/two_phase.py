@@ -1,10 +1,10 @@
-"""Refute a bound of a loss by draws: some choose an event, fresh ones test it.
+"""Refutation of a bound on a loss by draws: some choose an event, fresh ones test it.
 
 A mechanism ``M`` claims that ``Pr[M(w) in S] <= exp(bound) Pr[M(v) in S] + delta`` for every set ``S`` of outputs.
 Draws of both words choose a set, in each direction. Fresh draws count it: ``k`` of ``n`` for the first word and ``l``
 of ``n`` for the second. Bounds of Clopper and Pearson (:mod:`wordveil.scores.binomial`), each wrong with a
-probability of at most ``tail``, give ``P_low`` and ``Q_high``. The claim is refuted where ``P_low > exp(bound) Q_high
-+ delta``.
+probability of at most ``tail``, give ``P_low`` and ``Q_high``. The claim is refuted if ``P_low > exp(bound) Q_high +
+delta``.
 
 **Correction** (Bonferroni). With ``m`` tests, two directions of each pair in each round, ``tail = alpha / (2 m)``. A
 test refutes a true claim only if one of its two bounds is wrong, so any of them does with a probability of at most
@@ -18,7 +18,7 @@ rounds are counted in ``m`` from the start, so it does not matter when they end.
 ``k`` as counted. Let ``q`` be the upper bound of Clopper and Pearson for ``l*`` hits at the tail 1/2. Had the true loss
 of the event been ``L = ln((p - delta) / q)`` or more, at the same ``P(S) = p``, then ``Q(S) <= q``. By the definition
 of ``q``, at most ``l*`` hits would then have come with a probability of at least 1/2, and the claim would have been
-refuted. So the least factor is ``L / bound``. Where even ``l = 0`` refutes nothing, it is infinite. ``Q_high`` of 0
+refuted. So the least factor is ``L / bound``. If even ``l = 0`` refutes nothing, it is infinite. ``Q_high`` of 0
 hits is ``1 - tail^(1/n)``, nearly ``ln(1/tail) / n``, and ``P_low`` is at most 1: so the factor is infinite for every
 event where the bound exceeds ``ln(n / ln(1/tail))``, which is ``ln(n / ln(2/alpha))`` for a single test.
 
@@ -50,10 +50,10 @@ _HALVINGS = 40
 
 
 class Sampler(Protocol):
-    """A mechanism as a black box."""
+    """Sampler of a mechanism as a black box."""
 
     def draw(self, word: int, count: int, series: int) -> Int64:
-        """Independent outputs for one word: int64 ``(count,)``.
+        """Draw independent outputs for one word: int64 ``(count,)``.
 
         Outputs of different series, and of different words in one series, are independent. Any number may be an output,
         even one that is not the id of a word. Raises whatever the mechanism raises.
@@ -62,7 +62,7 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True)
 class Pair:
-    """Two words and what a mechanism claims about them.
+    """Pair of words, and a mechanism's claim about them.
 
     ``first``, ``second``: ids of words. ``bound``: the claimed loss between them, in nats. ``delta``: by how much a
     probability may exceed it. ``kind``: why the pair was chosen, such as ``nearest`` or ``padding``. A finding sums up
@@ -77,17 +77,17 @@ class Pair:
 
     @property
     def claim(self) -> Claim:
-        """The claim alone. Raises :class:`ValueError` where a number is out of range."""
+        """Claim alone. Raises :class:`ValueError` if a number is out of range."""
         return Claim(self.bound, self.delta)
 
     def swap(self) -> Pair:
-        """The same pair in the other direction."""
+        """Return the same pair in the other direction."""
         return Pair(self.second, self.first, self.bound, self.delta, self.kind)
 
 
 @dataclass(frozen=True)
 class PairTest:
-    """The result of one test of one direction of a pair.
+    """Result of one test of one direction of a pair.
 
     ``pair``: ``first`` is the word whose probability should be large. ``event``: the chosen event. ``hits``: how often
     it came for the first and for the second word, in ``draws`` of each. ``loss``: a lower bound of the loss of the
@@ -107,7 +107,7 @@ class PairTest:
 
 @dataclass(frozen=True)
 class Naming:
-    """How outputs are shown, and which are tested in any case.
+    """Names of outputs for people, and outputs to test in any case.
 
     ``show``: an output for people; a public word at most. ``symbols``: outputs that are not words, such as padding, by
     name. ``known``: all outputs that the mechanism should have; None where that is not known.
@@ -153,7 +153,7 @@ def audit_pairs(
 def measure_pairs(
     sampler: Sampler, pairs: Sequence[Pair], *, alpha: float, draws: int, rounds: int, naming: Naming
 ) -> tuple[list[PairTest], int]:
-    """Both directions of all pairs, in the last round that was run, and how many draws all rounds took.
+    """Test both directions of all pairs; return the tests of the last round, and the draws of all rounds.
 
     Parameters and errors are those of :func:`audit_pairs`.
     """
@@ -232,7 +232,7 @@ def measure_events(
 
 
 def _find_p_values(bounds: Float64, deltas: Float64, above: Int64, below: Int64, draws: int) -> Float64:
-    """Twice the least tail at which each claim would be refuted, by bisection of its logarithm."""
+    """Compute twice the least tail at which each claim would be refuted, by bisection of its logarithm."""
     low, high = np.full(len(bounds), math.log(_LEAST)), np.full(len(bounds), math.log(0.5))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -244,7 +244,7 @@ def _find_p_values(bounds: Float64, deltas: Float64, above: Int64, below: Int64,
 
 
 def find_powers(bounds: Float64, deltas: Float64, low: Float64, shares: Float64, draws: int, tail: float) -> Float64:
-    """The least factor on each claim that would have been refuted, infinite where there is none; see the module.
+    """Compute the least factor on each claim that would have been refuted, infinite if there is none; see the module.
 
     ``low``, ``shares``: float64 ``(claims,)``, the lower bounds of ``P(S)`` and the shares of its hits.
     """
@@ -258,7 +258,7 @@ def find_powers(bounds: Float64, deltas: Float64, low: Float64, shares: Float64,
 
 
 def summarise(kind: str, tests: list[PairTest], naming: Naming, draws: int, seconds: float) -> Finding:
-    """The finding of the pairs of one kind. Its evidence is the test with the least p-value."""
+    """Make the finding of the pairs of one kind. Its evidence is the test with the least p-value."""
     best = min(tests, key=lambda test: (test.p_value, test.pair.bound - test.loss))
     delta = " but for delta" if best.pair.delta else ""
     return Finding(

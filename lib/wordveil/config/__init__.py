@@ -1,1 +1,1 @@
-"""The YAML configuration: its schema, its checks, and what it names."""
+"""YAML configuration: its schema, its checks, and what it names."""

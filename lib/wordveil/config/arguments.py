@@ -38,7 +38,7 @@ def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tu
 
 
 def parse_release(name: str, source: str = "arguments", where: str = "release") -> str:
-    """A release's name, as in the configuration. Raises :class:`ConfigError`, with a fault of ``where`` in
+    """Check a release's name as the configuration does. Raises :class:`ConfigError`, with a fault of ``where`` in
     ``source``.
     """
     try:
@@ -49,7 +49,7 @@ def parse_release(name: str, source: str = "arguments", where: str = "release") 
 
 
 def parse_run_id(run_id: str, source: str = "arguments", where: str = "run_id") -> str:
-    """A run's name, which becomes part of file names. Raises :class:`ConfigError`, with a fault of ``where`` in
+    """Check a run's name, which becomes part of file names. Raises :class:`ConfigError`, with a fault of ``where`` in
     ``source``.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}", run_id):
@@ -59,7 +59,7 @@ def parse_run_id(run_id: str, source: str = "arguments", where: str = "run_id") 
 
 
 def _parse(model: type[_Model], section: str, values: Mapping[str, Any], faults: list[Fault]) -> _Model | None:
-    """The checked section; None where it has faults, which are added to ``faults``."""
+    """Parse a section; return None if it has faults, which are added to ``faults``."""
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:

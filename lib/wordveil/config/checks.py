@@ -1,4 +1,4 @@
-"""Faults of a configuration that no single value shows: settings that contradict each other."""
+"""Checks between settings of a configuration: faults that no single value shows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from wordveil.text.policy import TextPolicy
 
 @dataclass(frozen=True, kw_only=True)
 class Sections:
-    """The valid sections, for the checks between sections; None for each section that has a fault.
+    """Valid sections, for the checks between sections; None for each section that has a fault.
 
     ``mechanism`` and ``bundle_store`` are as the user wrote them.
     """
@@ -62,7 +62,7 @@ class Sections:
 
 
 def find_contradictions(sections: Sections) -> Iterator[Fault]:
-    """List the faults of a configuration that no single value shows: each room is asked about what it knows."""
+    """List the faults of a configuration that no single value shows, by the checks of each section's module."""
     source, text = sections.input.source() if sections.input else None, sections.text
     policy = None
     if source:
@@ -91,7 +91,7 @@ def find_contradictions(sections: Sections) -> Iterator[Fault]:
 
 
 def find_text_faults(text: TextSection, names: Sequence[str] = ()) -> Iterator[Fault]:
-    """Settings of the policy that contradict each other, the n-gram model, or the text columns ``names``, if known."""
+    """List contradictions in the policy, faults of the n-gram model, and of the text columns ``names``, if known."""
     draft = DraftPolicy(**text.chosen_settings(names or ("text",)))
     yield from find_policy_faults(draft, dict(text), names)
     if text.ngrams is not None and draft.slots == Slots.CARRIER_PHRASES:
@@ -106,7 +106,7 @@ def _spark_faults(spark: SparkSection | None) -> Iterator[Fault]:
 
 
 def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
-    """A mechanism's settings that contradict each other, the text policy or the output."""
+    """List contradictions of a mechanism's settings with each other, the text policy or the output."""
     written, text = sections.mechanism, sections.text
     if (mechanism := nearest_mechanism(written.get("name"))) is None:
         return
@@ -127,8 +127,9 @@ def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
 
 
 def _corpus_faults(mechanism: type[Mechanism[Any]], sections: Sections) -> Iterator[Fault]:
-    """What weights that the private corpus trained cannot be drawn with: no ledger, visible lengths, or files that only
-    a store's own rules protect.
+    """List settings that preclude draws from weights that the private corpus trained.
+
+    They are a missing ledger, visible lengths, and files that only a store's own rules protect.
     """
     written, text, output = sections.mechanism, sections.text, sections.output
     if written.get("corpus") != "private" or "corpus" not in {item.name for item in fields(mechanism.settings_type)}:
@@ -150,7 +151,7 @@ def _corpus_faults(mechanism: type[Mechanism[Any]], sections: Sections) -> Itera
 
 
 def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
-    """Training where there is nothing to train on, and an embedding where pairs are needed."""
+    """List training without pairs to train on, and an embedding instead of the pairs that training needs."""
     pairs = mechanism.get("embedding_format") == HYPERNYMS
     if "training" in mechanism and not pairs:
         problem = (
@@ -163,7 +164,7 @@ def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
 
 
 def _language_faults(source: Source, text: TextSection) -> Iterable[Fault]:
-    """A column of languages that no setting uses."""
+    """List a column of languages that no setting uses."""
     if source.language and (text.other_language or OtherLanguage.RELEASE) == OtherLanguage.RELEASE:
         problem = (
             "has no effect with text.other_language: release, which does not tell languages apart. Set it to mask or "
@@ -173,7 +174,7 @@ def _language_faults(source: Source, text: TextSection) -> Iterable[Fault]:
 
 
 def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Iterator[Fault]:
-    """Budgets and rules that no run of a release can keep."""
+    """List budgets and rules that no run of a release can keep."""
     output, gate = sections.output, sections.gate
     if output is None or output.format != "delta":
         return
@@ -193,7 +194,7 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
 
 
 def _output_faults(sections: Sections, source: Source | None, output: OutputSection) -> Iterator[Fault]:
-    """What a release needs and a one-shot job cannot have."""
+    """List missing settings that a release needs, and settings that a one-shot job cannot have."""
     if output.format != "delta":
         yield from _one_shot_faults(sections, output)
         return
@@ -218,7 +219,7 @@ def _output_faults(sections: Sections, source: Source | None, output: OutputSect
 
 
 def _one_shot_faults(sections: Sections, output: OutputSection) -> Iterable[Fault]:
-    """Settings of a release in a job that writes Parquet."""
+    """List settings of a release in a job that writes Parquet."""
     given = {
         "ledger": sections.ledger,
         "budgets": sections.budgets,
@@ -236,7 +237,7 @@ def _one_shot_faults(sections: Sections, output: OutputSection) -> Iterable[Faul
 
 
 def _nesting_faults(source: Source | None, output: OutputSection, ledger: LedgerSection | None) -> Iterable[Fault]:
-    """Tables that lie inside each other."""
+    """List tables that lie inside each other."""
     paths = {"output.path": output.path, "ledger.path": ledger and ledger.path, "output.public": output.public}
     tables = {name: path.rstrip("/") for name, path in paths.items() if path}
     if source and source.path:
@@ -249,7 +250,7 @@ def _nesting_faults(source: Source | None, output: OutputSection, ledger: Ledger
 
 
 def _stream_faults(source: Source | None, stream: StreamSection) -> Iterable[Fault]:
-    """A stream without one source, or without a place to land."""
+    """Check that a stream has one source, and a place to land."""
     if (stream.path is None) == (stream.table is None):
         yield Fault("stream", "", "set exactly one of stream.path and stream.table.")
     if source is None:

@@ -1,4 +1,4 @@
-"""Credentials in a configuration or on the command line. Each is a fault, because both are stored and shown."""
+"""Credentials in a configuration or on the command line: each is a fault, because both are stored and shown."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def find_credential_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def check_location(option: str, location: str, source: str = "command line") -> str:
-    """Return a path or URL of the command line or of a call. Raises :class:`ConfigError` where it holds a
-    credential.
-    """
+    """Return a path or URL of the command line or of a call. Raises :class:`ConfigError` if it holds a credential."""
     if what := find_credential(location):
         problem = f"holds a credential: {what}. {_STORED} {_GIVE_STORAGE}"
         raise ConfigError(source, [Fault(option, hide_in_value(location), problem)])
@@ -38,7 +36,7 @@ def check_location(option: str, location: str, source: str = "command line") -> 
 
 
 def _walk(value: Any, where: str, name: str) -> Iterator[tuple[str, str, Any]]:
-    """The dotted key of each value, the name of its setting or option, and the value."""
+    """Yield the dotted key of each value, the name of its setting or option, and the value."""
     if where in _EXEMPT:
         return
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The section ``evaluation``: what ``wordveil evaluate`` measures of an output, and what contradicts it."""
+"""Section ``evaluation``: measurements of ``wordveil evaluate`` on an output, and its contradictions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ class EvaluationSection(Section):
 def find_evaluation_faults(
     section: EvaluationSection, source: Columns | None, gate: GateSection | None
 ) -> Iterable[Fault]:
-    """What contradicts itself, the input's columns or the gate. ``source``, ``gate``: None where they have faults."""
+    """List contradictions inside the section, with the input's columns or the gate. ``source``, ``gate``: None if they
+    have faults.
+    """
     if source is not None:
         roots = {fold_name(root) for text in source.texts for root in (text, read_path(text)[0])}
         for name in ("author", "label"):
@@ -103,5 +105,5 @@ def _gate_faults(section: EvaluationSection, source: Columns, bound: float) -> I
 
 
 def find_author(section: EvaluationSection, source: Columns) -> str | None:
-    """The column of authors; None where there is none."""
+    """Return the column of authors; None if there is none."""
     return section.author or source.author

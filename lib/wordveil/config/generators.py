@@ -1,4 +1,4 @@
-"""The configuration of ``wordveil train``: a file of its own, since a generator is trained once for many jobs."""
+"""Configuration of ``wordveil train``: a file of its own, since a generator is trained once for many jobs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class WordsSection(Section):
 
     @property
     def policy(self) -> TextPolicy:
-        """The policy."""
+        """Text policy."""
         types = MASKED if self.types == "mask" else {}
         settings = {"tokeniser": self.tokeniser, "hyphens": self.hyphens, "case": self.case, "types": types}
         return TextPolicy(**settings)  # type: ignore[arg-type]
@@ -156,22 +156,22 @@ class GeneratorSection(Section):
 
     @property
     def directory(self) -> Path:
-        """The directory of checkpoints."""
+        """Directory of checkpoints."""
         return Path(self.checkpoints or f"{self.output}.training")
 
     @property
     def settings(self) -> TrainingSettings:
-        """What decides a step."""
+        """Settings that decide a step."""
         chosen = self.training.model_dump(include=_STEP_SETTINGS)
         return TrainingSettings(**chosen, reward=RewardSettings(**self.reward.model_dump()))
 
     @property
     def schedule(self) -> Schedule:
-        """When training is measured, saved and ended."""
+        """Schedule of measuring, saving and ending the training."""
         return Schedule(**self.training.model_dump(exclude=_STEP_SETTINGS))
 
     def find_shape(self, size: int, dimension: int) -> GeneratorShape:
-        """The shape over an embedding's words."""
+        """Return the shape over an embedding's words."""
         return GeneratorShape(size=size, dimension=dimension, **self.shape.model_dump())
 
 
@@ -220,7 +220,7 @@ def load_generator_config(file: Path, overrides: Sequence[str] = ()) -> Generato
 
 
 def find_generator_faults(section: GeneratorSection) -> Iterable[Fault]:
-    """Settings that contradict each other."""
+    """List settings that contradict each other."""
     training, reward = section.training, section.reward
     if reward.floor >= reward.ceiling:
         yield Fault("generator.reward.floor", f"{reward.floor:g}", "should be below reward.ceiling. Lower it.")

@@ -1,4 +1,4 @@
-"""Which columns of a table are what, guessed from their names and types alone: no row is read."""
+"""Roles of a table's columns, guessed from their names and types alone: no row is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AUTHORS = ("author", "writer", "user", "customer", "sender")
 _DAYS = ("ds", "dt", "date", "day")
 _DAY_TYPES = ("string", "date")
 _FIELD = re.compile(r"\w+")
-# The columns of files of text.
+# Columns of files of text.
 TEXT_FILE_TEXT, TEXT_FILE_ID = "value", "file_name"
 
 TO_FILL = ("mechanism.epsilon", "mechanism.public", "key")
@@ -24,7 +24,7 @@ RELEASE_TO_FILL = ("budgets",)
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its name, its type as Spark writes it, and whether the table is partitioned by it."""
+    """Column of a table: its name, its type as Spark writes it, and whether the table is partitioned by it."""
 
     name: str
     type: str
@@ -32,22 +32,22 @@ class Column:
 
     @property
     def parts(self) -> list[str]:
-        """The name's words in lower case: ``ticketId`` and ``ticket_id`` give ticket, id."""
+        """Words of the name in lower case: ``ticketId`` and ``ticket_id`` give ticket, id."""
         return re.findall(r"[a-z0-9]+", re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", self.name).lower())
 
     @property
     def usable(self) -> bool:
-        """Whether the output can have a column of this name."""
+        """True if the output can have a column of this name."""
         return not is_reserved(self.name) and "`" not in self.name
 
 
 @dataclass(frozen=True)
 class Guess:
-    """What the columns seem to be; None where no name shows it, or several do.
+    """Guessed roles of the columns; None if no name shows a role, or several do.
 
-    ``id_candidates`` and ``text_candidates`` are the columns that could be the id or the text by name where the guess
-    is None. ``not_kept`` are the other columns, which the configuration leaves out. ``day`` is the kept partition
-    column of days, by which a release may read a slice.
+    ``id_candidates`` and ``text_candidates`` are the columns that could be the id or the text by name if the guess is
+    None. ``not_kept`` are the other columns, which the configuration leaves out. ``day`` is the kept partition column
+    of days, by which a release may read a slice.
     """
 
     id: str | None
@@ -60,13 +60,13 @@ class Guess:
     day: str | None = None
 
     def to_fill(self, *, is_release: bool = False) -> list[str]:
-        """The settings that the user has to fill in, in a draft of one job or of an incremental release."""
+        """List the settings that the user has to fill in, in a draft of a job or of a release."""
         missing = [f"input.{name}" for name in ("id", "text") if getattr(self, name) is None]
         return [*missing, *TO_FILL, *(RELEASE_TO_FILL if is_release else ())]
 
 
 def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
-    """Guess by names and types alone.
+    """Guess the roles of columns by names and types alone.
 
     ``table``: the table's name, which an id often repeats (``tickets``, ``ticket_id``).
     """
@@ -96,7 +96,7 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
         if column.type in ("string", "binary") and column not in (record_id, author)
     ]
     could_be_text = [] if text else texts or strings
-    # What may be the text is not offered for publication.
+    # Candidates for the text are not offered for publication.
     named = {column.name for column in (record_id, text, author, *could_be_text) if column} | {*keep}
     return Guess(
         id=record_id.name if record_id else None,
@@ -111,8 +111,8 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
 
 
 def _find_fields(column: Column) -> Iterator[Column]:
-    """The fields inside a struct, at any depth, by the names that ``input.text`` takes. Those with unusual names are
-    left out.
+    """Yield the fields inside a struct, at any depth, by the names that ``input.text`` takes. Those with unusual names
+    are left out.
     """
     if not column.type.startswith("struct<"):
         return
@@ -133,7 +133,9 @@ def _is_id(column: Column) -> bool:
 
 
 def _one_id(ids: Sequence[Column], table: str) -> Column | None:
-    """Choose the id among columns that look like ids. A wrong one would be published, so None where it is unclear."""
+    """Choose the id among columns that look like ids. A wrong one would be published, so return None if it is
+    unclear.
+    """
     named_so = [column for column in ids if len(column.parts) == 1]
     if named_so:
         return min(named_so, key=lambda column: _IDS.index(column.parts[0]))
@@ -145,13 +147,13 @@ def _one_id(ids: Sequence[Column], table: str) -> Column | None:
 
 
 def _text_rank(column: Column) -> tuple[bool, int] | None:
-    """Names like ``body`` before names like ``mail_body``, in the order of :data:`_TEXTS`."""
+    """Rank names like ``body`` before names like ``mail_body``, in the order of :data:`_TEXTS`."""
     last = column.parts[-1].removesuffix("s") if column.parts else ""
     return (len(column.parts) > 1, _TEXTS.index(last)) if last in _TEXTS else None
 
 
 def _first(texts: Sequence[Column]) -> Column | None:
-    """The text by the best name; None where two columns have equally good names."""
+    """Choose the text by the best name; None if two columns have equally good names."""
     ranked = sorted(texts, key=lambda column: _text_rank(column) or (True, len(_TEXTS)))
     if len(ranked) > 1 and _text_rank(ranked[0]) == _text_rank(ranked[1]):
         return None
@@ -159,7 +161,7 @@ def _first(texts: Sequence[Column]) -> Column | None:
 
 
 def _one_day(partitions: Sequence[Column]) -> str | None:
-    """The only partition column of days; None where there is none, or several."""
+    """Return the only partition column of days; None if there is none, or several."""
     days = [column.name for column in partitions if column.type in _DAY_TYPES and {*column.parts[-1:]} & {*_DAYS}]
     return days[0] if len(days) == 1 else None
 

@@ -1,4 +1,4 @@
-"""The configuration: ``conf/*.yaml`` read, checked, and every fault of a file reported at once."""
+"""Configuration: ``conf/*.yaml`` read, checked, and every fault of a file reported at once."""
 
 from __future__ import annotations
 
@@ -76,28 +76,28 @@ class Config(Section):
 
     @cached_property
     def source(self) -> Source:
-        """The corpus, as plain values."""
+        """Corpus, as plain values."""
         return self.input.source()
 
     @cached_property
     def policy(self) -> TextPolicy:
-        """The text policy."""
+        """Text policy."""
         return TextPolicy(**self.text.policy_settings(self.source.texts))
 
     @cached_property
     def text_columns(self) -> TextColumns:
-        """The text columns of the output."""
+        """Text columns of the output."""
         names = self.source.text_names
         return TextColumns(names, self.text.widths(names) if len(names) > 1 else ())
 
     @property
     def sentence_policy(self) -> TextPolicy:
-        """The policy of a single text: of several columns, of the one with most tokens."""
+        """Policy of a single text: of several columns, that of the one with most tokens."""
         widths = self.text_columns.widths
         return replace(self.policy, n_max=max(widths)) if widths else self.policy
 
     def record_settings(self, run_id: str) -> RecordSettings:
-        """What the records of a run become."""
+        """Collect the settings of the records of a run."""
         return RecordSettings(
             self.release,
             run_id,
@@ -110,45 +110,45 @@ class Config(Section):
 
     @cached_property
     def budget(self) -> Budget | None:
-        """The limits of what records may cost; None where there are none."""
+        """Limits on what records may cost; None if there are none."""
         return self.budgets.budget if self.budgets else None
 
     @cached_property
     def form_shown(self) -> tuple[str, ...]:
-        """What the output shows by its form and by its budgets."""
+        """Exposures of the output by its form and by its budgets."""
         return output_exposes(
             self.output.order, is_release=self.output.format == "delta", budget=self.budget, n_max=self.policy.n_max
         )
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
-        """What the release shows in addition to the policy's exposures and kept columns."""
+        """Exposures of the release in addition to the policy's and to kept columns."""
         return self.form_shown + self.gate.rules.shown + self.source.shown
 
     @property
     def relation(self) -> Relation:
-        """The pairs of texts for which the release's bound holds."""
+        """Pairs of texts for which the release's bound holds."""
         return narrow_relation(self.policy.relation, self.shown)
 
     @property
     def author(self) -> str | None:
-        """The column of authors whom attackers of an evaluation guess; None where there is none."""
+        """Column of authors whom attackers of an evaluation guess; None if there is none."""
         return find_author(self.evaluation, self.source)
 
     @property
     def needs_delta(self) -> bool:
-        """Whether the session must know Delta."""
+        """True if the session needs Delta."""
         return self.source.needs_delta or self.output.format == "delta"
 
     @property
     def ledger_budget(self) -> Budget:
-        """The budget in whose unit the ledger is read; without one, pure costs under the release's own relation."""
+        """Budget in whose unit the ledger is read; without one, pure costs under the release's own relation."""
         return self.budget or Budget(PURE, self.relation)
 
     def recipe(self, embedding_digest: str, file_digests: Mapping[str, str] = NO_DIGESTS) -> Recipe:
-        """What the bundle must be.
+        """Make the recipe that the bundle must have.
 
-        ``file_digests``: those of the public files beside the embedding that are at hand, by setting
+        ``file_digests``: those of the available public files besides the embedding, by setting
         (:func:`wordveil.assembly.inputs.digest_files`).
         """
         names = self.mechanism.names
@@ -216,7 +216,7 @@ def _sound_sections(raw: Mapping[str, Any], directory: Path | None) -> Sections:
 
 
 def _sound(model: type[Section], values: Any, directory: Path | None) -> Section | None:
-    """The section without its faulty values, or None where a required one is missing then."""
+    """Parse the section without its faulty values; None if a required one is missing then."""
     try:
         return model.model_validate(values, context=directory)
     except ValidationError as error:
@@ -272,7 +272,7 @@ _MESSAGES: dict[tuple[str, str], str] = {
 
 
 def make_faults(details: ErrorDetails) -> list[Fault]:
-    """Put what pydantic found into the user's words, with what is hidden behind a mechanism's unknown name."""
+    """Translate what pydantic found into the user's words, with what a mechanism's unknown name hides."""
     if details["type"] not in ("union_tag_not_found", "union_tag_invalid"):
         return [make_fault(details)]
     section = details["input"]
@@ -316,7 +316,7 @@ def make_fault(
 
 
 def _explain_epsilon(mechanism: str) -> str:
-    """Why the epsilon of a mechanism must be set, and what it is the price of."""
+    """Explain why the epsilon of a mechanism must be set, and what it is the price of."""
     chosen = MECHANISMS.get(mechanism)
     meaning = "the privacy of each word, per unit of distance"
     if chosen and chosen.is_pure:

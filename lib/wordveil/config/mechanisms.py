@@ -1,7 +1,7 @@
-"""The section ``mechanism`` of a configuration: one pydantic model for each mechanism, made from its settings class.
+"""Section ``mechanism`` of a configuration: one pydantic model for each mechanism, made from its settings class.
 
-A model has what all mechanisms share (:class:`MechanismSection`) and the fields of the mechanism's own settings, with
-their types, bounds and defaults. So a mechanism that is registered before this module is imported has a section.
+A model has the settings that all mechanisms share (:class:`MechanismSection`) and the fields of the mechanism's own,
+with their types, bounds and defaults. So a mechanism that is registered before this module is imported has a section.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class TrainingSection(Section):
 
     @property
     def settings(self) -> TrainingSettings:
-        """The settings."""
+        """Settings of the training."""
         return TrainingSettings(**self.model_dump())
 
 
@@ -113,31 +113,31 @@ class MechanismSection(Section):
 
     @property
     def mechanism(self) -> type[Mechanism[Any]]:
-        """The mechanism."""
+        """Class of the mechanism."""
         return MECHANISMS[self.name]
 
     @property
     def settings(self) -> MechanismSettings:
-        """The settings that the mechanism is built with."""
+        """Settings with which the mechanism is built."""
         kind = self.mechanism.settings_type
         return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})
 
     @property
     def public_files(self) -> dict[str, str]:
-        """What :mod:`wordveil.assembly.inputs` reads beside the embedding: the places of the files, by setting."""
+        """Locations of the files that :mod:`wordveil.assembly.inputs` reads besides the embedding, by setting."""
         return {**({FREQUENCIES: self.frequencies} if self.frequencies else {}), **self.settings.files}
 
     @property
     def names(self) -> dict[str, str]:
-        """The embedding and the public files by setting, as they were written. Recipes have these names, and so they do
-        not depend on where a configuration's file is.
+        """Embedding and public files by setting, as they were written. Recipes have these names, and so they do not
+        depend on the location of a configuration's file.
         """
         paths = {"embedding": self.embedding, **self.public_files}
         return {name: self._written.get(name, path) for name, path in paths.items()}
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The settings that enter a bundle's recipe, with those of the embedding's training where it is trained.
+        """Settings that enter a bundle's recipe, with those of the embedding's training if it is trained.
 
         Public files are not among them: a recipe has them by their content (:attr:`public_files`).
         """
@@ -147,7 +147,7 @@ class MechanismSection(Section):
 
     @property
     def nominal_epsilon(self) -> float:
-        """Epsilon as configured: per unit of the metric's distance and token; 0 where there is none to configure."""
+        """Epsilon as configured: per unit of the metric's distance and token; 0 if there is none to configure."""
         return self.settings.nominal_epsilon
 
 
@@ -163,7 +163,7 @@ def _make_section(mechanism: type[Mechanism[Any]]) -> type[MechanismSection]:
 
 
 def _annotation(kind: type[MechanismSettings], name: str, hints: Mapping[str, Any]) -> Any:
-    """The type of a setting as a configuration has it: files have a name, and a tuple is written as a list."""
+    """Return the type of a setting in a configuration: files have a name, and a tuple is written as a list."""
     if name in kind.input_files:
         file_type = _FILE_TYPES.get(name, Location)
         return file_type | None if type(None) in get_args(hints[name]) else file_type
@@ -187,7 +187,7 @@ else:
 
 
 def nearest_mechanism(name: object) -> type[Mechanism[Any]] | None:
-    """The mechanism of this name, or else of the most similar one; None where no name is similar."""
+    """Return the mechanism of this name, or of the most similar one; None if no name is similar."""
     near = difflib.get_close_matches(str(name), MECHANISMS, n=1)
     return MECHANISMS[near[0]] if near else None
 

@@ -1,4 +1,4 @@
-"""Python objects that a command line names: ``module:name``."""
+"""Python objects named on a command line: ``module:name``."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from wordveil.errors import usage_error
 
 
 def load_object(spec: str, where: str) -> Any:
-    """The object that ``spec`` names, such as ``my_mechanism:sanitise`` or ``package.module:Class.method``. The module
-    may lie in the current directory; importing it runs its code.
+    """Load the object that ``spec`` names, such as ``my_mechanism:sanitise`` or ``package.module:Class.method``. The
+    module may lie in the current directory; importing it runs its code.
 
     Raises :class:`ConfigError`, which names the option ``where``, for any other name, a module that cannot be imported,
     and one that has no such object.
@@ -42,7 +42,7 @@ def load_object(spec: str, where: str) -> Any:
 
 @contextmanager
 def _current_directory() -> Iterator[None]:
-    """Modules of the current directory can be imported, after all that are installed."""
+    """Make modules of the current directory importable, after all that are installed."""
     here = str(Path.cwd())
     sys.path.append(here)
     try:

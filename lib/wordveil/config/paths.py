@@ -1,7 +1,7 @@
 """Settings that are paths: a relative one is taken from the directory of the configuration's file.
 
 The types of this module mark such settings. A value of theirs is resolved when its section is checked, so that all else
-sees absolute paths. Settings that code gives as a mapping have no file: there the working directory counts.
+sees absolute paths. Settings that code passes as a mapping have no file: there the working directory counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORDFREQ, STOP_WORDS = "wordfreq:", "stop-words:"
 
 @dataclass(frozen=True)
 class PathSetting:
-    """The mark of a setting that is a path, which pydantic follows."""
+    """Mark of a setting that is a path, which pydantic follows."""
 
     is_local: bool = True
     """Whether it is on the driver's own file system. A scheme is then a fault."""
@@ -37,11 +37,14 @@ class PathSetting:
     """Whether tables are written there. Hadoop makes no directory whose name has a colon."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Resolve what the type's own checks have passed."""
+        """Resolve values that have passed the type's own checks."""
         return core_schema.with_info_after_validator_function(self._resolve, handler(source))
 
     def _resolve(self, value: str, info: ValidationInfo) -> str:
-        """The context of the check is the directory of the configuration's file, None where there is no file."""
+        """Resolve a path.
+
+        The context of the check is the directory of the configuration's file, None if there is no file.
+        """
         if value in self.shipped or (self.prefix and value.startswith(self.prefix)):
             return value
         if value.startswith("~"):

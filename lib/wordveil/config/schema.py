@@ -1,8 +1,8 @@
-"""The sections of a configuration as pydantic models; ``mechanism`` is in :mod:`wordveil.config.mechanisms`.
+"""Sections of a configuration as pydantic models; ``mechanism`` is in :mod:`wordveil.config.mechanisms`.
 
 Settings that change what is released (``mechanism``, ``text``) and settings that only change where and how fast
-(``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` says where the
-key is.
+(``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` names the key's
+location.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _SINGLE, _SEVERAL = "[one]", "[several]"
 
 
 def _shape_of(value: Any) -> str:
-    """Which of two shapes a setting has, so that a fault names what is wrong with this one."""
+    """Return which of two shapes a setting has, so that a fault names what is wrong with this one."""
     return _SEVERAL if isinstance(value, list | tuple | Mapping) else _SINGLE
 
 
 def one_or_several(single: Any, several: Any) -> Any:
-    """The type of a setting that has one value, or several in a list or a mapping."""
+    """Make the type of a setting that has one value, or several in a list or a mapping."""
     return Annotated[Annotated[single, Tag(_SINGLE)] | Annotated[several, Tag(_SEVERAL)], Discriminator(_shape_of)]
 
 
@@ -141,7 +141,7 @@ class StreamSection(Section):
 
     @property
     def name(self) -> str:
-        """The source, as the configuration names it."""
+        """Source as the configuration names it."""
         return self.path or self.table or ""
 
 
@@ -191,7 +191,7 @@ class TextSection(Section):
     """
 
     def widths(self, names: Sequence[str]) -> tuple[int, ...]:
-        """The public numbers of tokens of the text columns ``names``; empty where none is set."""
+        """List the public numbers of tokens of the text columns ``names``; empty if none is set."""
         if self.n_max is None:
             return ()
         if isinstance(self.n_max, int):
@@ -199,10 +199,12 @@ class TextSection(Section):
         return tuple(self.n_max.get(name, 0) for name in names)
 
     def policy_settings(self, names: Sequence[str] = ("text",)) -> dict[str, Any]:
-        """The settings of the policy: the profile's, overridden by what is set here, with the n-gram model's digest for
-        its path. ``names``: the text columns. The policy's ``n_max`` is that of the whole record.
+        """Collect the settings of the policy: the profile's, overridden by those set here.
 
-        Raises :class:`wordveil.errors.NgramError` where the model is not there.
+        The n-gram model's digest replaces its path. ``names``: the text columns. The policy's ``n_max`` is that of the
+        whole record.
+
+        Raises :class:`wordveil.errors.NgramError` if the model is missing.
         """
         from wordveil.artifacts.ngram_model import find_model, read_model  # it loads Numba
 
@@ -212,7 +214,7 @@ class TextSection(Section):
         return settings
 
     def chosen_settings(self, names: Sequence[str] = ("text",)) -> dict[str, Any]:
-        """The same with the n-gram model's path as configured. Reads no file."""
+        """Collect the settings of the policy with the n-gram model's path as configured. No file is read."""
         chosen = {
             name: value
             for name, value in self.model_dump(exclude={"profile", "stop_word_list", "keep_only"}).items()
@@ -312,7 +314,7 @@ class BudgetsSection(Section):
 
     @property
     def budget(self) -> Budget:
-        """The budget."""
+        """Budget of these limits."""
         return Budget(**{**self.model_dump(), "relation": Relation(self.relation)})
 
 
@@ -338,8 +340,8 @@ class GateSection(Section):
 
     @property
     def rules(self) -> GateRules:
-        """The rules. Raises :class:`ValueError` for an exposure that does not exist, which a whole configuration cannot
-        have.
+        """Rules of the gate. Raises :class:`ValueError` for an exposure that does not exist, which a whole
+        configuration cannot have.
         """
         bounds = self.model_dump()
         relation = None if self.relation is None else Relation(self.relation)

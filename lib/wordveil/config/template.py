@@ -1,4 +1,6 @@
-"""A first configuration from a table's schema: columns guessed by name and type, the rest left for the user to set."""
+"""Draft of a configuration from a table's schema: columns guessed by name and type, the rest left for the user to
+set.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,12 @@ _SUFFIX = re.compile(r"(?<=.)\.(parquet|orc|jsonl?|ndjson|csv|tsv|txt)(\.(gz|bz2
 
 
 def table_name(path: str) -> str:
-    """The last part of a table's path without its suffix, such as ``.parquet`` or ``.csv.gz``."""
+    """Return the last part of a table's path without its suffix, such as ``.parquet`` or ``.csv.gz``."""
     return _SUFFIX.sub("", path.rstrip("/").rsplit("/", maxsplit=1)[-1])
 
 
 def is_local_delta(path: str) -> bool:
-    """Whether there is a Delta table at a path of this machine; other file systems are only known to Spark."""
+    """Return whether there is a Delta table at a path of this machine; only Spark can read other file systems."""
     return (Path(path.removeprefix("file:")) / "_delta_log").is_dir()
 
 
@@ -47,9 +49,10 @@ def draft_config(
     has_feed: bool = False,
     options: str = "",
 ) -> str:
-    """Write the configuration of a table of format ``kind`` as commented YAML, for a file in ``directory``: of one job,
-    or of an incremental release (``is_release``), which needs a Delta table. ``has_feed``: whether the table's change
-    data feed is on. ``options``: those of the format, as YAML.
+    """Write the configuration of a table of format ``kind`` as commented YAML, for a file in ``directory``.
+
+    It is one of a job, or of an incremental release (``is_release``), which needs a Delta table. ``has_feed``: whether
+    the table's change data feed is on. ``options``: those of the format, as YAML.
 
     It loads once the settings of :meth:`Guess.to_fill` are filled in.
     """
@@ -89,7 +92,7 @@ def _beside(path: str, ending: str) -> str:
 
 
 def _job_parts(path: str, kind: str) -> dict[str, str]:
-    """What a draft of one job has that a draft of a release has not."""
+    """Collect the parts of a draft of one job that a draft of a release lacks."""
     return {
         "steps": _JOB_STEPS,
         "changes": _SUGGESTION if kind == "delta" else "",
@@ -99,7 +102,7 @@ def _job_parts(path: str, kind: str) -> dict[str, str]:
 
 
 def _release_parts(path: str, guess: Guess, *, has_feed: bool) -> dict[str, str]:
-    """What a draft of a release has that a draft of one job has not."""
+    """Collect the parts of a draft of a release that a draft of one job lacks."""
     output = (
         f"  path: {_beside(path, 'release')}   # draws, journal, manifests: internal, as secret as the ids\n"
         f"  format: delta\n  public: {_beside(path, 'public')}   # what readers may see, with its signed manifest\n"
@@ -132,7 +135,7 @@ def _named(name: str | None, candidates: Sequence[str], meaning: str) -> str:
 
 
 def _scalar(value: str) -> str:
-    """``value`` as one line of YAML that reads back as the same string, in a comment too."""
+    """Write ``value`` as one line of YAML that reads back as the same string, in a comment too."""
     if re.fullmatch(r"[A-Za-z_/.][A-Za-z0-9_./-]*", value) and yaml.safe_load(value) == value:
         return value
     quoted: str = yaml.safe_dump(value, default_style='"', width=10**9, allow_unicode=False)
@@ -154,7 +157,7 @@ def write_draft(file: Path, content: str) -> None:
 
 
 def refuse_existing(file: Path) -> None:
-    """Raise :class:`OutputExistsError` where there is such a file: it may hold someone's work."""
+    """Raise :class:`OutputExistsError` if there is such a file: it may hold someone's work."""
     if file.exists() or file.is_symlink():
         raise OutputExistsError(
             f"--output = {file}: already exists and was not changed. Choose another name, or move the file."
@@ -162,7 +165,7 @@ def refuse_existing(file: Path) -> None:
 
 
 def draft_facts(file: Path, path: str, guess: Guess, *, is_release: bool = False) -> dict[str, Any]:
-    """What was guessed, as plain values."""
+    """Return the guess as plain values."""
     names = ("id", "id_candidates", "text", "text_candidates", "author", "keep", "not_kept")
     guessed = {name: list(value) if isinstance(value := getattr(guess, name), tuple) else value for name in names}
     sliced = {"slice_candidates": [guess.day] if guess.day else []} if is_release else {}

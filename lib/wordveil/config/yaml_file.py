@@ -12,7 +12,8 @@ from wordveil.errors import ConfigError, Fault
 
 
 class _ConfigLoader(yaml.SafeLoader):
-    """YAML 1.2, in which ``no``, ``012``, ``12:30`` and dates are text as they are written, and each key is given once.
+    """Loader of YAML 1.2, in which ``no``, ``012``, ``12:30`` and dates are text, and each key is given once.
+
     PyYAML would read the first three as false, 10 and 750, and silently keep the last of two keys.
     """
 
@@ -72,7 +73,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
 
 
 def set_key(raw: dict[str, Any], override: str) -> list[Fault]:
-    """Set what ``key=value`` says, with a dotted key and a YAML value; returns what is wrong with it."""
+    """Set the value of ``key=value``, with a dotted key and a YAML value; return the faults."""
     key, equals, value = override.partition("=")
     if not equals or not key:
         # What follows the name may be a secret.

@@ -5,8 +5,8 @@ release and the purpose in ``info``, so that no two purposes and no two releases
 on the driver; Spark's workers receive the subkeys of one release.
 
 A file may hold several master keys, one an **epoch**. The first is the root: tags, the fingerprint and signatures come
-from it for the whole life of the release. Noise comes from the last, so that what was drawn under earlier epochs does
-not depend on a key that is in use.
+from it for the whole life of the release. Noise comes from the last, so that draws of earlier epochs do not depend on a
+key in use.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Secret:
         self._material = bytes(material)
 
     def reveal(self) -> bytes:
-        """The bytes. Only for a cipher or a MAC."""
+        """Return the bytes. Only for a cipher or a MAC."""
         return self._material
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class ReleaseKeys:
-    """The subkeys of one release: 32 bytes each, independent of each other.
+    """Subkeys of one release: 32 bytes each, independent of each other.
 
     ``context`` keys the contexts' MAC, ``noise`` the blocks that become noise, ``sampling`` and ``shuffle`` the blocks
     that choose positions and destroy order, ``types`` the values of typed tokens, ``tag`` the content tags, ``layout``
@@ -75,13 +75,13 @@ class ReleaseKeys:
 
     @property
     def layout_seed(self) -> int:
-        """The key of the order of an output's rows: 64 bits, signed. Spark's plans show it, which does no harm."""
+        """Key of the order of an output's rows: 64 bits, signed. Spark's plans show it, which does no harm."""
         return int.from_bytes(self.layout.reveal()[:8], "little", signed=True)
 
 
 @dataclass(frozen=True)
 class Tombstone:
-    """What is left of a destroyed key: the root's fingerprint and the UTC date (``2026-11-20``)."""
+    """Remainder of a destroyed key: the root's fingerprint and the UTC date (``2026-11-20``)."""
 
     fingerprint: str
     date: str
@@ -91,7 +91,7 @@ class Tombstone:
 
 
 class MasterKey:
-    """A 32-byte master key and those of later epochs. :func:`load_key` reads what the configuration names.
+    """Master key of 32 bytes, and those of later epochs. :func:`load_key` reads the one that the configuration names.
 
     ``material`` is the root, epoch 1; ``later`` are the epochs 2, 3 and so on. Raises :class:`KeyMaterialError`.
     """
@@ -114,16 +114,16 @@ class MasterKey:
 
     @property
     def epoch(self) -> int:
-        """The current epoch, counted from 1."""
+        """Current epoch, counted from 1."""
         return len(self._epochs)
 
     def subkey(self, purpose: str, release: str = "") -> Secret:
-        """32 bytes derived from the root for ``purpose`` (ASCII) and ``release`` by HKDF-SHA256."""
+        """Derive 32 bytes from the root for ``purpose`` (ASCII) and ``release`` by HKDF-SHA256."""
         return _derive(self._epochs[0], purpose, release)
 
     def for_release(self, release: str, epoch: int | None = None) -> ReleaseKeys:
-        """All subkeys of ``release`` in an epoch, by default the current one; those of tags and layout are the root's
-        in every epoch.
+        """Derive all subkeys of ``release`` in an epoch, by default the current one. Those of tags and layout are the
+        root's in every epoch.
 
         Raises :class:`IndexError` for an epoch that the key does not have.
         """
@@ -133,12 +133,12 @@ class MasterKey:
         return ReleaseKeys(**current, tag=self.subkey("tag", release), layout=self.subkey("layout", release))
 
     def signing_key(self, release: str) -> Ed25519PrivateKey:
-        """The Ed25519 key that signs manifests of ``release``, the same in every epoch."""
+        """Derive the Ed25519 key that signs manifests of ``release``, the same in every epoch."""
         return Ed25519PrivateKey.from_private_bytes(self.subkey("signing", release).reveal())
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that identify the root, and with it the release's key, without revealing it."""
+        """Identifier of the root, and with it of the release's key: 16 hexadecimal digits that do not reveal it."""
         return self.epoch_fingerprints[0]
 
     @property
@@ -157,12 +157,12 @@ def _derive(key: Secret, purpose: str, release: str) -> Secret:
 
 
 def encode_public_key(key: Ed25519PrivateKey) -> str:
-    """The public half of a signing key, 64 hexadecimal digits: what a reader of a release pins."""
+    """Encode the public half of a signing key, which readers of a release pin: 64 hexadecimal digits."""
     return key.public_key().public_bytes_raw().hex()
 
 
 def find_key_fault(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKey) -> str | None:
-    """Why ``key`` cannot serve a release that recorded these fingerprints, or None if it can.
+    """Explain why ``key`` cannot serve a release that recorded these fingerprints, or return None if it can.
 
     ``recorded_epochs`` holds one fingerprint for each epoch, the root's first. A key with more epochs than were
     recorded is right: it was rotated since.
@@ -190,8 +190,7 @@ def find_key_fault(recorded_root: str, recorded_epochs: Sequence[str], key: Mast
 def create_key(file: Path) -> MasterKey:
     """Write a random key to a new file that only its owner can read.
 
-    Raises :class:`KeyMaterialError`. An existing key is never overwritten, since what was drawn with it could not be
-    drawn again.
+    Raises :class:`KeyMaterialError`. An existing key is never overwritten, since its draws could not be repeated.
     """
     material = secrets.token_bytes(KEY_BYTES)
     try:
@@ -286,7 +285,7 @@ def _sync_directory(path: Path) -> None:
 
 
 def load_key(file: str | None, env: str | None) -> MasterKey:
-    """The master key from a file or an environment variable, exactly one of which is named.
+    """Load the master key from a file or an environment variable, exactly one of which is named.
 
     The content is 64 hexadecimal digits for each epoch, the root's first, separated by white space. Only its owner may
     be able to read the file. Raises :class:`KeyMaterialError`, which names file or variable and never shows the
@@ -331,7 +330,7 @@ def _parse(content: str, source: str) -> MasterKey:
 
 
 def _parse_digits(content: str, source: str) -> list[str]:
-    """The digits of each epoch."""
+    """Parse the digits of each epoch."""
     content = content.removeprefix("\ufeff")  # Windows' editors write it first
     if dead := _TOMBSTONE.fullmatch(content):
         raise KeyMaterialError(

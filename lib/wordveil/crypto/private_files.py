@@ -1,4 +1,4 @@
-"""Files and directories that their owner alone can read: keys, and what a private corpus trained."""
+"""Files and directories that only their owner can read: keys, and models trained on a private corpus."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 
 def create_file(path: Path, *, private: bool) -> BinaryIO:
-    """Create a file to write to, replacing any that exists. Where it is ``private``, no other user can ever read it;
-    else the umask decides.
+    """Create a file to write to, replacing any that exists. If ``private``, no other user can ever read it; otherwise
+    the umask decides.
 
     Raises :class:`OSError`.
     """
@@ -21,8 +21,8 @@ def create_file(path: Path, *, private: bool) -> BinaryIO:
 
 
 def create_directory(path: Path, *, private: bool, exist_ok: bool = False) -> None:
-    """Create a directory, with those above it. Where it is ``private``, no other user can ever enter it; else the
-    umask decides. An existing one stays as it is.
+    """Create a directory, with those above it. If ``private``, no other user can ever enter it; otherwise the umask
+    decides. An existing one stays as it is.
 
     Raises :class:`OSError`.
     """
@@ -42,7 +42,7 @@ def claim_directory(path: Path) -> None:
 
 
 def find_exposure(path: Path) -> str | None:
-    """Say that other users may read or write a file or directory, and how to fix that. None where they may not.
+    """Describe how other users may read or write a file or directory, and the remedy. Return None if they may not.
 
     Raises :class:`OSError`.
     """

@@ -36,16 +36,16 @@ Payload = tuple[bytes | memoryview, Int64]
 
 
 class CounterOverflowError(ValueError):
-    """A position does not fit the 32 counter bits; reusing a counter would reuse noise."""
+    """Error for a position that does not fit the 32 counter bits; reusing a counter would reuse noise."""
 
 
 def frame_parts(*parts: bytes) -> bytes:
-    """The parts with their lengths before them: an injective encoding."""
+    """Join the parts with their lengths before them: an injective encoding."""
     return b"".join(struct.pack("<Q", len(part)) + part for part in parts)
 
 
 def frame_records(record_ids: Sequence[bytes], payloads: Sequence[Payload]) -> list[bytes]:
-    """Each record's id and its slice of each payload, as one message.
+    """Join each record's id and its slice of each payload into one message.
 
     A payload is a buffer with int64 ``(records + 1,)`` byte offsets into it.
     """
@@ -61,7 +61,9 @@ def frame_records(record_ids: Sequence[bytes], payloads: Sequence[Payload]) -> l
 
 
 def compute_macs(key: Secret, scope: bytes, messages: Sequence[bytes], size: int) -> UInt8:
-    """A keyed BLAKE2b over ``scope`` and each record's message (:func:`frame_records`): uint8 ``(records, size)``."""
+    """Compute a keyed BLAKE2b over ``scope`` and each record's message (:func:`frame_records`): uint8 ``(records,
+    size)``.
+    """
     base = hashlib.blake2b(frame_parts(scope), key=key.reveal(), digest_size=size)
     out = bytearray()
     for message in messages:
@@ -72,12 +74,12 @@ def compute_macs(key: Secret, scope: bytes, messages: Sequence[bytes], size: int
 
 
 def id_payload(ids: Int32, offsets: Int64) -> Payload:
-    """Ragged token ids as a payload of :func:`compute_macs`."""
+    """Turn ragged token ids into a payload of :func:`compute_macs`."""
     return ids.astype("<i4", copy=False).tobytes(), offsets * 4
 
 
 def derive_contexts(key: Secret, scope: bytes, messages: Sequence[bytes]) -> Contexts:
-    """The context of each record: uint8 ``(records, 12)``.
+    """Derive the context of each record: uint8 ``(records, 12)``.
 
     ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``messages`` (:func:`frame_records`) the
     ragged canonical token ids after the text policy (:func:`id_payload`), and what the policy copies, if it copies
@@ -87,12 +89,12 @@ def derive_contexts(key: Secret, scope: bytes, messages: Sequence[bytes]) -> Con
 
 
 def max_positions(blocks: int) -> int:
-    """How many positions a record may have when each owns ``blocks`` counters."""
+    """Compute the largest number of positions of a record if each owns ``blocks`` counters."""
     return _COUNTERS // blocks
 
 
 class KeyedStream:
-    """Random words addressed by (context, position): AES-256-ECB over counter blocks.
+    """Stream of random words addressed by (context, position): AES-256-ECB over counter blocks.
 
     ``blocks`` is the number of 16-byte blocks that one position owns; position ``p`` uses the counters
     ``p * blocks`` to ``p * blocks + blocks - 1``.
@@ -103,7 +105,7 @@ class KeyedStream:
         self.blocks = blocks
 
     def words(self, context: Contexts, position: Int64, part: tuple[int, int] | None = None) -> UInt64:
-        """Uniform 64-bit words, shape ``(2 * blocks, count)``.
+        """Compute uniform 64-bit words, shape ``(2 * blocks, count)``.
 
         ``context``: uint8 ``(count, 12)``; ``position``: int64 ``(count,)``. ``part``: only the words of a position's
         blocks from the first up to the second, for samplers that rarely need all. Raises :class:`CounterOverflowError`.
@@ -124,8 +126,9 @@ class KeyedStream:
         return words.transpose(0, 2, 1).reshape(2 * (stop - start), count)
 
     def record_words(self, contexts: Contexts, offsets: Int64) -> UInt64:
-        """Two uniform 64-bit words for each position of each record, for a stream of one block a position: uint64
-        ``(tokens, 2)``.
+        """Compute two uniform 64-bit words for each position of each record: uint64 ``(tokens, 2)``.
+
+        It is for a stream of one block for each position.
 
         ``contexts``: uint8 ``(records, 12)``; ``offsets``: int64 ``(records + 1,)``. Raises
         :class:`CounterOverflowError`.
@@ -139,7 +142,7 @@ class KeyedStream:
         return self._encrypt(plain).reshape(-1, 2)
 
     def digits(self, context: Contexts, position: int, number: int) -> Iterator[int]:
-        """Digits of 52 bits that continue uniform ``number`` of a position. ``context``: uint8 ``(12,)``.
+        """Yield digits of 52 bits that continue uniform ``number`` of a position. ``context``: uint8 ``(12,)``.
 
         They come from their own key, so that no counter of this stream is used twice. They are computed one at a time,
         for the few uniforms that need them.
@@ -161,7 +164,8 @@ class KeyedStream:
         return cipher[: plain.nbytes].view("<u8")
 
     def uniforms(self, context: Contexts, position: Int64, part: tuple[int, int] | None = None) -> Float64:
-        """Uniforms ``(k + 0.5) / 2**52`` with ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or 1.
+        """Compute uniforms ``(k + 0.5) / 2**52`` with ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or
+        1.
 
         ``part``: as in :meth:`words`.
         """
@@ -175,7 +179,7 @@ class KeyedStream:
 
 @compiled
 def fill_counter_blocks(contexts: NDArray[np.uint32], offsets: Int64, out: NDArray[np.uint32]) -> None:
-    """The counter block of every position: the record's context as three numbers, then the position."""
+    """Fill the counter block of every position: the record's context as three numbers, then the position."""
     for record in range(len(contexts)):
         a, b, c = contexts[record, 0], contexts[record, 1], contexts[record, 2]
         start = offsets[record]
@@ -187,7 +191,7 @@ def fill_counter_blocks(contexts: NDArray[np.uint32], offsets: Int64, out: NDArr
 
 
 def scale_words(words: UInt64, limit: UInt64) -> Int64:
-    """``floor(word * limit / 2**64)``: integers in ``[0, limit)``, each with a bias below ``limit / 2**64``.
+    """Compute ``floor(word * limit / 2**64)``: integers in ``[0, limit)``, each with a bias below ``limit / 2**64``.
 
     ``limit`` must be below 2**32; shapes broadcast.
     """

@@ -48,7 +48,7 @@ _NORMALISED = (
 
 @dataclass(frozen=True)
 class Embedding:
-    """Words and their vectors, row by row.
+    """Embedding: words and their vectors, row by row.
 
     ``words``: string array ``(size,)``, distinct and not empty. ``vectors``: float32 ``(size, dimension)``, finite, no
     zero row. ``source``: the origin of the vectors, for people. ``warnings``: what a user should know before relying on
@@ -78,7 +78,7 @@ class Embedding:
         return digest.hexdigest()
 
     def select(self, rows: NDArray[np.integer], note: str) -> Embedding:
-        """Some of the words, int ``(count,)``, in this order. ``note``: what a user should know of the choice."""
+        """Select some of the words, int ``(count,)``, in this order. ``note``: a remark on the choice for users."""
         chosen = self.words.take(pa.array(rows))
         return Embedding(chosen, np.ascontiguousarray(self.vectors[rows]), self.source, (*self.warnings, note))
 
@@ -145,7 +145,7 @@ def load(
     progress: Callable[[str], None] = lambda _: None,
     setting: str = _SETTING,
 ) -> Embedding:
-    """The embedding at ``source``: a path, or the name of one that comes with the package (:data:`SHIPPED`).
+    """Load the embedding at ``source``: a path, or the name of one that comes with the package (:data:`SHIPPED`).
 
     ``file_format`` is one of :data:`FORMATS`; ``auto`` recognises directories, fastText and word2vec binaries, and
     text files with and without a header by their first bytes. ``setting`` names it in messages. Raises
@@ -175,7 +175,9 @@ def load(
 
 
 def digest_source(source: str, setting: str = _SETTING) -> str:
-    """SHA-256 of the files of the embedding at ``source``, hexadecimal: shows whether a bundle was built from them.
+    """Compute the SHA-256 of the files of the embedding at ``source``, hexadecimal.
+
+    It shows whether a bundle was built from them.
 
     ``setting`` names it in messages. Raises :class:`EmbeddingError`.
     """
@@ -185,7 +187,7 @@ def digest_source(source: str, setting: str = _SETTING) -> str:
 
 
 def embedding_exists(source: str) -> bool:
-    """Whether ``source`` names an embedding of the package or an existing path."""
+    """Return whether ``source`` names an embedding of the package or an existing path."""
     return source in SHIPPED or Path(source).exists()
 
 
@@ -200,7 +202,7 @@ def _check_exists(path: Path, setting: str) -> None:
 
 
 def digest_files(path: Path) -> str:
-    """SHA-256 of a file, or of the files of a directory in the order of their names, hexadecimal. Raises
+    """Compute the SHA-256 of a file, or of a directory's files in the order of their names, hexadecimal. Raises
     :class:`OSError`.
     """
     digest = hashlib.sha256()
@@ -291,8 +293,10 @@ def _load_fasttext(path: Path, source: str) -> Embedding:
 
 
 def _load_text(path: Path, source: str, *, has_header: bool) -> Embedding:
-    """Read a word and its numbers a line: word2vec's text format, whose header has their counts, and GloVe's, which has
-    no header. Words may hold spaces, which gensim's reader refuses. It also ignores lines beyond the header's count.
+    """Read a word and its numbers from each line.
+
+    The formats are word2vec's text format, whose header has their counts, and GloVe's, which has no header. Words may
+    hold spaces, which gensim's reader refuses; it also ignores lines beyond the header's count.
     """
     from smart_open import open as open_any
 
@@ -349,7 +353,7 @@ def _read_header(line: bytes, source: str) -> tuple[int, int]:
 
 
 def _ends_in_number(word: str) -> bool:
-    """Return whether a word holds a space and a number after it: numbers of a vector that is longer than thought."""
+    """Return whether a word holds a space and a number after it: a vector is then longer than expected."""
     _, space, last = word.rpartition(" ")
     try:
         return bool(space) and float(last) == float(last)  # NaN is a word too

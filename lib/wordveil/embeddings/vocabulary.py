@@ -1,7 +1,7 @@
 """Words and their ids, on Arrow arrays.
 
 Words have the ids ``0 .. size - 1``. Two symbols follow them: ``pad`` (= size), which fills a text up to its public
-length, and ``unknown`` (= size + 1), which stands for every word outside the vocabulary.
+length, and ``unknown`` (= size + 1), which replaces every word outside the vocabulary.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHORT = 16
 
 
 class Vocabulary:
-    """An ordered set of words: a string array that :func:`wordveil.embeddings.embedding.check_embedding` passed."""
+    """Ordered set of words: a string array that :func:`wordveil.embeddings.embedding.check_embedding` passed."""
 
     def __init__(self, words: pa.StringArray) -> None:
         self.array = words
@@ -34,18 +34,18 @@ class Vocabulary:
         self.index = WordIndex(words)
 
     def lookup(self, tokens: pa.StringArray) -> NDArray[np.int32]:
-        """The id of each token, ``unknown`` where it is not in the vocabulary: int32 ``(len(tokens),)``."""
+        """Find the id of each token, ``unknown`` if it is not in the vocabulary: int32 ``(len(tokens),)``."""
         numbers = self.index.numbers(tokens)
         numbers[numbers < 0] = self.unknown
         return numbers
 
     def words(self, ids: NDArray[np.int32]) -> pa.StringArray:
-        """The word of each id (``0 <= id < size``), as a string array."""
+        """Return the word of each id (``0 <= id < size``), as a string array."""
         return self.array.take(pa.array(ids))
 
 
 class WordIndex:
-    """Finds words by their bytes, in a hash table that is built once. Arrow's ``index_in`` builds one at each call.
+    """Index of words by their bytes: a hash table that is built once. Arrow's ``index_in`` builds one at each call.
 
     ``data``, ``offsets``: the words' bytes, uint8, and the offset of each word, int64 ``(words + 1,)``. ``slots``:
     int32: the number of a word at its hash, or at the next free index after it; -1 elsewhere.
@@ -62,14 +62,14 @@ class WordIndex:
 
     @classmethod
     def of(cls, data: UInt8, offsets: Int64, slots: Int32) -> WordIndex:
-        """The index of arrays that were built before, which may be mapped into memory."""
+        """Make from arrays that were built before, which may be mapped into memory."""
         index = cls.__new__(cls)
         index.data, index.offsets, index.slots = data, offsets, slots
         return index
 
     @cached_property
     def short(self) -> UInt64:
-        """The words of up to :data:`SHORT` bytes, the last not 0: uint64 ``(rows, 3)``. A row is a word's bytes as two
+        """Words of up to :data:`SHORT` bytes, the last not 0: uint64 ``(rows, 3)``. A row is a word's bytes as two
         numbers, filled up with 0, and its own number plus 1, at its hash or at the next free row. Other rows are 0.
         """
         size = 4
@@ -80,7 +80,9 @@ class WordIndex:
         return rows
 
     def numbers(self, tokens: pa.StringArray) -> NDArray[np.int32]:
-        """The number of each token among the words, -1 for a token that is not a word: int32 ``(len(tokens),)``."""
+        """Find the number of each token among the words, -1 for a token that is not a word: int32
+        ``(len(tokens),)``.
+        """
         data, offsets = view_strings(tokens)
         numbers = np.empty(len(tokens), np.int32)
         find_all(data, offsets, self.data, self.offsets, self.slots, numbers)
@@ -88,7 +90,7 @@ class WordIndex:
 
 
 def view_strings(strings: pa.StringArray) -> tuple[UInt8, Int64]:
-    """The bytes of an array's buffer, and where its strings begin and end in them: int64 ``(strings + 1,)``. Both are
+    """View the bytes of an array's buffer, and the bounds of its strings in them: int64 ``(strings + 1,)``. Both are
     read-only.
     """
     large = strings.cast(pa.large_string())
@@ -99,13 +101,13 @@ def view_strings(strings: pa.StringArray) -> tuple[UInt8, Int64]:
 
 @compiled_part
 def mix_byte(code: np.uint64, byte: np.uint8) -> np.uint64:
-    """The hash after one more byte; its first value is :data:`SEED`."""
+    """Compute the hash after one more byte; its first value is :data:`SEED`."""
     return (code ^ np.uint64(byte)) * _FACTOR
 
 
 @compiled_part
 def hash_bytes(data: UInt8, start: int, stop: int) -> np.uint64:
-    """The hash of the bytes from one offset to another."""
+    """Compute the hash of the bytes from one offset to another."""
     code = SEED
     for offset in range(start, stop):
         code = mix_byte(code, data[offset])
@@ -130,7 +132,7 @@ def fill_slots(data: UInt8, offsets: Int64, slots: Int32) -> None:
 
 @compiled
 def find(code: np.uint64, word: UInt8, length: int, data: UInt8, offsets: Int64, slots: Int32) -> int:
-    """The number of the word in ``word``, or -1."""
+    """Find the number of the word in ``word``, or -1."""
     mask = np.uint64(len(slots) - 1)
     slot = _slot(code, mask)
     while slots[slot] >= 0:
@@ -148,7 +150,7 @@ def find(code: np.uint64, word: UInt8, length: int, data: UInt8, offsets: Int64,
 
 @compiled
 def find_all(tokens: UInt8, token_offsets: Int64, data: UInt8, offsets: Int64, slots: Int32, out: Int32) -> None:
-    """The number of each token, or -1."""
+    """Find the number of each token, or -1."""
     for token in range(len(out)):
         start, stop = token_offsets[token], token_offsets[token + 1]
         code = hash_bytes(tokens, start, stop)
@@ -157,7 +159,7 @@ def find_all(tokens: UInt8, token_offsets: Int64, data: UInt8, offsets: Int64, s
 
 @compiled
 def fill_short(data: UInt8, offsets: Int64, rows: UInt64) -> None:
-    """See :attr:`WordIndex.short`."""
+    """Fill the rows of :attr:`WordIndex.short`."""
     for word in range(len(offsets) - 1):
         start, stop = offsets[word], offsets[word + 1]
         if 0 < stop - start <= SHORT and data[stop - 1] != 0:
@@ -172,7 +174,7 @@ def fill_short(data: UInt8, offsets: Int64, rows: UInt64) -> None:
 
 @inlined
 def find_short(first: np.uint64, second: np.uint64, rows: UInt64) -> np.uint64:
-    """The row of a word as two numbers, the first byte lowest; a row of 0 where it is none."""
+    """Find the row of a word given as two numbers, the first byte lowest; 0 if there is none."""
     mask = np.uint64(len(rows) - 1)
     code = (first ^ (second << np.uint64(31) | second >> np.uint64(33))) * _MIX
     row = (code >> np.uint64(32)) & mask

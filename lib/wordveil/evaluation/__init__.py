@@ -1,1 +1,1 @@
-"""What `wordveil evaluate` measures of texts: attacks, utility and style."""
+"""Evaluations of texts by `wordveil evaluate`: attacks, utility and style."""

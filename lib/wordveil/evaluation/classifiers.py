@@ -1,8 +1,8 @@
-"""The protocol of classifiers of texts: an attacker names authors, a task names topics.
+"""Protocol of classifiers of texts: an attacker names authors, a task names topics.
 
 A classifier whose labels are authors is an attacker. A *static* attacker learns from clean text, an *adaptive* one from
-text that was sanitised in the same way under a throwaway key. Only the adaptive one says something about protection:
-an attacker knows the mechanism.
+text that was sanitised in the same way under a throwaway key. Only the adaptive one measures protection: the mechanism
+is public.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from wordveil.scores.documents import UNKNOWN, Documents
 
 
 class FittedClassifier(Protocol):
-    """Names the label of a text."""
+    """Classifier that names the label of a text."""
 
     def predict(self, texts: Sequence[str]) -> Int64:
-        """The label of each text: int64 ``(texts,)``, numbers of the names that it was fitted with, or
-        :data:`wordveil.scores.documents.UNKNOWN` where it refuses to guess.
+        """Predict the label of each text: int64 ``(texts,)``, numbers of the names that it was fitted with.
+
+        The number is :data:`wordveil.scores.documents.UNKNOWN` if it refuses to guess.
         """
 
 
 @dataclass(frozen=True)
 class FittedModel(FittedClassifier):
-    """A model of another library. ``prepare`` turns texts into what the model's ``predict`` reads."""
+    """Model of another library. ``prepare`` turns texts into the input of the model's ``predict``."""
 
     prepare: Callable[[Sequence[str]], Any]
     model: Any
@@ -66,7 +67,7 @@ class RefusingClassifier(FittedClassifier):
 
 
 class TextClassifier(Protocol):
-    """A way to classify texts, with its settings: a frozen dataclass."""
+    """Way to classify texts, with its settings: a frozen dataclass."""
 
     needs_embedding: ClassVar[bool] = False
     """Whether it uses word vectors. Then it has a field ``embedding``, which takes the mechanism's."""
@@ -75,13 +76,13 @@ class TextClassifier(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in configurations and reports: words joined by hyphens."""
+        """Name in configurations and reports: words joined by hyphens."""
 
     @property
     def definition(self) -> str:
-        """What it does, in one sentence, with its paper or library."""
+        """Definition of its method, in one sentence, with its paper or library."""
 
     def fit(self, known: Documents, seed: int) -> FittedClassifier:
         """Learn from the texts whose label is known. The same seed gives the same classifier. Raises
-        :class:`ValueError` where fewer than two labels have texts.
+        :class:`ValueError` if fewer than two labels have texts.
         """

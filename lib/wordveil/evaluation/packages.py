@@ -1,4 +1,4 @@
-"""The packages of the extra ``evaluation``, which are imported on first use."""
+"""Packages of the extra ``evaluation``, which are imported on first use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = {"sklearn": "scikit-learn"}
 def load_package(module: str) -> Any:
     """Import a module of an optional package, such as ``sklearn.svm``.
 
-    Raises :class:`PlatformError` where the package is not installed. An error inside an installed package passes
+    Raises :class:`PlatformError` if the package is not installed. An error inside an installed package passes
     unchanged.
     """
     package = module.partition(".")[0]
@@ -29,14 +29,14 @@ def load_package(module: str) -> Any:
 
 
 def require_packages(encoder: str = WEIGHTED_BAG) -> None:
-    """Raise :class:`PlatformError` where a package of the extra is not installed, or that of the encoder."""
+    """Raise :class:`PlatformError` if a package of the extra is not installed, or that of the encoder."""
     if missing := [name for module, name in _NAMES.items() if find_spec(module) is None]:
         raise PlatformError(f"{', '.join(missing)}: not installed, and evaluations need it. {INSTALL}")
     require_encoder(encoder)
 
 
 def require_encoder(name: str) -> None:
-    """Raise :class:`PlatformError` where the package of a sentence encoder is not installed."""
+    """Raise :class:`PlatformError` if the package of a sentence encoder is not installed."""
     if find_model(name) and find_spec("sentence_transformers") is None:
         raise PlatformError(
             f"evaluation.encoder = {name}: needs the package sentence-transformers, which Python does not have here. "

@@ -1,1 +1,1 @@
-"""Sequence-to-sequence generators: what their weights are, inference in whole numbers, and training."""
+"""Sequence-to-sequence generators: their weights, inference in whole numbers, and training."""

@@ -1,10 +1,10 @@
-"""A generator's probabilities in whole numbers: the same on every machine, in every batch, in every attempt.
+"""Probabilities of a generator in whole numbers: equal on every machine, in every batch, in every attempt.
 
 :mod:`wordveil.generators.shape` has the model and :mod:`wordveil.generators.quantise` the reason why products are
 exact. All else is done row by row, by :mod:`wordveil.generators.kernels`. So a row's result depends neither on the rows
 beside it, nor on the library that multiplies, nor on its threads.
 
-**Padding** at the end of a sequence is not read: the encoder's forward states stay what they were after the last symbol
+**Padding** at the end of a sequence is not read: the encoder's forward states stay as they were after the last symbol
 that is not padding, and its backward states begin there, from 0. Padding before such a symbol is read as any other
 symbol. A sequence of padding alone leaves the encoder's states at 0. Training has to do the same.
 """
@@ -27,7 +27,7 @@ BLOCK = 128
 
 
 def multiply(levels: Float32, matrix: Float32, out: Float32 | None = None) -> Float32:
-    """The product of two matrices of whole numbers, which the certificate of the second makes exact."""
+    """Multiply two matrices of whole numbers, which the certificate of the second makes exact."""
     return cast(Float32, np.matmul(levels, matrix, out=out))
 
 
@@ -42,7 +42,7 @@ class _Product:
 
 @dataclass(frozen=True)
 class _Cells:
-    """A GRU layer in one direction. ``bias`` is float32 ``(1, 3 * cells)``."""
+    """GRU layer in one direction. ``bias`` is float32 ``(1, 3 * cells)``."""
 
     input: _Product
     hidden: _Product
@@ -51,7 +51,7 @@ class _Cells:
     most: int
 
     def advance(self, inputs: Float32, states: Float32, levels: Float32, base: Float32 | None = None) -> None:
-        """Replace ``states`` and ``levels`` by the next ones. ``base`` stands for the bias."""
+        """Replace ``states`` and ``levels`` by the next ones. ``base`` replaces the bias."""
         advance_cells(
             self.input(inputs),
             self.hidden(levels),
@@ -66,7 +66,7 @@ class _Cells:
 
 @dataclass
 class GeneratorState:
-    """What a generator remembers of each row. Rows are independent.
+    """State of a generator for each row. Rows are independent.
 
     ``states``: float32 ``(count, cells)`` of each layer of the generator, in [-1, 1]. ``levels``: the same in whole
     numbers. ``base``: float32 ``(count, 3 * cells)``, the latent vector's part of the first layer's input, with its
@@ -80,7 +80,7 @@ class GeneratorState:
 
     @property
     def count(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return len(self.base)
 
     def keep(self, rows: NDArray[Any]) -> None:
@@ -93,14 +93,14 @@ class GeneratorState:
 
 
 class WholeNumberGenerator:
-    """A generator that says how likely each symbol is next, in whole numbers.
+    """Generator that computes how likely each symbol is next, in whole numbers.
 
     It keeps views of ``arrays``, no copies: workers that map the same files share their pages. It never changes, so
     that threads may share it; a :class:`GeneratorState` belongs to one of them.
 
-    ``arrays`` are what :func:`wordveil.generators.quantise.quantise_weights` returned, perhaps mapped into memory.
+    ``arrays``: the result of :func:`wordveil.generators.quantise.quantise_weights`, perhaps mapped into memory.
     ``block`` rows are multiplied at once: that decides memory and speed, and no result. Raises :class:`GeneratorError`
-    where the arrays do not fit the shape, or products could be rounded; :class:`ValueError` where ``block`` is below 1.
+    if the arrays do not fit the shape, or products could be rounded; :class:`ValueError` if ``block`` is below 1.
     """
 
     def __init__(self, shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]], block: int = BLOCK) -> None:
@@ -128,14 +128,14 @@ class WholeNumberGenerator:
         return _Cells(*products, *biases, self._levels.states)
 
     def start_symbols(self, count: int) -> NDArray[np.int32]:
-        """What the generator reads first: int32 ``(count,)``."""
+        """Return the symbols that the generator reads first: int32 ``(count,)``."""
         return np.full(count, self.shape.start, np.int32)
 
     def begin(self, sequences: NDArray[np.int32]) -> GeneratorState:
-        """Read ``sequences``, int32 ``(count, length)``: words, unknown words and padding. Returns the state of each
+        """Read ``sequences``, int32 ``(count, length)``: words, unknown words and padding. Return the state of each
         row, in their order, before its first symbol.
 
-        Raises :class:`ValueError` where the length differs, or for a symbol that the encoder does not read.
+        Raises :class:`ValueError` if the length differs, or for a symbol that the encoder does not read.
         """
         shape = self.shape
         if sequences.ndim != 2 or sequences.shape[1] != shape.length:
@@ -159,8 +159,8 @@ class WholeNumberGenerator:
         return (slice(start, min(start + self._block, count)) for start in range(0, count, self._block))
 
     def _encode(self, sequences: NDArray[np.int32], lengths: NDArray[np.int64]) -> Float32:
-        """The last states of the encoder, in whole numbers: float32 ``(count, cells)``. Longer sequences come first,
-        so that the rows which have a symbol at a step are the first ones.
+        """Compute the last states of the encoder, in whole numbers: float32 ``(count, cells)``. Longer sequences come
+        first, so that the rows which have a symbol at a step are the first ones.
         """
         length = int(lengths[0])
         active = [int((lengths > step).sum()) for step in range(length)]
@@ -189,12 +189,13 @@ class WholeNumberGenerator:
         return states, activate(sums, product.scale, bias, most, states)
 
     def advance(self, state: GeneratorState, symbols: NDArray[np.int32]) -> NDArray[np.uint32]:
-        """Read the symbols written last, int32 ``(count,)`` (:meth:`start_symbols` at first), advance ``state``, and
-        say how likely each symbol is next.
+        """Read the symbols written last, advance ``state``, and compute how likely each symbol is next.
+
+        ``symbols``: int32 ``(count,)``, at first :meth:`start_symbols`.
 
         Returns weights that are proportional to the softmax, uint32 ``(count, outputs)``. Each is at least 1, and the
-        largest of a row is 2^31. The next call with this state overwrites them. Raises :class:`ValueError` where there
-        are not as many symbols as rows, or a symbol does not exist.
+        largest of a row is 2^31. The next call with this state overwrites them. Raises :class:`ValueError` if there are
+        not as many symbols as rows, or a symbol does not exist.
         """
         if symbols.shape != (state.count,):
             raise ValueError(f"Expected symbols of shape {(state.count,)}, got {symbols.shape}.")
@@ -234,7 +235,7 @@ def _run(cells: _Cells, inputs: Float32, active: list[int], steps: range) -> tup
 
 
 def _count_symbols(sequences: NDArray[np.int32], padding: int) -> NDArray[np.int64]:
-    """The symbols of each sequence without the padding at its end: int64 ``(count,)``."""
+    """Count the symbols of each sequence without the padding at its end: int64 ``(count,)``."""
     is_read = sequences != padding
     lengths = sequences.shape[1] - is_read[:, ::-1].argmax(axis=1)
     return np.where(is_read.any(axis=1), lengths, 0)

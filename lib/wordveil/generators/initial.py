@@ -18,7 +18,7 @@ def draw_initial_arrays(
 
     ``vectors``, float32 ``(size, dimension)``, are public vectors of the words. The embedding begins as these, divided
     by the root mean square of their lengths, and the last product as a random one times these: then similar words are
-    learned together from the first step, in fewer steps. Raises :class:`ValueError` where they have another shape.
+    learned together from the first step, in fewer steps. Raises :class:`ValueError` if they have another shape.
     """
     if vectors is not None and vectors.shape != (shape.size, shape.dimension):
         raise ValueError(f"Expected vectors of shape {(shape.size, shape.dimension)}, got {vectors.shape}.")

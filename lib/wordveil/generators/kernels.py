@@ -29,9 +29,9 @@ _B1, _B2, _B3 = np.float32(62370), np.float32(3150), np.float32(28)
 
 @compiled_part
 def _tanh(x: np.float32) -> np.float32:
-    """``tanh(x)``, 2e-7 off at most: Lambert's fraction ``p / q`` at ``x / 2``, then ``2 p q / (p^2 + q^2)``.
+    """Compute ``tanh(x)``, 2e-7 off at most: Lambert's fraction ``p / q`` at ``x / 2``, then ``2 p q / (p^2 + q^2)``.
 
-    Loops of it use vector instructions, which makes it ten times as fast as a table.
+    Its loops use vector instructions, which makes it ten times as fast as a table.
     """
     half = min(max(x * _HALF, -_LIMIT), _LIMIT)
     square = half * half
@@ -43,13 +43,13 @@ def _tanh(x: np.float32) -> np.float32:
 
 @compiled
 def _round(value: np.float32, most: np.float32) -> np.float32:
-    """The whole number nearest to ``value * most``, between ``-most`` and ``most``."""
+    """Round ``value * most`` to the nearest whole number between ``-most`` and ``most``."""
     return min(max(np.rint(value * most), -most), most)
 
 
 @compiled
 def activate(sums: Float32, scale: Float32, bias: Float32, most: float, states: Float32) -> Float32:
-    """Write ``tanh(sums * scale + bias)`` into ``states``. Returns it in whole numbers from ``-most`` to ``most``.
+    """Write ``tanh(sums * scale + bias)`` into ``states``. Return it in whole numbers from ``-most`` to ``most``.
 
     ``sums`` are products, whole numbers. They and ``states`` are float32 ``(count, columns)``, ``scale`` and ``bias``
     float32 ``(columns,)``.
@@ -103,7 +103,7 @@ def advance_cells(
 def _open(
     fresh: Float32, fresh_scale: Float32, held: Float32, held_scale: Float32, added: Float32, gates: Float32
 ) -> None:
-    """The reset gates, then the update gates."""
+    """Compute the reset gates, then the update gates."""
     for i in range(len(gates)):
         gate = fresh[i] * fresh_scale[i] + added[i] + held[i] * held_scale[i]
         gates[i] = _tanh(gate * _HALF) * _HALF + _HALF
@@ -111,14 +111,14 @@ def _open(
 
 @compiled
 def _remember(held: Float32, scale: Float32, bias: Float32, resets: Float32) -> None:
-    """Replace the reset gates by what they let through of the states."""
+    """Replace the reset gates by the part of the states that passes them."""
     for i in range(len(resets)):
         resets[i] *= held[i] * scale[i] + bias[i]
 
 
 @compiled
 def _propose(fresh: Float32, scale: Float32, added: Float32, remembered: Float32) -> None:
-    """Replace what is remembered by the proposed states."""
+    """Replace the passed states by the proposed ones."""
     for i in range(len(remembered)):
         remembered[i] = _tanh(fresh[i] * scale[i] + added[i] + remembered[i])
 

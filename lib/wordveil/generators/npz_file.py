@@ -1,4 +1,4 @@
-"""Files of arrays with a JSON of what they are, each replaced as a whole."""
+"""Files of arrays with a JSON description, each replaced as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wordveil.crypto.private_files import create_file
 
 _ABOUT = "about"
 NOT_READABLE = (KeyError, TypeError, ValueError, zipfile.BadZipFile)
-"""What :func:`read_npz` raises for a file of another kind, and what reading unexpected JSON raises."""
+"""Errors that :func:`read_npz` raises for a file of another kind, and that reading unexpected JSON raises."""
 
 
 def write_npz(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, private: bool) -> None:

@@ -1,4 +1,4 @@
-r"""Weights and activations as whole numbers, for which products in float32 are exact.
+r"""Whole numbers for weights and activations, for which products in float32 are exact.
 
 A product of float32 matrices differs in its last bits between processors, libraries and batches, because sums are
 rounded in another order. Where all entries are whole numbers, and no sum of magnitudes passes 2^24, nothing is rounded,
@@ -6,7 +6,7 @@ in whatever order. So each matrix ``w`` and its activations ``a`` are kept as wh
 certificate for each column j: ``sum_i |w_ij| * max |a| <= 2^24``.
 
 Activations lie in [-1, 1]: states, the latent vector, and the embedding once each of its columns is divided by its
-largest entry, for which the rows of the matrices behind it make up. ``levels`` says what 1 is there in whole numbers.
+largest entry, for which the rows of the matrices behind it make up. ``levels`` is 1 there in whole numbers.
 Each column of a matrix has a scale of its own, the smallest that the certificate allows. More levels of activations
 leave fewer to weights. The mean square error of a product of K activations of root mean square about 0.4 with normal
 weights is least at about ``sqrt(2^24 / (0.32 K))`` levels: 320 for K = 512.
@@ -29,9 +29,9 @@ from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights
 
 EXACT = 2**24
-"""Whole numbers up to here are float32 numbers."""
+"""Largest number up to which all whole numbers are float32 numbers."""
 LARGEST_WEIGHT = 2**31
-"""The weight of the likeliest symbol."""
+"""Weight of the likeliest symbol."""
 
 _SOFTMAX_ENTRIES = 22 * SOFTMAX_STEPS
 _MIXED = "generator.0.input"
@@ -42,7 +42,7 @@ _LARGEST_LOGIT = 1e30
 
 
 class Levels(NamedTuple):
-    """What 1 is in whole numbers: entries of the embedding, the latent vector, states."""
+    """Whole numbers for 1: in entries of the embedding, in the latent vector, in states."""
 
     embedding: int
     latent: int
@@ -50,7 +50,7 @@ class Levels(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A matrix of the model: what it is multiplied with, its rows and its columns."""
+    """Matrix of the model: its left factor, its rows and its columns."""
 
     source: Literal["embedding", "latent", "states"]
     rows: int
@@ -58,13 +58,13 @@ class Product(NamedTuple):
 
 
 def choose_levels(shape: GeneratorShape) -> Levels:
-    """The levels that give the least error, by how many activations are added up."""
+    """Choose the levels that give the least error, by how many activations are added up."""
     widths = (shape.dimension, shape.latent, shape.cells)
     return Levels(*(max(1, round(math.sqrt(EXACT / (0.32 * width)))) for width in widths))
 
 
 def list_products(shape: GeneratorShape) -> dict[str, Product]:
-    """The matrices by name. The first generator layer's input is two: one reads symbols, one the latent vector."""
+    """List the matrices by name. The first generator layer's input is two: one reads symbols, one the latent vector."""
     products = {}
     for name, sizes in shape.arrays().items():
         if len(sizes) == 2 and name != "embedding":
@@ -85,7 +85,7 @@ def _source(name: str) -> Literal["embedding", "latent", "states"]:
 
 
 def list_quantised(shape: GeneratorShape) -> dict[str, tuple[tuple[int, ...], str]]:
-    """The arrays that :func:`quantise_weights` returns, by name: shape and dtype."""
+    """List the arrays that :func:`quantise_weights` returns, by name: shape and dtype."""
     needed: dict[str, tuple[tuple[int, ...], str]]
     needed = {"levels": ((3,), "int32"), "softmax": ((_SOFTMAX_ENTRIES,), "uint32")}
     needed |= {name: (sizes, "float32") for name, sizes in shape.arrays().items()}
@@ -98,10 +98,10 @@ def list_quantised(shape: GeneratorShape) -> dict[str, tuple[tuple[int, ...], st
 def quantise_weights(weights: GeneratorWeights, levels: Levels | None = None) -> dict[str, NDArray[Any]]:
     """Turn the weights of a trained generator into whole numbers: the arrays that :func:`list_quantised` lists.
 
-    ``levels`` say what 1 is in whole numbers, in activations; by default :func:`choose_levels`. ``embedding`` and the
-    matrices are whole numbers in float32; ``x.scale`` is what 1 is worth in the products of the matrix ``x``. Biases
-    are as they were. ``softmax`` is the table of :func:`wordveil.generators.kernels.weigh`. Raises
-    :class:`GeneratorError` where a layer is so wide, or a weight so large, that no useful whole numbers are left.
+    ``levels``: 1 in whole numbers, in activations; by default :func:`choose_levels`. ``embedding`` and the matrices are
+    whole numbers in float32; ``x.scale`` is the value of 1 in the products of the matrix ``x``. Biases are unchanged.
+    ``softmax`` is the table of :func:`wordveil.generators.kernels.weigh`. Raises :class:`GeneratorError` if a layer is
+    so wide, or a weight so large, that no useful whole numbers are left.
     """
     chosen = levels or choose_levels(weights.shape)
     arrays = dict(weights.arrays)
@@ -127,7 +127,7 @@ def quantise_weights(weights: GeneratorWeights, levels: Levels | None = None) ->
 def _quantise_matrix(
     name: str, matrix: NDArray[np.floating[Any]], levels: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Whole numbers and scales. Rounding adds half of the rows to a column's sum of magnitudes at most."""
+    """Compute whole numbers and scales. Rounding adds at most half of the rows to a column's sum of magnitudes."""
     room = EXACT // levels - len(matrix) / 2
     if not room >= len(matrix):
         raise GeneratorError(
@@ -140,7 +140,7 @@ def _quantise_matrix(
 
 @cache
 def _softmax_table() -> tuple[int, ...]:
-    """No weight is below 1, so that each symbol can be written, as under a softmax.
+    """Compute the table of weights. No weight is below 1, so that each symbol can be written, as under a softmax.
 
     ``exp`` of decimal numbers is rounded correctly, so that the table is the same on every machine.
     """
@@ -152,9 +152,9 @@ def _softmax_table() -> tuple[int, ...]:
 def check_exactness(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Check that no product of stored arrays, as :func:`quantise_weights` returns them, is ever rounded.
 
-    Every array is read once: about 0.1 seconds at 60 MB. Raises :class:`GeneratorError` where arrays are missing, have
-    another shape or type, do not hold whole numbers, or may add up to more than 2^24; where the softmax's table does
-    not fall from 2^31 to 1 or more; where a logit could overflow.
+    Every array is read once: about 0.1 seconds at 60 MB. Raises :class:`GeneratorError` if arrays are missing, have
+    another shape or type, do not hold whole numbers, or may add up to more than 2^24; if the softmax's table does not
+    fall from 2^31 to 1 or more; or if a logit could overflow.
     """
     for name, (sizes, dtype) in list_quantised(shape).items():
         array = arrays.get(name)
@@ -190,7 +190,7 @@ def _check_product(name: str, arrays: Mapping[str, NDArray[Any]], levels: int) -
 
 
 def _largest_sum(matrix: NDArray[np.float32], name: str, axis: int | None) -> float:
-    """The largest sum of magnitudes of a column, or the largest magnitude; sums are exact in float64."""
+    """Compute the largest sum of magnitudes of a column, or the largest magnitude; sums are exact in float64."""
     total: Any = 0.0
     for start in range(0, len(matrix), _ROWS):
         part = matrix[start : start + _ROWS]

@@ -1,7 +1,7 @@
-"""A generator that needs no training: it begins with the first word of a text, and continues from what it wrote.
+"""Generator that needs no training: it begins with the first word of a text, and continues from what it wrote.
 
-It serves checks of what uses generators. Its output depends on the text and on what was written before, and it ends.
-Its weights are rounded to multiples of :data:`_UNIT`, so that every machine makes the same ones.
+It serves checks of code that uses generators. Its output depends on the text and on what was written before, and it
+ends. Its weights are rounded to multiples of :data:`_UNIT`, so that every machine makes the same ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def make_repeating_weights(embedding: Embedding, length: int = _LENGTH) -> Gener
     """Make the weights of a small generator over the words of an embedding, for sequences of ``length`` symbols.
 
     Encoder and generator have one layer each, with 32 cells. The encoder keeps the first symbol alone, and the first
-    state of the generator stands for it: a word leads to itself, an unknown word to the end, and nothing but padding to
+    state of the generator encodes it: a word leads to itself, an unknown word to the end, and nothing but padding to
     padding. Each symbol that is written moves the state.
     """
     shape = GeneratorShape(embedding.size, embedding.dimension, _CELLS, _CELLS, length, 1, 1)
@@ -51,7 +51,7 @@ def _round(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _first_states(arrays: dict[str, NDArray[np.float32]], shape: GeneratorShape) -> NDArray[np.float64]:
-    """The generator's first state after a text that begins with the word of each column, approximately."""
+    """Compute the generator's first state after a text that begins with the word of each column, approximately."""
     half = _CELLS // 2
     words, unknown = arrays["embedding"][: shape.size], arrays["embedding"][[shape.unknown]]
     read = np.concatenate([words, np.zeros((1, shape.dimension)), unknown]).astype(np.float64)

@@ -1,8 +1,8 @@
-"""The shape of a generator: its symbols, its layers, and the arrays that its weights consist of.
+"""Shape of a generator: its symbols, its layers, and the arrays of its weights.
 
 The model of ER-AE (Bo, Ding, Fung, Iqbal 2021, section 4): a bidirectional encoder of GRU layers reads a sequence of
-``length`` symbols; its last states become a latent vector; a generator of GRU layers, which sees the latent vector and
-the symbol before, says how likely each symbol is next.
+``length`` symbols; its last states become a latent vector; a generator of GRU layers, which reads the latent vector and
+the symbol before, computes how likely each symbol is next.
 
 A GRU cell has the reset gate after the product, as cuDNN's has. With ``sigma`` the logistic function, ``x`` its input
 and ``h`` its state::
@@ -27,7 +27,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class GeneratorShape:
-    """The sizes of a generator.
+    """Sizes of a generator.
 
     Symbols are numbered as in :class:`wordveil.mechanisms.base.TokenBatch`: words ``0 .. size - 1``, :attr:`padding`,
     :attr:`unknown`; after them :attr:`end` and :attr:`start`. The encoder reads words, padding and unknown words. The
@@ -58,38 +58,38 @@ class GeneratorShape:
 
     @property
     def padding(self) -> int:
-        """The symbol of padding."""
+        """Symbol of padding."""
         return self.size
 
     @property
     def unknown(self) -> int:
-        """The symbol of an unknown word, which is never written."""
+        """Symbol of an unknown word, which is never written."""
         return self.size + 1
 
     @property
     def end(self) -> int:
-        """The symbol that ends a text. What is written after it does not count."""
+        """Symbol that ends a text. Symbols written after it do not count."""
         return self.size + 2
 
     @property
     def start(self) -> int:
-        """The symbol that the generator reads first, which is never written."""
+        """Symbol that the generator reads first, which is never written."""
         return self.size + 3
 
     @property
     def outputs(self) -> int:
-        """How many symbols can be written: words, padding, the end. They are the columns of ``output``, in this order;
-        :attr:`end_column` is the one that differs from its symbol.
+        """Number of symbols that can be written: words, padding, the end. They are the columns of ``output``, in this
+        order; :attr:`end_column` is the one that differs from its symbol.
         """
         return self.size + 2
 
     @property
     def end_column(self) -> int:
-        """The column of ``output`` that means the end."""
+        """Column of ``output`` that means the end."""
         return self.size + 1
 
     def arrays(self) -> dict[str, tuple[int, ...]]:
-        """The arrays of the weights, float32, by name: their shapes."""
+        """List the shapes of the weights' arrays, float32, by name."""
         half, cells, latent = self.cells // 2, self.cells, self.latent
         sizes_of: dict[str, tuple[int, ...]] = {"embedding": (self.size + 4, self.dimension)}
         for layer in range(self.encoder_layers):
@@ -103,17 +103,17 @@ class GeneratorShape:
         return {**sizes_of, "output": (cells, self.outputs), "output_bias": (self.outputs,)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_dict`."""
+        """Read what :meth:`to_dict` returned."""
         return cls(**values)
 
 
 def _cell(name: str, width: int, cells: int) -> dict[str, tuple[int, ...]]:
-    """The arrays of a GRU cell. The first generator layer reads the embedding and then the latent vector."""
+    """List the arrays of a GRU cell. The first generator layer reads the embedding and then the latent vector."""
     return {
         f"{name}.input": (width, 3 * cells),
         f"{name}.hidden": (cells, 3 * cells),

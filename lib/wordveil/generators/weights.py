@@ -1,9 +1,9 @@
-"""The weights of a generator on disk: one ``.npz`` of float32 arrays with a JSON of what they are.
+"""Weights of a generator on disk: one ``.npz`` of float32 arrays with a JSON description.
 
-The file holds no text. Weights that were trained on a private corpus may tell it, however: such a file is as secret as
-the corpus, and only its owner can read it. Its plain SHA-256 is secret too, since it tells a right guess of the corpus
-from a wrong one. Such weights have a salt, and what identifies them covers it: that may be published, and says nothing
-to anyone who does not hold the file.
+The file holds no text. Weights that were trained on a private corpus may reveal it, however: such a file is as secret
+as the corpus, and only its owner can read it. Its plain SHA-256 is secret too, since it confirms a right guess of the
+corpus. Such weights have a salt, which their identity covers: the identity may be published, and reveals nothing to
+anyone without the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Corpus = Literal["public", "private"]
 
 @dataclass(frozen=True)
 class GeneratorWeights:
-    """A trained generator.
+    """Weights of a trained generator.
 
     ``shape``: its sizes. ``words_digest``: the SHA-256 of its words, one a line in UTF-8, hexadecimal
     (:func:`wordveil.generators.weights.digest_words`). ``corpus``: whether it was trained on public text alone.
@@ -63,9 +63,7 @@ class GeneratorWeights:
 
     @property
     def identity(self) -> str:
-        """What identifies arrays and salt: a SHA-256, hexadecimal. It says nothing of the arrays where there is a
-        salt.
-        """
+        """Identity of arrays and salt: a SHA-256, hexadecimal. With a salt it reveals nothing of the arrays."""
         digest = hashlib.sha256(f"{self.salt}\n".encode())
         for name, shape in self.shape.arrays().items():
             digest.update(f"{name} {shape}\n".encode())
@@ -74,7 +72,7 @@ class GeneratorWeights:
 
 
 def draw_salt(corpus: Corpus) -> str:
-    """Draw the salt of weights; empty where their corpus is public."""
+    """Draw the salt of weights; empty if their corpus is public."""
     return secrets.token_hex(32) if corpus == "private" else ""
 
 

@@ -26,7 +26,7 @@ def ordered_sum(terms: Float64) -> Float64:
 
 
 def inner(x: Float64, y: Float64) -> Float64:
-    """Column-wise inner products of two float64 ``(n, count)`` arrays; float64 ``(count,)``."""
+    """Compute column-wise inner products of two float64 ``(n, count)`` arrays; float64 ``(count,)``."""
     if x.shape[1] < _FEW:  # the same additions in the same order, in one call instead of one a coordinate
         return np.asarray(np.add.accumulate(x * y, axis=0)[-1])
     total: Float64 = x[0] * y[0]
@@ -36,18 +36,18 @@ def inner(x: Float64, y: Float64) -> Float64:
 
 
 def norms(x: Float64) -> Float64:
-    """Column-wise Euclidean norms of a float64 ``(n, count)`` array; float64 ``(count,)``."""
+    """Compute column-wise Euclidean norms of a float64 ``(n, count)`` array; float64 ``(count,)``."""
     return np.asarray(np.sqrt(inner(x, x)))
 
 
 def distances(x: Float64, y: Float64) -> Float64:
-    """Column-wise Euclidean distances of two float64 ``(n, count)`` arrays; float64 ``(count,)``."""
+    """Compute column-wise Euclidean distances of two float64 ``(n, count)`` arrays; float64 ``(count,)``."""
     difference = x - y
     return norms(difference)
 
 
 def diameter(points: Float32 | Float64) -> float:
-    """Upper bound, tight to 1e-5 relative, of the largest distance between two rows of ``points``, ``(count, n)``.
+    """Bound from above, to 1e-5 relative, the largest distance between two rows of ``points``, ``(count, n)``.
 
     By the triangle inequality a pair further apart than ``best`` has radii about the mean that add up to more than
     ``best``; with the rows in falling order of radius whole blocks drop out, so that real embeddings need a small part
@@ -81,7 +81,7 @@ def _largest_distance(left: Float64, right: Float64) -> float:
 
 
 def round_up(value: float, digits: int) -> float:
-    """The smallest decimal of ``digits`` significant digits that is not below ``value`` (>= 0)."""
+    """Round to the smallest decimal of ``digits`` significant digits that is not below ``value`` (>= 0)."""
     if value == 0:
         return 0.0
     rounded = float(f"{value:.{digits - 1}e}")
@@ -92,7 +92,7 @@ def round_up(value: float, digits: int) -> float:
 
 
 def round_down(value: float, digits: int) -> float:
-    """The largest decimal of ``digits`` significant digits that is not above ``value`` (> 0)."""
+    """Round to the largest decimal of ``digits`` significant digits that is not above ``value`` (> 0)."""
     rounded = float(f"{value:.{digits - 1}e}")
     if rounded <= value:
         return rounded

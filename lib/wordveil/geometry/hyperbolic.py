@@ -18,7 +18,7 @@ from wordveil.geometry.euclidean import inner, norms, round_up
 
 
 def conformal(ball: Float64) -> Float64:
-    """``1 - |x|^2`` of ball points ``(n, count)``, factored so that little is lost near the edge: float64
+    """Compute ``1 - |x|^2`` of ball points ``(n, count)``, factored to lose little near the edge: float64
     ``(count,)``.
     """
     length = norms(ball)
@@ -26,7 +26,8 @@ def conformal(ball: Float64) -> Float64:
 
 
 def to_lorentz(ball: Float64) -> Float64:
-    """Ball points ``(n, count)`` on the hyperboloid: ``(1 + |x|^2, 2 x) / (1 - |x|^2)``, float64 ``(n + 1, count)``.
+    """Map ball points ``(n, count)`` to the hyperboloid: ``(1 + |x|^2, 2 x) / (1 - |x|^2)``, float64 ``(n + 1,
+    count)``.
 
     Raises :class:`ValueError` for a point outside the open ball.
     """
@@ -42,12 +43,15 @@ def to_lorentz(ball: Float64) -> Float64:
 
 
 def ball_distances(x: Float64, y: Float64) -> Float64:
-    """Column-wise distances of ball points ``(n, count)``: ``2 arsinh(|x - y| / sqrt((1 - |x|^2)(1 - |y|^2)))``."""
+    """Compute column-wise distances of ball points ``(n, count)``.
+
+    They are ``2 arsinh(|x - y| / sqrt((1 - |x|^2)(1 - |y|^2)))``.
+    """
     return np.asarray(2.0 * np.arcsinh(norms(x - y) / np.sqrt(conformal(x) * conformal(y))))
 
 
 def boost(by: Float64, vectors: Float64) -> Float64:
-    """The Lorentz boost that takes the origin to ``by``, applied to ``vectors``; both ``(n + 1, count)``.
+    """Apply the Lorentz boost that takes the origin to ``by`` to ``vectors``; both ``(n + 1, count)``.
 
     It is Moebius translation in the ball, but linear, so that vectors may be scaled: ``(w_0 v_0 + w.v, v + w (v_0 + w.v
     / (1 + w_0)))``.
@@ -60,8 +64,7 @@ def boost(by: Float64, vectors: Float64) -> Float64:
 
 
 def diameter(points: Float64) -> float:
-    """Upper bound of the largest distance between two of the ball points ``(count, n)``, rows here, or of one from the
-    origin.
+    """Bound from above the largest distance among the origin and ball points ``(count, n)``, rows here.
 
     In falling order of radius the triangle inequality through the origin ends each row early. Rounded up at the sixth
     digit.
@@ -74,8 +77,8 @@ def diameter(points: Float64) -> float:
 
 @compiled
 def largest_distance(points: Float64, radii: Float64, gaps: Float64) -> float:
-    """The largest distance among the origin and ball points ``(count, n)`` in falling order of ``radii``; ``gaps``:
-    :func:`conformal`.
+    """Compute the largest distance among the origin and ball points ``(count, n)`` in falling order of ``radii``.
+    ``gaps``: :func:`conformal`.
     """
     best = radii[0]
     for i in range(len(points)):

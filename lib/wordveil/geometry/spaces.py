@@ -20,7 +20,7 @@ _UNIT = 2.0**-53
 
 @dataclass(frozen=True)
 class Space:
-    """One metric.
+    """Metric of words.
 
     ``name``: its name in the configuration and in the ``privacy`` column. ``code``: which metric the compiled loops
     compute.
@@ -30,7 +30,7 @@ class Space:
     code: int
 
     def points(self, vectors: Float32) -> Float64:
-        """The points of word vectors ``(count, n)``: themselves, or their directions.
+        """Convert word vectors ``(count, n)`` to points: themselves, or their directions.
 
         Raises :class:`ValueError` if a vector needs a direction and is zero, or is not in the ball and should be.
         """
@@ -55,13 +55,13 @@ class Space:
         return points
 
     def distances(self, point: Float64, others: Float64) -> Float64:
-        """Distances of one point ``(n,)`` from others ``(count, n)``: float64 ``(count,)``."""
+        """Compute distances of one point ``(n,)`` from others ``(count, n)``: float64 ``(count,)``."""
         out = np.empty(len(others))
         distances_from(self.code, point, others, np.arange(len(others), dtype=np.int32), out)
         return out
 
     def error(self, points: Float64) -> float:
-        """Upper bound of the rounding error of a distance between two of ``points``.
+        """Bound the rounding error of a distance between two of ``points``.
 
         Sums of n terms err by at most n + 3 units in the last place of the result (Higham, section 3.1), and directions
         by as many of 1.
@@ -78,7 +78,7 @@ class Space:
 
 
 def digest_points(label: str, points: Float64 | Float32, kind: str = "<f8") -> str:
-    """Identify points, and what ``label`` says of them: 64 hexadecimal digits. ``kind``: the dtype that is hashed."""
+    """Identify points and the facts in ``label`` by 64 hexadecimal digits. ``kind``: the dtype that is hashed."""
     digest = sha256(label.encode())
     digest.update(np.ascontiguousarray(points, kind).data)
     return digest.hexdigest()
@@ -97,7 +97,7 @@ SPACES = {
 
 @compiled
 def row_squares(points: Float64) -> Float64:
-    """Squared lengths of rows, float64 ``(count,)``."""
+    """Compute squared lengths of rows, float64 ``(count,)``."""
     squares = np.zeros(len(points))
     for row in range(len(points)):
         for k in range(points.shape[1]):
@@ -107,7 +107,7 @@ def row_squares(points: Float64) -> Float64:
 
 @compiled
 def distances_from(code: int, point: Float64, points: Float64, which: Int32, out: Float64) -> None:
-    """``out[j]``: the distance of ``point`` from ``points[which[j]]``."""
+    """Fill ``out[j]`` with the distance of ``point`` from ``points[which[j]]``."""
     n = len(point)
     for j in range(len(which)):
         other = points[which[j]]
@@ -136,7 +136,7 @@ def distances_from(code: int, point: Float64, points: Float64, which: Int32, out
 
 @compiled_part
 def half_sinh_square(x: Float64, y: Float64) -> float:
-    """``sinh^2(d / 2)`` of two points of the Poincare ball: ``|x - y|^2 / ((1 - |x|^2)(1 - |y|^2))``."""
+    """Compute ``sinh^2(d / 2)`` of two points of the Poincare ball: ``|x - y|^2 / ((1 - |x|^2)(1 - |y|^2))``."""
     apart, left, right = 0.0, 0.0, 0.0
     for k in range(len(x)):
         gap = x[k] - y[k]

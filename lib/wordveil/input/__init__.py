@@ -1,1 +1,1 @@
-"""Where records come from: tables, formats, columns and conditions, on plain data."""
+"""Sources of records: tables, formats, columns and conditions, on plain data."""

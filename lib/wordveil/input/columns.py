@@ -1,4 +1,4 @@
-"""Which columns of a table are what, and what contradicts that."""
+"""Roles of a table's columns, and contradictions between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RESERVED = "is a name that the output reserves, in any case. Rename the column 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are what: settings of a configuration's section ``input``, which explains them."""
+    """Roles of a table's columns: settings of a configuration's section ``input``, which explains them."""
 
     id: str
     text: str | Sequence[str]
@@ -27,17 +27,17 @@ class Columns:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The names of the text columns."""
+        """Names of the text columns."""
         return (self.text,) if isinstance(self.text, str) else tuple(self.text)
 
     @property
     def text_paths(self) -> tuple[tuple[str, ...], ...]:
-        """The parts of each of these names (:func:`wordveil.records.paths.read_path`)."""
+        """Parts of each of these names (:func:`wordveil.records.paths.read_path`)."""
         return tuple(map(read_path, self.texts))
 
     @property
     def text_names(self) -> tuple[str, ...]:
-        """What an output calls the text columns."""
+        """Names of the text columns in an output."""
         return (OUTPUT_FIELDS[0].name,) if len(self.texts) == 1 else self.texts
 
 
@@ -47,7 +47,7 @@ def is_reserved(name: str) -> bool:
 
 
 def find_column_faults(source: Columns) -> Iterable[Fault]:
-    """Columns that contradict each other, or that the output cannot have."""
+    """List columns that contradict each other, or that the output cannot have."""
     for text in source.texts:
         yield from _text_column_faults(source, text)
     kept = [fold_name(name) for name in source.keep]
@@ -62,7 +62,7 @@ def find_column_faults(source: Columns) -> Iterable[Fault]:
 
 
 def _text_column_faults(source: Columns, text: str) -> Iterable[Fault]:
-    """A text column that is something else too. As for Spark, names that differ only in case are the same."""
+    """List text columns with another role, too. As for Spark, names that differ only in case are the same."""
     roots = {fold_name(text), fold_name(read_path(text)[0])}
     if fold_name(source.id) in roots:
         problem = "is also the id column. An id is published unchanged, so it must not be the text."
@@ -80,7 +80,7 @@ def _text_column_faults(source: Columns, text: str) -> Iterable[Fault]:
 
 
 def _several_faults(source: Columns, text: str) -> Iterable[Fault]:
-    """A text column that contradicts another one, or that an output of several cannot have."""
+    """List text columns that contradict another one, or that an output of several cannot have."""
     if sum(fold_name(other) == fold_name(text) for other in source.texts) > 1:
         yield Fault("input.text", text, "is listed more than once. Keep one of them.")
     try:

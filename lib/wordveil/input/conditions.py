@@ -1,8 +1,8 @@
-"""What a condition in Spark SQL reads, found without Spark: what a release shows follows from its configuration alone.
+"""Columns that a condition in Spark SQL reads, found without Spark.
 
-A false alarm costs a message that says what to write instead; a miss would be a leak. So where it is unclear what is
-read, the text counts as read. Before a record is read, this is compared with Spark's own answer
-(:mod:`wordveil.spark.input.condition`).
+The exposures of a release must follow from its configuration alone. When in doubt, refuse: a false positive costs a
+message, a false negative leaks. So if it is unclear what is read, the text counts as read. Before a record is read,
+this is compared with Spark's own answer (:mod:`wordveil.spark.input.condition`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wordveil.privacy.relations import Exposure, Relation
 from wordveil.records.paths import read_path
 
 PARAMETER = r"[A-Za-z_][A-Za-z0-9_]*"
-"""The name of a parameter, a regular expression."""
+"""Name of a parameter, a regular expression."""
 
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 _TOKEN = re.compile(
@@ -41,24 +41,24 @@ _QUERIES = frozenset({"FROM", "TABLE", "VALUES", "WITH"})
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of a condition. A ``name`` is in backticks or, as some sessions read it, in double quotes."""
+    """Piece of a condition. A ``name`` is in backticks or, as some sessions read it, in double quotes."""
 
     kind: Literal["word", "name", "literal", "parameter", "sign"]
     value: str
 
     @property
     def keyword(self) -> str:
-        """A plain word in upper case, or a sign; else empty."""
+        """Plain word in upper case, or a sign; otherwise empty."""
         return self.value.upper() if self.kind in ("word", "sign") else ""
 
     @property
     def is_operand(self) -> bool:
-        """Whether it can be an operand of a product, by itself."""
+        """True if it can be an operand of a product, by itself."""
         return self.kind != "sign" and self.keyword not in _NO_OPERANDS
 
 
 def tokens(condition: str) -> Iterator[Token]:
-    """The pieces of a condition as Spark's lexer cuts it, without spaces and comments."""
+    """Cut a condition into pieces as Spark's lexer does, without spaces and comments."""
     for piece in _cut(condition):
         kind, value = piece.lastgroup, piece[piece.lastgroup or 0]
         match kind:
@@ -83,8 +83,9 @@ def _cut(condition: str) -> Iterator[re.Match[str]]:
 
 
 def join_conditions(conditions: Sequence[tuple[str, Mapping[str, str]]]) -> tuple[str, dict[str, str]]:
-    """A condition that holds where one of ``conditions`` does, and its parameters. Each is given with its own; an empty
-    one always holds.
+    """Join ``conditions`` to one that holds if one of them does, and its parameters.
+
+    Each is given with its own; an empty one always holds.
     """
     parts: list[str] = []
     joined: dict[str, str] = {}
@@ -99,8 +100,9 @@ def join_conditions(conditions: Sequence[tuple[str, Mapping[str, str]]]) -> tupl
 
 
 def _after_comment(condition: str, start: int) -> int:
-    """Where a bracketed comment ends; such comments nest. An unclosed one ends at the first closing bracket, so that
-    the rest of the condition is checked too.
+    """Find the end of a bracketed comment; such comments nest.
+
+    An unclosed one ends at the first closing bracket, so that the rest of the condition is checked too.
     """
     depth, first = 0, None
     for edge in _COMMENT_EDGE.finditer(condition, start):
@@ -112,8 +114,10 @@ def _after_comment(condition: str, start: int) -> int:
 
 
 def find_reading(condition: str, columns: Sequence[str]) -> str:
-    """Find what in a condition reads or may read one of the text ``columns``, as the end of a sentence; empty where
-    nothing does. A struct with a text among its fields counts as read wherever it or any field is named.
+    """Find the part of a condition that reads or may read one of the text ``columns``.
+
+    Returns the end of a sentence; empty if there is none. A struct with a text among its fields counts as read wherever
+    it or any field is named.
     """
     pieces = [*tokens(condition)]
     if "${" in condition:
@@ -131,7 +135,9 @@ def find_reading(condition: str, columns: Sequence[str]) -> str:
 
 
 def find_condition_faults(where: str | None, texts: Sequence[str], relation: Relation) -> Iterator[Fault]:
-    """A condition that reads the text under a policy whose bound holds for any two texts: it could admit only one."""
+    """List a condition that reads the text under a policy whose bound holds for any two texts: it could admit only
+    one.
+    """
     if where and relation is Relation.ANY_TEXT and (how := find_reading(where, texts)):
         problem = (
             f"{how}. The presence of a record would reveal something about its text, but the text policy's bound "
@@ -142,12 +148,12 @@ def find_condition_faults(where: str | None, texts: Sequence[str], relation: Rel
 
 
 def find_exposures(condition: str | None, texts: Sequence[str]) -> tuple[str, ...]:
-    """List what the condition adds to ``exposes``. If it reads the text, each record shows that its text meets it."""
+    """List the exposures that the condition adds. If it reads the text, each record shows that its text meets it."""
     return (str(Exposure.CONDITION),) if condition and find_reading(condition, texts) else ()
 
 
 def _names(pieces: Sequence[Token]) -> Iterator[str]:
-    """All names with the dots between them."""
+    """Yield all names with the dots between them."""
     name = ""
     for token in pieces:
         if token.kind in ("word", "name"):
@@ -158,7 +164,7 @@ def _names(pieces: Sequence[Token]) -> Iterator[str]:
 
 
 def fold_name(name: str) -> str:
-    """Equal for all names that Java takes for the same regardless of case, and for a few more."""
+    """Fold a name: equal for all names that Java takes for the same regardless of case, and for a few more."""
     return "".join(letter.upper()[0].lower()[0] for letter in name)
 
 
@@ -170,7 +176,7 @@ def _has_query(pieces: Sequence[Token]) -> bool:
 
 
 def _has_star(pieces: Sequence[Token]) -> bool:
-    """Whether some ``*`` multiplies nothing: it has no operand before it or none after it."""
+    """Return whether some ``*`` multiplies nothing: it has no operand before it or none after it."""
     edge = Token("sign", "")
     for before, star, after in zip([edge, *pieces], pieces, [*pieces[1:], edge], strict=False):
         if star.keyword != "*":

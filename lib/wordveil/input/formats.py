@@ -1,5 +1,6 @@
-"""Formats of inputs and the options of their readers. What would lose records, or change types from night to night, is
-a fault.
+"""Formats of inputs and the options of their readers.
+
+Settings that would lose records, or change types between nightly runs, are faults.
 """
 
 from __future__ import annotations
@@ -143,19 +144,19 @@ def _option_faults(source: Source, refused: Mapping[str, str]) -> Iterator[Fault
 
 
 def find_option(source: Source, name: str) -> str:
-    """The value of a reader's option, whatever the case of its name; empty where it is not set."""
+    """Return the value of a reader's option, whatever the case of its name; empty if it is not set."""
     defaults = READER_OPTIONS.get(source.kind, {})
     values = {key.lower(): value for key, value in (*defaults.items(), *source.options.items())}
     return values.get(name.lower(), "")
 
 
 def has_header(source: Source) -> bool:
-    """Whether the first line of each file of the input names its columns."""
+    """Return whether the first line of each file of the input names its columns."""
     return source.kind == "csv" and source.table is None and find_option(source, "header").lower() == "true"
 
 
 def reader_options(source: Source, variables: Mapping[str, str]) -> dict[str, str]:
-    """The options of Spark's reader: wordveil's, replaced by those that the configuration sets.
+    """Return the options of Spark's reader: wordveil's, replaced by those that the configuration sets.
 
     ``variables``: the environment. Raises :class:`KeyError` for a variable that is not there.
     """

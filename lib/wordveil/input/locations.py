@@ -9,7 +9,7 @@ from pathlib import Path
 from wordveil.errors import PlatformError
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
-"""How a URI begins."""
+"""Pattern of the beginning of a URI."""
 
 
 def make_absolute(path: str, directory: Path | None = None) -> str:
@@ -30,7 +30,7 @@ def relative_to_file(path: str, file: Path) -> str:
 
 
 def cache_directory() -> Path:
-    """Return where this user keeps what can be fetched or made again.
+    """Return the directory of this user for files that can be fetched or made again.
 
     Raises :class:`PlatformError` for a user without a home.
     """

@@ -1,4 +1,4 @@
-"""The corpus: a table by its path or by its name, and how it is read."""
+"""Corpus: a table by its path or by its name, and the way in which it is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _READER = re.compile(
 
 @dataclass(frozen=True)
 class Source(Columns):
-    """The corpus, by the settings of a configuration's section ``input``, which explains them."""
+    """Corpus, by the settings of a configuration's section ``input``, which explains them."""
 
     path: str | None = None
     table: str | None = None
@@ -39,37 +39,37 @@ class Source(Columns):
 
     @property
     def setting(self) -> str:
-        """The setting that names the table, or the source where it has neither name nor path."""
+        """Setting that names the table, or the source if it has neither name nor path."""
         return "input.table" if self.table else "input.path" if self.path else "input.format"
 
     @property
     def name(self) -> str:
-        """The path or the name of the table, or the source's format."""
+        """Path or name of the table, or the source's format."""
         return self.table or self.path or self.format or ""
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What ``exposes`` lists for ``where``, and for formats in which a text can make its row malformed."""
+        """Exposures by ``where``, and by formats in which a text can make its row malformed."""
         is_parsed = self.table is None and self.kind in PARSED_FORMATS
         return (*find_exposures(self.where, self.texts), *([str(Exposure.PRESENCE)] if is_parsed else ()))
 
     @property
     def reader(self) -> str:
-        """The format by which a path is read, with the short names of Spark's own readers."""
+        """Format by which a path is read, with the short names of Spark's own readers."""
         known = _READER.fullmatch(self.format or "parquet")
         return known[1].lower() if known else self.format or "parquet"
 
     @property
     def kind(self) -> str:
-        """The format in lower case, by which wordveil knows it."""
+        """Format in lower case, by which wordveil identifies it."""
         return self.reader.lower()
 
     @property
     def needs_delta(self) -> bool:
-        """Whether the session must know Delta. The format of a catalogue's table is known only once it is opened."""
+        """True if the session needs Delta. The format of a catalogue's table is known only once it is opened."""
         return self.kind == "delta" or self.table is not None
 
     @property
     def may_have_versions(self) -> bool:
-        """Whether the table has versions, as far as is known before it is opened."""
+        """True if the table has versions, as far as is known before it is opened."""
         return self.kind in VERSIONED_FORMATS or self.table is not None

@@ -1,1 +1,1 @@
-"""What a mechanism's outputs reveal about words, and how that is measured."""
+"""Measures of what a mechanism's outputs reveal about words."""

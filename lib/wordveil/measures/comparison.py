@@ -1,7 +1,7 @@
-"""One sentence under each mechanism, at an equal share of words kept and at an equal pure epsilon.
+"""Comparison of mechanisms on one sentence, at an equal share of words kept and at an equal pure epsilon.
 
 The share is that of words evenly spread over the vocabulary, each of which counts once. All draws are with a throwaway
-key; vectors and vocabulary are public, and the sentence is whatever its owner typed.
+key; vectors and vocabulary are public, and the sentence is the user's.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _NAME = b"text"
 
 @dataclass(frozen=True)
 class Line:
-    """The sentence under one mechanism.
+    """Result of one mechanism on the sentence.
 
-    ``epsilon``: as configured; None where there is none. ``pure``: the most that a token's replacement loses between
-    any two words. ``kept``: the share of the vocabulary's words that stay themselves.
+    ``epsilon``: as configured; None if there is none. ``pure``: the largest loss of a token's replacement between any
+    two words. ``kept``: the share of the vocabulary's words that stay themselves.
     """
 
     mechanism: str
@@ -65,14 +65,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The configured mechanism's line, then the others' at its share of words kept, and at its pure epsilon."""
+    """Lines of the configured mechanism, then of the others at its share of words kept, and at its pure epsilon."""
 
     configured: Line
     equal_kept: list[Line]
     equal_pure: list[Line]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
@@ -128,7 +128,7 @@ def compare(
 
 
 def _match_others(matcher: Matcher) -> Matcher:
-    """The matcher of the other mechanisms: the first words, and their frequencies."""
+    """Make the matcher of the other mechanisms: the first words, and their frequencies."""
     embedding, frequencies = matcher.embedding, matcher.inputs.frequencies
     if embedding.size <= _OTHERS_WORDS:
         return replace(matcher, inputs=PublicInputs(frequencies))
@@ -139,7 +139,9 @@ def _match_others(matcher: Matcher) -> Matcher:
 
 
 def _list_settings(matcher: Matcher, configured: ComparisonTerms) -> list[tuple[str, MechanismSettings]]:
-    """The mechanisms to compare. Gamma is the configured one, or the median distance of the last listed neighbour."""
+    """List the mechanisms to compare. Gamma is the configured one, or the median distance of the last listed
+    neighbour.
+    """
     neighbours = min(configured.neighbours or _NEIGHBOURS, matcher.embedding.size - 1)
     gamma = configured.gamma or _measure_cut(matcher, configured.metric, neighbours)
     terms = ComparisonTerms(configured.metric, neighbours, gamma)
@@ -147,14 +149,16 @@ def _list_settings(matcher: Matcher, configured: ComparisonTerms) -> list[tuple[
 
 
 def _measure_cut(matcher: Matcher, metric: str, neighbours: int) -> float:
-    """The median distance of the nearest word outside a list of ``neighbours``, over all words, to two digits."""
+    """Measure the median distance of the nearest word outside a list of ``neighbours``, over all words, to two
+    digits.
+    """
     space = SPACES[metric]
     lists = matcher.work.lists(space, space.points(matcher.embedding.vectors), neighbours, math.inf, 2**31)
     return round_up(float(np.median(lists.cut)), 2)
 
 
 class _Bench:
-    """Builds mechanisms over one embedding and looks at what they do to the sentence."""
+    """Bench that builds mechanisms over one embedding and applies them to the sentence."""
 
     def __init__(self, matcher: Matcher, policy: TextPolicy, model: NgramModel | None, text: str) -> None:
         self.matcher = matcher
@@ -172,14 +176,16 @@ class _Bench:
         return self.show(candidate, epsilon, self.matcher.build(candidate, epsilon))
 
     def show(self, candidate: Candidate, epsilon: float, built: MechanismArtifact) -> Line:
-        """Show the sentence under what was built at an epsilon; 0 where there is none."""
+        """Show the sentence under the build at an epsilon; 0 if there is no epsilon."""
         mechanism = self.matcher.load(candidate, built)
         kept, text = self._kept(mechanism), self._text(mechanism)
         return Line(candidate.label, epsilon or None, built.guarantee.pure, kept, text)
 
     def match_kept(self, candidate: Candidate, kept: float, start: float) -> list[Line]:
-        """The line at the epsilon at which the share of words kept is ``kept``; none where no epsilon keeps as many, as
-        of a mechanism that writes one word for several, or where that cannot be built.
+        """Find the line at the epsilon at which the share of words kept is ``kept``.
+
+        There is none if no epsilon keeps as many, such as for a mechanism that writes one word for several, or if it
+        cannot be built.
         """
         least = max(_MIN_EPSILON, self.matcher.least_epsilon(candidate))
         figures = Figures(
@@ -196,7 +202,7 @@ class _Bench:
             return []
 
     def _kept_at(self, base: Mechanism[Any], epsilon: float) -> float | None:
-        """The share of words kept when a mechanism is moved to another epsilon; None where it cannot be moved."""
+        """Compute the share of words kept when a mechanism is moved to another epsilon; None if it cannot be moved."""
         known = base.stays_at([epsilon], self._words)
         if known is not None and not np.isnan(known).any():
             return float(known.mean())
@@ -204,8 +210,9 @@ class _Bench:
         return None if moved is None else self._kept(moved)
 
     def match_pure(self, candidate: Candidate, pure: float, matched: Sequence[Line]) -> list[Line]:
-        """The line at the largest epsilon at which no token loses more than ``pure``; none where each epsilon loses
-        more. ``matched``: lines of the same mechanism, whose losses say where to begin.
+        """Find the line at the largest epsilon at which no token loses more than ``pure``; none if each loses more.
+
+        ``matched``: lines of the same mechanism, whose losses give the start.
         """
         guesses = [line.epsilon * pure / line.pure for line in matched if line.epsilon and line.pure > 0]
         start = pure if candidate.by_loss or not guesses else guesses[0]

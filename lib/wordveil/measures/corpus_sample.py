@@ -1,4 +1,4 @@
-"""What a job would do to the records of a sample: counts, shares and speeds. They are functions of private text."""
+"""Effect of a job on the records of a sample: counts, shares and speeds. They are functions of private text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Quantiles:
 
 @dataclass(frozen=True)
 class ColumnSample:
-    """What is read in one of several text columns.
+    """Sample of one of several text columns.
 
     ``name``: the column. ``lengths``: tokens to be replaced in a released record, before they are cut or filled.
     ``cut``: released records that are longer than the column's public length; None where the policy does not pad.
@@ -40,7 +40,7 @@ class ColumnSample:
 
 @dataclass(frozen=True)
 class Sample:
-    """What the job would do to the records that were read. Counts only.
+    """Effect of the job on the records that were read. Counts only.
 
     ``records``: records read. ``released``: those that would get a sanitised text. ``quarantined``: the others, by
     reason. ``emptied``: those released as the empty text (``refused: empty``), by reason. ``words``, ``unknown``: words
@@ -78,13 +78,13 @@ class Sample:
 
     @property
     def unknown_rate(self) -> float | None:
-        """Share of words outside the vocabulary; None where no word was seen."""
+        """Share of words outside the vocabulary; None if no word was read."""
         return self.unknown / self.words if self.words else None
 
     def core_hours(self, records: int) -> float | None:
-        """Hours of one core for ``records`` records like these; None where none was read."""
+        """Compute hours of one core for ``records`` records like these; None if none was read."""
         return self.seconds / self.records * records / 3600 if self.records else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {**asdict(self), "unknown_rate": self.unknown_rate}

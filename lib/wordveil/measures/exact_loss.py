@@ -1,8 +1,8 @@
-"""The exact loss of a mechanism that knows its probabilities.
+"""Exact loss of a mechanism with known probabilities.
 
 The largest loss between any two symbols is, over all outputs, the greatest minus the least log probability of the
 output under any symbol (Dwork and Roth 2014, definition 2.4; no set of outputs has a larger ratio than the largest of
-its members). It is computed from the laws that the mechanism itself tells
+its members). It is computed from the mechanism's own laws
 (:meth:`wordveil.mechanisms.base.Mechanism.word_laws`), in time proportional to what is listed in them, and never from
 the certificate of the build: the two are to be compared.
 """
@@ -23,7 +23,7 @@ from wordveil.mechanisms.laws import WordLaws
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss between two symbols, and where it is seen.
+    """Loss between two symbols, and the output that shows it.
 
     ``nats``: the log probability ratio; infinite where an output is possible for one of them alone. ``output``: the
     output that shows it. ``likely``, ``unlikely``: the symbols under which the output is likely, and less so. ``high``,
@@ -39,10 +39,10 @@ class Loss:
 
 
 def find_supremum(mechanism: Mechanism[Any], size: int, others: Sequence[int]) -> Loss | None:
-    """The largest loss between any two symbols, exact but for rounding.
+    """Find the largest loss between any two symbols, exact except for rounding.
 
-    None where probabilities are not known, or are too many to read (above 4 * 10^9 numbers). ``size``: how many words
-    there are. ``others``: the other symbols, which are the unknown word, and padding where texts are padded.
+    None if probabilities are not known, or are too many to read (above 4 * 10^9 numbers). ``size``: the number of
+    words. ``others``: the other symbols, which are the unknown word, and padding if texts are padded.
     """
     laws = mechanism.word_laws()
     if laws is not None:
@@ -67,11 +67,11 @@ def _find_in_laws(laws: WordLaws, more: Sequence[Float64], others: Sequence[int]
 
 
 def _bound_outputs(laws: WordLaws) -> tuple[Float64, Float64]:
-    """The greatest and the least probability of each output under any word: float64 ``(outputs,)`` each.
+    """Compute the greatest and the least probability of each output under any word: float64 ``(outputs,)`` each.
 
     A word that lists an output has more of it than its share of the common law. So the greatest is that of the largest
     share, or a listed one; the least is that of the smallest share among the words that do not list the output, or a
-    listed one where all do.
+    listed one if all do.
     """
     listed = np.repeat(laws.shares, np.diff(laws.offsets)) * laws.common[laws.ids] + laws.extras
     greatest = laws.shares.max() * laws.common
@@ -90,7 +90,7 @@ def _bound_outputs(laws: WordLaws) -> tuple[Float64, Float64]:
 
 
 def _find_in_rows(mechanism: Mechanism[Any], symbols: Sequence[int]) -> Loss:
-    """The same from one row of probabilities at a time."""
+    """Find the largest loss from one row of probabilities at a time."""
     greatest = require_law(mechanism, symbols[0]).copy()
     least = greatest.copy()
     for symbol in symbols[1:]:
@@ -103,26 +103,27 @@ def _find_in_rows(mechanism: Mechanism[Any], symbols: Sequence[int]) -> Loss:
 
 
 def _most_revealing(greatest: Float64, least: Float64) -> int:
-    """The output whose probabilities are furthest apart. One that never occurs reveals nothing."""
+    """Find the output whose probabilities are furthest apart. One that never occurs reveals nothing."""
     return int(np.argmax(_log_ratios(greatest, least)))
 
 
 def _log_ratios(high: Float64, low: Float64) -> Float64:
-    """``ln(high / low)`` of each output: ``-inf`` where ``high`` is 0, whatever ``low`` is."""
+    """Compute ``ln(high / low)`` of each output: ``-inf`` if ``high`` is 0, whatever ``low`` is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(high > 0, np.log(high) - np.log(low), -np.inf)
 
 
 def _loss_at(column: Float64, symbols: Sequence[int], output: int) -> Loss:
-    """The loss that one output shows. ``column``: its probability under each of ``symbols``."""
+    """Make the loss that one output shows. ``column``: its probability under each of ``symbols``."""
     high, low = int(np.argmax(column)), int(np.argmin(column))
     nats = float(_log_ratios(column[[high]], column[[low]])[0])
     return Loss(nats, output, symbols[high], symbols[low], float(column[high]), float(column[low]))
 
 
 def find_loss(mechanism: Mechanism[Any], first: int, second: int) -> Loss:
-    """The largest loss between two symbols, in either direction. Raises :class:`ValueError` where probabilities are
-    not known.
+    """Find the largest loss between two symbols, in either direction.
+
+    Raises :class:`ValueError` if probabilities are not known.
     """
     left, right = require_law(mechanism, first), require_law(mechanism, second)
     forth, back = _log_ratios(left, right), _log_ratios(right, left)

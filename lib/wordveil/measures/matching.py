@@ -1,7 +1,7 @@
-"""Find the epsilon at which a mechanism has a largest loss.
+"""Search for the epsilon at which a mechanism has a largest loss.
 
-Equal nominal epsilons of two mechanisms are not equal protection. A comparison therefore fixes what is certified of a
-token, and looks for the epsilon that gives it.
+Equal nominal epsilons of two mechanisms are not equal protection. A comparison therefore fixes the certified loss of a
+token, and searches for the epsilon that gives it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIGITS, _NEAR = 6, 0.995
 
 @dataclass(frozen=True)
 class Candidate:
-    """A mechanism whose epsilon is free.
+    """Mechanism whose epsilon is free.
 
     ``label``: what a table calls it. ``mechanism``: its name. ``settings``: makes settings from a loss or an epsilon.
     ``by_loss``: whether what ``settings`` takes is the largest loss; else an epsilon that a distance or rating
@@ -41,23 +41,21 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Matched:
-    """An epsilon, and what the mechanism puts into a bundle at it."""
+    """Epsilon, and the mechanism's content of a bundle at it."""
 
     epsilon: float
     built: MechanismArtifact
 
 
 def make_candidate(mechanism: str, settings: MechanismSettings) -> Candidate:
-    """A mechanism with its settings, whose epsilon is free where it has one."""
+    """Make a candidate of a mechanism with its settings, whose epsilon is free if it has one."""
     make = settings.at_epsilon if settings.has_epsilon() else lambda _: settings
     return Candidate(settings.terms.label(mechanism), mechanism, make, by_loss=MECHANISMS[mechanism].is_pure)
 
 
 @dataclass(frozen=True)
 class Matcher:
-    """Builds mechanisms over one embedding, at an epsilon or where they have a loss. ``padding``: whether texts are
-    padded.
-    """
+    """Builder of mechanisms over one embedding, at an epsilon or at a loss. ``padding``: whether texts are padded."""
 
     embedding: Embedding
     inputs: PublicInputs = NO_INPUTS
@@ -65,13 +63,15 @@ class Matcher:
     padding: bool = False
 
     def build(self, candidate: Candidate, epsilon: float) -> MechanismArtifact:
-        """What the mechanism puts into a bundle at an epsilon. Raises :class:`BundleError` or :class:`ValueError`."""
+        """Build the mechanism's content of a bundle at an epsilon. Raises :class:`BundleError` or
+        :class:`ValueError`.
+        """
         kind = MECHANISMS[candidate.mechanism]
         settings = candidate.settings(epsilon)
         return kind.build(self.embedding, settings, padding=self.padding, work=self.work, inputs=self.inputs)
 
     def load(self, candidate: Candidate, built: MechanismArtifact) -> Mechanism[Any]:
-        """The mechanism, ready to draw."""
+        """Load the mechanism, ready to draw."""
         with load_built(MECHANISMS[candidate.mechanism], built, self.embedding.size) as mechanism:
             return mechanism
 
@@ -87,7 +87,7 @@ class Matcher:
         """Find the epsilon at which the largest loss of a token is ``loss`` nats or at most 0.5% less.
 
         ``digits``: finds the largest epsilon of so many digits instead. ``start``: the first epsilon to build; None:
-        ``loss`` or 1. ``least``: the least epsilon. None where no epsilon has so small a loss, as of additive noise in
+        ``loss`` or 1. ``least``: the least epsilon. None if no epsilon has so small a loss, as with additive noise in
         hyperbolic space.
         """
         start = start or (loss if candidate.by_loss else 1.0)
@@ -98,5 +98,5 @@ class Matcher:
         return None if best is None else Matched(*best)
 
     def least_epsilon(self, candidate: Candidate) -> float:
-        """The epsilon below which there is no such mechanism; 0 where there is for each."""
+        """Return the epsilon below which the mechanism does not exist; 0 if it exists at each."""
         return MECHANISMS[candidate.mechanism].min_epsilon(self.embedding.dimension)

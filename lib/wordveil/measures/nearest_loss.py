@@ -1,4 +1,4 @@
-"""The loss between a word and its nearest neighbour: what hides a word among those that could come out for it."""
+"""Loss between a word and its nearest neighbour: the protection of a word among its likely outputs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.guarantees import WordGuarantee
 
 WORDS = 200
-"""Words whose nearest neighbours are measured, evenly spread over the vocabulary."""
+"""Number of words whose nearest neighbours are measured, evenly spread over the vocabulary."""
 BOUND = "a bound: the loss of the noisy point, before the nearest word is taken"
 
 Pairs = tuple[Int64, Int64, Float64]
 
 
 def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pairs:
-    """Some words, the nearest neighbour of each, int64 ``(words,)``, and their distances, float64 ``(words,)``.
+    """Find the nearest neighbour of some words, int64 ``(words,)`` each, and their distances, float64 ``(words,)``.
 
-    ``embedding``: of two words at least. ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`. ``count``: how
-    many words are measured; all of a smaller vocabulary.
+    ``embedding``: of two words at least. ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`. ``count``: the
+    number of words to measure; all of a smaller vocabulary.
     """
     points, distances = SPACES[metric].points(embedding.vectors), SPACES[metric].distances
     words = spread_words(len(points), count).astype(np.int64)
@@ -39,10 +39,10 @@ def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pa
 
 
 def measure_loss(mechanism: Mechanism[Any], guarantee: WordGuarantee, pairs: Pairs) -> tuple[float, str]:
-    """The median loss over pairs of words, in nats, and what to know of it; empty where it is exact.
+    """Measure the median loss over pairs of words, in nats, with a remark, which is empty if it is exact.
 
-    Where probabilities are not known it is the bound of ``guarantee``. ``pairs``: what :func:`find_neighbours`
-    returned, in the metric of ``guarantee`` where that is needed.
+    If probabilities are not known it is the bound of ``guarantee``. ``pairs``: the result of :func:`find_neighbours`,
+    in the metric of ``guarantee`` if that is needed.
     """
     words, neighbours, distances = pairs
     if mechanism.probabilities(0) is None:

@@ -1,4 +1,4 @@
-"""How near the neighbours of words are, for a sample of words: distances in a metric, or cosines.
+"""Nearness of neighbours, for a sample of words: distances in a metric, or cosines.
 
 Distances are from float32 products, good to about three digits: for people who choose, and for no bound.
 """
@@ -37,8 +37,8 @@ def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) 
 
 
 def measure_rows_of(vectors: Float32, measure: str) -> Callable[[Int32], Float64]:
-    """A function that gives the distances of some words, int32 ``(words,)``, from all: float64 ``(words, size)``. Of
-    cosines it gives the negatives. ``vectors``, ``measure``: as :func:`measure_neighbours` has them.
+    """Return a function that computes the distances of some words, int32 ``(words,)``, from all: float64 ``(words,
+    size)``. Cosines are negated. ``vectors``, ``measure``: as in :func:`measure_neighbours`.
     """
     if measure == "manhattan":
         points = vectors.astype(np.float64)

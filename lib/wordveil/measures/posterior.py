@@ -1,9 +1,9 @@
-"""The best guesses of a word, from what it became: once exactly, and after several draws of the same word.
+"""Best guesses of a word from its outputs: once exactly, and after several draws of the same word.
 
 Given outputs ``y_1 .. y_k`` the best guess is the word ``x`` with the largest ``ln p(x) + sum of ln P(y_i|x)``. Words
-that are equally probable then are a tie. Which of them is guessed does not change how many are guessed right on
-average; here it is the one with the lowest id. Logarithms are rounded to whole multiples of 2^-32, so that their sums
-are exact in any order, and a tie is a tie on every machine.
+that are equally probable then are a tie. The choice among them does not change the mean number of right guesses; here
+it is the one with the lowest id. Logarithms are rounded to whole multiples of 2^-32, so that their sums are exact in
+any order, and a tie is a tie on every machine.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ DENSE = 4 * 10**9
 
 
 def guess_outputs(laws: WordLaws, prior: Float64) -> tuple[Int32, Float64]:
-    """The best guess for each output, int32 ``(outputs,)``, and the joint probability of the two, float64.
+    """Find the best guess for each output, int32 ``(outputs,)``, and the joint probability of the two, float64.
 
-    Exact but for rounding, in time proportional to entries plus outputs: among the words that do not list an output the
-    best has the largest ``prior * share``. Ties go to the lower id. ``prior``: float64 ``(size,)``, the probability of
-    each word before anything is seen.
+    Exact except for rounding, in time proportional to entries plus outputs: among the words that do not list an output
+    the best has the largest ``prior * share``. Ties go to the lower id. ``prior``: float64 ``(size,)``, the probability
+    of each word before any output.
     """
     leader = int(np.argmax(prior * laws.shares))
     joint = prior[leader] * laws.shares[leader] * laws.common
@@ -64,7 +64,7 @@ def _guess_listed(
 
 
 def require_law(mechanism: Mechanism[Any], symbol: int) -> Float64:
-    """The probabilities of a symbol's outputs. Raises :class:`ValueError` where they are not known."""
+    """Return the probabilities of a symbol's outputs. Raises :class:`ValueError` if they are not known."""
     law = mechanism.probabilities(symbol)
     if law is None:
         raise ValueError(f"Expected a mechanism whose probabilities are known, got {mechanism.name}.")
@@ -72,11 +72,11 @@ def require_law(mechanism: Mechanism[Any], symbol: int) -> Float64:
 
 
 class Scores(NamedTuple):
-    """What outputs say for words, in multiples of 2^-32 of a natural logarithm.
+    """Scores of words given outputs, in multiples of 2^-32 of a natural logarithm.
 
     ``floors``, int64 ``(size,)``: the logarithm of each word's share. ``starts``, int64 ``(outputs + 1,)``: output
     ``y`` has the entries ``starts[y]`` up to ``starts[y + 1]``. ``words``, int32, and ``gains``, int64 ``(entries,)``:
-    the words that list it, and how much more than its floor each has.
+    the words that list it, and the excess of each over its floor.
     """
 
     floors: Int64
@@ -86,7 +86,7 @@ class Scores(NamedTuple):
 
 
 class WordScores:
-    """The posterior probabilities of words after several draws, from the laws of all words."""
+    """Posterior probabilities of words after several draws, from the laws of all words."""
 
     def __init__(self, laws: WordLaws) -> None:
         floors = _whole_logs(laws.shares)
@@ -101,11 +101,11 @@ class WordScores:
 
     @property
     def by_output(self) -> Scores:
-        """What each output says for words."""
+        """Scores of words for each output."""
         return self._scores
 
     def guess(self, prior: Float64, drawn: Int32, marks: Sequence[int]) -> Int32:
-        """The best guess of each word after its first ``marks`` draws: int32 ``(words, marks)``.
+        """Find the best guess of each word after its first ``marks`` draws: int32 ``(words, marks)``.
 
         ``prior``: as of :func:`guess_outputs`. ``drawn``: int32 ``(words, draws)``, outputs, each row of one word.
         ``marks``: rising numbers of draws, from 1 to ``draws``.
@@ -118,7 +118,7 @@ class WordScores:
 
 
 def _whole_logs(values: Float64) -> Int64:
-    """Logarithms in multiples of 2^-32; :data:`_NEVER` for 0."""
+    """Compute logarithms in multiples of 2^-32; :data:`_NEVER` for 0."""
     with np.errstate(divide="ignore"):
         return np.rint(np.maximum(np.log(values), _NEVER) * _UNIT).astype(np.int64)
 
@@ -176,7 +176,7 @@ def _guess_words(scores: Scores, prior: Int64, drawn: Int32, marks: Int64, leade
 
 @dataclass(frozen=True)
 class Guesses:
-    """The best guesses under one prior.
+    """Best guesses under one prior.
 
     ``outputs``: int32 ``(outputs,)``, the guess for each output. ``joint``: float64 ``(outputs,)``, the joint
     probability of each output and its guess. Their sum is the share of words that are guessed right. ``words``: int32
@@ -191,10 +191,10 @@ class Guesses:
 def guess_densely(
     mechanism: Mechanism[Any], priors: Sequence[Float64], drawn: Sequence[Int32], marks: Sequence[int]
 ) -> list[Guesses]:
-    """The best guesses under each of ``priors``, from one word's probabilities at a time.
+    """Find the best guesses under each of ``priors``, from one word's probabilities at a time.
 
-    Time is proportional to words times the sum of outputs and draws. ``drawn`` and ``marks``: as
-    :meth:`WordScores.guess` has them, for each prior. Raises :class:`ValueError` where probabilities are not known.
+    Time is proportional to words times the sum of outputs and draws. ``drawn`` and ``marks``: as in
+    :meth:`WordScores.guess`, for each prior. Raises :class:`ValueError` if probabilities are not known.
     """
     ends, outputs = np.array(marks, np.int64), len(require_law(mechanism, 0))
     seen, indices = np.unique(np.concatenate([rows.ravel() for rows in drawn]), return_inverse=True)

@@ -1,4 +1,4 @@
-"""What a configuration would do to a corpus and to words: counts, shares and speeds, computed from arrays.
+"""Preview of a configuration on a corpus and on words: counts, shares and speeds, computed from arrays.
 
 All draws are with a throwaway key, so that they reveal nothing about any release. The figures of a sample of the corpus
 are functions of private text and internal; those of words of the vocabulary are public.
@@ -46,7 +46,7 @@ _FREQUENT = slice(200, 2_000)
 _DEFAULT_WORDS = 5
 _SHOWN = 4
 PADDING = "(padding)"
-# What the compiled scanner knows, what is left to Arrow, and what is refused. The first call of each compiles it.
+# Texts for the compiled scanner, for Arrow, and for a refusal. The first call of each compiles it.
 _WARM_UP = pa.array(["A text with 2 lines, for example.", "\u0915\u0948\u0938\u0947 \u0939\u094b", "\u6771\u4eac"])
 UNKNOWN_BECOMES: Mapping[UnknownWords, str] = {
     UnknownWords.MASK: "is drawn as the unknown word: what comes out says nothing about it",
@@ -54,15 +54,15 @@ UNKNOWN_BECOMES: Mapping[UnknownWords, str] = {
     UnknownWords.KEEP: "stays as it is, without protection",
     UnknownWords.QUARANTINE: "refuses its record",
 }
-"""What happens to a word that the vocabulary lacks, for people."""
+"""Treatment of a word that the vocabulary lacks, for people."""
 
 
 @dataclass(frozen=True)
 class WordPreview:
-    """What a word becomes at an epsilon, by ``draws`` draws.
+    """Outputs of a word at an epsilon, by ``draws`` draws.
 
     ``stays``: the share of draws that are the word itself. ``replacements``: the likeliest other words with their
-    shares, likeliest first, each drawn more than once. ``different``: how many different words were drawn, the word
+    shares, likeliest first, each drawn more than once. ``different``: the number of different words drawn, the word
     itself included.
     """
 
@@ -74,16 +74,17 @@ class WordPreview:
     different: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         likeliest = [{"word": word, "probability": share} for word, share in self.replacements]
         return {**self.__dict__, "replacements": likeliest}
 
 
 @dataclass(frozen=True)
 class ClusterPreview:
-    """What nobody can tell from a word: ``members``, the words that are drawn as it is, itself included, in the
-    vocabulary's order. ``written``: the likeliest outputs of the word alone with their exact probabilities, likeliest
-    first.
+    """Words that are indistinguishable from a word.
+
+    ``members``: the words that are drawn alike, itself included, in the vocabulary's order. ``written``: the likeliest
+    outputs of the word alone with their exact probabilities, likeliest first.
     """
 
     word: str
@@ -91,14 +92,14 @@ class ClusterPreview:
     written: tuple[tuple[str, float], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         written = [{"word": word, "probability": share} for word, share in self.written]
         return {"word": self.word, "members": [*self.members], "written": written}
 
 
 @dataclass(frozen=True)
 class UnknownWord:
-    """A word that the vocabulary lacks. ``rule``: the policy's, ``text.unknown``; ``becomes``: what it means."""
+    """Word that the vocabulary lacks. ``rule``: the policy's, ``text.unknown``; ``becomes``: its meaning."""
 
     word: str
     rule: str
@@ -107,9 +108,10 @@ class UnknownWord:
 
 @dataclass(frozen=True)
 class _Encoded:
-    """Records of a sample as ids: ``ids`` int32 ``(tokens,)``, ``columns`` int64 ``(released, columns)``, the tokens in
-    each, ``draws`` int64 ``(released,)``, their sum or, where repeated words are drawn once, the distinct words;
-    ``seconds`` it took.
+    """Records of a sample as ids.
+
+    ``ids``: int32 ``(tokens,)``. ``columns``: int64 ``(released, columns)``, the tokens in each. ``draws``: int64
+    ``(released,)``, their sum or, if repeated words are drawn once, the distinct words. ``seconds``: the time it took.
     """
 
     records: int
@@ -123,7 +125,7 @@ class _Encoded:
 
     @property
     def lengths(self) -> Int64:
-        """int64 ``(released,)``, the tokens of each record."""
+        """Number of tokens of each record: int64 ``(released,)``."""
         lengths: Int64 = self.columns.sum(axis=1)
         return lengths
 
@@ -135,8 +137,10 @@ def inspect(
     model: NgramModel | None = None,
     columns: TextColumns = ONE_TEXT,
 ) -> Sample:
-    """What the job would do to the records of ``batches``, which have the columns ``__text`` (of several texts
-    :attr:`TextColumns.inputs`) and ``__reason``; ``model``: the policy's.
+    """Simulate the job on the records of ``batches``.
+
+    They have the columns ``__text`` (of several texts :attr:`TextColumns.inputs`) and ``__reason``. ``model``: the
+    policy's.
     """
     with threadpool_limits(limits=1):  # as in a worker
         encoded = _encode(batches, policy, bundle, model, columns)
@@ -247,7 +251,7 @@ def _choose_evenly(ids: Int32, count: int) -> Int32:
 
 
 def _draw_sample(mechanism: Mechanism[Any], ids: Int32, vocabulary: Vocabulary) -> tuple[Int32, float]:
-    """Draw the first of ``ids``, as many as the time allows. Returns what was drawn, and tokens a second."""
+    """Draw the first of ``ids``, as many as the time allows. Return the outputs, and tokens a second."""
     keys = make_throwaway_keys()
     timed = np.resize(ids if len(ids) else np.int32(vocabulary.unknown), max(len(ids), _CHUNK)).astype(np.int32)
     write_tokens(mechanism, timed[:10], b"warm-up", keys)  # the first call compiles the loops
@@ -263,7 +267,7 @@ def _draw_sample(mechanism: Mechanism[Any], ids: Int32, vocabulary: Vocabulary) 
 def _draw_texts(
     encoded: _Encoded, policy: TextPolicy, bundle: Bundle, columns: TextColumns
 ) -> tuple[Int32, Int32, float]:
-    """Draw some of the texts as a run does. Returns their tokens, what became of the first of them, and tokens a
+    """Draw some of the texts as a run does. Return their tokens, the outputs of the first of them, and tokens a
     second.
     """
     widths = np.array([part.n_max or 0 for part in columns.split_policy(policy)])
@@ -287,9 +291,9 @@ def default_words(vocabulary: Vocabulary) -> list[str]:
 
 
 def sort_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> tuple[list[str], list[UnknownWord]]:
-    """Words as they are looked up, each once: those of the vocabulary, and the others with what becomes of them.
+    """Sort words as they are looked up, each once: those of the vocabulary, and the others with their treatment.
 
-    Raises :class:`ConfigError` where there is no word.
+    Raises :class:`ConfigError` if there is no word.
     """
     stripped = [word.strip() for word in words]
     plain = [*dict.fromkeys(word if policy.case == "exact" else word.lower() for word in stripped if word)]
@@ -308,7 +312,7 @@ def preview_words(
     draws: int = WORD_DRAWS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[WordPreview]:
-    """What ``words`` of the vocabulary become at half of ``epsilon``, at ``epsilon``, and at twice ``epsilon``.
+    """Show the outputs of ``words`` of the vocabulary at half of ``epsilon``, at ``epsilon``, and at twice ``epsilon``.
 
     ``epsilon`` is the bundle's own. A mechanism that cannot change its epsilon is shown only at that.
     """
@@ -327,7 +331,7 @@ def preview_words(
 
 
 def preview_clusters(bundle: Bundle, words: Sequence[str]) -> list[ClusterPreview]:
-    """What ``words`` of the vocabulary cannot be told from; empty where the mechanism has no clusters."""
+    """List the words from which ``words`` of the vocabulary are indistinguishable; empty without clusters."""
     mechanism, vocabulary = bundle.mechanism, bundle.vocabulary
     previews = []
     for word, index in zip(words, vocabulary.lookup(pa.array(words, pa.string())).tolist(), strict=True):
@@ -337,7 +341,7 @@ def preview_clusters(bundle: Bundle, words: Sequence[str]) -> list[ClusterPrevie
         if law is None:
             return []
         likeliest = np.argsort(-law[: vocabulary.size], kind="stable")[:_SHOWN].astype(np.int32)
-        # Each by itself: some mechanisms choose what is written by the words around it.
+        # One at a time: some mechanisms choose the written word by the words around it.
         alone = as_records(likeliest, np.arange(len(likeliest) + 1), [b"x"] * len(likeliest), make_throwaway_keys())
         written = vocabulary.array.take(pa.array(mechanism.render(alone).ids)).to_pylist()
         members = vocabulary.array.take(pa.array(alike)).to_pylist()

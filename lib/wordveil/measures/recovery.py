@@ -1,16 +1,16 @@
-"""Measure what an attacker recovers of single words (:mod:`wordveil.privacy.recovery`).
+"""Measurement of an attacker's recovery of single words (:mod:`wordveil.privacy.recovery`).
 
-One draw, where a mechanism knows its probabilities: the sum over outputs of the largest ``p(x) P(y|x)``, exact. Several
-draws of one word: words are drawn from the prior, each is sanitised independently, and the best guesser's hits are
-counted. Bounds are the 95% interval of Clopper and Pearson (1934). Counting is unbiased, since the guesser knows the
-exact probabilities; ties do not matter (:mod:`wordveil.measures.posterior`).
+One draw, if probabilities are known: the sum over outputs of the largest ``p(x) P(y|x)``, exact. Several draws of one
+word: words are drawn from the prior, each is sanitised independently, and the best attacker's hits are counted. Bounds
+are the 95% interval of Clopper and Pearson (1934). Counting is unbiased, since the attacker has the exact
+probabilities; ties do not matter (:mod:`wordveil.measures.posterior`).
 
-Where probabilities are not known, the guesser is fitted on draws that anyone can make: a word's law is a mixture of the
-outputs that its own draws gave, of the word itself and of what all words' draws gave. It is measured on other draws.
-Such a guesser is right no more often than the best one, so only the lower end of the interval is a bound.
+If probabilities are not known, the attacker is fitted on draws that anyone can make: a word's law is a mixture of the
+outputs of its own draws, of the word itself and of the outputs of all words' draws. It is measured on other draws. Such
+an attacker is right no more often than the best one, so only the lower end of the interval is a bound.
 
-The guesser sees what is drawn. What is written may show less (:meth:`wordveil.mechanisms.base.Mechanism.render`), never
-more. All draws are of words of the public vocabulary with keys that are public, so that every build of the same bundle
+The attacker sees the drawn words. The written ones may reveal less (:meth:`wordveil.mechanisms.base.Mechanism.render`),
+never more. All draws are of words of the public vocabulary with public keys, so that every build of the same bundle
 finds the same figures. No key of a release comes from them.
 """
 
@@ -53,19 +53,19 @@ _STAYS = 0.5
 
 
 class OtherLengthError(ValueError):
-    """A mechanism draws texts of other lengths."""
+    """Error for a mechanism that draws texts of other lengths."""
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """Words drawn from a prior, int32 ``(words,)``, and what each became, int32 ``(words, draws)``."""
+    """Words drawn from a prior, int32 ``(words,)``, and the outputs of each, int32 ``(words, draws)``."""
 
     prior: Float64
     words: Int32
     drawn: Int32
 
     def count(self, guesses: Int32) -> list[int]:
-        """How many words are guessed right after each number of :data:`DRAWS`."""
+        """Count the right guesses after each number of :data:`DRAWS`."""
         return [int(hits) for hits in (guesses == self.words[:, None]).sum(axis=0)]
 
 
@@ -77,7 +77,7 @@ def load_built(kind: type[Mechanism[Any]], built: MechanismArtifact, size: int) 
 
 
 def make_public_keys(purpose: str) -> ReleaseKeys:
-    """Keys that anyone can make, others for each purpose, for draws of public words."""
+    """Make public keys, others for each purpose, for draws of public words."""
     return _KEY.for_release(purpose)
 
 
@@ -108,7 +108,7 @@ def find_recovered(mechanism: Mechanism[Any], prior: Float64, draws: int) -> tup
 
 
 def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recovery | None:
-    """Measure what the best guesser recovers under the uniform prior and under ``frequencies``.
+    """Measure the recovery of the best attacker under the uniform prior and under ``frequencies``.
 
     ``mechanism``: any mechanism. ``frequencies``: float64 ``(size,)``, the public frequency of each word; adds up to 1.
 
@@ -149,7 +149,7 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
 
 
 def _trial_words(size: int, *, listed: bool, known: bool) -> int:
-    """How many words are guessed for each prior: fewer where each costs more."""
+    """Choose the number of words to guess for each prior: fewer if each costs more."""
     if listed:
         return _WORDS
     if known:
@@ -158,7 +158,7 @@ def _trial_words(size: int, *, listed: bool, known: bool) -> int:
 
 
 def _summarise(trial: _Trial, guesses: Guesses, *, known: bool) -> PriorRecovery:
-    """The figures. A guesser may ignore draws, so each lower bound also holds for more draws."""
+    """Summarise the figures. An attacker may ignore draws, so each lower bound also holds for more draws."""
     before = float(trial.prior.max())
     after, least = [], before
     for draws, hits in zip(DRAWS, trial.count(guesses.words), strict=True):
@@ -171,7 +171,9 @@ def _summarise(trial: _Trial, guesses: Guesses, *, known: bool) -> PriorRecovery
 
 
 def find_interval(hits: int, words: int) -> tuple[float, float]:
-    """The interval of Clopper and Pearson of 95% for the probability of a hit, from ``hits`` of ``words`` trials."""
+    """Compute the 95% interval of Clopper and Pearson for the probability of a hit, from ``hits`` of ``words``
+    trials.
+    """
     tail = (1 - CONFIDENCE) / 2
     return float(bound_below(hits, words, tail)), float(bound_above(hits, words, tail))
 
@@ -186,7 +188,7 @@ def _draw_trials(mechanism: Mechanism[Any], priors: Sequence[Float64], words: in
 
 
 def _choose_words(prior: Float64, count: int, name: str) -> Int32:
-    """Independent words from a prior: int32 ``(count,)``."""
+    """Draw independent words from a prior: int32 ``(count,)``."""
     stream = KeyedStream(_KEY.subkey("choose", name), 1)
     nowhere = np.zeros((count, CONTEXT_BYTES), np.uint8)
     below = np.cumsum(prior)
@@ -195,8 +197,9 @@ def _choose_words(prior: Float64, count: int, name: str) -> Int32:
 
 
 def draw_publicly(mechanism: Mechanism[Any], ids: Int32, purpose: str) -> Int32:
-    """What a mechanism draws for ids with a public key of its own for each purpose: int32 ``(tokens,)`` for int32
-    ``(tokens,)``. Raises :class:`OtherLengthError` where that is not one output each.
+    """Draw outputs for ids with a public key of its own for each purpose: int32 ``(tokens,)`` for int32 ``(tokens,)``.
+
+    Raises :class:`OtherLengthError` if there is not one output for each id.
     """
     step, keys = min(_CHUNK, mechanism.max_tokens), make_public_keys(purpose)
     parts = [
@@ -209,7 +212,7 @@ def draw_publicly(mechanism: Mechanism[Any], ids: Int32, purpose: str) -> Int32:
 
 
 def find_laws(mechanism: Mechanism[Any], frequencies: Float64) -> tuple[WordLaws, bool] | None:
-    """The laws of all words, and whether they are the mechanism's own; otherwise :func:`fit_laws` estimates them.
+    """Find the laws of all words, and whether they are the mechanism's own; otherwise :func:`fit_laws` estimates them.
 
     None for a mechanism that does not draw one output for each word, or draws it by the words around it.
     """

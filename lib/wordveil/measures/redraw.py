@@ -1,6 +1,6 @@
-"""Sanitise texts as a bundle and a text policy would, under keys that no release has.
+"""Sanitising of texts by a bundle and a text policy, under keys that no release has.
 
-An evaluation never uses the release's key: an adaptive attacker draws its own copies of texts that it knows.
+An evaluation never uses the release's key: an adaptive attacker draws its own copies of known texts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME = "evaluation"
 
 @dataclass(frozen=True)
 class BundleSanitiser:
-    """A bundle with a text policy, and the n-gram model that it names. ``columns``: for :meth:`sanitise_records`."""
+    """Bundle with a text policy, and the n-gram model that it names. ``columns``: for :meth:`sanitise_records`."""
 
     bundle: Bundle
     policy: TextPolicy
@@ -35,12 +35,12 @@ class BundleSanitiser:
     columns: TextColumns = ONE_TEXT
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
-        """The sanitised texts, one for each."""
+        """Sanitise texts, one for each."""
         read = {TEXT_COLUMN: pa.array(texts, pa.string()), REASON_COLUMN: pa.nulls(len(texts), pa.string())}
         return replace(self, columns=ONE_TEXT).sanitise_records(pa.table(read), seed)
 
     def sanitise_records(self, records: pa.Table, seed: int | None = None) -> list[str]:
-        """The sanitised texts of records, one for each; of several text columns, on lines of their own.
+        """Sanitise the texts of records, one for each; those of several text columns are on lines of their own.
 
         ``records``: the columns :attr:`wordveil.records.columns.TextColumns.inputs`, then ``__reason``, all strings, as
         :class:`wordveil.records.sanitiser.RecordSanitiser` reads them. ``seed``: as in :meth:`sanitise`.

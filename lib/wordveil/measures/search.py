@@ -1,6 +1,6 @@
-"""The epsilon at which a figure of a mechanism has a wanted value.
+"""Search for the epsilon at which a figure of a mechanism has a given value.
 
-Figures rise with epsilon, nearly as a power of it: a loss, the share of words that stay, the share that a guesser
+Figures rise with epsilon, nearly as a power of it: a loss, the share of words that stay, the share that an attacker
 recovers. So searches use logarithms of both. They step outwards until the value lies between two epsilons, and then
 call Brent's method. A build takes seconds to minutes, hence none is made twice.
 """
@@ -37,7 +37,7 @@ _HAIR = 1e-9
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where a search ended.
+    """End of a search.
 
     ``epsilon``: where the figure has the wanted value, or else the end of the range that comes nearest to it.
     ``is_reached``: whether the figure has the wanted value there. ``ratio``: the figure at that end over the wanted
@@ -50,7 +50,7 @@ class Crossing:
 
     @property
     def is_near(self) -> bool:
-        """Whether the figure is reached, or is from 2% less to 10% more at the end of the range."""
+        """True if the figure is reached, or is from 2% less to 10% more at the end of the range."""
         return self.is_reached or _REACHED <= self.ratio <= _EXCEEDED
 
 
@@ -64,7 +64,7 @@ def find_epsilon(
     fine: float = FINE,
     flattest: float = -math.inf,
 ) -> Crossing:
-    """Find where a figure that rises with epsilon has a value.
+    """Find the epsilon at which a rising figure has a value.
 
     ``measure``: the figure at an epsilon. Where it raises :class:`BundleError` or :class:`ValueError` the range ends.
     ``wanted``: the value. ``start``: the first epsilon to measure. Where it has no figure, larger ones are tried: they
@@ -190,9 +190,9 @@ def find_loss(
 
 
 def _grows_in_proportion(losses: Mapping[float, float], epsilon: float) -> bool:
-    """Whether a loss grows as fast as epsilon between the two nearest builds; it is taken to where there is one build.
+    """Return whether a loss grows as fast as epsilon between the two nearest builds; it is assumed for one build.
 
-    Where it grows more slowly, a line through two builds cannot tell what the next epsilon costs.
+    If it grows more slowly, a line through two builds does not predict the cost of the next epsilon.
     """
     others = [other for other in losses if other != epsilon]
     if not others:
@@ -203,7 +203,7 @@ def _grows_in_proportion(losses: Mapping[float, float], epsilon: float) -> bool:
 
 @dataclass
 class Figures(Generic[Figure]):
-    """A figure of a mechanism at one epsilon after another, each measured once.
+    """Figures of a mechanism at one epsilon after another, each measured once.
 
     The mechanism is moved from a build to another epsilon where that is possible
     (:meth:`wordveil.mechanisms.base.Mechanism.at_epsilon`), and else it is built there.
@@ -222,14 +222,14 @@ class Figures(Generic[Figure]):
     seen: dict[float, Figure] = field(default_factory=dict)
 
     def at(self, epsilon: float) -> Figure:
-        """The figure at an epsilon. Raises :class:`BundleError` or :class:`ValueError` where there is none."""
+        """Return the figure at an epsilon. Raises :class:`BundleError` or :class:`ValueError` if there is none."""
         if epsilon not in self.seen:
             figure = self._move(epsilon)
             self.seen[epsilon] = self._build(epsilon) if figure is None else figure
         return self.seen[epsilon]
 
     def rebuild(self, epsilon: float) -> Figure:
-        """Build the mechanism at an epsilon, unless it is there, and forget what other builds said."""
+        """Build the mechanism at an epsilon, unless it is there, and forget the figures of other builds."""
         if epsilon != self.base_epsilon:
             self.seen = {epsilon: self._build(epsilon)}
         return self.seen[epsilon]
@@ -259,14 +259,14 @@ def find_built(
     digits: int | None = None,
     missed: float = _MISSED,
 ) -> tuple[Crossing, float]:
-    """Find where a figure has a value, and build the mechanism there: it is then ``figures.base``.
+    """Find the epsilon at which a figure has a value, and build the mechanism there: it is then ``figures.base``.
 
     A mechanism that was moved to another epsilon is close to one that is built there, and the closer the less far it
-    was moved. So the search begins again from what was built, until that has the figure that the moved one had.
+    was moved. So the search restarts from the build, until that has the figure of the moved one.
 
-    ``digits``: to how many digits epsilon is rounded before the build; None: not at all. ``missed``: by which part of
-    it the two figures may differ. The other parameters and errors are those of :func:`find_epsilon`. Returns where the
-    value is, and the epsilon of the build.
+    ``digits``: the number of digits to which epsilon is rounded before the build; None: not at all. ``missed``: the
+    relative difference that the two figures may have. The other parameters and errors are those of
+    :func:`find_epsilon`. Returns the crossing, and the epsilon of the build.
     """
     for _ in range(_ROUNDS):
         crossing = find_epsilon(lambda epsilon: value(figures.at(epsilon)), wanted, start, least, most, fine=fine)
@@ -280,19 +280,17 @@ def find_built(
 
 
 def shorten(epsilon: float, least: float = 0.0, digits: int = 3) -> float:
-    """The largest epsilon of a few digits that is not above ``epsilon``, but for a rounding error; at least
-    ``least``.
-    """
+    """Round down to an epsilon of a few digits, except for a rounding error; at least ``least``."""
     short = round_down(epsilon * (1 + _HAIR), digits)
     return short if short >= least else round_up(least, digits)
 
 
 def round_within(epsilon: float, least: float, digits: int = 3) -> float:
-    """The nearest epsilon of a few digits that is at least ``least``."""
+    """Round to the nearest epsilon of a few digits that is at least ``least``."""
     short = float(f"{epsilon:.{digits}g}")
     return short if short >= least else round_up(least, digits)
 
 
 def next_up(epsilon: float, digits: int = 3) -> float:
-    """The next larger epsilon of as many digits."""
+    """Return the next larger epsilon of as many digits."""
     return round_up(epsilon * (1 + _HAIR), digits)

@@ -1,4 +1,4 @@
-"""A public sentence before and after, as a run would write it. Drawn with a throwaway key."""
+"""Preview of a public sentence before and after a run, drawn with a throwaway key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RELEASE = "preview"
 
 @dataclass(frozen=True)
 class SentencePreview:
-    """A sentence under a text policy and a mechanism.
+    """Sentence under a text policy and a mechanism.
 
     ``text``: the sentence. ``output``: what it becomes; None where it is refused. ``reason``: why it is refused; None
     where it is not. ``words``, ``unknown``: words of the sentence, and those of them outside the vocabulary; 0 where it
@@ -42,12 +42,14 @@ class SentencePreview:
     tokens: list[TokenReading] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {**asdict(self), "tokens": [reading._asdict() for reading in self.tokens]}
 
 
 def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: NgramModel | None = None) -> SentencePreview:
-    """What a run would write for ``text``, a public sentence. ``model``: the policy's n-gram model, if it has one."""
+    """Show what a run would write for ``text``, a public sentence. ``model``: the policy's n-gram model, if it has
+    one.
+    """
     settings = RecordSettings(_RELEASE, "", policy, (), max_records=bundle.count_preview(1))
     sanitiser = RecordSanitiser(settings, bundle, make_throwaway_keys(), model)
     columns = {"id": ["sentence"], TEXT_COLUMN: [text], REASON_COLUMN: pa.nulls(1, pa.string())}
@@ -66,8 +68,9 @@ def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: Ngram
 
 
 def preview_default(bundle: Bundle, policy: TextPolicy, model: NgramModel | None = None) -> SentencePreview | None:
-    """The same for :data:`SENTENCE`; None where it is refused, or the vocabulary lacks most of its words, as one of
-    another language does.
+    """Show what a run would write for :data:`SENTENCE`.
+
+    None if it is refused, or if the vocabulary lacks most of its words, such as one of another language.
     """
     preview = preview_sentence(bundle, policy, SENTENCE, model)
     return None if preview.output is None or 2 * preview.unknown > preview.words else preview

@@ -1,12 +1,12 @@
-"""How well an embedding suits a mechanism: what helps to choose gamma and epsilon, from public data alone.
+"""Suitability of an embedding for a mechanism: help to choose gamma and epsilon, from public data alone.
 
-Distances of neighbours, the epsilons between which words begin and cease to change, words with digits, and how much of
-a public text the vocabulary covers. Words of a sample are measured, spread evenly over the vocabulary or over its
-frequencies, or all words where that takes no longer; so it takes little beside a build. Draws are with a public key, as
-in :mod:`wordveil.measures.recovery`: every build of a bundle finds the same figures.
+It has distances of neighbours, the epsilons between which words begin and cease to change, words with digits, and the
+share of a public text that the vocabulary covers. Words of a sample are measured, spread evenly over the vocabulary or
+over its frequencies, or all words if that takes no longer; so it takes little time compared with a build. Draws are
+with a public key, as in :mod:`wordveil.measures.recovery`: every build of a bundle finds the same figures.
 
-A guesser who takes each output for the word itself is right as often as words stay. The best guesser is right at least
-as often, so that the share that stays is a lower bound of what is recovered.
+An attacker who takes each output for the word itself is right as often as words stay. The best attacker is right at
+least as often, so that the share that stays is a lower bound on the recovery.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Spread:
 
     @classmethod
     def of(cls, values: Float64) -> Spread:
-        """Those of values, float64 ``(words,)``."""
+        """Compute those of values, float64 ``(words,)``."""
         return cls(*(round_figure(float(value)) for value in np.quantile(values, _QUANTILES)))
 
 
 @dataclass(frozen=True)
 class EpsilonFigures:
-    """What one epsilon does to words.
+    """Effect of one epsilon on words.
 
     ``epsilon``: as configured, per unit of the mechanism's metric. ``stays``: the share of the vocabulary's words that
     stay themselves, about: each word counts once. Also about the least that a guesser recovers where all words are
@@ -84,8 +84,10 @@ class EpsilonFigures:
 
 @dataclass(frozen=True)
 class DigitWords:
-    """Words with a digit: how many the vocabulary has, some of them, and the share that stays at the configured
-    epsilon; None where that was not measured.
+    """Words with a digit.
+
+    Their number in the vocabulary, some of them, and the share that stays at the configured epsilon; None if that was
+    not measured.
     """
 
     words: int
@@ -95,7 +97,7 @@ class DigitWords:
 
 @dataclass(frozen=True)
 class Suitability:
-    """How an embedding suits a mechanism.
+    """Suitability of an embedding for a mechanism.
 
     ``measure``: what near and far mean: the name of a metric, or :data:`COSINE`. ``sampled``: how many words the
     distances are of. ``nearest``, ``far``: distances, or cosines, of the nearest word and of the ``neighbour``-th word.
@@ -123,7 +125,7 @@ class Suitability:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
@@ -137,7 +139,7 @@ def measure_suitability(
     """Measure how well an embedding suits a mechanism that was built from it, with these settings.
 
     Figures have six digits, epsilons two. A mechanism that does not draw one output for each word has no epsilons, nor
-    has one that draws it by the words around it: single words say nothing about a text. ``frequencies``: float64
+    has one that draws it by the words around it: single words do not represent a text. ``frequencies``: float64
     ``(size,)``, the public frequency of each word; adds up to 1.
     """
     name = uncap(guarantee.metric.name)
@@ -167,7 +169,7 @@ def measure_suitability(
 
 
 def _grid(mechanism: Mechanism[Any], measure: str, nearest: Spread, far: Spread, dimension: int) -> Float64:
-    """Epsilons from one at which hardly a word stays to one at which hardly a word changes."""
+    """Compute epsilons from one at which hardly a word stays to one at which hardly a word changes."""
     first, last = _PURE
     if measure != COSINE:
         # Weights of a distance need some multiple of 1 / distance; noise on vectors also the root of the dimension.
@@ -177,7 +179,7 @@ def _grid(mechanism: Mechanism[Any], measure: str, nearest: Spread, far: Spread,
 
 
 class _Tried:
-    """What a mechanism does to words at its own epsilon and at those of a grid."""
+    """Effects of a mechanism on words at its own epsilon and at those of a grid."""
 
     def __init__(
         self, mechanism: Mechanism[Any], settings: MechanismSettings, frequencies: Float64, grid: Float64
@@ -198,7 +200,7 @@ class _Tried:
 
     @cached_property
     def _shares(self) -> Float64 | None:
-        """The share of words that stay at each epsilon of the grid, which rises; None where that is not known."""
+        """Share of words that stay at each epsilon of the grid, which rises; None if that is not known."""
         if (stays := self._stays(self._grid.tolist(), self._words)) is None:
             return None
         shares = stays.mean(axis=1)
@@ -207,9 +209,7 @@ class _Tried:
 
     @cached_property
     def useful(self) -> tuple[float, float] | None:
-        """The mechanism's own useful epsilons, or those at which :data:`_LOW` and :data:`_HIGH` of what can stay
-        stays.
-        """
+        """Useful epsilons of the mechanism, or those at which :data:`_LOW` and :data:`_HIGH` of what can stay stays."""
         if (known := self._mechanism.useful_epsilons()) is not None:
             return _shorten(known[0]), _shorten(known[1])
         if self._shares is None:
@@ -224,7 +224,7 @@ class _Tried:
 
     @cached_property
     def figures(self) -> tuple[EpsilonFigures, ...]:
-        """What the configured epsilon does, and others from one end of the useful ones to the other."""
+        """Effects of the configured epsilon, and of others from one end of the useful ones to the other."""
         if not self._settings.has_epsilon():
             return ()
         words, own = np.concatenate([self._words, self._running]), self._settings.nominal_epsilon
@@ -254,7 +254,9 @@ class _Tried:
         return known if known is not None else self._draw(self._mechanism, words)
 
     def _stays(self, epsilons: Sequence[float], words: Int32) -> Float64 | None:
-        """Whether words stay, or how probably, float64 ``(epsilons, words)``; NaN where there is no such mechanism."""
+        """Measure whether words stay, or how probably, float64 ``(epsilons, words)``; NaN if no such mechanism
+        exists.
+        """
         if self._mechanism.reads_context:
             return None
         known = self._mechanism.stays_at(epsilons, words)
@@ -270,7 +272,7 @@ class _Tried:
             return None
 
     def measure_digits(self, words: pa.StringArray) -> DigitWords:
-        """Words with a digit, and the share of them that stays at the configured epsilon."""
+        """Measure words with a digit, and the share of them that stays at the configured epsilon."""
         ids = np.flatnonzero(pc.match_substring_regex(words, r"\p{N}").to_numpy(zero_copy_only=False)).astype(np.int32)
         if not len(ids):
             return DigitWords(0, (), None)
@@ -281,7 +283,7 @@ class _Tried:
 
     @property
     def warnings(self) -> Iterator[str]:
-        """Where the configured epsilon is far from those at which words begin and cease to change."""
+        """Warnings if the configured epsilon is far from those at which words begin and cease to change."""
         own = self._settings.nominal_epsilon
         shares = [figures.stays for figures in self.figures if figures.epsilon == own]
         if self._mechanism.useful_epsilons() is not None or self.useful is None or self._shares is None or not shares:
@@ -299,8 +301,9 @@ def _shorten(epsilon: float) -> float:
 
 
 def _measure_coverage(vocabulary: pa.StringArray) -> tuple[float | None, float | None, int]:
-    """The share of the words of :data:`PUBLIC_TEXT` that a vocabulary has, looked up in lower case and as they are
-    written, and how many words those are. None, None and 0 where the text is not on this machine.
+    """Measure the share of words of :data:`PUBLIC_TEXT` that a vocabulary has, in lower case and as written.
+
+    Also returns the number of those words. None, None and 0 if the text is not on this machine.
     """
     package = importlib.util.find_spec("gensim")
     folder = Path((package.submodule_search_locations or [""])[0]) if package else Path()

@@ -1,4 +1,4 @@
-"""Where a bundle's symbols lie, from its points or its embedding rather than asked of the mechanism."""
+"""Space of a bundle's symbols, from its points or its embedding instead of the mechanism."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNKNOWN, PADDING = "the unknown word", "padding"
 
 @dataclass(frozen=True)
 class SymbolSpace:
-    """Where the symbols of a bundle lie.
+    """Space of a bundle's symbols.
 
     ``size``: how many words there are; symbol ``size`` is padding, ``size + 1`` the unknown word. ``padding``: whether
     padding is a symbol. ``guarantee``: what the bundle claims. ``names``: the words. ``space``: the metric of the
@@ -38,11 +38,11 @@ class SymbolSpace:
 
     @property
     def others(self) -> list[int]:
-        """The symbols that are not words: the unknown word, and padding where it is a symbol."""
+        """Symbols that are not words: the unknown word, and padding if it is a symbol."""
         return [self.size + 1, *([self.size] if self.padding else [])]
 
     def distances(self, symbol: int) -> Float64:
-        """The distance of each symbol, float64 ``(size + 2,)``: 0 to itself, infinite where it is not known."""
+        """Compute the distance of each symbol, float64 ``(size + 2,)``: 0 to itself, infinite if it is not known."""
         distances = np.full(self.size + 2, np.inf)
         if self.space is not None and symbol < len(self.points) and not np.isnan(self.points[symbol, 0]):
             apart = self.space.distances(self.points[symbol], self.points)
@@ -51,30 +51,30 @@ class SymbolSpace:
         return distances
 
     def spell(self, symbol: int) -> str:
-        """A symbol for people: public, as all words of a vocabulary are."""
+        """Spell a symbol for people: public, as all words of a vocabulary are."""
         if symbol >= self.size:
             return PADDING if symbol == self.size else UNKNOWN
         return str(self.names[symbol])
 
     def name(self, symbol: int) -> str:
-        """The same with quotes around a word."""
+        """Spell a symbol with quotes around a word."""
         return self.spell(symbol) if symbol >= self.size else f"'{self.spell(symbol)}'"
 
 
 def stores_points(bundle: Bundle) -> bool:
-    """Whether the bundle itself has the points of its words, or no distance depends on points."""
+    """Return whether the bundle itself has the points of its words, or no distance depends on points."""
     return not {"index", "points"}.isdisjoint(bundle.manifest["content"]["files"]) or (
         uncap(bundle.guarantee.metric.name) not in SPACES
     )
 
 
 def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
-    """Where the symbols of a bundle lie.
+    """Find the space of a bundle's symbols.
 
     Additive noise is private in the metric of the points that the bundle stores, so these are used. A table stores no
     points: they come from the embedding, if there is one.
 
-    Raises :class:`ValueError` where the embedding has other words than the bundle.
+    Raises :class:`ValueError` if the embedding has other words than the bundle.
     """
     words = bundle.vocabulary.array.to_pylist()
     if embedding is not None and embedding.words.to_pylist() != words:
@@ -92,6 +92,8 @@ def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
 
 
 def _from_lorentz(points: Float64) -> Float64:
-    """Points of the ball by symbol, NaN for padding, which has none. ``points``: words, then the unknown word."""
+    """Convert to points of the ball by symbol, NaN for padding, which has none. ``points``: words, then the unknown
+    word.
+    """
     ball = points[:, 1:] / (1.0 + points[:, :1])
     return np.concatenate([ball[:-1], np.full((1, ball.shape[1]), np.nan), ball[-1:]])

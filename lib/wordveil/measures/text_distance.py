@@ -1,4 +1,4 @@
-"""How far apart two public texts are for a mechanism, and what that bounds.
+"""Distance between two public texts for a mechanism, and the loss that it bounds.
 
 Fernandes, Dras, McIver 2019, section 3 and Theorem 1. Each of a text's ``N`` tokens has the mass ``1/N``. The Earth
 Mover's distance is the least cost of moving one text's mass onto the other's, where moving a unit from one word to
@@ -59,7 +59,7 @@ class Move:
 
 @dataclass(frozen=True)
 class TextDistance:
-    """Two texts, how far apart they are, and the largest loss between them.
+    """Distance between two texts, and the largest loss between them.
 
     ``texts``: both of them. ``metric``: the distance of words. ``composition``: how the tokens' losses add up.
     ``tokens``: how many tokens of each enter, padding included. ``epsilon``: the loss of a token, per unit of distance.
@@ -87,14 +87,14 @@ class TextDistance:
 
     @property
     def factor(self) -> float | None:
-        """How many times as likely an output may be for one text as for the other. None where nothing bounds it, or no
-        float holds it.
+        """Largest ratio of an output's probabilities for the two texts. None if nothing bounds it, or no float holds
+        it.
         """
         bound = self.epsilon_bound
         return None if bound is None or bound > _LARGEST_EXPONENT else math.exp(bound)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {**asdict(self), "factor": self.factor}
 
 
@@ -110,8 +110,8 @@ def measure_distance(
     ``embedding``: that of the bundle, which a bundle without points needs. ``model``: the policy's n-gram model, if it
     has one.
 
-    Raises :class:`wordveil.errors.ConfigError` for a text that a run would refuse, and :class:`EmbeddingError` where
-    the distances of words are not known.
+    Raises :class:`wordveil.errors.ConfigError` for a text that a run would refuse, and :class:`EmbeddingError` if the
+    distances of words are not known.
     """
     terms = release_terms(RecordSettings("preview", "", policy, (), max_records=bundle.count_preview(2)), bundle)
     encoded = Codec(policy, bundle.vocabulary, model, bundle.lists).encode(pa.array(texts, pa.string()))
@@ -156,7 +156,7 @@ def measure_distance(
 
 
 def _find_unbounded(encoded: Encoded, terms: ReleaseTerms) -> str:
-    """Why nothing bounds the loss between both texts: empty where they are related as the guarantee demands."""
+    """Explain why nothing bounds the loss between both texts: empty if they are related as the guarantee demands."""
     if terms.relation == Relation.ANY_TEXT:
         return ""
     for data, offsets in encoded.shown_content:
@@ -168,7 +168,7 @@ def _find_unbounded(encoded: Encoded, terms: ReleaseTerms) -> str:
 
 
 def _leads(encoded: Encoded) -> Int64 | slice:
-    """The positions of the first text that are drawn: all, or the first of each distinct word."""
+    """Return the positions of the first text that are drawn: all, or the first of each distinct word."""
     if encoded.pattern is None:
         return slice(None)
     firsts = encoded.pattern.firsts[: encoded.offsets[1]]
@@ -187,7 +187,7 @@ def _open_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
 
 @dataclass(frozen=True)
 class _Words:
-    """The distinct words of two texts, int32 ``(n,)`` and ``(m,)``, and how many tokens each has.
+    """Distinct words of two texts, int32 ``(n,)`` and ``(m,)``, and the number of tokens of each.
 
     ``costs``: their distances, at most the diameter, float64 ``(n, m)``. ``losses``: of a token between them.
     """
@@ -200,7 +200,7 @@ class _Words:
 
     @classmethod
     def of(cls, first: Int32, second: Int32, space: SymbolSpace) -> Self:
-        """The words of texts with these tokens."""
+        """Make from the tokens of the texts."""
         (ids, counts), (others, other_counts) = (np.unique(tokens, return_counts=True) for tokens in (first, second))
         costs = np.zeros((len(ids), len(others)))
         for row, symbol in enumerate(ids.tolist()):
@@ -210,7 +210,7 @@ class _Words:
         return cls((ids, others), (counts, other_counts), costs, losses, space)
 
     def move_mass(self) -> tuple[float | None, tuple[Move, ...]]:
-        """The Earth Mover's distance and its flow. None and no moves where one text alone has no words."""
+        """Compute the Earth Mover's distance and its flow. None and no moves if one text alone has no words."""
         counts, others = self.counts
         n, m = self.costs.shape
         if not n * m:
@@ -231,7 +231,7 @@ class _Words:
         return sum(move.tokens * move.distance for move in moves) / int(counts.sum()), tuple(moves)
 
     def find_bottleneck(self, costs: Float64) -> float:
-        """The least cost within which all mass can be moved."""
+        """Find the least cost within which all mass can be moved."""
         counts, others = self.counts
         n, m = costs.shape
         supply, demand = counts * others.sum(), others * counts.sum()
@@ -247,7 +247,7 @@ class _Words:
         return float(levels[low])
 
     def add_losses(self, first: Int32, second: Int32, drawn: Int64 | slice) -> float:
-        """The losses of the ``drawn`` positions of texts with these tokens, position by position."""
+        """Add the losses of the ``drawn`` positions of texts with these tokens, position by position."""
         rows, columns = np.searchsorted(self.ids[0], first[drawn]), np.searchsorted(self.ids[1], second[drawn])
         return float(self.losses[rows, columns].sum())
 

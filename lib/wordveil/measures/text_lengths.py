@@ -1,4 +1,4 @@
-"""How many words sanitised texts have, and which public length fits texts of given lengths."""
+"""Number of words of sanitised texts, and public lengths that fit texts of given lengths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MIN_SUGGESTED = 8
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A public length for texts like those of a sample.
+    """Public length for texts like those of a sample.
 
     ``n_max``: the p95 of the tokens of a record, rounded up to 8, 12, 16, 24, 32 and so on, so that it says little of
     the corpus. ``cut``: released records that are longer.
@@ -34,13 +34,15 @@ class Suggestion:
 
 
 def suggest_length(lengths: Int64, p95: int, largest: int) -> Suggestion:
-    """A public length, at most ``largest``, for texts of ``lengths`` tokens, int64 ``(texts,)``, with this p95."""
+    """Suggest a public length, at most ``largest``, for texts of ``lengths`` tokens, int64 ``(texts,)``, with this
+    p95.
+    """
     length = min(round_length(p95), largest)
     return Suggestion(length, int((lengths > length).sum()))
 
 
 def round_length(tokens: int) -> int:
-    """The least of 8, 12, 16, 24, 32, 48 and so on that is not below ``tokens``."""
+    """Round up to the least of 8, 12, 16, 24, 32, 48 and so on that is not below ``tokens``."""
     power = _MIN_SUGGESTED
     while power < tokens:
         if 3 * power // 2 >= tokens:
@@ -51,7 +53,7 @@ def round_length(tokens: int) -> int:
 
 @dataclass(frozen=True)
 class OutputLength:
-    """How many words a sanitised text has.
+    """Number of words of a sanitised text.
 
     ``words``: words of the original that are to be replaced. ``mean``: their expected number. ``deviation``: its
     standard deviation. ``draws``: how many draws these are estimated from; None where they follow from the mechanism's
@@ -64,15 +66,15 @@ class OutputLength:
     draws: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> list[OutputLength]:
-    """How many words the sanitised texts of 0, 10 and 100 different words have.
+    """Forecast the number of words of sanitised texts with 0, 10 and 100 different words.
 
-    The words of a text count as drawn evenly from the vocabulary, of ``size`` words. Where the mechanism's
-    probabilities are not known they are estimated with a throwaway key.
+    The words of a text count as drawn evenly from the vocabulary, of ``size`` words. If the mechanism's probabilities
+    are not known they are estimated with a throwaway key.
     """
     if not policy.pads:
         return [OutputLength(words, float(policy.n_max or words), 0.0) for words in EXAMPLES]
@@ -91,15 +93,16 @@ def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -
 
 
 def share_padding(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> float | None:
-    """The share of padding that comes out as words, of a vocabulary of ``size``. None where the policy does not pad, or
-    the mechanism's probabilities are not known.
+    """Compute the share of padding that becomes words, for a vocabulary of ``size``.
+
+    None if the policy does not pad, or the mechanism's probabilities are not known.
     """
     law = mechanism.probabilities(size) if policy.pads and not mechanism.reads_context else None
     return None if law is None else 1.0 - float(law[size])
 
 
 def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int) -> OutputLength:
-    """The same by draws of whole texts, where what a word becomes depends on the others."""
+    """Forecast by draws of whole texts, for mechanisms where the output of a word depends on the others."""
     kept = min(words, width)
     texts = np.full((_TEXTS, width), size, np.int32)
     texts[:, :kept] = (np.arange(_TEXTS * kept).reshape(_TEXTS, kept) * 7919) % size
@@ -110,7 +113,7 @@ def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int
 
 
 def _word_share(mechanism: Mechanism[Any], symbols: Int32, pad: int) -> tuple[float, int | None]:
-    """How often one of ``symbols`` becomes a word, and not padding; and from how many draws that is estimated."""
+    """Estimate the probability that one of ``symbols`` becomes a word, and not padding; with the number of draws."""
     laws = [mechanism.probabilities(symbol) for symbol in symbols.tolist()]
     known = [law[pad] for law in laws if law is not None]
     if known:

@@ -41,7 +41,7 @@ def fit_texts(ids: Int32, columns: Int64, widths: Int64, padding: int) -> tuple[
 
 
 def choose_records(ids: Int32, columns: Int64, count: int) -> tuple[Int32, Int64]:
-    """Choose at most ``count`` records, evenly spread: their tokens and ``columns``, as :func:`fit_texts` has them."""
+    """Choose at most ``count`` records, evenly spread: their tokens and ``columns``, as in :func:`fit_texts`."""
     number = len(columns)
     chosen = np.unique(np.linspace(0, max(number - 1, 0), min(count, number)).astype(np.int64))
     is_chosen = np.zeros(number, bool)
@@ -55,8 +55,8 @@ def draw_texts(
     """Draw records one after another, as many as the time allows, at least one.
 
     ``ids``: int32 ``(tokens,)``, with int64 offsets ``(records + 1,)``. ``seconds``: of processor time, after which no
-    other record is begun. ``keys``: throwaway keys if left out. Returns what was drawn for the first of ``ids``, int32,
-    and the tokens drawn a second.
+    other record is begun. ``keys``: throwaway keys if left out. Returns the outputs of the first of ``ids``, int32, and
+    the tokens drawn a second.
     """
     keys = keys or make_throwaway_keys()
     mechanism.draw(_batch(ids, offsets, 0, 1, keys), keys)  # the first call compiles the loops
@@ -73,7 +73,7 @@ def draw_texts(
 
 
 def _batch(ids: Int32, offsets: Int64, first: int, last: int, keys: ReleaseKeys) -> TokenBatch:
-    """Some of the records, each with a context of its own number."""
+    """Make a batch of some of the records, each with a context of its own number."""
     starts = offsets[first : last + 1]
     names = [b"%d" % number for number in range(first, last)]
     return as_records(ids[starts[0] : starts[-1]], starts - starts[0], names, keys)

@@ -1,4 +1,4 @@
-"""The protocol of a mechanism: ragged batches of token ids in, ragged batches out."""
+"""Protocol of a mechanism: ragged batches of token ids in, ragged batches out."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class TokenBatch:
         return len(self.offsets) - 1
 
     def parts(self, max_tokens: int) -> Iterator[tuple[slice, Contexts, Int64]]:
-        """Consecutive tokens, at most ``max_tokens`` at a time: which they are, the context of each, and its position
-        in its record.
+        """Split into runs of at most ``max_tokens`` tokens: their slice, the context of each, and its position in its
+        record.
         """
         record = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         position = np.arange(len(self.ids)) - self.offsets[record]
@@ -68,9 +68,9 @@ class TokenBatch:
 
 
 def pure_guarantee(embedding: Embedding, epsilon: float, loss: float, *, padding: bool) -> WordGuarantee:
-    """A loss of at most ``loss`` nats between any two symbols: under the discrete metric these are at distance 1.
+    """Guarantee at most ``loss`` nats between any two symbols, which are at distance 1 in the discrete metric.
 
-    ``epsilon``: as configured. ``padding``: whether it is a symbol.
+    ``epsilon``: as configured. ``padding``: whether padding is a symbol.
     """
     digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
     return WordGuarantee(Metric("discrete", digest), nominal_epsilon=epsilon, epsilon=loss, diameter=1.0)
@@ -83,13 +83,13 @@ class MechanismArtifact:
     Attributes
     ----------
     parameters : dict
-        with the arrays, everything that decides the distribution of outputs. Plain values.
+        plain values that, with the arrays, decide the distribution of outputs.
     arrays : dict
         arrays by name, which workers map into memory.
     guarantee : WordGuarantee
         the certified constants.
     notes : tuple of str
-        what a user should know, in sentences.
+        remarks for users, as sentences.
     files : dict
         other files that workers read in place, by name: each a function that writes it to the path it is given.
     """
@@ -111,22 +111,23 @@ Settings = TypeVar("Settings", bound=MechanismSettings)
 
 
 class Mechanism(ABC, Generic[Settings]):
-    """A metric differentially private replacement of words.
+    """Metric differentially private replacement of words.
 
     A word mechanism keeps the offsets of its batch; a generator may return others. The output of a record depends on
     its ids, its context and the keys, and on nothing else: not on the batch it came in.
 
-    A subclass says everything that other modules need to know of it: its settings, whether it can pad, the examples
-    that its contracts are checked with, and how it is compared with others.
+    A subclass defines all that other modules need: its settings, whether it can pad, the examples for its contract
+    tests, and how it is compared with others.
     """
 
     name: ClassVar[str]
     """As it is in the configuration, the bundle and the ``privacy`` column."""
     sampler_version: ClassVar[int]
-    """Raised when the same parameters, arrays, context and key would draw something else; part of the fingerprint."""
+    """Increment it when the same parameters, arrays, context and key would draw something else. Part of the
+    fingerprint."""
     certificate_version: ClassVar[int] = 1
-    """Raised when the code that certifies the guarantee is corrected; part of the fingerprint. So no bundle keeps a
-    faulty certificate.
+    """Increment it when the code that certifies the guarantee is corrected, so that no bundle keeps a faulty
+    certificate. Part of the fingerprint.
     """
     settings_type: ClassVar[type[MechanismSettings]]
     """The class of its settings, from which its section of the configuration is made."""
@@ -136,16 +137,16 @@ class Mechanism(ABC, Generic[Settings]):
         "this mechanism has no point for padding. Set text.length: sample, which hides the length too, or as_is; "
         "or take another mechanism."
     )
-    """Why it has no point for padding, and what to do instead."""
+    """Reason why it has no point for padding, and the remedy."""
     is_pure: ClassVar[bool] = False
     """Whether epsilon is the loss between any two words at most, and no distance multiplies it."""
     priced: ClassVar[str] = ""
-    """What epsilon is the price of, where that is neither a pair of words nor a distance."""
+    """Unit that epsilon is the price of, if neither a pair of words nor a distance."""
     is_exact: ClassVar[bool] = True
     """Whether its probabilities are exact, so that its guarantee has no delta."""
 
     reads_context: ClassVar[bool] = False
-    """Whether what is drawn at one position depends on words at others. Then a record's loss is no sum over positions
+    """Whether the draw at one position depends on words at others. Then a record's loss is no sum over positions
     (:attr:`wordveil.privacy.events.Composition.TEXT`), and words cannot be drawn apart from their text.
     """
 
@@ -153,13 +154,13 @@ class Mechanism(ABC, Generic[Settings]):
     """Whether :meth:`stays_at` takes hardly more time for all words than for a few."""
 
     private_weights: str = ""
-    """Identifies the weights, 64 hexadecimal digits, where the private corpus trained them; empty where the mechanism
-    is made from public data alone. It must reveal nothing about the weights.
+    """Identifier of weights that the private corpus trained, 64 hexadecimal digits; empty if the mechanism is made from
+    public data alone. It must reveal nothing about the weights.
     """
     search: str = "exact"
-    """How the nearest word is found."""
+    """Kind of search for the nearest word."""
     search_recall: float = 1.0
-    """The share of noisy points for which the search finds the word that is truly nearest, as measured by the build."""
+    """Share of noisy points for which the search finds the truly nearest word, as measured by the build."""
 
     @classmethod
     @abstractmethod
@@ -183,7 +184,7 @@ class Mechanism(ABC, Generic[Settings]):
         padding : bool
             whether texts are padded, so that padding needs a point.
         work : BuildContext
-            where progress is reported, and lists of neighbours are found and kept.
+            reports progress, and finds and caches lists of neighbours.
         inputs : PublicInputs
             other public data, for the mechanisms that use some.
 
@@ -195,36 +196,36 @@ class Mechanism(ABC, Generic[Settings]):
         Raises
         ------
         ValueError
-            where epsilon is out of range.
+            if epsilon is out of range.
         BundleError
-            where the mechanism cannot be built from this embedding, or cannot pad.
+            if the mechanism cannot be built from this embedding, or cannot pad.
         """
 
     @classmethod
     def require_padding(cls, *, padding: bool) -> None:
-        """Raise :class:`BundleError` where texts are padded and the mechanism has no point for padding."""
+        """Raise :class:`BundleError` if texts are padded and the mechanism has no point for padding."""
         if padding and not cls.supports_padding:
             raise BundleError(f"text.length = pad: {cls.padding_advice}")
 
     @classmethod
     @abstractmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Settings under which the contracts of every mechanism are checked, by a name of each case.
+        """List settings under which the contracts of every mechanism are checked, by name of the case.
 
-        The case with the empty name is the one whose outputs are kept as golden.
+        The case with the empty name has the golden outputs.
         """
 
     @classmethod
     def min_epsilon(cls, dimension: int) -> float:  # noqa: ARG003 - for those that have one
-        """The epsilon below which there is no such mechanism in ``dimension`` dimensions."""
+        """Return the epsilon below which no such mechanism exists in ``dimension`` dimensions."""
         return 0.0
 
     @classmethod
     def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[Settings]:  # noqa: ARG003 - a default
-        """The settings under which `wordveil plan --compare` shows it beside a mechanism with these terms.
+        """List the settings under which `wordveil plan --compare` shows it beside a mechanism with these terms.
 
-        ``terms`` say all three. Epsilon is where the comparison begins; it chooses others. Empty where the mechanism
-        does not belong beside the other, as one of another space.
+        ``terms`` have all three values. The comparison starts at these epsilons and then chooses others. Empty if the
+        two mechanisms are not comparable, such as ones of different spaces.
         """
         return ()
 
@@ -238,30 +239,30 @@ class Mechanism(ABC, Generic[Settings]):
 
     @property
     def noise_dimension(self) -> int | None:
-        """The dimension ``n`` of the noise that is added to a word's point in a Euclidean space, whose length has the
-        law Gamma(n, 1 / epsilon). None where there is no such noise.
+        """Dimension ``n`` of Gamma(n, 1 / epsilon) noise that is added to a word's point in Euclidean space. None if
+        there is no such noise.
         """
         return None
 
     @property
     @abstractmethod
     def max_tokens(self) -> int:
-        """The largest number of tokens of a record. Beyond it noise would repeat."""
+        """Largest number of tokens of a record. Beyond it noise would repeat."""
 
     def check_lengths(self, lengths: Sequence[int]) -> None:
-        """Raise :class:`BundleError` where texts of these public numbers of tokens, one for each text column, cannot be
+        """Raise :class:`BundleError` if texts of these public numbers of tokens, one for each text column, cannot be
         drawn.
         """
 
     @abstractmethod
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
-        """Replace every token. Input ids may be any symbol; output ids are words, or padding where it is a symbol."""
+        """Replace every token. Input ids may be any symbol; output ids are words, or padding if it is a symbol."""
 
     def render(self, batch: TokenBatch) -> TokenBatch:
-        """Choose the words that are written for what was drawn: a function of the drawn ids and of public data alone.
+        """Choose the words to write for the drawn ids: a function of these and of public data alone.
 
-        ``batch``: what :meth:`draw` returned, or the same in another order. Offsets and contexts stay. Most mechanisms
-        write what they drew.
+        ``batch``: the result of :meth:`draw`, in any order. Offsets and contexts stay. Most mechanisms write what they
+        drew.
         """
         return batch
 
@@ -271,7 +272,7 @@ class Mechanism(ABC, Generic[Settings]):
         positions: Int64,  # noqa: ARG002
         keys: ReleaseKeys,  # noqa: ARG002
     ) -> AdditiveNoise | None:
-        """The noise that :meth:`draw` adds to a word's point, by the same code. None where it adds none.
+        """Compute the noise that :meth:`draw` adds to a word's point, by the same code. Return None if it adds none.
 
         ``contexts``: uint8 ``(count, 12)``; ``positions``: int64 ``(count,)``, of each token in its record. Raises
         :class:`wordveil.crypto.streams.CounterOverflowError` for a position that no record has.
@@ -280,72 +281,73 @@ class Mechanism(ABC, Generic[Settings]):
 
     @property
     def radial_law(self) -> RadialLaw | None:
-        """The law that the radius of :meth:`noise_at` must have, by another route than the sampler takes. None where
-        there is no such noise.
+        """Law that the radius of :meth:`noise_at` must follow, computed independently of the sampler. None if there is
+        no such noise.
         """
         return None
 
     def exact_loss(self) -> ExactLoss | None:
-        """The largest loss of a token, where the mechanism computes it otherwise than from its probabilities.
+        """Return the largest loss of a token, if the mechanism computes it other than from its probabilities.
 
         None: audits compute it from :meth:`word_laws` or :meth:`probabilities`
-        (:func:`wordveil.measures.exact_loss.find_supremum`), and where these are not known test draws.
+        (:func:`wordveil.measures.exact_loss.find_supremum`), or test draws if these are not available.
         """
         return None
 
     def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon | None:
-        """The epsilon that draws or probabilities show, to be compared with the configured one.
+        """Measure epsilon from draws or probabilities, to be compared with the configured one.
 
-        It is measured and not read from parameters. Audits ask for it where there is no noise, whose radii show it. By
-        default the loss of a pure mechanism is its epsilon. None where it cannot be measured.
+        Parameters are not read. Audits call it for mechanisms without noise, whose radii would show epsilon. By default
+        the loss of a pure mechanism is its epsilon. None if it cannot be measured.
         """
         if evidence.loss is None or not self.is_pure:
             return None
         return ShownEpsilon(evidence.loss, evidence.loss, "the probabilities of the table")
 
     def probabilities(self, symbol: int) -> Float64 | None:  # noqa: ARG002 - if known
-        """The probability of each output for an input symbol: float64 ``(outputs,)``, exact but for rounding.
+        """Compute the probability of each output for an input symbol: float64 ``(outputs,)``, exact except for
+        rounding.
 
-        Outputs are words, then padding where texts are padded. None where probabilities are not known and must be
-        estimated from draws.
+        Outputs are words, then padding if texts are padded. None if probabilities must be estimated from draws.
         """
         return None
 
     def word_laws(self) -> WordLaws | None:
-        """The laws of all words in one, exact but for rounding. None where they are not known, or would take too much
-        memory.
+        """Compute the laws of all words, exact except for rounding. Return None if they are not available, or would
+        take too much memory.
         """
         return None
 
     def drawn_alike(self, word: int) -> Int32 | None:  # noqa: ARG002 - if known
-        """The words that nobody can tell from ``word``, since all have one law: ids, with its own, rising.
+        """List the ids of words that share the law of ``word`` and so are indistinguishable from it: itself included,
+        rising.
 
-        None where words have laws of their own.
+        None if each word has its own law.
         """
         return None
 
     def stay_probabilities(self, words: Int32) -> Float64 | None:  # noqa: ARG002 - if known
-        """The probability that each of ``words``, int32 ``(count,)``, stays itself: float64 ``(count,)``.
+        """Compute the probability that each of ``words``, int32 ``(count,)``, stays itself: float64 ``(count,)``.
 
-        None where it is not known and must be estimated from draws.
+        None if it must be estimated from draws.
         """
         return None
 
     def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64 | None:
-        """The probability that each of ``words``, int32 ``(count,)``, stays itself at other epsilons: float64
-        ``(epsilons, count)``, close enough for previews. A row is NaN where there is no such mechanism.
+        """Compute the probabilities that ``words``, int32 ``(count,)``, stay themselves at other epsilons: float64
+        ``(epsilons, count)``, close enough for previews. A row is NaN if no such mechanism exists.
 
-        None where the mechanism cannot be moved to another epsilon (:meth:`at_epsilon`), or must be drawn from.
+        None if the mechanism cannot be moved to another epsilon (:meth:`at_epsilon`), or must be drawn from.
         """
         return self.measure_at(epsilons, len(words), lambda changed: changed.stay_probabilities(words))
 
     def measure_at(
         self, epsilons: Sequence[float], count: int, measure: Callable[[Self], Float64 | None]
     ) -> Float64 | None:
-        """What ``measure`` returns for the mechanism at other epsilons, float64 ``(count,)`` each: float64 ``(epsilons,
-        count)``. A row is NaN where there is no such mechanism.
+        """Apply ``measure``, which returns float64 ``(count,)``, to the mechanism at other epsilons: float64
+        ``(epsilons, count)``. A row is NaN if no such mechanism exists.
 
-        None where the mechanism cannot be moved to another epsilon (:meth:`at_epsilon`), or ``measure`` returns None.
+        None if the mechanism cannot be moved to another epsilon (:meth:`at_epsilon`), or ``measure`` returns None.
         """
         rows = []
         for epsilon in epsilons:
@@ -361,15 +363,14 @@ class Mechanism(ABC, Generic[Settings]):
         return np.array(rows)
 
     def useful_epsilons(self) -> tuple[float, float] | None:
-        """The lowest and the highest epsilon that are worth looking at over these words. None where that is measured by
-        how many words stay themselves.
+        """Return the lowest and the highest epsilon worth previewing for these words. None if the share of unchanged
+        words decides that.
         """
         return None
 
     def at_epsilon(self, epsilon: float) -> Self | None:  # noqa: ARG002 - for those that can
-        """The mechanism at another epsilon, close enough for previews and without building anything.
+        """Return the mechanism at another epsilon, close enough for previews and without building anything.
 
-        Previews compare epsilons with it. None where that is not possible. Raises :class:`ValueError` where ``epsilon``
-        is out of range.
+        None if that is not possible. Raises :class:`ValueError` if ``epsilon`` is out of range.
         """
         return None

@@ -1,6 +1,6 @@
-"""What a mechanism is built from beside an embedding: frequencies, similarities, classes, bigrams, generators.
+"""Public inputs of a mechanism besides an embedding: frequencies, similarities, classes, bigrams, generators.
 
-The configuration names files, and :mod:`wordveil.assembly.inputs` reads them. A mechanism sees arrays alone, in the
+:mod:`wordveil.assembly.inputs` reads the files that the configuration names. A mechanism gets arrays alone, in the
 order of the embedding's words.
 """
 
@@ -37,7 +37,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Groups:
-    """Words that nobody is to tell apart.
+    """Groups of words that must be indistinguishable.
 
     ``labels``: int32 ``(size,)``, the group of each word, -1 of those in none. ``names``: int32 ``(groups,)``, the word
     that names each group, one of its own; -1 where the embedding lacks it.
@@ -94,9 +94,9 @@ class PublicInputs:
     generator: GeneratorWeights | None = None
 
     def frequencies_of(self, size: int) -> Float64:
-        """The frequency of each of ``size`` words: float64 ``(size,)``, adds up to 1.
+        """Return the frequencies of ``size`` words: float64 ``(size,)``, adds up to 1.
 
-        Raises :class:`ValueError` where there are frequencies of another number of words.
+        Raises :class:`ValueError` if there are frequencies of another number of words.
         """
         if self.frequencies is None:
             return rank_frequencies(size)
@@ -109,7 +109,7 @@ NO_INPUTS = PublicInputs()
 
 
 def rank_frequencies(size: int) -> Float64:
-    """Frequencies that fall with a word's rank in the embedding: float64 ``(size,)``, adds up to 1.
+    """Compute frequencies that fall with a word's rank in the embedding: float64 ``(size,)``, adds up to 1.
 
     Zipf's law (1949), ``1 / rank``. Embeddings in the usual formats list frequent words first.
     """

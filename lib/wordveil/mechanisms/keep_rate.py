@@ -1,8 +1,7 @@
-"""The keep-rate: the share of words that a mechanism draws for themselves.
+"""Keep-rate: the share of words that a mechanism draws for themselves.
 
-A token counts as a word if its id before the draw is that of a word of the vocabulary. Padding and unknown words do not
-count, whatever is drawn for them. A word is kept if the id drawn for it is its own. A word that a text has twice counts
-twice.
+A token counts as a word if its id before the draw is in the vocabulary. Padding and unknown words do not count,
+whatever is drawn for them. A word is kept if its own id is drawn for it. Repeated words count each time.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from wordveil.compiled import compiled
 
 @dataclass(frozen=True)
 class KeepRate:
-    """How many words were drawn, and how many of them were kept: drawn for themselves."""
+    """Numbers of drawn words and of kept ones, which were drawn for themselves."""
 
     kept: int
     words: int
 
     @property
     def rate(self) -> float | None:
-        """``kept / words``; None where there are no words."""
+        """Ratio ``kept / words``; None if there are no words."""
         return self.kept / self.words if self.words else None
 
 
 def measure_keep_rate(ids: NDArray[np.integer], drawn: NDArray[np.integer], size: int) -> KeepRate:
-    """The keep-rate of ids, integers ``(tokens,)``, and of what was drawn for them, in the same order.
+    """Measure the keep-rate of ids, integers ``(tokens,)``, and the ids drawn for them, in the same order.
 
-    ``size``: words of the vocabulary, whose ids are ``0 .. size - 1``. Raises :class:`ValueError` where the two arrays
+    ``size``: words of the vocabulary, whose ids are ``0 .. size - 1``. Raises :class:`ValueError` if the two arrays
     differ in shape.
     """
     if ids.shape != drawn.shape or ids.ndim != 1:
@@ -53,7 +52,7 @@ def note_stays(stays: float, dimension: int) -> str:
 
 @compiled
 def count_kept_words(before: Int32, after: Int32, offsets: Int64, size: int) -> Int64:
-    """How many words of each record are kept: int64 ``(records,)``.
+    """Count the kept words of each record: int64 ``(records,)``.
 
     ``before``, ``after``: int32 ids with the same ``offsets``; those of ``size`` and above are not words.
     """

@@ -1,4 +1,4 @@
-"""What a mechanism knows of its laws: all words at once, for attackers; a loss and an epsilon, for audits."""
+"""Laws of a mechanism: all words at once, for attackers; a loss and an epsilon, for audits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wordveil.embeddings.embedding import Embedding
 
 @dataclass(frozen=True)
 class WordLaws:
-    """What each word becomes: a law that all words share, and what a word has beyond it.
+    """Output laws of all words: a law that all words share, and extra probabilities of each word.
 
     Word ``x`` becomes ``y`` with probability ``shares[x] * common[y]``, plus ``extras[j]`` where ``y`` is the output
     ``ids[j]`` of an entry ``j`` of ``x``.
@@ -32,7 +32,7 @@ class WordLaws:
 
 @dataclass(frozen=True)
 class ExactLoss:
-    """The largest loss of a token, and what shows it.
+    """Largest loss of a token, with its justification.
 
     ``nats``: between any two symbols, exact but for rounding. ``reason``: a sentence for people.
     """
@@ -43,7 +43,7 @@ class ExactLoss:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an audit has to measure an epsilon with.
+    """Evidence from which an audit measures an epsilon.
 
     ``settings``: the mechanism's own, of the bundle's recipe. ``words``: int32 ``(words,)``, ids to measure.
     ``distances``: from a word to all words in the guarantee's metric, float64 ``(size,)``: infinite where they are not
@@ -65,7 +65,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ShownEpsilon:
-    """The epsilon that a mechanism draws with, as measured: between two numbers, and what shows it."""
+    """Interval for the epsilon that a mechanism draws with, as measured, and its justification."""
 
     low: float
     high: float

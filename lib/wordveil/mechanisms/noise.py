@@ -1,4 +1,4 @@
-"""The noise of a mechanism that adds some, for whoever tests it."""
+"""Noise of additive mechanisms, for tests and audits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RadialLaw = Callable[[Float64, int, float], Float64]
 
 @dataclass(frozen=True)
 class AdditiveNoise:
-    """How far the noise of tokens moves a word, and where to.
+    """Noise of tokens: the distance and the direction in which it moves a word.
 
     ``radii``: float64 ``(count,)``, the distance from the word to its noisy point, in the unit of the mechanism's
     metric. ``directions``: float64 ``(n, count)``, unit vectors, in the ``n`` dimensions of the noise.
@@ -29,13 +29,13 @@ class AdditiveNoise:
 
     @classmethod
     def of_vectors(cls, vectors: Float64) -> AdditiveNoise:
-        """Of noise in a Euclidean space: float64 ``(n, count)``."""
+        """Make from noise vectors in a Euclidean space: float64 ``(n, count)``."""
         radii = norms(vectors)
         return cls(radii, vectors / radii)
 
     @classmethod
     def of_contractions(cls, t: Float64, rest: Float64, around: Float64) -> AdditiveNoise:
-        """Of noise in hyperbolic space.
+        """Make from noise in hyperbolic space.
 
         ``t``, ``rest``: ``exp(-2r)`` of a radius ``r`` and ``1 - exp(-2r)``, float64 ``(count,)``, of which the smaller
         one is exact; ``around``: vectors in the noise's directions, float64 ``(n, count)``. A radius beyond float64 is

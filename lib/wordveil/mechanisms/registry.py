@@ -37,7 +37,7 @@ SHIPPED = (
 
 
 def find_fault(name: str, mechanism: Any) -> str:
-    """What keeps an installed package's object from being the mechanism of this name; empty where nothing does."""
+    """Explain why an installed package's object cannot be the mechanism of this name; empty if it can."""
     if not (isinstance(mechanism, type) and issubclass(mechanism, Mechanism)):
         return "is no subclass of wordveil.mechanisms.base.Mechanism."
     found = getattr(mechanism, "name", None)

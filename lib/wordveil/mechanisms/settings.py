@@ -1,7 +1,7 @@
-"""The settings of a mechanism: each has its own frozen dataclass, beside the mechanism.
+"""Settings of mechanisms: a frozen dataclass for each, in its own module.
 
 The configuration makes a section from the fields: their types, their defaults, and their bounds, which are metadata of
-:mod:`annotated_types`. Numbers are finite. Workers load these classes, and so nothing here knows pydantic.
+:mod:`annotated_types`. Numbers are finite. Workers load these classes, so nothing here imports pydantic.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 
 MetricName = Literal["euclidean", "manhattan", "angular", "hyperbolic"]
-"""The spaces of :data:`wordveil.geometry.spaces.SPACES`."""
+"""Name of a space of :data:`wordveil.geometry.spaces.SPACES`."""
 TableEpsilon = Annotated[float, Ge(1e-9)]
-"""An epsilon of mechanisms that draw from a table."""
+"""Epsilon of mechanisms that draw from a table."""
 PureEpsilon = Annotated[float, Ge(1e-3), Le(1000)]
-"""The largest loss between any two words."""
+"""Largest loss between any two words."""
 Neighbours = Annotated[int, Ge(2), Le(2**20)]
-"""How many nearest words have individual weights."""
+"""Number of nearest words that have individual weights."""
 
 
 @dataclass(frozen=True)
 class ComparisonTerms:
-    """What mechanisms have in common when `wordveil plan --compare` shows them side by side.
+    """Terms that mechanisms have in common when `wordveil plan --compare` shows them side by side.
 
     Attributes
     ----------
     metric : MetricName
         the space of the words.
     neighbours : int or None
-        how many nearest words have individual weights. None where the configured mechanism does not say.
+        the number of nearest words that have individual weights. None if the configured mechanism has no such setting.
     gamma : float or None
-        the distance from which words count as unrelated. None where the configured mechanism does not say.
+        the distance from which words count as unrelated. None if the configured mechanism has no such setting.
     """
 
     metric: MetricName = "euclidean"
@@ -56,14 +56,14 @@ class MechanismSettings:
     Raises
     ------
     ValueError
-        where settings contradict each other. Bounds of single values are left to the configuration and to the build.
+        if settings contradict each other. The configuration and the build check bounds of single values.
     """
 
     input_files: ClassVar[tuple[str, ...]] = ()
     """The settings that name public files, which become :class:`wordveil.mechanisms.inputs.PublicInputs`.
 
-    They are of those that :mod:`wordveil.assembly.inputs` reads: ``similarity``, ``pairs``, ``classes``, ``ngrams``,
-    ``model``, ``merge``, ``written``. Each is a string, or None where it has a default.
+    Each is one that :mod:`wordveil.assembly.inputs` reads: ``similarity``, ``pairs``, ``classes``, ``ngrams``,
+    ``model``, ``merge``, ``written``. Their values are strings, or None for a default.
     """
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class MechanismSettings:
 
     @classmethod
     def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:  # noqa: ARG003 - most have none
-        """List settings that contradict each other, as (setting, what is wrong and how to fix it).
+        """List settings that contradict each other, as (setting, fault and remedy).
 
         ``written``: settings by name as a configuration has them, lists as tuples. Any may be missing, or have a fault.
         """
@@ -80,7 +80,7 @@ class MechanismSettings:
 
     @classmethod
     def has_epsilon(cls) -> bool:
-        """Whether there is an epsilon to choose."""
+        """Return whether there is an epsilon to choose."""
         return "epsilon" in {field.name for field in fields(cls)}
 
     @property
@@ -90,15 +90,15 @@ class MechanismSettings:
 
     @property
     def record_limit(self) -> int | None:
-        """The most records that will ever be drawn, where the private corpus trained the mechanism's weights; None
-        where the mechanism is made from public data alone.
+        """Largest number of records ever drawn from weights that the private corpus trained. None if the mechanism is
+        made from public data alone.
         """
         limit: int | None = getattr(self, "max_records", None)
         return limit
 
     @property
     def files(self) -> dict[str, str]:
-        """The public files that these settings name, by setting."""
+        """Public files that these settings name, by setting."""
         return {name: value for name in self.input_files if (value := getattr(self, name)) is not None}
 
     def at_epsilon(self, epsilon: float) -> Self:
@@ -107,17 +107,17 @@ class MechanismSettings:
         return replace(self, **changes)
 
     def recipe(self) -> dict[str, Any]:
-        """List the settings that enter a bundle's recipe, as plain values: what JSON gives back is equal to it."""
+        """List the settings that enter a bundle's recipe, as plain values that survive JSON unchanged."""
         return {name: _plain(value) for name, value in asdict(self).items()}
 
     @property
     def terms(self) -> ComparisonTerms:
-        """What others must have in common with these settings to be compared with them."""
+        """Terms that others must share with these settings to be compared with them."""
         return ComparisonTerms()
 
 
 def _plain(value: Any) -> Any:
-    """Tuples as lists, which is what JSON makes of them."""
+    """Turn tuples into lists, as JSON does."""
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 

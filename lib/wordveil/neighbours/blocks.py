@@ -31,7 +31,7 @@ Span = tuple[int, int]
 
 
 class TooManyEntriesError(ValueError):
-    """The lists would take more memory than is allowed."""
+    """Error for lists that would take more memory than is allowed."""
 
 
 Compute = Callable[[Span], NeighbourLists]
@@ -39,7 +39,7 @@ Compute = Callable[[Span], NeighbourLists]
 
 @dataclass(frozen=True)
 class Task:
-    """Which lists to compute: everything that a process needs to compute some of them.
+    """Task of computing lists: everything that a process needs to compute some of them.
 
     ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`. ``max_length``, ``within``: those of
     :class:`NeighbourSearch`.
@@ -51,25 +51,27 @@ class Task:
     within: float
 
     def search(self) -> NeighbourSearch:
-        """A search that computes blocks."""
+        """Make a search that computes blocks."""
         return NeighbourSearch(SPACES[self.metric], self.points, self.max_length, self.within)
 
     @property
     def digest(self) -> str:
-        """Identifies the lists."""
+        """Identifier of the lists."""
         label = f"{_VERSION} {self.metric} {self.points.shape} {self.max_length} {self.within}"
         return digest_points(label, self.points)[:32]
 
 
 @cache
 def _find_libraries() -> ThreadpoolController:
-    """The libraries that start threads. To find them takes 5 ms; a search for an epsilon builds hundreds of times."""
+    """Find the libraries that start threads. This takes 5 ms; a search for an epsilon builds hundreds of times."""
     return ThreadpoolController()
 
 
 @contextmanager
 def start_threads(number: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads for jobs. NumPy's own would compete with them and leave cores idle between products: it has one here."""
+    """Start threads for jobs. NumPy's own would compete with them and leave cores idle between products: it has one
+    here.
+    """
     with _find_libraries().limit(limits=1), ThreadPoolExecutor(number) as pool:
         yield pool
 
@@ -87,7 +89,7 @@ def compute_here(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, Neig
 
 @dataclass(frozen=True)
 class BuildContext:
-    """How a build works. Nothing here changes what is built.
+    """Context of a build: progress, and kept blocks. Nothing here changes what is built.
 
     ``progress``: gets a line of text about each step that begins. ``steps``: gets the number of steps that are done,
     and of all steps. ``kept``: directory for finished blocks; None keeps none. ``compute``: computes the blocks of a
@@ -103,7 +105,7 @@ class BuildContext:
     def lists(
         self, space: Space, points: Float64, max_length: int | None, within: float, max_entries: int
     ) -> NeighbourLists:
-        """The lists of all points. Raises :class:`TooManyEntriesError` if they have more than ``max_entries``
+        """Find the lists of all points. Raises :class:`TooManyEntriesError` if they have more than ``max_entries``
         entries.
         """
         task = Task(space.name, points, max_length, within)
@@ -134,8 +136,8 @@ class BuildContext:
                 self.kept.rmdir()
 
     def forget_unused(self, seconds: float) -> None:
-        """Delete what is kept in the same directory and no build has used for so many seconds; mark what this one
-        used.
+        """Delete blocks in the same directory that no build has used for so many seconds. First mark those that this
+        one used.
         """
         if self.kept is None:
             return
@@ -162,7 +164,7 @@ def _keep(directory: Path | None, span: Span, lists: NeighbourLists) -> None:
 
 
 def _read(directory: Path | None, span: Span) -> NeighbourLists | None:
-    """A block from disk; None if it is missing or damaged."""
+    """Read a block from disk; None if it is missing or damaged."""
     if directory is None:
         return None
     try:

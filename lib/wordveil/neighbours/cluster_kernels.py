@@ -1,4 +1,4 @@
-"""The compiled loops of balanced clustering; :mod:`wordveil.neighbours.clusters` says what they are for.
+"""Compiled loops of balanced clustering, for :mod:`wordveil.neighbours.clusters`.
 
 All numbers are whole. Words and centroids have a length of at most 4,095, so that every partial sum of a product of two
 of them is below 2^24, by Cauchy and Schwarz: float32 holds it exactly, in any order of addition. Sums of up to 2^28
@@ -13,7 +13,7 @@ from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.compiled import compiled, compiled_bounds, compiled_part
 
 LONGEST = 4095.0
-"""The length that whole vectors have at most: its square is below 2^24."""
+"""Largest length of whole vectors: its square is below 2^24."""
 
 
 @compiled
@@ -34,7 +34,7 @@ def whole_directions(rows: Float32 | Float64, out: Float32, length: float = LONG
 
 @compiled
 def best_columns(scores: Float32, ids: Int32, best: Float32) -> None:
-    """The columns with the greatest scores of each row, in falling order; of equal ones the lower is first.
+    """Find the columns with the greatest scores of each row, in falling order; of equal ones the lower is first.
 
     ``scores``: ``(rows, columns)``; ``ids``, ``best``: ``(rows, wanted)``, at most as many as there are columns.
     """
@@ -60,7 +60,7 @@ def best_columns(scores: Float32, ids: Int32, best: Float32) -> None:
 
 @compiled
 def assign_in_turn(turns: Int64, ids: Int32, labels: Int32, room: Int64) -> None:
-    """Give each word the first cluster with room whose turn comes: turn ``t`` is entry ``t`` of ``ids``, ``(words,
+    """Give each word the first cluster with room whose turn comes. Turn ``t`` is entry ``t`` of ``ids``, ``(words,
     wanted)``. ``labels`` and ``room`` are changed; a word that gets none keeps its label of -1.
     """
     wanted = ids.shape[1]
@@ -83,7 +83,7 @@ def sum_members(words: Float32, weights: Int64, labels: Int32, sums: Float64) ->
 
 @compiled_bounds
 def _product(left: Float64, right: Float32) -> float:
-    """The inner product of whole vectors, exact in any order."""
+    """Compute the inner product of whole vectors, exact in any order."""
     total = 0.0
     for k in range(len(left)):
         total += left[k] * np.float64(right[k])
@@ -94,7 +94,7 @@ def _product(left: Float64, right: Float32) -> float:
 def swap_words(
     words: Float32, nearest: Int32, labels: Int32, sums: Float64, starts: Int64, order: Int32, position_of: Int32
 ) -> int:
-    """Swap pairs of words of two clusters wherever that brings the clusters' words together; return how many.
+    """Swap pairs of words of two clusters if that brings the clusters' words together; return how many.
 
     Each word in turn makes the best of its swaps: with a member of one of the clusters near it, if their members are
     nearer to it than those of its own. ``nearest``: int32 ``(words, clusters)``, the clusters to try. Members of
@@ -135,7 +135,7 @@ def swap_words(
 
 @compiled_bounds
 def _gain(difference: Float64, word: Float32) -> float:
-    """``(d + v).v``: a member's part of a gain, exact in any order."""
+    """Compute ``(d + v).v``, a member's part of a gain, exact in any order."""
     total = 0.0
     for k in range(len(difference)):
         total += (difference[k] + np.float64(word[k])) * np.float64(word[k])

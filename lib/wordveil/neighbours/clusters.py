@@ -45,12 +45,12 @@ from wordveil.neighbours.blocks import BuildContext, start_threads
 from wordveil.neighbours.cluster_kernels import assign_in_turn, best_columns, sum_members, swap_words, whole_directions
 from wordveil.neighbours.hierarchy import Hierarchy
 
-# Raised when the same vectors may lead to other clusters: kept ones of older versions are then not used.
+# Increment it when the same vectors may lead to other clusters: kept ones of older versions are then not used.
 _VERSION = 1
 _ROUNDS = 8
 _WEIGHTED_ROUNDS = 30
 HEAVIEST = 2**16
-"""The weight that a word may have."""
+"""Largest weight of a word."""
 _SWAP_ROUNDS, _SWAP_PASSES = 3, 4
 # A pass that swaps fewer than one word in this many is the last of its round, a round that begins so the last of all.
 _WORTHWHILE = 500
@@ -68,10 +68,10 @@ Call = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
-    """How many clusters each level has, for clusters of about ``sizes`` words, the lowest first; the last one is all
+    """Count the clusters of each level for clusters of about ``sizes`` words, the lowest first. The last one is all
     ``size`` words.
 
-    Raises :class:`ValueError` where a cluster would have fewer than two parts: each of the sizes must be at most two
+    Raises :class:`ValueError` if a cluster would have fewer than two parts: each of the sizes must be at most two
     thirds of the next one, and of ``size``.
     """
     counts = [1]
@@ -91,9 +91,9 @@ def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
 def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> Hierarchy:
     """Cluster words into levels of clusters, the same on every machine.
 
-    ``vectors``: float32 ``(size, n)``, of any length but 0. ``counts``: how many clusters each level has, the lowest
-    first, each below ``size`` and a multiple of the next; the last is 1, and the first may be ``size``. ``work``:
-    reports progress, and keeps the result.
+    ``vectors``: float32 ``(size, n)``, of any length but 0. ``counts``: the number of clusters of each level, the
+    lowest first, each below ``size`` and a multiple of the next; the last is 1, and the first may be ``size``.
+    ``work``: reports progress, and keeps the result.
     """
     return _keep(
         f"{_VERSION} {counts}", vectors, work, lambda words, call: _split_levels(words, counts, call, work.steps)
@@ -112,11 +112,11 @@ def build_partition(
     """Cluster words into ``counts[0]`` clusters of any size, and these into levels, the same on every machine.
 
     ``vectors``: float32 ``(size, n)``, of any length but 0. ``weights``: int64 ``(size,)``, 1 to :data:`HEAVIEST`.
-    ``counts``: how many clusters each level has, the lowest first, falling to 1; those above the
-    lowest each a multiple of the next. ``least``: how many words a cluster has at least. ``work``: reports progress,
-    and keeps the result. ``classes``: int32 ``(size,)``, the class of each word, 0 and up; words of a lowest cluster
-    are of one class. ``settled``: int32 ``(size,)``, the cluster of words that have theirs already, from 0 up without
-    gaps; -1 for others. Raises :class:`ValueError` where a class, or all words, are too few.
+    ``counts``: the number of clusters of each level, the lowest first, falling to 1; those above the lowest each a
+    multiple of the next. ``least``: the smallest number of words of a cluster. ``work``: reports progress, and keeps
+    the result. ``classes``: int32 ``(size,)``, the class of each word, 0 and up; words of a lowest cluster are of one
+    class. ``settled``: int32 ``(size,)``, the cluster of words that have theirs already, from 0 up without gaps; -1 for
+    others. Raises :class:`ValueError` if a class has, or all classes have, too few words.
     """
     if (needed := counts[0] * least) > len(vectors):
         raise ValueError(f"{counts[0]:,} clusters of {least:,} words or more need {needed:,} words.")
@@ -149,10 +149,10 @@ def build_partition(
 
 
 def share_clusters(clusters: int, weights: Int64, classes: Int32, least: int) -> Int64:
-    """How many clusters each class has: int64 ``(classes,)``, which adds up to ``clusters``.
+    """Compute the number of clusters of each class: int64 ``(classes,)``, which adds up to ``clusters``.
 
-    Each has one. Every further one goes where the weight of a cluster is greatest (Jefferson's method), while a cluster
-    still has ``least`` words. Raises :class:`ValueError` where there are too few clusters, or words of a class.
+    Each has one. Every further one goes to the class whose clusters weigh most (Jefferson's method), while a cluster
+    still has ``least`` words. Raises :class:`ValueError` if there are too few clusters, or words of a class.
     """
     heavy = np.bincount(classes, weights)
     most = np.bincount(classes) // least
@@ -170,7 +170,7 @@ def share_clusters(clusters: int, weights: Int64, classes: Int32, least: int) ->
 def _keep(
     identity: str, vectors: Float32, work: BuildContext, split: Callable[[Float32, Call], Hierarchy]
 ) -> Hierarchy:
-    """What ``split`` makes of whole directions, on all cores; or what it made before of the same ``identity``."""
+    """Apply ``split`` to whole directions on all cores, or read its former result of the same ``identity``."""
     digest = digest_points(f"{identity} {vectors.shape}", vectors, "<f4")[:32]
     directory = work.kept / f"clusters-{digest}" if work.kept else None
     if directory:
@@ -188,7 +188,10 @@ def _keep(
 
 
 def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[[int, int], None]) -> Hierarchy:
-    """``words``: whole directions. ``call``: applies a function to each of some values, in any order or at once."""
+    """Split words into nested clusters, level by level from the top.
+
+    ``words``: whole directions. ``call``: applies a function to each of some values, in any order or at once.
+    """
     size = len(words)
     order, bounds = np.arange(size, dtype=np.int32), [np.array([0, size])]
     for above, below in pairwise(counts[::-1]):
@@ -208,7 +211,7 @@ def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable
 
 
 def _even_sizes(size: int, parts: int) -> Int64:
-    """Sizes of parts that differ by one at most, larger ones first: int64 ``(parts,)``."""
+    """Compute sizes of parts that differ by one at most, larger ones first: int64 ``(parts,)``."""
     sizes = np.full(parts, size // parts, np.int64)
     sizes[: size % parts] += 1
     return sizes
@@ -241,11 +244,12 @@ def split_evenly(words: Float32, sizes: Int64, call: Call = map) -> Int32:
 def split_by_weight(
     words: Float32, weights: Int64, clusters: int, least: int, call: Call = map
 ) -> tuple[Int32, Float32]:
-    """Split words into clusters of any size: int32 ``(count,)``, the cluster of each word, and their centroids,
-    float32 ``(clusters, n)``, whole directions.
+    """Split words into clusters of any size.
 
-    ``words``: as for :func:`split_evenly`. ``weights``: int64 ``(count,)``, 1 to :data:`HEAVIEST`. ``least``: each
-    cluster has so many words at least, at most ``count / clusters``.
+    Returns the cluster of each word, int32 ``(count,)``, and centroids, float32 ``(clusters, n)``, whole directions.
+
+    ``words``: as for :func:`split_evenly`. ``weights``: int64 ``(count,)``, 1 to :data:`HEAVIEST`. ``least``: the
+    smallest number of words of a cluster, at most ``count / clusters``.
     """
     # The first centroids are spread evenly over the weight.
     total = np.cumsum(weights)
@@ -263,7 +267,7 @@ def split_by_weight(
 
 
 def _distinct(seeds: Int64, count: int) -> Int64:
-    """Rising numbers below ``count``, each as near to ``seeds`` as those before it allow."""
+    """Choose rising numbers below ``count``, each as near to ``seeds`` as those before it allow."""
     spaced = np.maximum.accumulate(seeds - np.arange(len(seeds))) + np.arange(len(seeds))
     return np.minimum(spaced, count - len(seeds) + np.arange(len(seeds)))
 
@@ -294,7 +298,7 @@ def _fill_small(words: Float32, weights: Int64, centroids: Float32, labels: Int3
 
 
 def _cluster(words: Float32, sizes: Int64, call: Call) -> Int32:
-    """Rounds of assignment, from words spread evenly over the ids as the first centroids."""
+    """Run rounds of assignment, from words spread evenly over the ids as the first centroids."""
     centroids = words[np.arange(len(sizes)) * len(words) // len(sizes)]
     for _ in range(_ROUNDS):
         labels = _assign(words, centroids, sizes, call)
@@ -325,7 +329,7 @@ def _assign(words: Float32, centroids: Float32, sizes: Int64, call: Call) -> Int
 
 
 def _nearest(words: Float32, centroids: Float32, call: Call) -> tuple[Int32, Float32]:
-    """The nearest centroids of each word, nearest first, and the products: ``(count, nearest)`` each."""
+    """Find the nearest centroids of each word, nearest first, and the products: ``(count, nearest)`` each."""
     wanted = min(_NEAREST, len(centroids))
     ids, scores = np.empty((len(words), wanted), np.int32), np.empty((len(words), wanted), np.float32)
     columns = np.ascontiguousarray(centroids.T)
@@ -340,7 +344,7 @@ def _nearest(words: Float32, centroids: Float32, call: Call) -> tuple[Int32, Flo
 
 
 def _sums(words: Float32, labels: Int32, clusters: int, weights: Int64 | None = None) -> Float64:
-    """The weighted sum of each cluster's words. ``weights``: None: each word counts once."""
+    """Compute the weighted sum of each cluster's words. ``weights``: None if each word counts once."""
     # A coordinate is below 2^12 and a weight at most 2^16: sums of 2^25 words are exact.
     sums = np.zeros((clusters, words.shape[1]))
     sum_members(words, np.ones(len(words), np.int64) if weights is None else weights, labels, sums)
@@ -348,7 +352,7 @@ def _sums(words: Float32, labels: Int32, clusters: int, weights: Int64 | None = 
 
 
 def _centroids(sums: Float64) -> Float32:
-    """The directions of sums, as whole numbers."""
+    """Compute the directions of sums, as whole numbers."""
     centroids = np.empty(sums.shape, np.float32)
     whole_directions(sums, centroids)
     return centroids

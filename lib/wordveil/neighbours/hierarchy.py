@@ -15,7 +15,7 @@ from wordveil.arrays import Int32, Int64
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Words in an order in which every cluster of every level is a range.
+    """Order of words in which every cluster of every level is a range.
 
     ``order``: int32 ``(size,)``, the words. Those of a lowest cluster are in rising order. ``bounds``: one int64
     ``(clusters + 1,)`` for each level, the lowest first: cluster ``c`` has the slots ``bounds[c]`` up to ``bounds[c +
@@ -35,7 +35,7 @@ class Hierarchy:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """The inverse of :meth:`save`; None where the file is missing or damaged."""
+        """Read what :meth:`save` wrote; None if the file is missing or damaged."""
         try:
             with np.load(path) as file:
                 order, *bounds = (file[f"arr_{number}"] for number in range(len(file.files)))

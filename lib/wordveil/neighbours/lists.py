@@ -7,8 +7,8 @@ fixed order of addition. The lower id wins a tie.
 
 Float32 ends at 2^-126: below it a number keeps fewer digits, or becomes 0 where the processor is set to flush. So each
 operation errs by ``_UNIT`` of its result or by ``_MIN_NORMAL``, whichever is more, and a bound that is relative alone
-is wrong where points lie within 1e-19 of each other. Euclidean and Manhattan points are therefore measured in a power
-of two that brings their largest coordinate into [1/2, 1), which changes no digit. Then the rounding that
+is wrong if points lie within 1e-19 of each other. Euclidean and Manhattan points are therefore measured in a power of
+two that brings their largest coordinate into [1/2, 1), which changes no digit. Then the rounding that
 :meth:`NeighbourSearch._scores` allows for is at least ``2^-26`` more than is used, and what 5 n operations lose at
 ``_MIN_NORMAL`` is at most ``5 n 2^-125``. Directions have length 1, so that this holds of them as they are. Hyperbolic
 scores are computed in float64 and rounded to float32 once, so that ``_MIN_NORMAL`` itself is allowed for.
@@ -68,15 +68,15 @@ class NeighbourLists:
 
 
 def block_rows(count: int) -> int:
-    """How many of ``count`` words make a block, by the memory that its scores take."""
+    """Compute how many of ``count`` words make a block, by the memory that its scores take."""
     return max(1, min(_MAX_ROWS, _BLOCK_BYTES // (4 * count)))
 
 
 class NeighbourSearch:
-    """Finds the lists of words whose points are ``points``, float64 ``(count, n)`` of ``space``.
+    """Search for the lists of words whose points are ``points``, float64 ``(count, n)`` of ``space``.
 
-    ``max_length``: of a list, the word itself included; None for all words. ``within``: only words nearer than this.
-    An instance serves one thread.
+    ``max_length``: that of a list, the word itself included; None for all words. ``within``: only words nearer than
+    this. An instance serves one thread.
     """
 
     def __init__(self, space: Space, points: Float64, max_length: int | None, within: float) -> None:
@@ -100,7 +100,7 @@ class NeighbourSearch:
             self._relative = 8 * (points.shape[1] + 8) * 2.0**-53 / float(self._gaps.min()) + 2 * _UNIT
 
     def block(self, start: int, stop: int) -> NeighbourLists:
-        """The lists of the words ``start`` to ``stop - 1``."""
+        """Find the lists of the words ``start`` to ``stop - 1``."""
         scores, slack, highest = self._scores(start, stop)
         limit = self._limits(scores, slack)
         counts = count_below(scores, limit)
@@ -110,7 +110,8 @@ class NeighbourSearch:
         return self._measure(start, offsets, near, highest)
 
     def _scores(self, start: int, stop: int) -> tuple[Float32, Float64, float]:
-        """Rough monotone scores ``(rows, count)``, a bound on each row's error, and an upper bound of all distances.
+        """Compute rough monotone scores ``(rows, count)``, a bound on each row's error, and an upper bound of all
+        distances.
 
         Squared distance for vectors and directions, distance for Manhattan, ``sinh^2(d / 2)`` for hyperbolic points;
         the first and the second in units of ``_scale``.
@@ -146,7 +147,7 @@ class NeighbourSearch:
         return scores, slack, highest
 
     def _limits(self, scores: Float32, slack: Float64) -> Float32:
-        """Scores up to these may belong to a list, or be the nearest outside it.
+        """Compute the largest scores with which a word may belong to a list, or be the nearest outside it.
 
         The last factor is more than rounding to float32 takes off: a limit that is not 0 is at least ``2 slack >= 2
         _MIN_NORMAL``.
@@ -171,7 +172,7 @@ class NeighbourSearch:
         return scaled if self._space.name == "manhattan" else scaled * scaled
 
     def _measure(self, start: int, offsets: Int64, near: Int32, highest: float) -> NeighbourLists:
-        """The lists among the words ``near``, by their distances in float64."""
+        """Select the lists among the words ``near``, by their distances in float64."""
         lengths, ids, distances = [], [], []
         cut = np.empty(len(offsets) - 1)
         for row in range(len(cut)):
@@ -194,7 +195,7 @@ class NeighbourSearch:
 
 
 def points_for_scores(space: Space, points: Float64) -> tuple[Float64, float]:
-    """The points whose float32 scores are computed, and the unit that they are in: see the module.
+    """Compute the points whose float32 scores are computed, and the unit that they are in: see the module.
 
     Euclidean ones are moved to their mean, which is where float32 has most digits for their differences.
     """
@@ -208,14 +209,14 @@ def points_for_scores(space: Space, points: Float64) -> tuple[Float64, float]:
 
 
 def power_of_two_above(values: Float64) -> float:
-    """The smallest power of two above the absolute value of each of ``values``; 1 if all are 0."""
+    """Compute the smallest power of two above the absolute value of each of ``values``; 1 if all are 0."""
     largest = max(float(values.max()), -float(values.min()))
     return float(2.0 ** np.frexp(largest)[1])
 
 
 @compiled_bounds
 def rough_manhattan(rows: Float32, words: Float32, out: Float32) -> None:
-    """Manhattan distances in float32, in tiles that stay in cache."""
+    """Compute Manhattan distances in float32, in tiles that stay in cache."""
     for first in range(0, len(words), 256):
         last = min(first + 256, len(words))
         for row in range(len(rows)):
@@ -228,8 +229,8 @@ def rough_manhattan(rows: Float32, words: Float32, out: Float32) -> None:
 
 @compiled_bounds
 def rough_hyperbolic(points: Float64, gaps: Float64, start: int, out: Float32) -> None:
-    """``sinh^2(d / 2)`` between the ball points from ``start`` on and all, in tiles that stay in cache; ``gaps``: ``1 -
-    |x|^2``.
+    """Compute ``sinh^2(d / 2)`` between the ball points from ``start`` on and all, in tiles that stay in cache.
+    ``gaps``: ``1 - |x|^2``.
     """
     for first in range(0, len(points), 256):
         last = min(first + 256, len(points))
@@ -245,7 +246,7 @@ def rough_hyperbolic(points: Float64, gaps: Float64, start: int, out: Float32) -
 
 @compiled
 def squares_from_products(scores: Float32, left: Float32, right: Float32) -> None:
-    """Squared distances in place of inner products, from the squares of both sides."""
+    """Replace inner products by squared distances, from the squares of both sides."""
     for row in range(len(scores)):
         base = left[row]
         values = scores[row]
@@ -255,7 +256,7 @@ def squares_from_products(scores: Float32, left: Float32, right: Float32) -> Non
 
 @compiled
 def count_below(scores: Float32, limit: Float32) -> Int64:
-    """How many scores of each row are at most its limit."""
+    """Count the scores of each row that are at most its limit."""
     counts = np.zeros(len(scores), np.int64)
     for row in range(len(scores)):
         values = scores[row]
@@ -269,7 +270,7 @@ def count_below(scores: Float32, limit: Float32) -> Int64:
 
 @compiled
 def gather_below(scores: Float32, limit: Float32, offsets: Int64, out: Int32) -> None:
-    """The words of these scores, row after row."""
+    """Collect the words of these scores, row after row."""
     for row in range(len(scores)):
         next_slot = offsets[row]
         for word in range(scores.shape[1]):

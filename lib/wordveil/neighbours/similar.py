@@ -6,10 +6,9 @@ finds the same lists: directions are rounded to whole coordinates and to lengths
 of a product of two is under 2^24 and float32 products are exact in any order (Cauchy and Schwarz). Rounding moves a
 cosine by about 1e-4. The lower word wins a tie.
 
-Beyond :data:`MAX_EXACT` words, or where it is asked for, Annoy's trees propose the words of a list, twice as many each
-time until their masses are enough, and exact products put them in order. What it proposes may depend on the
-processor, but not on the number of threads. A mechanism may draw from such lists where its guarantee does not depend on
-how near its words are.
+Beyond :data:`MAX_EXACT` words, or on request, Annoy's trees propose the words of a list, twice as many each time until
+their masses are enough, and exact products put them in order. The proposals may depend on the processor, but not on the
+number of threads. A mechanism may draw from such lists if its guarantee does not depend on how near its words are.
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ class Partners:
 
     @classmethod
     def none(cls, words: int) -> Partners:
-        """No word has a partner."""
+        """Make for words without partners."""
         return cls(np.zeros(words + 1, np.int64), np.empty(0, np.int32))
 
     @classmethod
     def of(cls, words: Int32, others: Int32, similarities: Float64, count: int) -> Partners:
-        """Partners by falling similarity, the lower word first among equals; of a pair that comes twice, the more
-        similar.
+        """Sort partners by falling similarity, the lower word first among equals; duplicate pairs keep the greater
+        similarity.
 
         ``words``, ``others``, ``similarities``: one entry a pair; a word is no partner of itself.
         """
@@ -69,7 +68,7 @@ class Partners:
         return cls(np.searchsorted(words[kept], np.arange(count + 1)), others[kept].astype(np.int32))
 
     def take(self, words: Int64) -> tuple[Int64, Int32]:
-        """Starts and ids of the partners of ``words`` alone."""
+        """Select starts and ids of the partners of ``words`` alone."""
         lengths = np.diff(self.starts)[words]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         entries = np.arange(starts[-1]) + np.repeat(self.starts[words] - starts[:-1], lengths)
@@ -78,7 +77,7 @@ class Partners:
 
 @dataclass(frozen=True)
 class SimilarLists:
-    """The lists of all words.
+    """Lists of all words.
 
     ``offsets``: int64 ``(words + 1,)``. ``ids``: int32 ``(entries,)``, partners, then words by falling similarity;
     never the word itself. ``recall``: the share of the true lists' words that a sample of these lists has; 1.0 where
@@ -93,7 +92,7 @@ class SimilarLists:
 
 @dataclass(frozen=True)
 class SimilarTask:
-    """Which lists to find.
+    """Task of finding lists of similar words.
 
     ``vectors``: float32 ``(words, n)``, no row of zeros: their cosines say which words are similar. ``other``: float32
     ``(words, m)`` of another embedding, whose cosines take their place for the words that it has. ``known``: bool
@@ -114,12 +113,12 @@ class SimilarTask:
 
     @property
     def size(self) -> int:
-        """How many words there are."""
+        """Number of words."""
         return len(self.masses)
 
 
 def round_directions(vectors: Float32) -> Float32:
-    """Directions as whole numbers, float32 ``(count, n)``: rows of a length under 4096. Rows of zeros stay so."""
+    """Round directions to whole numbers, float32 ``(count, n)``: rows of a length under 4096. Rows of zeros stay so."""
     length = 4095.0 - np.sqrt(vectors.shape[1]) / 2
     directions = np.empty(vectors.shape, np.float32)
     whole_directions(np.ascontiguousarray(vectors, np.float32), directions, float(length), True)
@@ -177,7 +176,7 @@ _Job = Callable[[], _Part]
 
 
 def _compute(jobs: Iterator[_Job]) -> Iterator[_Part]:
-    """Do the jobs on all cores, in their order; a few at a time, so that parts do not pile up."""
+    """Run the jobs on all cores and yield results in order. Only a few run at a time, so that parts do not pile up."""
     cores = len(os.sched_getaffinity(0))
     with start_threads(cores) as pool:
         waiting = []
@@ -191,7 +190,7 @@ def _compute(jobs: Iterator[_Job]) -> Iterator[_Part]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Words among which lists are found: those of a class. Numbers are slots in it.
+    """Group of words among which lists are found: those of a class. Numbers are slots in it.
 
     ``members``: int64, the words, rising. ``directions``: their rounded directions. ``last``: those that come last.
     """
@@ -204,7 +203,7 @@ class _Group:
     partners: Partners
 
     def search_exactly(self, rows: Int64) -> _Part:
-        """The lists of the words in these slots, over all words of the group."""
+        """Find the lists of the words in these slots, over all words of the group."""
         scores = self.directions[rows] @ self.directions.T
         scores[:, self.last] = LAST
         starts, partners = self.partners.take(rows)
@@ -212,8 +211,8 @@ class _Group:
         return _Part(self.members[rows], offsets, self.members[ids].astype(np.int32))
 
     def search_trees(self, trees: Any, searchable: Int64, first: int, rows: Int64) -> _Part:
-        """The same among what Annoy's ``trees`` over the words in the slots ``searchable`` propose: at first
-        ``first`` words of each.
+        """Find the lists among the proposals of Annoy's ``trees`` over the words in the slots ``searchable``. At first
+        they propose ``first`` words of each.
         """
         common = np.argsort(-self.masses.astype(np.float64), kind="stable")
         index_in_trees = np.full(len(self.members), -1)
@@ -241,7 +240,7 @@ class _Group:
 def _take(
     scores: Float32, own: Int64, masses: UInt64, budget: np.uint64, starts: Int64, partners: Int32
 ) -> tuple[Int64, Int32]:
-    """Offsets and ids of the lists of these rows of scores."""
+    """Select offsets and ids of the lists of these rows of scores."""
     limit, room, lengths = np.empty(len(own), np.float32), np.empty(len(own), np.int64), np.empty(len(own), np.int64)
     measure_rows(scores, own, masses, budget, starts, partners, limit, room)
     begins = np.concatenate([[0], np.cumsum(room)])
@@ -257,7 +256,7 @@ def _take(
 
 
 def _fill_up(near: Int64, common: Int64, masses: UInt64, budget: np.uint64) -> Int64:
-    """``near``, and of the other words as many of the most frequent as the budget needs."""
+    """Append to ``near`` as many of the most frequent other words as the budget needs."""
     others = common[~np.isin(common, near)]
     # All masses may add up to 2^64, which is 0 here: where the last word is needed, all are.
     reached = masses[near].sum() + np.cumsum(masses[others[:-1]])
@@ -265,7 +264,7 @@ def _fill_up(near: Int64, common: Int64, masses: UInt64, budget: np.uint64) -> I
 
 
 def _jobs(task: SimilarTask, work: BuildContext) -> Iterator[_Job]:
-    """What there is to do: blocks of rows, class by class, and in each class first the words that ``other`` has."""
+    """Yield the jobs: blocks of rows, class by class, and in each class first the words that ``other`` has."""
     partners = _partners_inside(task)
     for members, slots in _members(task):
         inside = Partners.none(len(members))
@@ -312,7 +311,7 @@ def _tree_jobs(group: _Group, rows: Int64, work: BuildContext) -> Iterator[_Job]
 
 
 def _members(task: SimilarTask) -> Iterator[tuple[Int64, Int32]]:
-    """The words of each class, rising, and the slot of every word in its class."""
+    """Yield the words of each class, rising, and the slot of every word in its class."""
     if task.classes is None:
         every = np.arange(task.size)
         yield every, every.astype(np.int32)
@@ -328,7 +327,7 @@ def _members(task: SimilarTask) -> Iterator[tuple[Int64, Int32]]:
 
 
 def _partners_inside(task: SimilarTask) -> Partners:
-    """The partners that are of a word's own class."""
+    """Select the partners that are of a word's own class."""
     if task.classes is None or not len(task.partners.ids):
         return task.partners
     words = np.repeat(np.arange(task.size), np.diff(task.partners.starts))
@@ -337,9 +336,7 @@ def _partners_inside(task: SimilarTask) -> Partners:
 
 
 def _views(task: SimilarTask, members: Int64) -> Iterator[tuple[Float32, Int64, Int64]]:
-    """Vectors of the members, the slots of the words whose lists they decide, and the slots of words that come
-    last.
-    """
+    """Yield vectors of the members, the slots of words whose lists they decide, and those of words that come last."""
     if task.other is None or task.known is None:
         yield task.vectors[members], np.arange(len(members)), np.empty(0, np.int64)
         return

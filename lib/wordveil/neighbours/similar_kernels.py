@@ -1,4 +1,4 @@
-"""The compiled loops of lists of similar words: how far a list reaches, its words in order, copies."""
+"""Compiled loops of lists of similar words: measuring lists, writing them in order, copying them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measure_rows(
 
     ``scores``: float32 ``(rows, words)``, whole numbers; the row's own word and its partners are struck out in place.
     ``own``: int64 ``(rows,)``; partners of row ``r`` are entries ``starts[r]`` up to ``starts[r + 1]`` of ``partners``.
-    A list holds words whose masses, the own word's included, add up to ``budget`` where there are enough of them.
+    A list holds words whose masses, the own word's included, add up to ``budget`` if there are enough of them.
     """
     mass, count = np.zeros(_BINS, np.uint64), np.zeros(_BINS, np.int64)
     for row in range(len(scores)):
@@ -74,10 +74,12 @@ def take_rows(
     ids: Int32,
     lengths: Int64,
 ) -> None:
-    """Write the list of each row: partners in their order, then words by falling score, the lower number first among
-    equals, until the budget is used up. The own word is left out.
+    """Write the list of each row until the budget is used up.
 
-    ``scores`` and ``limit`` are what :func:`measure_rows` left. Row ``r`` writes from ``ids[offsets[r]]`` on.
+    Partners come first in their order, then words by falling score, the lower number first among equals. The own word
+    is left out.
+
+    ``scores`` and ``limit`` are results of :func:`measure_rows`. Row ``r`` writes from ``ids[offsets[r]]`` on.
     """
     for row in range(len(scores)):
         values = scores[row]

@@ -1,1 +1,1 @@
-"""What a release guarantees: metrics, relations, guarantees, events and their price. No arrays, no Spark."""
+"""Guarantees of a release: metrics, relations, guarantees, events and their price. No arrays, no Spark."""

@@ -1,4 +1,4 @@
-"""The price of a record."""
+"""Price of a record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wordveil.privacy.relations import Relation
 
 @dataclass(frozen=True)
 class Price:
-    """What one record costs.
+    """Price of one record.
 
     ``tokens``: tokens that are paid for: ``n_max`` where the length is hidden, else the tokens drawn. Where the private
     corpus trained the weights, ``n_max`` for each record that may ever be drawn from them. ``epsilon_bound``: the

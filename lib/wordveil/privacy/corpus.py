@@ -1,9 +1,9 @@
-"""What a draw costs where the private corpus trained the weights that draw.
+"""Cost of draws from weights that the private corpus trained.
 
-Then every draw depends on every record, and each record pays for all that will ever be drawn from the weights
+Every such draw depends on every record, and each record pays for all that will ever be drawn from the weights
 (:attr:`wordveil.privacy.events.Composition.CORPUS`). That is true only if all of it is drawn at one price, and counted
 in one ledger. So all that decides the price goes into the name of a metric of its own: draws at another price have
-another name, and a ledger that has a draw under such a name takes none under another.
+another name, and a ledger with a draw under such a name accepts none under another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CORPUS_METRIC = "corpus"
 
 
 def charge_corpus(guarantee: WordGuarantee, weights: str, n_max: int, max_records: int) -> WordGuarantee:
-    """What one symbol guarantees between any two corpora.
+    """Convert the guarantee of one symbol to one between any two corpora.
 
     ``guarantee``: what it guarantees between any two texts, whatever the weights are. ``weights``: what identifies the
     weights (:attr:`wordveil.mechanisms.base.Mechanism.private_weights`). ``n_max``: the public number of tokens of a

@@ -1,4 +1,4 @@
-"""Events: what a release does to one record, complete enough to price it."""
+"""Events: the processing of one record by a release, complete enough to price it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wordveil.privacy.relations import Relation
 
 
 class Composition(StrEnum):
-    """How the tokens' losses add up to the record's, over a metric on texts."""
+    """Composition of tokens' losses to the record's, over a metric on texts."""
 
     SEQUENCE = "sequence"
     """``epsilon * sum_i d(w_i, v_i)``: order is released."""
@@ -55,7 +55,7 @@ class Composition(StrEnum):
 
 @dataclass(frozen=True)
 class ReleaseTerms:
-    """All that is the same for each record of a release: the constant part of the ``privacy`` column.
+    """Terms that are the same for each record of a release: the constant part of the ``privacy`` column.
 
     ``release``: the release's name. ``mechanism``: its mechanism's name. ``bundle``: the mechanism fingerprint.
     ``guarantee``: what one token costs. ``composition``: how tokens add up. ``relation``: the pairs of texts for which
@@ -81,5 +81,5 @@ class ReleaseTerms:
 
     @property
     def tokens(self) -> int | None:
-        """The tokens that each record pays for; None where these are the tokens that were drawn of it."""
+        """Number of tokens that each record pays for; None if it is the number drawn for it."""
         return None if self.n_max is None else self.n_max * (self.max_records or 1)

@@ -1,4 +1,4 @@
-"""What one token's replacement guarantees."""
+"""Guarantee of one token's replacement."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class WordGuarantee:
 
     @property
     def pure(self) -> float:
-        """Bound the loss of one token between any two symbols: ``bound(diameter)``, in nats."""
+        """Bound on the loss of one token between any two symbols: ``bound(diameter)``, in nats."""
         return self.bound(self.diameter)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a manifest."""
+        """Return plain values for a manifest."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> WordGuarantee:
-        """The inverse of :meth:`to_dict`."""
+        """Read what :meth:`to_dict` returned."""
         return cls(**{**values, "metric": Metric(**values["metric"])})

@@ -1,19 +1,19 @@
-"""Metrics and the unit in which epsilon counts their distance."""
+"""Metrics, and the unit in which epsilon counts their distance."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 CAPPED = "-capped"
-"""The end of the name of a metric whose distances stop growing at gamma."""
+"""Suffix of the name of a metric whose distances stop growing at gamma."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A distance between the symbols of one vocabulary (words, unknown word, padding).
+    """Distance between the symbols of one vocabulary (words, unknown word, padding).
 
     Epsilons add up only under the same metric. Two embeddings, or one embedding with padding at two heights, are
-    different metrics even where both are Euclidean: ``digest`` (hexadecimal) identifies the stored points.
+    different metrics even if both are Euclidean: ``digest`` (hexadecimal) identifies the stored points.
     """
 
     name: str
@@ -21,15 +21,15 @@ class Metric:
 
     @property
     def identifier(self) -> str:
-        """As written in the ``privacy`` column: ``euclidean:1f0c9a...``."""
+        """Name as written in the ``privacy`` column: ``euclidean:1f0c9a...``."""
         return f"{self.name}:{self.digest[:16]}"
 
     @property
     def is_capped(self) -> bool:
-        """Whether distances stop growing at gamma."""
+        """True if distances stop growing at gamma."""
         return self.name.endswith(CAPPED)
 
 
 def uncap(name: str) -> str:
-    """The name of a metric without its cap, if it has one."""
+    """Remove the cap from the name of a metric, if it has one."""
     return name.removesuffix(CAPPED)

@@ -1,8 +1,8 @@
-"""What an attacker recovers: the share of words that the best guesser gets right, as figures.
+"""Recovery of words by the best attacker: the share of words that it guesses right, as figures.
 
 Bayes vulnerability (Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith 2020, The Science of Quantitative
-Information Flow, sections 2.2 and 5.1). The best guesser takes an output for the word with the largest
-``prior(x) Pr[M(x) = y]``. Nobody who has the same prior recovers more words on average. Figures are functions of public
+Information Flow, sections 2.2 and 5.1). The best attacker takes an output for the word with the largest
+``prior(x) Pr[M(x) = y]``. Nobody with the same prior recovers more words on average. Figures are functions of public
 data alone, so they may be published. :mod:`wordveil.measures.recovery` measures them.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Recovered:
-    """The share of words that are guessed right after some draws.
+    """Share of words that are guessed right after some draws.
 
     ``draws``: how many independent draws of one word the guesser sees, 1 or more. ``at_least``: a lower bound of the
     best guesser's share, from 0 to 1. ``at_most``: an upper bound; equal to ``at_least`` where the share is exact. None
@@ -34,7 +34,7 @@ class Recovered:
 
 @dataclass(frozen=True)
 class PriorRecovery:
-    """What is recovered of words that are as likely as one prior says.
+    """Recovery of words that are as likely as one prior states.
 
     ``before``: the share of the likeliest word, which is what a guesser gets right who never looks, above 0 and at most
     1. ``after``: the same after draws, by rising numbers of draws; the first is 1.
@@ -50,17 +50,17 @@ class PriorRecovery:
 
     @property
     def leakage_at_least(self) -> float:
-        """How many times as many words are recovered after one draw as before: multiplicative Bayes leakage."""
+        """Multiplicative Bayes leakage: the ratio of words recovered after one draw and before."""
         return self.after[0].at_least / self.before
 
     @property
     def leakage_at_most(self) -> float | None:
-        """The same as an upper bound; None where none is known."""
+        """Upper bound on the multiplicative Bayes leakage; None if none is known."""
         highest = self.after[0].at_most
         return None if highest is None else highest / self.before
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {
             "before": self.before,
             "after": [asdict(item) for item in self.after],
@@ -70,7 +70,7 @@ class PriorRecovery:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_dict`. Numbers may be strings, as signed manifests have them."""
+        """Read what :meth:`to_dict` returned. Numbers may be strings, as in signed manifests."""
         after = (
             Recovered(
                 int(item["draws"]), float(item["at_least"]), None if item["at_most"] is None else float(item["at_most"])
@@ -82,7 +82,7 @@ class PriorRecovery:
 
 @dataclass(frozen=True)
 class Recovery:
-    """What is recovered of single words, under two priors.
+    """Recovery of single words under two priors.
 
     ``uniform``: of words of the vocabulary that are all equally likely. ``frequency``: of words that are as likely as
     they are frequent in public text.
@@ -92,15 +92,15 @@ class Recovery:
     frequency: PriorRecovery
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {"uniform": self.uniform.to_dict(), "frequency": self.frequency.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_dict`."""
+        """Read what :meth:`to_dict` returned."""
         return cls(PriorRecovery.from_dict(values["uniform"]), PriorRecovery.from_dict(values["frequency"]))
 
 
 def round_figure(value: float) -> float:
-    """A figure in six digits: the last digits of sums and logarithms differ between machines."""
+    """Round a figure to six digits: the last digits of sums and logarithms differ between machines."""
     return float(f"{value:.6g}")

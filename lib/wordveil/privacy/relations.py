@@ -1,4 +1,4 @@
-"""Relations: the pairs of texts between which a bound holds; and what else a release shows."""
+"""Relations: the pairs of texts for which a bound holds; and the other exposures of a release."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 
 class Relation(StrEnum):
-    """A bound compares two texts of the same record; its relation says which pairs it covers.
+    """Relation of a bound: the pairs of texts of one record that it covers.
 
-    Every bound is conditional on what is public beside the text: the id, the kept columns and whatever ``exposes``
-    lists. So where it lists ``presence``, both texts are released or both refused, and where it lists ``condition``,
+    Every bound is conditional on all that is public besides the text: the id, the kept columns and the entries of
+    ``exposes``. So if that lists ``presence``, both texts are released or both refused, and if it lists ``condition``,
     both meet it.
     """
 
@@ -24,19 +24,19 @@ class Relation(StrEnum):
     SAME_SKELETON = "same_skeleton"
     """Texts that agree in everything the policy copies: same mask, same symbols, same number of hidden words.
 
-    And in which positions hold the same word, where a word that a record repeats is drawn once (``repeat: same``). And
-    in what the condition on the input says of them, where it reads the text.
+    They also agree in which positions hold the same word, if a word that a record repeats is drawn once (``repeat:
+    same``), and in meeting the condition on the input, if it reads the text.
     """
 
     def covers(self, wanted: Relation) -> bool:
-        """Whether a bound under this relation holds for every pair of ``wanted``: any text covers all, the others
-        themselves.
+        """Return whether a bound under this relation holds for every pair of ``wanted``. ``any_text`` covers all, the
+        others themselves.
         """
         return self in (Relation.ANY_TEXT, wanted)
 
 
 class Exposure(StrEnum):
-    """What a release shows of a record in addition to its sanitised words. Kept columns are written ``column:NAME``."""
+    """Exposure of a record in addition to its sanitised words. Kept columns are written ``column:NAME``."""
 
     PRESENCE = "presence"
     """That the record was refused because of its text, or of another text of its author; or that it was not."""
@@ -81,11 +81,11 @@ class Exposure(StrEnum):
 
 
 ORDER_EXPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType({"hashed": (), "input": (str(Exposure.LAYOUT),)})
-"""What a table shows by the order of its rows: in the order of keyed hashes of their ids, or in the input's."""
+"""Exposures by the order of a table's rows: that of keyed hashes of their ids, or the input's."""
 
 
 def narrow_relation(relation: Relation, shown: Iterable[str]) -> Relation:
-    """Narrow a policy's relation to the pairs for which its bound holds where the release also shows ``shown``.
+    """Narrow a policy's relation to the pairs for which its bound holds if the release also shows ``shown``.
 
     A condition on the text may distinguish any two texts by admitting only one of them: no bound holds for more
     than texts that agree in it.
@@ -94,5 +94,5 @@ def narrow_relation(relation: Relation, shown: Iterable[str]) -> Relation:
 
 
 def column_exposure(name: str) -> str:
-    """The entry of ``exposes`` for a kept column."""
+    """Return the entry of ``exposes`` for a kept column."""
     return f"column:{name}"

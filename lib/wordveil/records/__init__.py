@@ -1,1 +1,1 @@
-"""What a record becomes, without Spark."""
+"""Processing of records without Spark."""

@@ -1,4 +1,4 @@
-"""Encodes and decodes the text columns of records. The tokens of a record run on over its columns."""
+"""Codec of records' text columns. Token positions continue across columns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wordveil.text.types.typed import ShownTokens
 
 @dataclass(frozen=True)
 class TokenLayout:
-    """Where the tokens of several columns are among those of their records.
+    """Layout of the tokens of several columns among those of their records.
 
     ``offsets``: int64 ``(records + 1,)``, of the tokens of each record. ``bounds``: int64
     ``(records * columns + 1,)``, of those of each column of each record. ``rows``: for each column int64
@@ -43,7 +43,7 @@ class TokenLayout:
 
     @classmethod
     def of(cls, offsets: Sequence[NDArray[np.int64]]) -> TokenLayout:
-        """The layout of columns with these offsets, each int64 ``(records + 1,)``."""
+        """Make from the offsets of columns, each int64 ``(records + 1,)``."""
         lengths = np.stack([np.diff(column) for column in offsets], axis=1)
         bounds = np.concatenate([[0], np.cumsum(lengths.ravel())]).astype(np.int64)
         rows = []
@@ -53,21 +53,22 @@ class TokenLayout:
         return cls(bounds[:: len(offsets)], bounds, tuple(rows))
 
     def join(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """The values of all tokens, from those of each column."""
+        """Join the values of each column to those of all tokens."""
         joined = np.empty(int(self.bounds[-1]), values[0].dtype)
         for rows, column in zip(self.rows, values, strict=True):
             joined[rows] = column
         return joined
 
     def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        """The inverse."""
+        """Split the values of all tokens by column."""
         return [values[rows] for rows in self.rows]
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The encoded texts of records, by column. ``pattern``: which tokens of a record are the same word, in whatever
-    column; None where each token is drawn separately.
+    """Encoded texts of records, by column.
+
+    ``pattern``: the tokens of a record that are the same word, in any column; None if each token is drawn separately.
     """
 
     columns: tuple[Encoded, ...]
@@ -76,7 +77,7 @@ class Texts:
 
     @classmethod
     def of(cls, columns: Sequence[Encoded]) -> Texts:
-        """The texts of records with these columns."""
+        """Make from the records' columns."""
         layout = TokenLayout.of([column.offsets for column in columns])
         if len(columns) == 1:
             return cls(tuple(columns), layout, columns[0].pattern)
@@ -84,32 +85,32 @@ class Texts:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """int64 ``(records + 1,)``, the tokens of each record."""
+        """Bounds of the tokens of each record: int64 ``(records + 1,)``."""
         return self.layout.offsets
 
     @cached_property
     def shown(self) -> ShownTexts | None:
-        """The typed tokens whose class shows; None where the policy shows no class."""
+        """Typed tokens whose class shows; None if the policy shows no class."""
         return ShownTexts.of([column.shown for column in self.columns])
 
     @property
     def drawn_offsets(self) -> NDArray[np.int64]:
-        """int64 ``(records + 1,)``, the tokens of each record that are drawn."""
+        """Bounds of the drawn tokens of each record: int64 ``(records + 1,)``."""
         return self.offsets if self.pattern is None else self.pattern.distinct_offsets
 
     @property
     def words(self) -> NDArray[np.int64]:
-        """int64 ``(records,)``, words before the policy."""
+        """Number of words of each record before the policy: int64 ``(records,)``."""
         return _add([column.words for column in self.columns])
 
     @property
     def unknown(self) -> NDArray[np.int64]:
-        """int64 ``(records,)``, of those outside the vocabulary."""
+        """Number of words of each record outside the vocabulary: int64 ``(records,)``."""
         return _add([column.unknown for column in self.columns])
 
     @property
     def refused(self) -> NDArray[np.object_]:
-        """Why each record is refused, or None: the reason of its first column that is refused."""
+        """Reason why each record is refused, or None: that of its first refused column."""
         refused = self.columns[0].refused.copy()
         for column in self.columns[1:]:
             refused = np.where(refused == None, column.refused, refused)  # noqa: E711 - elementwise
@@ -123,14 +124,14 @@ def _add(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class ShownTexts:
-    """The typed tokens of records whose class shows, from all columns. ``layout``: where those of each column are."""
+    """Typed tokens of records whose class shows, from all columns. ``layout``: the places of those of each column."""
 
     tokens: ShownTokens
     layout: TokenLayout
 
     @classmethod
     def of(cls, columns: Sequence[ShownTokens | None]) -> ShownTexts | None:
-        """The tokens of records with these columns; None where the policy shows no class."""
+        """Make from the tokens of each column; None if the policy shows no class."""
         present = [column for column in columns if column is not None]
         if not present:
             return None
@@ -144,12 +145,12 @@ class ShownTexts:
         return cls(ShownTokens(kinds, shapes, layout.offsets, pattern), layout)
 
     def split(self, values: pa.StringArray) -> list[pa.StringArray]:
-        """``values``, string array ``(shown,)``, by column."""
+        """Split ``values``, string array ``(shown,)``, by column."""
         return [values.take(pa.array(rows)) for rows in self.layout.rows]
 
 
 def _join_patterns(columns: Sequence[Forms | None], layout: TokenLayout) -> Pattern | None:
-    """Which tokens of a record are the same, by the forms of all columns. Padding equals nothing else."""
+    """Find equal tokens of a record by the forms of all columns. Padding equals nothing else."""
     forms = [column for column in columns if column is not None]
     if not forms:
         return None
@@ -157,7 +158,7 @@ def _join_patterns(columns: Sequence[Forms | None], layout: TokenLayout) -> Patt
 
 
 class ColumnsCodec:
-    """Encodes and decodes the text columns of records under one policy and vocabulary.
+    """Codec of records' text columns under one policy and vocabulary.
 
     ``model``: the n-gram model, if the policy names one. ``lists``: the public lists, if the policy draws from them.
     Raises :class:`ValueError` for another model, for missing lists, and for widths that do not add up to the policy's
@@ -183,7 +184,7 @@ class ColumnsCodec:
     def find_other(
         self, columns: Sequence[pa.StringArray], named: Sequence[str | None] | None = None
     ) -> NDArray[np.bool_]:
-        """Which records are in another language, by all their texts together: bool ``(records,)``. ``columns`` as in
+        """Find the records in another language, by all their texts together: bool ``(records,)``. ``columns`` as in
         :meth:`encode`; ``named``: the languages that records name.
         """
         if len(columns) == 1 or self._policy.other_language == OtherLanguage.RELEASE:
@@ -191,8 +192,8 @@ class ColumnsCodec:
         return self._codecs[0].find_other(pc.binary_join_element_wise(*columns, "\n"), named)
 
     def encode(self, columns: Sequence[pa.StringArray], other: NDArray[np.bool_] | None = None) -> Texts:
-        """Encode the texts of each column, string arrays without nulls, valid UTF-8. ``other``: as :meth:`find_other`
-        returns it, which is called by default.
+        """Encode the texts of each column, string arrays without nulls, valid UTF-8. ``other``: the result of
+        :meth:`find_other`, which is called by default.
 
         Under ``refused: empty`` a record with a refused column is encoded as one without any text.
         """
@@ -211,8 +212,9 @@ class ColumnsCodec:
         return texts
 
     def fit(self, texts: Texts, contexts: Contexts, key: Secret) -> tuple[NDArray[np.int32], TokenLayout]:
-        """The ids to draw, int32 ``(tokens,)``, and where each column's are: those of ``texts``, or under
-        ``length: sample`` each column's number of them, drawn by ``key``.
+        """Choose the ids to draw, int32 ``(tokens,)``, and their layout.
+
+        They are those of ``texts``, or under ``length: sample`` each column's number of them, drawn by ``key``.
         """
         ids = [column.ids for column in texts.columns]
         if self._policy.length != "sample":
@@ -228,8 +230,8 @@ class ColumnsCodec:
     def decode(
         self, ids: NDArray[np.int32], layout: TokenLayout, texts: Texts, values: pa.StringArray | None
     ) -> list[pa.StringArray]:
-        """The texts of each column from drawn ids; padding leaves no trace in them. ``values``: what is written for the
-        tokens of :attr:`Texts.shown`.
+        """Decode drawn ids into the texts of each column; padding leaves no trace. ``values``: the texts to write for
+        the tokens of :attr:`Texts.shown`.
         """
         shown: Sequence[pa.StringArray | None] = [None] * len(texts.columns)
         if texts.shown is not None and values is not None:

@@ -1,6 +1,6 @@
-"""The text columns of a record: one, or several that are sanitised together and paid for as one.
+"""Text columns of a record: one, or several that are sanitised together and paid for as one.
 
-The tokens of a record run on over its columns, in the order of their names. So each has a position of its own in the
+Token positions continue across columns, in the order of their names. So each token has a position of its own in the
 record's noise, and the price of a record is that of all its tokens. The contents of the columns enter the tag and the
 noise's context one after another, each after its length. So two records that differ only in which column holds a word
 share no noise.
@@ -21,17 +21,17 @@ from wordveil.text.policy import TextPolicy
 
 
 def text_inputs(count: int) -> tuple[str, ...]:
-    """The columns of a screened batch that hold a record's texts, before ``__reason``."""
+    """Name the columns of a screened batch that hold a record's texts, before ``__reason``."""
     return (TEXT_COLUMN, *(f"{TEXT_COLUMN}_{number}" for number in range(1, count)))
 
 
 @dataclass(frozen=True)
 class TextColumns:
-    """The text columns of an output.
+    """Text columns of an output.
 
-    ``names``: what the output calls them: a single one ``text``, several by their names in the input, of which a dotted
-    one becomes a field of a struct. ``widths``: the public number of tokens of each, whose sum is the policy's
-    ``n_max``; empty unless the policy hides lengths.
+    ``names``: their names in the output: ``text`` for a single one, those in the input for several, where a dotted one
+    becomes a field of a struct. ``widths``: the public number of tokens of each, whose sum is the policy's ``n_max``;
+    empty unless the policy hides lengths.
     """
 
     names: tuple[str, ...] = ("text",)
@@ -39,36 +39,36 @@ class TextColumns:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The columns of a screened batch that hold them."""
+        """Columns of a screened batch that hold them."""
         return text_inputs(len(self.names))
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        """The columns of the output that hold the texts; a struct holds several."""
+        """Columns of the output that hold the texts; a struct holds several."""
         empty = [pa.nulls(0, pa.string())] * len(self.names)
         return tuple(pa.field(name, values.type) for name, values in self.nest(empty))
 
     @property
     def output_fields(self) -> tuple[pa.Field, ...]:
-        """All columns of the output that are made, the texts first."""
+        """Columns of the output that are made, the texts first."""
         return (*self.fields, *OUTPUT_FIELDS[1:])
 
     @property
     def struct_fields(self) -> tuple[pa.Field, ...]:
-        """What the SQL function returns: the columns of the output that its caller does not already have."""
+        """Columns that the SQL function returns: those that its caller does not already have."""
         return (*self.fields, *OUTPUT_FIELDS[1:4])
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
-        """The parts of each name."""
+        """Parts of each name."""
         return tuple(map(read_path, self.names))
 
     def nest(self, texts: Sequence[pa.Array]) -> list[tuple[str, pa.Array]]:
-        """Names and values of the output's columns that hold ``texts``, one array for each of :attr:`names`."""
+        """Nest ``texts``, one array for each of :attr:`names`, into names and values of the output's columns."""
         return _nest(list(zip(self.paths, texts, strict=True)))
 
     def split_policy(self, policy: TextPolicy) -> tuple[TextPolicy, ...]:
-        """The policy of each column: ``policy``, whose ``n_max`` is the whole record's, with the column's own."""
+        """Split ``policy``, whose ``n_max`` is the whole record's, into one with each column's own."""
         if len(self.names) == 1 or policy.n_max is None:
             return (policy,) * len(self.names)
         if sum(self.widths) != policy.n_max or len(self.widths) != len(self.names):
@@ -76,7 +76,9 @@ class TextColumns:
         return tuple(replace(policy, n_max=width) for width in self.widths)
 
     def fingerprint(self, policy: TextPolicy) -> str:
-        """SHA-256 of what decides the texts, apart from bundle and keys: for one column the policy's own."""
+        """Compute the SHA-256 of all that decides the texts, apart from bundle and keys: for one column the policy's
+        own.
+        """
         if len(self.names) == 1:
             return policy.fingerprint
         content = {"policy": policy.fingerprint, "columns": self.paths, "widths": self.widths}
@@ -84,7 +86,7 @@ class TextColumns:
 
 
 ONE_TEXT = TextColumns()
-"""The only text column of an output."""
+"""Layout of an output with a single text column."""
 
 
 def _nest(texts: Sequence[tuple[tuple[str, ...], pa.Array]]) -> list[tuple[str, pa.Array]]:
@@ -95,7 +97,7 @@ def _nest(texts: Sequence[tuple[tuple[str, ...], pa.Array]]) -> list[tuple[str, 
         values = below[0][1]
         if below[0][0]:
             inner = _nest(below)
-            # With explicit types, which Arrow needs where there are no records.
+            # With explicit types, which Arrow needs if there are no records.
             fields = [pa.field(child, child_values.type) for child, child_values in inner]
             values = pa.StructArray.from_arrays([child_values for _, child_values in inner], fields=fields)
         nested.append((name, values))

@@ -1,7 +1,7 @@
-"""From the hidden words of records to the words that are written for them: drawn, put into an order, rendered.
+"""Steps from the hidden words of records to the written ones: drawing, ordering, rendering.
 
-What is written is a function of what was drawn, of public data and of an order that does not depend on the words. Where
-a word is drawn once for all its occurrences, it also depends on which positions hold the same word.
+The written words are a function of the drawn ones, of public data and of an order that does not depend on the words. If
+a word is drawn once for all its occurrences, they also depend on which positions hold the same word.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from wordveil.text.types.typed import ShownTokens
 
 @dataclass(frozen=True)
 class Written:
-    """What is written for the tokens of records, with their offsets. ``replaced``: int32 ``(tokens,)``, the id that
-    each written one replaces. ``drawn``: int64 ``(records,)``, how many tokens were drawn.
+    """Tokens written for those of records, with their offsets.
+
+    ``replaced``: int32 ``(tokens,)``, the id that each written one replaces. ``drawn``: int64 ``(records,)``, the
+    number of tokens drawn.
     """
 
     batch: TokenBatch
@@ -44,7 +46,7 @@ def write_words(
     bag: bool = False,
     bounds: NDArray[np.int64] | None = None,
 ) -> Written:
-    """Draw the words of records and choose what is written for them.
+    """Draw the words of records and choose the words to write for them.
 
     ``mechanism``: what draws and renders. ``batch``: the tokens of records. ``keys``: the keys of noise and order.
     ``pattern``: which tokens are the same word. Each word is drawn once, and its position is the number of distinct
@@ -73,12 +75,12 @@ def write_words(
 def draw_shown(
     shown: ShownTokens | None, contexts: Contexts, keys: ReleaseKeys, policy: TextPolicy, lists: PublicLists | None
 ) -> pa.StringArray | None:
-    """Draw what is written for the tokens whose class shows: uniformly, by class and shape alone.
+    """Draw the texts to write for tokens whose class shows: uniformly, by class and shape alone.
 
     Within a class and shape a draw costs nothing, because the original token does not enter it. Equal tokens are drawn
-    once where the policy draws words once. Of ``keys`` only ``types`` is used.
+    once if the policy draws words once. Of ``keys`` only ``types`` is used.
 
-    Returns strings ``(shown,)``; None where the policy shows no class. ``lists``: the public lists, if the policy draws
+    Returns strings ``(shown,)``; None if the policy shows no class. ``lists``: the public lists, if the policy draws
     from them.
     """
     if shown is None:
@@ -92,6 +94,6 @@ def draw_shown(
 
 
 def _by_text(batch: TokenBatch, bounds: NDArray[np.int64]) -> TokenBatch:
-    """The same tokens, text by text, so that what is written in one column does not depend on another."""
+    """Split the tokens of records into texts, so that the output of one column does not depend on another."""
     texts = (len(bounds) - 1) // max(len(batch), 1)
     return TokenBatch(batch.ids, bounds, np.repeat(batch.contexts, texts, axis=0))

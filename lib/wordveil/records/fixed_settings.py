@@ -1,4 +1,4 @@
-"""The settings behind a release's fingerprints, recorded with its first run to name the change that is refused."""
+"""Settings behind a release's fingerprints, recorded with its first run to name the change that is refused."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _SECTIONS = {"mechanism_fingerprint": "mechanism", "policy_fingerprint": "text"}
 
 
 def list_settings(policy: TextPolicy, bundle: Bundle, columns: TextColumns = ONE_TEXT) -> dict[str, str]:
-    """The settings that decide the fingerprints of policy and bundle, by their names in a configuration: values of the
-    configuration and digests of public files. Nothing comes from records or from the key.
+    """List the settings that decide the fingerprints of policy and bundle, by their names in a configuration.
+
+    They are values of the configuration and digests of public files. Nothing comes from records or from the key.
     """
     recipe = bundle.manifest["recipe"]
     settings = {f"text.{name}": _plain(value) for name, value in asdict(policy).items()}
@@ -43,7 +44,7 @@ def list_settings(policy: TextPolicy, bundle: Bundle, columns: TextColumns = ONE
 
 
 def _plain(value: Any) -> str:
-    """A value as text; for a list of words, which may be long, its digest."""
+    """Convert a value to text; a list of words, which may be long, to its digest."""
     if isinstance(value, tuple) and value and isinstance(value[0], tuple):
         return ", ".join(f"{kind}: {action}" for kind, action in value)
     if isinstance(value, tuple | list) and value and isinstance(value[0], str):
@@ -52,7 +53,7 @@ def _plain(value: Any) -> str:
 
 
 def explain_change(term: str, now: str, before: str, settings: Mapping[str, str], recorded: Mapping[str, str]) -> str:
-    """Say which settings make a fixed term of a release differ: ``mechanism.epsilon is 5.0 now and was 4.0``.
+    """Explain which settings make a fixed term of a release differ: ``mechanism.epsilon is 5.0 now and was 4.0``.
 
     ``term``: such as ``policy_fingerprint``, with its values ``now`` and ``before``. ``settings``: those of
     :func:`list_settings` now. ``recorded``: those of the first run.

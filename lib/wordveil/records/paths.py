@@ -8,8 +8,10 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 
 
 def parse_path(name: str) -> tuple[str, ...]:
-    """The parts of a column's name as Spark reads it: ``message.body`` is a field of a struct, and a dot in backticks
-    belongs to a name. Raises :class:`ValueError` for a malformed name.
+    """Split a column's name into parts as Spark does.
+
+    ``message.body`` is a field of a struct, and a dot in backticks belongs to a name. Raises :class:`ValueError` for a
+    malformed name.
     """
     parts, end = [], 0
     while part := _PART.match(name, end):
@@ -24,7 +26,7 @@ def parse_path(name: str) -> tuple[str, ...]:
 
 
 def read_path(name: str) -> tuple[str, ...]:
-    """The same; a malformed name is a column's own name as it is."""
+    """Split a column's name into parts; a malformed name is one part."""
     try:
         return parse_path(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Everything that happens to a record, without Spark: RecordBatch in, RecordBatch out."""
+"""Sanitising of records without Spark: RecordBatch in, RecordBatch out."""
 
 from __future__ import annotations
 
@@ -63,12 +63,13 @@ _PRIVATE = (
 
 @dataclass(frozen=True)
 class RecordSettings:
-    """What a release is, beyond its bundle and keys.
+    """Settings of a release, beyond its bundle and keys.
 
-    ``kept``: the columns that are published unchanged, which ``exposes`` lists. ``shown``: what else the configuration
-    shows, such as ``gate`` or ``condition``. ``internal``: how many columns pass unchanged and are never published.
-    ``columns``: the text columns, over which the policy's ``n_max`` is the sum. ``max_records``: the most records that
-    are ever drawn from weights that the private corpus trained; None for a mechanism made from public data alone.
+    ``kept``: the columns that are published unchanged, which ``exposes`` lists. ``shown``: the configuration's other
+    exposures, such as ``gate`` or ``condition``. ``internal``: the number of columns that pass unchanged and are never
+    published. ``columns``: the text columns, over which the policy's ``n_max`` is the sum. ``max_records``: the most
+    records that are ever drawn from weights that the private corpus trained; None for a mechanism made from public data
+    alone.
     """
 
     release: str
@@ -82,24 +83,24 @@ class RecordSettings:
 
     @property
     def policy_fingerprint(self) -> str:
-        """The fingerprint of the policy and, where there are several, of the text columns."""
+        """Fingerprint of the policy and, if there are several, of the text columns."""
         return self.columns.fingerprint(self.policy)
 
     @property
     def exposes(self) -> tuple[str, ...]:
-        """What is shown besides the sanitised words: by policy and configuration, then kept columns, each sorted."""
+        """Exposures besides the sanitised words: by policy and configuration, then kept columns, each sorted."""
         return (*sorted({*self.policy.exposes, *self.shown}), *sorted(column_exposure(name) for name in self.kept))
 
     @property
     def relation(self) -> Relation:
-        """The pairs of texts for which the bound holds."""
+        """Pairs of texts for which the bound holds."""
         return narrow_relation(self.policy.relation, self.shown)
 
 
 def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
-    """The constant part of the ``privacy`` column.
+    """Make the constant part of the ``privacy`` column.
 
-    Raises :class:`BundleError` where the private corpus trained the bundle's weights and the settings do not limit the
+    Raises :class:`BundleError` if the private corpus trained the bundle's weights and the settings do not limit the
     records that are drawn from them, or do not hide lengths.
     """
     policy, limit = settings.policy, settings.max_records
@@ -126,15 +127,17 @@ def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
 
 
 def compose(mechanism: type[Mechanism[Any]], policy: TextPolicy, max_records: int | None = None) -> Composition:
-    """How the tokens' losses add up. ``max_records``: as in :class:`RecordSettings`."""
+    """Choose the composition of tokens' losses. ``max_records``: as in :class:`RecordSettings`."""
     if max_records is not None:
         return Composition.CORPUS
     return Composition.TEXT if mechanism.reads_context else policy.composition
 
 
 class RecordSanitiser:
-    """Sanitises Arrow batches with the columns id, kept and internal columns, :attr:`TextColumns.inputs` (string) and
-    ``__reason`` (string), in this order.
+    """Sanitiser of Arrow batches.
+
+    Batches have the columns id, kept and internal columns, :attr:`TextColumns.inputs` (string) and ``__reason``
+    (string), in this order.
 
     A record with a ``__reason`` was refused earlier; its texts are null. A ``__reason`` may also be the language that a
     record names (:data:`wordveil.records.schema.LANGUAGE_MARK`). A null among several texts is an empty text. Each
@@ -159,7 +162,7 @@ class RecordSanitiser:
         self._slice_rows = max(1, _SLICE_TOKENS // (settings.policy.n_max or 1))
 
     def sanitise(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The sanitised records of ``batch``, in slices that bound memory.
+        """Yield the sanitised records of ``batch``, in slices that bound memory.
 
         Raises :class:`ValueError` if the number of columns differs from the settings' columns.
         """
@@ -171,8 +174,9 @@ class RecordSanitiser:
             yield self._assemble(part, *self._encode(part))
 
     def inspect(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Everything but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its
-        content tag and the tokens that it would cost.
+        """Compute everything but the text, with :data:`INSPECTED_FIELDS`, in slices.
+
+        That is the reason why a record would be refused, or its content tag and the tokens that it would cost.
 
         Nothing is drawn. ``batch`` has the id first, and the texts and ``__reason`` last.
         """
@@ -190,7 +194,7 @@ class RecordSanitiser:
             yield self._extend(part, columns, INSPECTED_FIELDS)
 
     def _encode(self, batch: pa.RecordBatch) -> tuple[NDArray[np.object_], NDArray[np.intp], Texts]:
-        """Why each record is refused (None if it is not), the rows of the accepted ones, and their tokens."""
+        """Find why each record is refused (None if it is not), the rows of the accepted ones, and their tokens."""
         reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
         if self._policy.refused == "empty":
             reason[np.isin(reason.astype(str), TEXT_REASONS)] = None
@@ -227,7 +231,7 @@ class RecordSanitiser:
         return self._extend(batch, columns, (*self._columns.output_fields, *STATISTIC_FIELDS))
 
     def _extend(self, batch: pa.RecordBatch, columns: list[pa.Array], fields: Sequence[pa.Field]) -> pa.RecordBatch:
-        """The columns of ``batch`` that pass unchanged, and ``columns`` after them."""
+        """Return the columns of ``batch`` that pass unchanged, and ``columns`` after them."""
         passed = batch.num_columns - self._unpassed
         schema = pa.schema([*list(batch.schema)[:passed], *fields])
         return pa.RecordBatch.from_arrays([*batch.columns[:passed], *columns], schema=schema)
@@ -235,9 +239,7 @@ class RecordSanitiser:
     def _draw(
         self, encoded: Texts, messages: list[bytes]
     ) -> tuple[list[pa.StringArray], NDArray[np.int64], NDArray[np.int64]]:
-        """Of accepted records: the sanitised texts by column, the number of tokens drawn, and the number of words that
-        stay as they were.
-        """
+        """Draw for accepted records: sanitised texts by column, numbers of tokens drawn and of unchanged words."""
         context = derive_contexts(self._keys.context, self._scope, messages)
         ids, layout = self._codec.fit(encoded, context, self._keys.sampling)
         batch, bag = TokenBatch(ids, layout.offsets, context), self._policy.output == "bag"
@@ -250,12 +252,12 @@ class RecordSanitiser:
         return self._codec.decode(ids, layout, encoded, values), written.drawn, kept
 
     def _tags(self, messages: list[bytes]) -> pa.BinaryArray:
-        """Content tags: equal in one release for equal content of one record. They reveal nothing else."""
+        """Compute content tags: equal in one release for equal content of one record. They reveal nothing else."""
         tags = compute_macs(self._keys.tag, self._scope, messages, TAG_BYTES)
         return pa.array([bytes(tag) for tag in tags], pa.binary())
 
     def _privacy(self, drawn: NDArray[np.int64], spread: pa.Array) -> pa.StructArray:
-        """The column ``privacy``: a price for each number of tokens drawn, spread over the records."""
+        """Build the column ``privacy``: a price for each number of tokens drawn, spread over the records."""
         counts, which = np.unique(drawn, return_inverse=True)
         prices = [price(self._terms, int(count)) for count in counts]
         price_of = pa.array(which, pa.int64()).take(spread)
@@ -289,20 +291,20 @@ class RecordSanitiser:
 
 
 def _spread(accepted: NDArray[np.intp], rows: int) -> pa.Array:
-    """Which accepted record each row of a batch is, int64 ``(rows,)``; null where the row is refused."""
+    """Map each row of a batch to its accepted record, int64 ``(rows,)``; null if the row is refused."""
     spread = np.full(rows, -1)
     spread[accepted] = np.arange(len(accepted))
     return pa.array(spread, mask=spread < 0)
 
 
 def _read_messages(batch: pa.RecordBatch, accepted: NDArray[np.intp], texts: Texts) -> list[bytes]:
-    """What the context and the tag of each accepted record cover: its id, and :func:`_content`."""
+    """Collect what the context and the tag of each accepted record cover: its id, and :func:`_content`."""
     return frame_records(_id_bytes(batch, accepted), _content(texts))
 
 
 def _content(texts: Texts) -> list[Payload]:
-    """All of each record that its output depends on, column by column, each part after its length; of several columns
-    also which words are the same across them.
+    """Collect all of each record that its output depends on, column by column, each part after its length. With several
+    columns this includes which words are the same across them.
     """
     content = [part for column in texts.columns for part in _column_content(column)]
     if len(texts.columns) > 1 and texts.pattern is not None:
@@ -313,8 +315,10 @@ def _content(texts: Texts) -> list[Payload]:
 
 
 def _column_content(encoded: Encoded) -> list[Payload]:
-    """All of each text that its output depends on: the hidden words' ids, what the policy copies with the classes that
-    it shows, and which positions hold the same word or token.
+    """Collect all of each text that its output depends on.
+
+    That is the hidden words' ids, what the policy copies with the classes that it shows, and which positions hold the
+    same word or token.
 
     Both the content tag and the context of the noise cover all of it. If two versions of a record that differ in a
     comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed. Unknown
@@ -324,9 +328,10 @@ def _column_content(encoded: Encoded) -> list[Payload]:
 
 
 def find_refusals(ids: pa.Array, texts: Sequence[pa.Array], max_bytes: int) -> pa.StringArray:
-    """Why each record is refused before its texts are encoded, or null: for ids (strings or whole numbers) and texts
-    (strings, by column) that no Spark query has checked. ``max_bytes``: of all texts of a record together. Does not
-    find duplicate ids.
+    """Find why each record is refused before its texts are encoded, or null.
+
+    It is for ids (strings or whole numbers) and texts (strings, by column) that no Spark query has checked.
+    ``max_bytes``: of all texts of a record together. Duplicate ids are not found.
     """
     reason = pa.nulls(len(ids), pa.string())
     sizes = [pc.cast(pc.fill_null(pc.binary_length(column), 0), pa.int64()) for column in texts]
@@ -361,7 +366,7 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def _id_bytes(batch: pa.RecordBatch, accepted: NDArray[np.intp]) -> list[bytes]:
-    """The ids of accepted records as bytes, the same for a number and its decimal string."""
+    """Encode the ids of accepted records as bytes, the same for a number and its decimal string."""
     ids = batch.column(0).take(pa.array(accepted))
     text = ids if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type) else ids.cast(pa.string())
     values: list[bytes] = text.cast(pa.binary()).to_pylist()

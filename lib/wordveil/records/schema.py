@@ -1,4 +1,4 @@
-"""What can become of a record, why it is refused or withdrawn, and the columns of inputs and outputs."""
+"""Statuses of records, reasons of refusals and withdrawals, and the columns of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 RELEASED = "released"
 QUARANTINED = "quarantined"
 WITHDRAWN = "withdrawn"
-# Why a record was withdrawn. A requested withdrawal is final, even while the input still has the record.
+# Reasons of withdrawals. A requested withdrawal is final, even while the input still has the record.
 REQUESTED, DELETED, ABSENT = "requested", "deleted", "absent"
-# Reasons about ids: a record without a valid id cannot be drawn, whatever its text. Of a malformed row not even the id
-# is known.
+# Reasons about ids: a record without a valid id cannot be drawn, whatever its text. The id of a malformed row is
+# unknown, too.
 NULL_ID, INVALID_ID, DUPLICATE_ID, MALFORMED = "null_id", "invalid_id", "duplicate_id", "malformed"
 ID_REASONS = (NULL_ID, INVALID_ID, DUPLICATE_ID, MALFORMED)
 # Reasons about texts before they are split into words; the codec adds its own.
@@ -23,7 +23,7 @@ TEXT_REASONS = (
     *("other_language", "too_many_unknown_words"),
 )
 LANGUAGE_MARK = "language:"
-"""Precedes, in ``__reason``, the language that a record names (``input.language``). That record is not refused."""
+"""Prefix, in ``__reason``, of the language that a record names (``input.language``). That record is not refused."""
 # Columns of the input of :class:`RecordSanitiser` and of its output that no table keeps.
 TEXT_COLUMN, REASON_COLUMN = "__text", "__reason"
 # In inputs whose rows may be impossible to parse: whether this is such a row.
@@ -70,7 +70,7 @@ INSPECTED_FIELDS = (
 STATISTICS = tuple(field.name for field in STATISTIC_FIELDS)
 RESERVED_COLUMNS = tuple(field.name for field in OUTPUT_FIELDS)
 INTERNAL_COLUMNS = ("status", "reason", "content_tag", "run_id")
-"""Columns of outputs and draws that nobody publishes."""
+"""Columns of outputs and draws that are never published."""
 
 
 def is_internal(name: str) -> bool:
@@ -79,8 +79,9 @@ def is_internal(name: str) -> bool:
 
 
 def split_reasons(reasons: NDArray[np.object_]) -> tuple[NDArray[np.object_], list[str | None]]:
-    """Split the values of ``__reason``, object ``(records,)``: reasons, None for records that are not refused, and the
-    languages that records name, None for those that name none.
+    """Split the values of ``__reason``, object ``(records,)``, into reasons and languages.
+
+    Reasons are None for records that are not refused, and languages None for records that name none.
     """
     named = [reason[len(LANGUAGE_MARK) :] if str(reason).startswith(LANGUAGE_MARK) else None for reason in reasons]
     marked = np.array([language is not None for language in named], np.bool_)

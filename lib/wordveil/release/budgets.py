@@ -1,4 +1,4 @@
-"""Budgets: what a record, an author and a corpus may cost, and which budgets no run can meet.
+"""Budgets: limits on what a record, an author and a corpus may cost, and checks for limits that no run can meet.
 
 A cost is a whole number times a price: tokens times the price of a token, or contexts times epsilon. Sums do not depend
 on the order of additions. Whole numbers at one price are added first; then comes one multiplication in float64, rounded
@@ -69,37 +69,37 @@ class Budget:
             raise ValueError(f"Expected delta={self.delta} in [0, 1).")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {**asdict(self), "relation": str(self.relation)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Budget:
-        """The inverse of :meth:`to_dict`."""
+        """Read what :meth:`to_dict` returned."""
         return cls(**{**values, "relation": Relation(values["relation"])})
 
     @property
     def limits(self) -> dict[BudgetScope, float]:
-        """The limits that are set, by scope."""
+        """Limits that are set, by scope."""
         scopes: dict[BudgetScope, float | None] = {"record": self.record, "author": self.author, "corpus": self.corpus}
         return {scope: limit for scope, limit in scopes.items() if limit is not None}
 
 
 def multiply(quantity: int, price: float) -> float:
-    """A quantity at a price; infinite where the price is. Raises :class:`OverflowError` beyond :data:`MAX_EXACT`."""
+    """Return ``quantity * price``, infinite if the price is. Raises :class:`OverflowError` beyond :data:`MAX_EXACT`."""
     if quantity > MAX_EXACT:
         raise OverflowError(f"{quantity} units are more than {MAX_EXACT}, above which float64 skips whole numbers.")
     return math.inf if price == math.inf else quantity * price
 
 
 def count_fitting(limit: float, price: float, tokens: int) -> int:
-    """How many contexts of ``tokens`` tokens, each at ``price``, a limit admits."""
+    """Count the contexts that ``limit`` admits, each of ``tokens`` tokens at ``price``."""
     most = int(min(limit / (price * tokens), MAX_EXACT // tokens)) + 1 if price * tokens > 0 else MAX_EXACT // tokens
     return next(count for count in range(most, -1, -1) if multiply(count * tokens, price) <= limit)
 
 
 def count_runs_left(row: Mapping[str, Any], runs: int) -> int | None:
-    """After how many more runs, at the mean rate of the ``runs`` so far, a row of the ledger's report has no room; None
-    where nothing limits it.
+    """Estimate how many more runs fit into a row of the ledger's report, at the mean rate of its ``runs``. Return None
+    if nothing limits it.
     """
     used = row.get("corpus", row["spent"] + row.get("returned", 0))
     return int(max(row["left"], 0) * runs / used) if runs and used and row.get("left") is not None else None
@@ -107,10 +107,10 @@ def count_runs_left(row: Mapping[str, Any], runs: int) -> int | None:
 
 @dataclass(frozen=True)
 class ReleaseFacts:
-    """What a budget is checked against before anything is read.
+    """Facts about a release against which a budget is checked before anything is read.
 
-    ``tokens``: what every record pays for, None where its own text decides. ``has_authors``: whether the input names an
-    author column. ``guarantee``: what a token costs, None while there is no bundle.
+    ``tokens``: the number that every record pays for, None if its own text decides. ``has_authors``: whether the input
+    names an author column. ``guarantee``: the cost of a token, None while there is no bundle.
     """
 
     relation: Relation
@@ -120,7 +120,7 @@ class ReleaseFacts:
 
 
 def find_budget_faults(budget: Budget | None, facts: ReleaseFacts) -> list[Fault]:
-    """Why no run could meet ``budget``; empty where one could, and without a budget."""
+    """List the reasons why no run could meet ``budget``: none if one could, or without a budget."""
     if budget is None:
         return []
     if not budget.limits:
@@ -152,7 +152,7 @@ def find_budget_faults(budget: Budget | None, facts: ReleaseFacts) -> list[Fault
 
 
 def _find_delta_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[Fault]:
-    """Faults of a pure budget without a limit on its mechanism's deltas, or with a limit that every record exceeds."""
+    """List faults of a pure budget: no limit on its mechanism's deltas, or one that every record exceeds."""
     delta = facts.guarantee.delta if facts.guarantee else 0.0
     if budget.unit == PURE and budget.delta is None and delta > 0:
         problem = (
@@ -167,7 +167,7 @@ def _find_delta_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[Fault]:
 
 
 def _find_cost_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[Fault]:
-    """Limits that every record exceeds, whatever its text."""
+    """List limits that every record exceeds, whatever its text."""
     quantity = facts.tokens if budget.unit == PURE else 1
     if facts.guarantee is None or quantity is None:
         return

@@ -1,8 +1,8 @@
-"""Logs of Delta tables, read without Java: as Delta would read them, or not at all.
+"""Reader of Delta tables' logs without Java, which refuses tables that Delta may read differently.
 
-Java and Spark take many times longer to start than a log takes to read. Unusual tables are left to Delta: with another
-kind of checkpoint, with features that change names or rows, with deletion vectors. Delta's protocol (PROTOCOL.md in its
-repository) says what a log holds and how its actions add up.
+Java and Spark take much longer to start than a log takes to read. Tables with another kind of checkpoint, with features
+that change names or rows, or with deletion vectors are left to Delta. The log's format and meaning are those of Delta's
+protocol (PROTOCOL.md in its repository).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATHS = ("path", "deletionVector.storageType")
 """What an action ``add`` says about a file: where it is, and whether some of its rows are deleted."""
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
-# Checkpoints in several files, or with other names, and commits that are written together once more.
+# Checkpoints in several files or with other names, and logs that Delta has compacted.
 _UNREAD = re.compile(r"\d{20}\.(?!json$|crc$|checkpoint\.parquet$)")
 # Features of a Delta table that change how rows are read, but neither names nor types.
 _READER_FEATURES = {"deletionVectors", "vacuumProtocolCheck"}
@@ -38,8 +38,8 @@ class DeltaLog:
     """One version of a Delta table.
 
     ``metadata``: the action ``metaData`` with ``id``, ``schemaString``, ``partitionColumns`` and ``configuration``.
-    ``protocol``: what a reader has to know. ``added``: the actions ``add`` of its data files by their paths; empty
-    where only the metadata was read.
+    ``protocol``: the features that a reader must support. ``added``: the actions ``add`` of its data files by path;
+    empty if only the metadata was read.
     """
 
     version: int
@@ -48,7 +48,7 @@ class DeltaLog:
     added: Mapping[str, Mapping[str, Any]]
 
     def list_files(self) -> list[str]:
-        """The data files relative to the table, in order. Raises :class:`UnusualTableError` where files hold deleted
+        """List the data files relative to the table, sorted. Raises :class:`UnusualTableError` if files hold deleted
         rows or are elsewhere.
         """
         for path, action in self.added.items():
@@ -68,10 +68,10 @@ class DeltaLog:
 def read_log(store: FileSystem, version: int | None = None, *, columns: Sequence[str] = PATHS) -> DeltaLog:
     """Read the log of the Delta table at the root of ``store``, at ``version`` or the newest one.
 
-    ``columns``: what a checkpoint is asked about the files; nothing for the metadata alone. Raises
+    ``columns``: the fields of ``add`` to read from a checkpoint; none for the metadata alone. Raises
     :class:`UnusualTableError` for a log of another kind. Raises :class:`OSError`, :class:`ValueError`,
-    :class:`KeyError`, :class:`TypeError` or ``pyarrow.ArrowException`` where there is no table or its log is damaged:
-    Delta says how.
+    :class:`KeyError`, :class:`TypeError` or ``pyarrow.ArrowException`` if there is no table or its log is damaged;
+    Delta's own error then has the details.
     """
     names = [info.base_name for info in store.get_file_info(FileSelector(DELTA_LOG))]
     if unread := [name for name in names if _UNREAD.match(name)]:
@@ -99,7 +99,7 @@ def read_log(store: FileSystem, version: int | None = None, *, columns: Sequence
 
 
 def read_file(store: FileSystem, path: str) -> bytes:
-    """The content of a small file. Raises :class:`OSError`."""
+    """Read a small file whole. Raises :class:`OSError`."""
     with store.open_input_stream(path) as stream:
         content: bytes = stream.read()
     return content
@@ -108,13 +108,12 @@ def read_file(store: FileSystem, path: str) -> bytes:
 def _read_checkpoint(
     store: FileSystem, version: int, columns: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Mapping[str, Any]]]:
-    """The table's metadata and protocol, each in one row of a checkpoint, and its files."""
-    # Most of a checkpoint are statistics of the files, which are read if asked for. Columns that are not there are left
-    # out.
+    """Read the table's metadata and protocol, each in one row of a checkpoint, and its files."""
+    # Statistics of the files make up most of a checkpoint and are read only if asked for. Absent columns are left out.
     with store.open_input_file(f"{DELTA_LOG}/{version:020d}.checkpoint.parquet") as file:
         table = pq.ParquetFile(file).read(columns=["metaData", "protocol", *(f"add.{name}" for name in columns)])
     state = {name: table[name].drop_null()[0].as_py() for name in ("metaData", "protocol")}
-    # Maps, which Arrow returns as pairs.
+    # Arrow returns maps as pairs.
     state["metaData"]["configuration"] = dict(state["metaData"].get("configuration") or ())
     adds = [action for action in table["add"].to_pylist() if action and action["path"] is not None] if columns else []
     for action in adds:

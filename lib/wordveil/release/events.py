@@ -1,4 +1,4 @@
-"""Events of a release's journal, which show every retry what it is part of, and the state that follows from them."""
+"""Events of a release's journal, and the state that follows from them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ _RUN_STATES = {INTENT: "open", FINISHED: FINISHED, ABANDONED: ABANDONED, REFUSED
 
 @dataclass(frozen=True)
 class RunTerms:
-    """What a run draws under: fingerprints of mechanism, policy and root key, and the columns, which are ``fixed`` for
-    all runs of a release, and the settings behind them; the key's noise ``epoch``, and the fingerprints of all; what
-    the release has ``shown`` in addition to policy and columns.
+    """Terms under which a run draws.
+
+    ``fixed``: fingerprints of mechanism, policy and root key, and the columns, the same for all runs of a release.
+    ``epoch``: the key's noise epoch; ``epochs``: the fingerprints of all. ``shown``: what the release has exposed in
+    addition to policy and columns. ``settings``: those behind ``fixed``; empty in runs of versions that did not record
+    them.
     """
 
     fixed: Mapping[str, str]
@@ -35,7 +38,7 @@ class RunTerms:
 
 @dataclass(frozen=True)
 class Intent:
-    """What a run is going to do, written before it draws. A retry does exactly this.
+    """Plan of a run, written before it draws. A retry does exactly this.
 
     ``seq``: the run's number in the release, which its draws carry: of two draws of a record the greater one is newer.
     ``kind``: ``sanitise``, or ``withdraw`` (of the records listed in ``ids``). ``source``, ``source_id``: the input as
@@ -71,27 +74,29 @@ class Intent:
 
     @property
     def slice(self) -> str:
-        """Which part of which input the run reads: the same text for the same part."""
+        """Description of the part of the input that the run reads: equal texts for equal parts."""
         return json.dumps([self.source, self.where, self.params], sort_keys=True)
 
     @property
     def budget(self) -> Budget | None:
-        """The limits of the run; None: there are none."""
+        """Limits of the run; None if there are none."""
         return None if self.budgets is None else Budget.from_dict(self.budgets)
 
     def refuses_as(self, other: Intent) -> bool:
-        """Whether both refuse the same records, as far as settings that may change between runs decide it."""
+        """Return whether both refuse the same records, as far as settings that may change between runs decide it."""
         return (self.budgets, self.max_bytes) == (other.budgets, other.max_bytes)
 
     def reads_as(self, other: Intent) -> bool:
-        """Whether both read the same version of the same table, and refuse the same records. A feed is not a scan."""
+        """Return whether both read the same version of the same table and refuse the same records. A feed differs from
+        a scan.
+        """
         is_as_whole = self.changes != "feed" or other.changes == "feed"
         same = (self.version, self.source_id) == (other.version, other.source_id)
         return is_as_whole and same and self.refuses_as(other)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Intent:
-        """The inverse of :meth:`to_dict`, from JSON."""
+        """Read what :meth:`to_dict` returned, from JSON."""
         plain: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
         }
@@ -99,7 +104,7 @@ class Intent:
         return cls(**{**plain, "terms": RunTerms(fixed=plain["terms"], **terms)})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON, with those of ``terms`` beside the others."""
+        """Return plain values for JSON, with those of ``terms`` beside the others."""
         plain = asdict(self)
         terms = plain.pop("terms")
         return {**plain, "terms": terms.pop("fixed"), **terms}
@@ -123,7 +128,7 @@ class Events:
         self.events = events
 
     def open_intents(self) -> list[Intent]:
-        """Runs that have begun and not ended, oldest first. A run that was refused has ended, and may begin again."""
+        """List runs that have begun and not ended, oldest first. A refused run has ended, and may begin again."""
         begun: dict[str, Intent] = {}
         for event in self.events:
             if event.event == INTENT:
@@ -133,11 +138,11 @@ class Events:
         return list(begun.values())
 
     def intents(self) -> list[Intent]:
-        """All runs, oldest first."""
+        """List all runs, oldest first."""
         return [Intent.from_dict(event.body) for event in self.events if event.event == INTENT]
 
     def list_runs(self) -> list[dict[str, Any]]:
-        """All runs, oldest first, as plain values; ``state``: finished, abandoned, refused or open."""
+        """List all runs as plain values, oldest first; ``state``: finished, abandoned, refused or open."""
         states = {event.run_id: event.event for event in self.events if event.event in _RUN_STATES}
         return [
             {
@@ -152,7 +157,9 @@ class Events:
         ]
 
     def finished(self, run_id: str) -> dict[str, Any] | None:
-        """What a finished run reported; None for another run. Raises :class:`ReleaseError` for an abandoned one."""
+        """Return the report of a finished run, or None for another run. Raises :class:`ReleaseError` for an abandoned
+        one.
+        """
         for event in self.events:
             if event.run_id == run_id and event.event == ABANDONED:
                 raise ReleaseError(
@@ -163,8 +170,8 @@ class Events:
         return None
 
     def first_draws(self) -> tuple[int, int]:
-        """The ``seq`` of the run that finished first, 0 before any has, and how many rows of draws the runs after it
-        report.
+        """Return the ``seq`` of the run that finished first, and the rows that later runs drew or copied. 0 if none has
+        finished.
         """
         begun = {event.run_id: event.seq for event in self.events if event.event == INTENT}
         done = [event for event in self.events if event.event == FINISHED]
@@ -172,20 +179,20 @@ class Events:
         return first, sum(event.body.get(name, 0) for event in done[1:] for name in _ROW_COUNTS)
 
     def last_of(self, part: str) -> Intent | None:
-        """The last finished run over this slice."""
+        """Return the last finished run over this slice."""
         done = {event.run_id for event in self.events if event.event == FINISHED}
         return next((run for run in reversed(self._runs_over(part)) if run.run_id in done), None)
 
     def slices_beside(self, intent: Intent) -> list[tuple[str, dict[str, str]]]:
-        """The other slices of a run's table that were read before it: their conditions and parameters."""
+        """List the other slices of a run's table that were read before it, as conditions and parameters."""
         read = [run for run in self._read_before(intent) if run.source_id == intent.source_id]
         slices = {json.dumps([run.where, run.params], sort_keys=True): (run.where, run.params) for run in read}
         slices.pop(json.dumps([intent.where, intent.params], sort_keys=True), None)
         return list(slices.values())
 
     def is_read_alone(self, intent: Intent) -> bool:
-        """Whether no other slice was read since a run's slice was read as a whole. The newest draws then say how many
-        of its records have an id.
+        """Return whether no other slice was read since a run's slice was read as a whole. The newest draws then show
+        how many of its records have an id.
         """
         for run in reversed(self._read_before(intent)):
             if (run.slice, run.source_id) != (intent.slice, intent.source_id):
@@ -195,7 +202,7 @@ class Events:
         return False
 
     def null_id_count(self, part: str) -> int:
-        """How many records without an id the finished runs over this slice have reported."""
+        """Count the records without an id that the finished runs over this slice have reported."""
         runs = {run.run_id for run in self._runs_over(part)}
         done = [event.body for event in self.events if event.event == FINISHED and event.run_id in runs]
         return sum(report["quarantined"].get(NULL_ID, 0) for report in done)
@@ -204,21 +211,21 @@ class Events:
         return [intent for intent in self.intents() if intent.kind == "sanitise" and intent.slice == part]
 
     def _read_before(self, intent: Intent) -> list[Intent]:
-        """The finished runs before one that read an input, oldest first."""
+        """List the finished runs before one that read an input, oldest first."""
         done = {event.run_id for event in self.events if event.event == FINISHED}
         runs = (run for run in self.intents() if run.kind == "sanitise" and run.run_id in done)
         return [run for run in runs if run.seq < intent.seq]
 
     def newest_version(self, name: str) -> int:
-        """The newest version of a table that an event recorded under ``name``; -1 where none did."""
+        """Return the newest version of a table recorded under ``name``, or -1 if there is none."""
         return max((int(event.body.get(name, -1)) for event in self.events), default=-1)
 
     def latest(self, event: str) -> Event | None:
-        """The last event of a kind."""
+        """Return the last event of a kind."""
         return next((item for item in reversed(self.events) if item.event == event), None)
 
 
 def parse_events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """The events of a journal's rows, oldest first."""
+    """Parse a journal's rows into events, oldest first."""
     events = [Event(**{**row, "body": json.loads(row["body"])}) for row in rows]
     return sorted(events, key=lambda event: event.seq)

@@ -1,4 +1,4 @@
-"""What an output shows besides its sanitised words, as far as its form and its budget decide it."""
+"""Exposures: what the form and the budget of an output reveal besides its sanitised words."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from wordveil.release.budgets import Budget
 
 
 def is_exposure(name: str) -> bool:
-    """Whether ``name`` may be listed in ``exposes``: one of :class:`Exposure`, or ``column:NAME``."""
+    """Return whether ``name`` may be listed in ``exposes``: one of :class:`Exposure`, or ``column:NAME``."""
     return name in list(Exposure) or (name.startswith("column:") and name != "column:")
 
 
 def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max: int | None) -> tuple[str, ...]:
-    """What an output shows by the order of its rows; and a release by following its input, and by refusing what is over
-    a budget.
+    """List what an output exposes by the order of its rows. A release also exposes what it follows in its input, and
+    what it refuses for a budget.
 
     ``order``: ``hashed`` or ``input``. ``is_release``: whether the output follows its input, and is no table of one
     job. ``budget``: the limits; None where there are none. ``n_max``: the public number of tokens of a record; None

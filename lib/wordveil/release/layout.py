@@ -1,7 +1,7 @@
-"""Where the tables of a release are, and the names in them that are the same for all releases."""
+"""Layout of a release: directories of its tables, and names in them that are the same for all releases."""
 
 DRAWS, JOURNAL = "draws", "journal"
-"""The directories of a release's tables, which identify the release's directory."""
+"""Directories of a release's tables; a directory with them is a release."""
 PUBLIC = "public"
 """The directory of the public table, where the configuration names no other."""
 TABLE_VERSION = 3

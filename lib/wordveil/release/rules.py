@@ -1,8 +1,8 @@
-"""Gate rules: what must hold before a release is published.
+"""Rules of the gate that a release must pass before it is published.
 
 A rule is *public* (decided by the configuration), *output-only* (decided by sanitised text) or *private* (it reads
-originals). Only private rules cost something: that they passed is a bit about the original texts, which no bound
-covers. So a release with one of them exposes ``gate``, and what they measured is never published.
+originals). Only private rules leak: their result is one bit about the original texts, which no bound covers. So a
+release with one of them exposes ``gate``, and their figures are never published.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AUDITS = ("bundle", "release")
 
 
 class Kind(StrEnum):
-    """What decides a rule."""
+    """Source of a rule's decision: the configuration, sanitised text, or originals."""
 
     PUBLIC = "public"
     OUTPUT_ONLY = "output_only"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of one release. None means that a figure is missing, and fails the rules that need it.
+    """Figures of one release. None means that a figure is missing, and fails the rules that need it.
 
     ``relation``, ``exposes``: of the release, as in the ``privacy`` column. ``epsilon_pure``, ``epsilon_bound``: the
     maximum over the records, in nats. None also means infinite. ``records``: records of the input. ``released``,
@@ -71,9 +71,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class GateRules:
-    """The rules of a gate, each with its bound; None where the gate does not have the rule. Rates are shares in [0, 1].
+    """Bounds of a gate's rules; None for a rule that the gate does not have. Rates are shares in [0, 1].
 
-    Raises :class:`ValueError` for a bound that must be a mistake, since everything or nothing would meet it: a rate
+    Raises :class:`ValueError` for a bound that everything or nothing would meet, and so must be a mistake: a rate
     outside [0, 1], a number that is below 0, infinite or NaN, an exposure or an audit that does not exist.
     """
 
@@ -106,22 +106,22 @@ class GateRules:
 
     @property
     def bounds(self) -> dict[str, Value]:
-        """The rules that the gate has, by name, with their bounds."""
+        """Bounds of the gate's rules, by name."""
         return {name: bound for name, bound in vars(self).items() if bound is not None}
 
     @property
     def private(self) -> tuple[str, ...]:
-        """The names of the gate's private rules."""
+        """Names of the gate's private rules."""
         return tuple(name for name in self.bounds if RULES[name].kind is Kind.PRIVATE)
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What the gate adds to the release's ``exposes``."""
+        """Exposures that the gate adds to the release's ``exposes``."""
         return (str(Exposure.GATE),) if self.private else ()
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the bounds as canonical JSON, hexadecimal: the same whether a bound was written 1 or 1.0."""
+        """SHA-256 of the bounds as canonical JSON, hexadecimal: equal for bounds written 1 and 1.0."""
         bounds = {name: _plain(name, bound) for name, bound in self.bounds.items()}
         content = json.dumps(bounds, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(content.encode()).hexdigest()
@@ -142,7 +142,9 @@ def _at_least(value: float, bound: float) -> bool:
 
 
 def _share(part: str, whole: str) -> Callable[[Measured], float | None]:
-    """The share that one count has of another: 0 if both are 0, None where one is missing or the part is larger."""
+    """Return a function for the share that one count has of another. It returns 0 if both are 0, None if one is missing
+    or the part is larger.
+    """
 
     def figure(measured: Measured) -> float | None:
         counts = getattr(measured, part), getattr(measured, whole)
@@ -155,7 +157,8 @@ def _share(part: str, whole: str) -> Callable[[Measured], float | None]:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule.
+    """Rule of a gate. ``figure`` takes the figure it needs from a release's, or None if that is missing;
+    ``holds(figure, bound)`` decides.
 
     ``kind``: what decides it. ``figure``: takes the figure that it needs from those of a release; None where that is
     missing. ``holds``: whether a figure, its first argument, meets a bound, its second one. ``meaning``: what it asks
@@ -254,7 +257,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class RuleResult:
-    """The result of one rule. The ``value`` of a private rule is internal; None means that the figure is missing."""
+    """Result of one rule. The ``value`` of a private rule is internal; None means that the figure is missing."""
 
     name: str
     kind: Kind
@@ -269,23 +272,23 @@ class RuleResult:
 
 @dataclass(frozen=True)
 class GateResult:
-    """What a gate decided: ``passed`` if and only if every rule passed."""
+    """Decision of a gate: ``passed`` if and only if every rule passed."""
 
     passed: bool
     results: tuple[RuleResult, ...]
 
     @property
     def failures(self) -> tuple[RuleResult, ...]:
-        """The rules that did not pass."""
+        """Rules that did not pass."""
         return tuple(result for result in self.results if not result.passed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; internal, since private rules' values are among them."""
+        """Return plain values for JSON; internal, since they include private rules' values."""
         return {"passed": self.passed, "results": [asdict(result) for result in self.results]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GateResult:
-        """The inverse of :meth:`to_dict`."""
+        """Read what :meth:`to_dict` returned."""
         results = tuple(
             RuleResult(
                 rule["name"], Kind(rule["kind"]), _hashable(rule["value"]), _hashable(rule["bound"]), rule["passed"]
@@ -309,8 +312,8 @@ def evaluate(rules: GateRules, measured: Measured) -> GateResult:
 def find_gate_faults(
     exposes: Sequence[str] | None, rules: Callable[[], GateRules], relation: Relation, shown: tuple[str, ...]
 ) -> Iterator[Fault]:
-    """List exposures that do not exist, and public rules that fail whatever is drawn: such a release could never be
-    published, and what its draws cost would be wasted.
+    """List exposures that do not exist, and public rules that fail whatever is drawn. Such a release could never be
+    published, and its draws would be wasted.
 
     ``exposes``: what the gate allows to be shown; None where it allows all. ``rules``: makes the gate's rules, where
     these exposures exist. ``relation``: the pairs of texts for which the release's bound holds. ``shown``: what the
@@ -330,7 +333,7 @@ def find_gate_faults(
 
 
 def _list_failures(rules: GateRules, relation: Relation, shown: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Public rules that fail whatever is drawn, as (rule, what is wrong and what to do)."""
+    """List public rules that fail whatever is drawn, as (rule, fault and remedy)."""
     if rules.relation is not None and not relation.covers(rules.relation):
         problem = f"the bound under text and input.where only holds for {relation}. Change them, or the rule."
         yield "relation", problem

@@ -1,4 +1,4 @@
-"""What ``wordveil release show`` says of a release, from what was read of its tables."""
+"""Contents of ``wordveil release show``, from what was read of a release's tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wordveil.release.events import FROZEN, GATE, PUBLISHED, Events
 
 
 def describe_release(release: str, path: str, writers: str | None, events: Events) -> dict[str, Any]:
-    """What its events say, as plain values. ``writers``: what the configuration states of who writes to it."""
+    """Describe a release's events as plain values. ``writers``: the writers that the configuration states."""
     return {
         "release": release,
         "path": path,
@@ -26,7 +26,7 @@ def describe_release(release: str, path: str, writers: str | None, events: Event
 def describe_records(
     draws_version: int, counts: Mapping[str, tuple[int, int]], in_public: int, old_files: Mapping[str, int]
 ) -> dict[str, Any]:
-    """How many records have which status, and where text of withdrawn ones is, as plain values.
+    """Count records by status, and copies of withdrawn text that remain, as plain values.
 
     ``draws_version``: the newest version of the draws. ``counts``: for each status how many records there are, and of
     how many the draws have a text. ``in_public``: how many withdrawn records the public table has. ``old_files``: for

@@ -1,1 +1,1 @@
-"""Reports of what was measured: JSON, CSV, and pages for people."""
+"""Reports of measurements: JSON, CSV, and pages for people."""

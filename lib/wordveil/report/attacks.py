@@ -1,4 +1,4 @@
-"""The strongest attack of each kind, the strongest of all first: what a reader must see before anything else."""
+"""Ranking of attacks for reports: the strongest of each kind, the strongest of all first."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _WHAT = {
 
 
 def rank_attacks(scores: Sequence[Score], subject: str) -> list[Score]:
-    """The strongest attack on ``subject`` of each task, by how far it is above its chance level, the strongest first.
+    """Rank the strongest attack on ``subject`` of each task by how far it is above its chance level.
 
-    Within a task one that is clearly above chance is stronger than one that is not, and then an adaptive one than a
-    static one, whose failure says nothing. Only shares are compared: of records linked, authors named, words recovered.
+    The strongest is first. Within a task one that is clearly above chance is stronger than one that is not, and then an
+    adaptive one than a static one, whose failure proves nothing. Only shares are compared: of records linked, authors
+    named, words recovered.
     """
     strongest: dict[str, Score] = {}
     for score in scores:
@@ -35,12 +36,12 @@ def rank_attacks(scores: Sequence[Score], subject: str) -> list[Score]:
 
 
 def list_subjects(scores: Sequence[Score]) -> list[str]:
-    """The sanitised subjects, in the order of the report."""
+    """List the sanitised subjects, in the order of the report."""
     return [name for name in dict.fromkeys(score.subject for score in scores) if name != ORIGINAL]
 
 
 def describe_attack(score: Score) -> str:
-    """A sentence about links or recovered words of :func:`rank_attacks`."""
+    """Describe links or recovered words of :func:`rank_attacks` in a sentence."""
     verdict = "more than by chance" if score.is_above_chance else "not clearly more than by chance"
     show = choose_digits(score)
     return (
@@ -50,8 +51,9 @@ def describe_attack(score: Score) -> str:
 
 
 def describe_power(score: Score) -> str:
-    """Part of a sentence that says which figures would have been above chance on as many texts; empty where that is not
-    known.
+    """Describe which figures would have been above chance on as many texts, as part of a sentence.
+
+    Return an empty string if that is not known.
     """
     if score.detectable is None:
         return ""
@@ -63,7 +65,7 @@ def describe_power(score: Score) -> str:
 
 
 def draw_bars(scores: Sequence[Score]) -> list[dict[str, Any]]:
-    """What the template of a bar shows of each attack."""
+    """Compute what the template of a bar shows of each attack."""
     return [
         {
             "label": f"{score.task}: {name_method(score)}; chance {show_number(score.chance)}",
@@ -80,7 +82,7 @@ def _find_strength(score: Score) -> tuple[bool, bool, float]:
 
 
 def _find_gain(score: Score) -> float:
-    """How far above chance, of what is possible."""
+    """Return ``(score - chance) / (1 - chance)``."""
     assert score.value is not None
     assert score.chance is not None
     return (score.value - score.chance) / (1 - score.chance) if score.chance < 1 else 0.0

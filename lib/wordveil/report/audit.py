@@ -1,4 +1,4 @@
-"""An audit for people: its page, and its figures in words."""
+"""Presentation of an audit for people: its page, and its figures in words."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SHOWN = {
     Verdict.NO_POWER: ("○", "quiet"),
     Verdict.NOT_TESTED: ("○", "quiet"),
 }
-"""The mark and the class of a verdict on the page."""
+"""Mark and class of a verdict on the page."""
 
 
 def render_audit(audit: Audit) -> str:
-    """The page of an audit, in HTML: the verdict, a row for each finding, notes and facts."""
+    """Render the page of an audit, in HTML: the verdict, a row for each finding, notes and facts."""
     return render_page(
         "audit.html",
         title=f"Audit of {audit.subject}",
@@ -35,12 +35,12 @@ def render_audit(audit: Audit) -> str:
 
 
 def verdict_of(audit: Audit) -> str:
-    """What an audit says, in a few words."""
+    """Return the verdict of an audit, in a few words."""
     return "nothing was tested" if audit.verdict is Verdict.NOT_TESTED else str(audit.verdict)
 
 
 def list_limits(audit: Audit) -> list[str]:
-    """Sentences about tests that say nothing, for those who read only the verdict."""
+    """List the inconclusive tests in sentences, for those who read only the verdict."""
     if not audit.without_power:
         return []
     names = ", ".join(finding.test for finding in audit.without_power)
@@ -48,14 +48,17 @@ def list_limits(audit: Audit) -> list[str]:
 
 
 def show_nats(value: float | None) -> str:
-    """A loss with enough digits for a comparison; empty where there is none."""
+    """Show a loss with enough digits for a comparison; empty if there is none."""
     if value is None:
         return ""
     return show_number(value) if math.isinf(value) else f"{value:.6g}"
 
 
 def describe_power(finding: Finding) -> str:
-    """What the draws of a test could have refuted, in a sentence; empty where nothing was drawn to refute a loss."""
+    """Describe what the draws of a test could have refuted, in a sentence.
+
+    Return an empty string if nothing was drawn to refute a loss.
+    """
     if finding.power is None or finding.claimed is None or finding.verdict is Verdict.REFUTED:
         return ""
     if math.isinf(finding.power):

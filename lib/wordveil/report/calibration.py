@@ -1,4 +1,4 @@
-"""What an epsilon means, for people: sentences, rows of tables, and the page."""
+"""Presentation of an epsilon's meaning for people: sentences, rows of tables, and the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wordveil.report.templates import render_page
 from wordveil.report.values import NOT_MEASURED, show_number, show_recovered, show_share
 
 PRIORS = {"frequency": "running text", "uniform": "all words alike"}
-"""The priors of a guesser, as headings."""
+"""Priors of an attacker, as headings."""
 DEFINITIONS = {
     "epsilon": "mechanism.epsilon as configured: per unit of the mechanism's metric, or the loss itself of a mechanism "
     "whose epsilon is pure.",
@@ -38,7 +38,7 @@ _PUBLIC_NOTE = "Figures of public words and vectors, drawn with a public key. Th
 
 
 def describe_found(answer: FoundEpsilon) -> str:
-    """The epsilon that meets a target, in a sentence."""
+    """Describe the epsilon that meets a target, in a sentence."""
     how = "computed" if answer.is_exact else "from draws, with a confidence of 95%"
     return (
         f"{answer.target} needs epsilon {answer.epsilon:g} ({answer.low:.4g} to {answer.high:.4g}, {how}); there it is "
@@ -47,7 +47,7 @@ def describe_found(answer: FoundEpsilon) -> str:
 
 
 def describe_meaning(meaning: EpsilonMeaning) -> list[str]:
-    """What one epsilon means, in sentences."""
+    """Describe what one epsilon means, in sentences."""
     epsilon = f"{meaning.epsilon:g}"
     sentences = [f"At epsilon {epsilon} a word comes back as itself in {show_share(meaning.share_kept)} of the draws."]
     if meaning.recovery is not None:
@@ -70,7 +70,7 @@ def describe_meaning(meaning: EpsilonMeaning) -> list[str]:
 
 
 def list_columns(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
-    """The figures of each epsilon besides the statistics of words: by heading, a text for each epsilon."""
+    """List the figures of each epsilon besides the statistics of words: by heading, a text for each epsilon."""
     columns = {
         "epsilon": [f"{meaning.epsilon:g}" for meaning in meanings],
         "largest loss": [_show_brief(meaning.pure_epsilon) for meaning in meanings],
@@ -87,7 +87,7 @@ def list_columns(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
 
 
 def list_statistics(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
-    """The statistics of words: by heading, ``average / worst`` for each epsilon; empty where it is missing."""
+    """List the statistics of words: by heading, ``average / worst`` for each epsilon; empty if it is missing."""
     names = dict.fromkeys(figure.name for meaning in meanings for figure in meaning.words)
     shown = [
         {figure.name: f"{_show_figure(figure.average)} / {_show_figure(figure.worst)}" for figure in meaning.words}
@@ -97,7 +97,7 @@ def list_statistics(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
 
 
 def _show_figure(value: float) -> str:
-    """A figure, without decimals where it is whole."""
+    """Show a figure, without decimals if it is whole."""
     return f"{int(value):,}" if float(value).is_integer() else show_number(value)
 
 
@@ -109,7 +109,7 @@ def _show_leakage(prior: PriorRecovery) -> str:
 
 
 def _show_brief(value: float) -> str:
-    """A figure in three digits, or without decimals where it is large."""
+    """Show a figure in three digits, or without decimals if it is large."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
@@ -118,7 +118,7 @@ def _find_prior(meaning: EpsilonMeaning, name: str) -> PriorRecovery | None:
 
 
 def render_calibration(calibration: Calibration) -> str:
-    """The page of a calibration, in HTML: sentences, pictures, tables, examples and definitions. All names are
+    """Render the page of a calibration, in HTML: sentences, pictures, tables, examples and definitions. All names are
     escaped.
     """
     meanings = calibration.meanings
@@ -150,7 +150,7 @@ def render_calibration(calibration: Calibration) -> str:
 
 
 def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[Panel]:
-    """The pictures against epsilon: words kept, words recovered, and the losses of a token."""
+    """Draw the pictures against epsilon: words kept, words recovered, and the losses of a token."""
     epsilons = [meaning.epsilon for meaning in meanings]
     recovered: dict[str, list[float | None]] = {
         heading: [
@@ -179,7 +179,7 @@ def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[Panel]:
 
 
 def draw_histograms(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """For each epsilon the statistics that are counted in whole numbers."""
+    """Draw for each epsilon the statistics that are counted in whole numbers."""
     charts_of = [
         (f"{meaning.epsilon:g}", [_draw_figure(figure) for figure in meaning.words if figure.histogram])
         for meaning in meanings
@@ -212,6 +212,6 @@ def _list_utility(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[st
 
 
 def _list_outputs(meaning: EpsilonMeaning, word: str) -> list[tuple[str, str]]:
-    """The likeliest outputs of an example and their shares."""
+    """List the likeliest outputs of an example and their shares."""
     outputs = (example.outputs for example in meaning.examples if example.word == word)
     return [(output, show_share(share)) for output, share in next(outputs, ())]

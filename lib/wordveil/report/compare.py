@@ -1,4 +1,4 @@
-"""Two evaluations side by side."""
+"""Comparison of two evaluations side by side."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTE = (
 
 
 class Change(StrEnum):
-    """What a difference says."""
+    """Verdict on a difference."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -32,20 +32,20 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class ScorePair:
-    """The same figure of the same subject in two evaluations."""
+    """Scores of one figure and subject in two evaluations."""
 
     first: Score
     second: Score
 
     @property
     def difference(self) -> float | None:
-        """The second minus the first; None where one was not measured or both are infinite."""
+        """Second figure minus the first; None if one was not measured or both are infinite."""
         first, second = self.first.value, self.second.value
         return None if first is None or second is None or first == second == float("inf") else second - first
 
     @property
     def do_intervals_overlap(self) -> bool | None:
-        """Whether the 95% intervals overlap; None where a score was not measured.
+        """True if the 95% intervals overlap; None if a score was not measured.
 
         A score without an interval is exact: its interval is the figure.
         """
@@ -56,7 +56,7 @@ class ScorePair:
 
     @property
     def change(self) -> Change | None:
-        """How the second score compares with the first; None where either was not measured."""
+        """Verdict on the second score against the first; None if either was not measured."""
         if self.do_intervals_overlap is None or self.first.value is None or self.second.value is None:
             return None
         if self.first.value == self.second.value:
@@ -68,7 +68,7 @@ class ScorePair:
         return Change.BETTER if (self.second.value > self.first.value) == self.first.higher_is_better else Change.WORSE
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {
             "subject": self.first.subject,
             **dict(zip(("group", "task", "method", "variant", "figure"), self.first.key, strict=True)),
@@ -97,7 +97,7 @@ def _interval(score: Score) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two evaluations with their names.
+    """Comparison of two evaluations with their names.
 
     ``pairs``: figures that both have, in the order of the first. ``alone``: figures that only one has, with its name.
     """
@@ -110,17 +110,17 @@ class Comparison:
 
     @property
     def is_private(self) -> bool:
-        """Whether one of the two is."""
+        """True if one of the two is private."""
         return self.first.is_private or self.second.is_private
 
     @property
     def facts(self) -> dict[str, tuple[str, str]]:
-        """The facts of both, by name; empty where one has none."""
+        """Facts of both, by name; empty if one has none."""
         names = dict.fromkeys([*self.first.facts, *self.second.facts])
         return {name: (self.first.facts.get(name, ""), self.second.facts.get(name, "")) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {
             "names": list(self.names),
             "titles": [self.first.title, self.second.title],
@@ -129,8 +129,10 @@ class Comparison:
         }
 
     def merge(self) -> Evaluation:
-        """Both as one evaluation, for a page. Each subject's name is preceded by that of its evaluation, except for
-        subjects whose scores are the same in both, such as the original, which appear once.
+        """Merge both into one evaluation, for a page.
+
+        Each subject's name is preceded by that of its evaluation, except for subjects whose scores are the same in
+        both, such as the original, which appear once.
         """
         shared = {
             name for name in _subjects(self.first) if _scores_of(self.first, name) == _scores_of(self.second, name)
@@ -152,9 +154,9 @@ def _scores_of(evaluation: Evaluation, subject: str) -> set[Score]:
 
 
 def compare_evaluations(first: Evaluation, second: Evaluation, names: tuple[str, str] = ("A", "B")) -> Comparison:
-    """Set two evaluations side by side: the figures that have the same subject, task, method, variant and name.
+    """Pair the figures of two evaluations that have the same subject, task, method, variant and name.
 
-    Where each has a single subject besides the shared ones, such as two mechanisms, these two share a row.
+    If each has a single subject besides the shared ones, such as two mechanisms, these two share a row.
     """
     ours, theirs = _subjects(first), _subjects(second)
     mine, other = ours - theirs, theirs - ours
@@ -168,7 +170,7 @@ def compare_evaluations(first: Evaluation, second: Evaluation, names: tuple[str,
 
 
 def choose_names(first: Path, second: Path) -> tuple[str, str]:
-    """Short names for two files: the last parts of their paths that distinguish them, without endings."""
+    """Choose short names for two files: the last parts of their paths that distinguish them, without suffixes."""
     parts = [path.absolute().with_suffix("").parts for path in (first, second)]
     for length in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-length:]) for part in parts]
@@ -180,12 +182,12 @@ def choose_names(first: Path, second: Path) -> tuple[str, str]:
 
 
 def make_title(names: tuple[str, str]) -> str:
-    """The title of a comparison."""
+    """Make the title of a comparison."""
     return f"{names[0]} and {names[1]}"
 
 
 def list_rows(comparison: Comparison) -> dict[str, list[dict[str, str]]]:
-    """The pairs of each group as texts, for a terminal and for a page, by the group's title."""
+    """List the pairs of each group as texts, for a terminal and for a page, by the group's title."""
     return {
         TITLES[group]: [_row(pair) for pair in comparison.pairs if pair.first.group == group]
         for group in Group
@@ -212,7 +214,7 @@ def _row(pair: ScorePair) -> dict[str, str]:
 
 
 def render_comparison(comparison: Comparison) -> str:
-    """The page of two evaluations, in HTML. As on that of one, everything is escaped and nothing is loaded."""
+    """Render the page of two evaluations, in HTML. As on that of one, everything is escaped and nothing is loaded."""
     return render_page(
         "comparison.html",
         title=make_title(comparison.names),

@@ -1,4 +1,4 @@
-"""The curves of a training, as a picture in SVG."""
+"""Curves of a training, as a picture in SVG."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wordveil.report.templates import render_page
 _WIDTH, _HEIGHT, _GAP = 680, 220, 70
 _LEFT, _RIGHT, _TOP = 52.0, 14.0, 30.0
 _MOST = 400
-"""The most points of a line. Where there are more, each is a mean of neighbours."""
+"""Largest number of points of a line. If there are more, each is a mean of neighbours."""
 _PANELS = (
     ("reconstruction loss, nats a symbol", "reconstruction"),
     ("share of symbols that are the likeliest", "accuracy"),
@@ -22,10 +22,10 @@ _PANELS = (
 
 @dataclass(frozen=True)
 class Panel:
-    """One figure over the steps, in pixels.
+    """Picture of one figure over the steps, in pixels.
 
     ``across``, ``up``: the marks of both axes. ``training``, ``validation``: points of lines, as SVG writes them; empty
-    where there are none.
+    if there are none.
     """
 
     title: str
@@ -38,7 +38,7 @@ class Panel:
 
 
 def draw_curves(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The picture of a training's rows (:class:`wordveil.generators.training.metrics.MetricsFile`), as SVG."""
+    """Draw the picture of a training's rows (:class:`wordveil.generators.training.metrics.MetricsFile`), as SVG."""
     panels = [_draw(rows, title, name, number) for number, (title, name) in enumerate(_PANELS)]
     begin = next((row["step"] for row in rows if row["rewarded"]), None)
     to_x = make_scale(_steps(rows), _LEFT, _WIDTH - _RIGHT)

@@ -1,4 +1,4 @@
-"""The files of a report: a page for people, all figures as JSON, and the scores as a table."""
+"""Files of a report: a page for people, all figures as JSON, and the scores as a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PRIVATE, _SHARED = 0o600, 0o644
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """The paths of a report's files."""
+    """Paths of a report's files."""
 
     page: Path
     data: Path
@@ -29,10 +29,12 @@ class ReportFiles:
 
 
 def write_evaluation(evaluation: Evaluation, directory: Path) -> ReportFiles:
-    """Write the page, the CSV and the JSON into a directory, which is made if missing, and replace an earlier report.
+    """Write the page, the CSV and the JSON into a directory, replacing an earlier report.
 
-    Each file is complete whenever it can be seen, and the JSON comes last. Only their owner can read the files of a
-    private evaluation. Raises :class:`OSError` where they cannot be written.
+    The directory is made if missing.
+
+    Each file is complete whenever it is visible, and the JSON comes last. Only their owner can read the files of a
+    private evaluation. Raises :class:`OSError` if they cannot be written.
     """
     files = ReportFiles(directory / PAGE, directory / DATA, directory / SCORES)
     contents = {
@@ -48,8 +50,10 @@ def write_evaluation(evaluation: Evaluation, directory: Path) -> ReportFiles:
 
 
 def write_scores(evaluation: Evaluation) -> str:
-    """The scores as CSV, a column for each field. What was not measured is empty, and what has no bound is
-    ``Infinity``. :func:`~wordveil.report.values.show_cell` guards texts.
+    """Write the scores as CSV, a column for each field.
+
+    Unmeasured values are empty, and unbounded ones are ``Infinity``. :func:`~wordveil.report.values.show_cell` guards
+    texts.
     """
     stream = io.StringIO()
     writer = csv.DictWriter(stream, [*(field.name for field in fields(Score)), ABOVE_CHANCE])
@@ -60,9 +64,9 @@ def write_scores(evaluation: Evaluation) -> str:
 
 
 def read_evaluation(path: Path) -> Evaluation:
-    """The evaluation of a JSON file, or of the directory of its report.
+    """Read the evaluation of a JSON file, or of the directory of its report.
 
-    Raises :class:`InputError` where there is none. The message quotes nothing from the file.
+    Raises :class:`InputError` if there is none. The message quotes nothing from the file.
     """
     file = path / DATA if path.is_dir() else path
     try:

@@ -1,4 +1,4 @@
-"""The frontier between privacy and utility: the attack accuracy of each subject against its utility.
+"""Frontier between privacy and utility: the attack accuracy of each subject against its utility.
 
 A subject is Pareto-optimal if no other has at least its utility and at most its attack accuracy, and is better in one
 of the two.
@@ -16,12 +16,12 @@ from wordveil.scores.score import Group, Score
 ACCURACY = "accuracy"
 ADAPTIVE, STATIC = "adaptive", "static"
 ORIGINAL = "original"
-"""The subject that is not sanitised: an attacker has nothing to adapt to."""
+"""Name of the subject that is not sanitised: an attacker has nothing to adapt to."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A figure and its interval. Without an interval both ends are the figure."""
+    """Figure and its interval. Without an interval both ends are the figure."""
 
     value: float
     low: float
@@ -30,7 +30,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Point:
-    """One subject, with the strongest attack on it.
+    """Subject, with the strongest attack on it.
 
     ``is_bound``: whether that attack is adaptive, or the subject is the original: a static attack bounds nothing.
     ``is_optimal``: whether the subject is Pareto-optimal.
@@ -46,7 +46,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Frontier:
-    """One picture: task and figure of the attacks, their chance level, and points in the order of the report.
+    """Picture of a frontier: task and figure of the attacks, their chance level, and points in the order of the report.
 
     ``utilities``: the tasks whose mean is the utility, the same for all points.
     """
@@ -59,18 +59,18 @@ class Frontier:
 
     @property
     def optimal(self) -> tuple[Point, ...]:
-        """The Pareto-optimal points, by utility."""
+        """Pareto-optimal points, by utility."""
         return tuple(
             sorted((point for point in self.points if point.is_optimal), key=lambda point: point.utility.value)
         )
 
 
 def find_frontiers(scores: Sequence[Score]) -> tuple[Frontier, ...]:
-    """A picture for each task of attacks that has at least two subjects with an attack and with utility.
+    """Find a picture for each task of attacks on at least two subjects that also have a utility.
 
-    The attack on a subject is the strongest adaptive one, or the strongest of all where none is adaptive. The utility
-    is the mean of the figures that all these subjects have. Only figures from 0 to 1 count, and accuracies before
-    others: of attacks, figures with a chance level; of utilities without accuracies, the figure that most tasks have.
+    The attack on a subject is the strongest adaptive one, or the strongest of all if none is adaptive. The utility is
+    the mean of the figures that all these subjects have. Only figures from 0 to 1 count, and accuracies before others:
+    for attacks, figures with a chance level; for utilities without accuracies, the figure that most tasks have.
     Subjects whose chance levels differ in their first digit, such as among 10 authors and among 50, get separate
     pictures.
     """
@@ -95,7 +95,7 @@ def _level(score: Score) -> str:
 
 
 def is_original(subject: str) -> bool:
-    """Whether a subject is not sanitised, even if the name of its evaluation precedes its own."""
+    """Return whether a subject is not sanitised, even if the name of its evaluation precedes its own."""
     return subject.rpartition(": ")[2] == ORIGINAL
 
 
@@ -140,7 +140,7 @@ def _find(task: str, figure: str, attacks: Sequence[Score], utilities: Sequence[
 
 
 def find_strongest(scores: Sequence[Score]) -> Score:
-    """The largest figure, of adaptive attacks if there are any."""
+    """Find the largest figure, among adaptive attacks if there are any."""
     adaptive = [score for score in scores if score.variant == ADAPTIVE]
     return max(adaptive or scores, key=lambda score: score.value or 0.0)
 
@@ -151,7 +151,7 @@ def _span(score: Score) -> Span:
 
 
 def _mean(scores: Sequence[Score]) -> Span:
-    """The mean of independent figures. The half-widths of their intervals add as roots of sums of squares."""
+    """Compute the mean of independent figures. The half-widths of their intervals add as roots of sums of squares."""
     spans = [_span(score) for score in scores]
     value = math.fsum(span.value for span in spans) / len(spans)
     below = math.hypot(*(span.value - span.low for span in spans)) / len(spans)

@@ -21,7 +21,7 @@ REFUSED = "no guess"
 
 @dataclass(frozen=True)
 class Shade:
-    """A cell: its corner in pixels, its strength from 0 to 1, and its text."""
+    """Cell of a map: its corner in pixels, its strength from 0 to 1, and its text."""
 
     x: float
     y: float
@@ -31,7 +31,7 @@ class Shade:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A map.
+    """Map of confusions.
 
     ``rows``, ``columns``: names; columns are numbers of rows, and the last may be :data:`OTHERS` and :data:`REFUSED`.
     ``shades``: the cells that are not empty. ``size``, ``left``, ``top``, ``width``, ``height``: in pixels: of a cell,
@@ -55,7 +55,7 @@ class Heatmap:
 
 
 def draw_heatmap(confusion: Confusion) -> Heatmap:
-    """The map of a confusion, for at most :data:`MOST_LABELS` labels: those with the most texts, the first of equals.
+    """Draw a confusion for at most :data:`MOST_LABELS` labels: those with the most texts, the first among equals.
 
     The strength of a cell is its share of its row. Guesses of labels that are not shown share a column.
     """

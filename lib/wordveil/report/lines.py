@@ -10,13 +10,13 @@ from wordveil.report.picture import Tick, choose_ticks, make_scale
 
 WIDTH, HEIGHT = 300, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 10.0, 12.0, 30.0
-# Texts of the axis that are closer to each other cannot be read.
+# Texts of the axis that are closer to each other are unreadable.
 _APART = 26.0
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A point of a line: its centre in pixels, and what it shows in words."""
+    """Point of a line: its centre in pixels, and its figure in words."""
 
     x: float
     y: float
@@ -25,7 +25,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Line:
-    """One figure: its name, its points, and the line through them as SVG writes it."""
+    """Line of one figure: its name, its points, and the line through them as SVG writes it."""
 
     name: str
     spots: tuple[Spot, ...]
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """A picture of some figures over the same epsilons.
+    """Picture of some figures over the same epsilons.
 
     ``label``: the picture in words, for screen readers. ``left``, ``right``, ``top``, ``bottom``: the ends of the axes
     in pixels. ``across``, ``up``: the marks of both axes. ``lines``: the figures, in the order of their colours.
@@ -82,7 +82,7 @@ def _make_axis(epsilons: Sequence[float], start: float, end: float) -> Callable[
 
 
 def _name_epsilons(epsilons: Sequence[float], to_x: Callable[[float], float]) -> tuple[Tick, ...]:
-    """The epsilons as marks of their axis. A text that would overlap the one before it is left out."""
+    """Make marks of the axis for epsilons. A text that would overlap the one before it is left out."""
     ticks: list[Tick] = []
     last = -math.inf
     for epsilon in epsilons:

@@ -1,4 +1,4 @@
-"""The page of an evaluation: one file that loads nothing from elsewhere, for light and dark screens of any width."""
+"""Page of an evaluation: one file that loads nothing from elsewhere, for light and dark screens of any width."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_SUBJECTS = 4
 
 
 def render_evaluation(evaluation: Evaluation) -> str:
-    """The page of an evaluation, in HTML.
+    """Render the page of an evaluation, in HTML.
 
     It has the main results in sentences and as bars, the strongest attack first, the frontier of each task of attacks,
     a table of each group with every figure's interval, chance level and definition, maps of confusions, examples,
@@ -42,7 +42,7 @@ def render_evaluation(evaluation: Evaluation) -> str:
 
 
 def draw_frontiers(scores: Sequence[Score]) -> list[dict[str, Any]]:
-    """What the template of each frontier shows: its pictures, its words, and its figures as a table."""
+    """Compute what the template of each frontier shows: its pictures, its words, and its figures as a table."""
     return [_describe(frontier) for frontier in find_frontiers(scores)]
 
 
@@ -71,13 +71,15 @@ def _describe(frontier: Frontier) -> dict[str, Any]:
 
 
 def describe_evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    """Plain values, for JSON, with the sentences that a page has first."""
+    """Return plain values for JSON, with the sentences that a page has first."""
     return {**evaluation.to_dict(), "headline": list(write_headline(evaluation))}
 
 
 def write_headline(evaluation: Evaluation) -> tuple[str, ...]:
-    """How much was read, and sentences about each sanitised subject: the strongest attack of each kind, the strongest
-    of all first, and the best result of each task. No sentences about subjects where there are too many.
+    """Write how much was read, and sentences about each sanitised subject.
+
+    They have the strongest attack of each kind, the strongest of all first, and the best result of each task. If there
+    are too many subjects, there are no sentences about them.
     """
     subjects, scores = list_subjects(evaluation.scores), evaluation.scores
     if len(subjects) > _MOST_SUBJECTS:

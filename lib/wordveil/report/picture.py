@@ -1,4 +1,6 @@
-"""The frontier as lines, points and labels in pixels, for a wide and for a narrow screen. No label covers another."""
+"""Picture of a frontier as lines, points and labels in pixels, for a wide and for a narrow screen. No label covers
+another.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _CROSSED = 6.0
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle in pixels."""
+    """Rectangle in pixels."""
 
     left: float
     top: float
@@ -35,18 +37,18 @@ class Box:
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        """Whether their interiors overlap."""
+        """Return whether their interiors overlap."""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
 
     def holds(self, other: Box) -> bool:
-        """Whether the other box lies inside."""
+        """Return whether the other box lies inside."""
         across = self.left <= other.left and other.right <= self.right
         return across and self.top <= other.top and other.bottom <= self.bottom
 
 
 def estimate_width(text: str) -> float:
-    """The width of a text of 12 pixels, in pixels, rather too large than too small."""
+    """Estimate the width of a text of 12 pixels, in pixels, rather too large than too small."""
     return _CHARACTER * len(text)
 
 
@@ -59,10 +61,12 @@ def place_labels(
     reach: int = len(_GAPS),
     first: Sequence[int] = (),
 ) -> tuple[Box | None, ...]:
-    """A box for each label, beside its point in pixels and inside the frame; None for one that does not fit.
+    """Place a box for each label beside its point, in pixels and inside the frame.
 
-    Boxes never meet each other, a point, or what is ``blocked``. Of the remaining positions, each label takes a near
-    one that crosses few of the ``lines``, such as error bars. ``reach``: how many distances from the point are tried,
+    None for a label that does not fit.
+
+    Boxes never meet each other, a point, or a ``blocked`` box. Of the remaining positions, each label takes a near one
+    that crosses few of the ``lines``, such as error bars. ``reach``: the number of distances from the point to try,
     from 1 to 3. ``first``: the numbers of the points that come first; then come those in a crowd.
     """
     discs = [Box(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in points]
@@ -82,7 +86,7 @@ def place_labels(
 
 
 def _candidates(point: tuple[float, float], width: float, reach: int) -> list[Box]:
-    """Boxes around a point: right, left, above, below and the corners; near ones first."""
+    """List boxes around a point: right, left, above, below and the corners; near ones first."""
     x, y = point
     boxes = []
     for gap in _GAPS[:reach]:
@@ -95,7 +99,7 @@ def _candidates(point: tuple[float, float], width: float, reach: int) -> list[Bo
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark of an axis: its position in pixels and its text."""
+    """Mark of an axis: its position in pixels and its text."""
 
     position: float
     text: str
@@ -103,7 +107,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Dot:
-    """A point: its centre, the ends of its bars, and its label, all in pixels.
+    """Point of a picture: its centre, the ends of its bars, and its label, all in pixels.
 
     ``label``: the text beside it: its name, or its number where names do not fit; empty where that does not fit either.
     ``label_x``, ``label_y``, ``anchor``: a point on the text's base line, and which part of the text is there:
@@ -129,7 +133,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of ``width`` by ``height`` pixels. ``kind``: the screens that it is for, ``wide`` or ``narrow``."""
+    """Picture of ``width`` by ``height`` pixels. ``kind``: the screens that it is for, ``wide`` or ``narrow``."""
 
     kind: str
     width: int
@@ -144,7 +148,7 @@ class Picture:
 
 
 def draw_frontier(frontier: Frontier) -> tuple[Picture, Picture]:
-    """The picture for a wide screen and that for a narrow one."""
+    """Draw the picture for a wide screen and that for a narrow one."""
     return _draw(frontier, "wide", 680, 420), _draw(frontier, "narrow", 330, 330)
 
 
@@ -172,7 +176,7 @@ def _draw(frontier: Frontier, kind: str, width: int, height: int) -> Picture:
 
 
 def choose_ticks(values: Sequence[float]) -> tuple[float, ...]:
-    """Round numbers that enclose the values: steps of 1, 2 or 5 times a power of ten."""
+    """Choose round numbers that enclose the values: steps of 1, 2 or 5 times a power of ten."""
     low, high = min(values), max(values)
     rough = max(high - low, 0.02) / (_TICKS - 1)
     power = 10.0 ** math.floor(math.log10(rough))
@@ -182,7 +186,7 @@ def choose_ticks(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def make_scale(ticks: Sequence[float], start: float, end: float) -> Callable[[float], float]:
-    """The map from values to pixels, with the first tick near ``start`` and the last near ``end``."""
+    """Make the map from values to pixels, with the first tick near ``start`` and the last near ``end``."""
     # A little room beyond the outermost ticks keeps points off the axes.
     room = 0.03 * (end - start)
     inner = end - start - 2 * room
@@ -215,7 +219,7 @@ def _place(
 
 
 def shorten(name: str) -> str:
-    """A name, cut to the length of a label."""
+    """Cut a name to the length of a label."""
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
@@ -229,7 +233,7 @@ def _bars(points: Sequence[Point], to_x: Callable[[float], float], to_y: Callabl
 
 
 def _segments(centres: Sequence[tuple[float, float]]) -> list[Box]:
-    """Small boxes along the line through the points."""
+    """List small boxes along the line through the points."""
     boxes = []
     for (x, y), (a, b) in pairwise(centres):
         pieces = max(1, round(max(abs(a - x), abs(b - y)) / HEIGHT))
@@ -272,12 +276,12 @@ def _dot(
 
 
 def _anchor(x: float, box: Box) -> tuple[str, float]:
-    """The end of a box next to the point, where its text is anchored: the width of a box is only an estimate."""
+    """Find the end of a box next to the point, where its text is anchored: the width of a box is only an estimate."""
     if box.left >= x:
         return "start", box.left
     return ("end", box.right) if box.right <= x else ("middle", (box.left + box.right) / 2)
 
 
 def describe_point(point: Point) -> str:
-    """What a point shows, in words."""
+    """Describe a point's figures in words."""
     return f"{point.subject}: utility {show_number(point.utility.value)}, attack {show_number(point.attack.value)}"

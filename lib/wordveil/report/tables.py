@@ -1,4 +1,4 @@
-"""The tables of a report: the figures of one group, by subject and by what was measured."""
+"""Tables of a report: the figures of one group, by subject and by measure."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class Measure:
-    """What was measured, without the subject.
+    """Measure of a score, without the subject.
 
-    ``method`` includes the variant and the figure. ``direction``: which way is better; empty where neither is.
-    ``definition``: those that differ between subjects follow each other. ``chance``, ``count``: of all subjects, as
-    text; empty where there is none.
+    ``method`` includes the variant and the figure. ``direction``: the better direction; empty if neither is.
+    ``definition``: those that differ between subjects follow each other. ``chance``, ``count``: those of all subjects,
+    as text; empty if there are none.
     """
 
     task: str
@@ -41,7 +41,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure as it is shown.
+    """Figure as it is shown.
 
     ``above_chance``: whether the whole interval of an attack is above its chance level. ``notes``: numbers of the notes
     below the table.
@@ -55,10 +55,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """One table.
+    """Table of scores.
 
-    ``heading``: the task, where a group has a table for each; else empty. ``figures``: for each measure, that of each
-    subject; None where it was not measured. ``notes``: what the numbers of :attr:`Figure.notes` stand for, from 1.
+    ``heading``: the task, if a group has a table for each; otherwise empty. ``figures``: for each measure, that of each
+    subject; None if it was not measured. ``notes``: the texts for the numbers of :attr:`Figure.notes`, from 1.
     ``by_subject``: whether subjects are rows rather than columns.
     """
 
@@ -71,14 +71,14 @@ class ScoreTable:
 
     @property
     def direction(self) -> str:
-        """Which way is better for all measures; empty where they differ."""
+        """Direction that is better for all measures; empty if they differ."""
         directions = {measure.direction for measure in self.measures}
         return directions.pop() if len(directions) == 1 else ""
 
 
 @dataclass(frozen=True)
 class Section:
-    """The tables of one group."""
+    """Tables of one group."""
 
     title: str
     tables: tuple[ScoreTable, ...]
@@ -87,8 +87,9 @@ class Section:
 
 
 def make_sections(scores: Sequence[Score]) -> tuple[Section, ...]:
-    """The tables of all groups that have figures. Few subjects are columns, many are rows. Where many subjects have
-    many measures, each task has a table of its own.
+    """Make the tables of all groups that have figures.
+
+    Few subjects are columns, many are rows. If many subjects have many measures, each task has a table of its own.
     """
     return tuple(
         _make_section(group, chosen)
@@ -123,7 +124,7 @@ def _make_table(heading: str, scores: Sequence[Score], *, by_subject: bool) -> S
 
 
 def _order(scores: Sequence[Score]) -> tuple[tuple[str, ...], ...]:
-    """The measures in the order of the report, but those of one task and method together."""
+    """Order the measures as the report does, but keep those of one task and method together."""
     methods = _unique((score.task, score.method) for score in scores)
     order = {method: number for number, method in enumerate(methods)}
     tasks = {task: number for number, task in enumerate(_unique(task for task, _ in methods))}
@@ -150,7 +151,7 @@ def _show(score: Score, number: dict[str, int]) -> Figure:
 
 
 def _is_found(score: Score) -> bool:
-    """Return whether an attack finds something: what is above chance of a task is what a user of the texts wants."""
+    """Return whether an attack finds something: for a task, a figure above chance is what a user of the texts wants."""
     return score.group in (Group.ATTACK, Group.PRIVACY) and bool(score.is_above_chance)
 
 

@@ -1,4 +1,4 @@
-"""The templates of pages for people. Each makes one file that loads nothing from elsewhere."""
+"""Templates of pages for people. Each makes one file that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ def _load_templates() -> Environment:
 
 
 def _show(value: Any) -> Any:
-    """A text in which characters that act on a page, such as changes of direction, are escapes. Other values, and what
-    templates have made, stay.
+    """Escape characters of a text that act on a page, such as changes of direction. Other values, and the output of
+    templates, stay.
     """
     return show_value(value, keep="\n\t") if type(value) is str else value
 
 
 def render_page(template: str, **values: Any) -> str:
-    """A page, with its time and the version in its footer. Everything is escaped: names come from foreign tables."""
+    """Render a page, with its time and the version in its footer. Everything is escaped: names come from foreign
+    tables.
+    """
     made = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return _load_templates().get_template(template).render(version=__version__, made=made, whole=_WHOLE, **values)

@@ -1,4 +1,4 @@
-"""Figures and foreign values for people: names of authors, records, columns and paths may contain anything."""
+"""Figures and foreign values as texts for people: names of authors, records, columns and paths may contain anything."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _GUARD = "'"
 
 
 def show_value(value: object, keep: str = "") -> str:
-    r"""A value on one line in which nothing acts on a terminal or a page: an escape character is shown as ``\x1b``.
-    ``keep``: characters that stay, such as line breaks.
+    r"""Show a value on one line in which nothing acts on a terminal or a page.
+
+    An escape character is shown as ``\x1b``. ``keep``: characters that stay, such as line breaks.
     """
     text = str(value)
     if text.isprintable():
@@ -40,8 +41,10 @@ def _is_hidden(character: str) -> bool:
 
 
 def show_cell(value: Any) -> Any:
-    """A value for a cell of CSV. A text gets an apostrophe before it where a spreadsheet would execute it, and where it
-    begins with one, so that removing it restores the text. Numbers stay numbers.
+    """Make a value for a cell of CSV.
+
+    A text gets an apostrophe before it if a spreadsheet would execute it, and if it begins with one, so that removing
+    it restores the text. Numbers stay numbers.
     """
     if not isinstance(value, str):
         return value
@@ -50,7 +53,7 @@ def show_cell(value: Any) -> Any:
 
 
 def show_number(value: float | None) -> str:
-    """A figure with three decimals where it is small, and without any where it is large."""
+    """Show a figure with three decimals if it is small, and without any if it is large."""
     if value is None:
         return NOT_MEASURED
     if math.isinf(value):
@@ -64,7 +67,7 @@ def show_number(value: float | None) -> str:
 
 
 def show_recovered(recovered: Recovered) -> str:
-    """The share of words that a guesser gets right, as a range where it is not known exactly."""
+    """Show the share of words that an attacker guesses right, as a range if it is not known exactly."""
     low = show_share(recovered.at_least)
     if recovered.at_most is None:
         return f"at least {low}"
@@ -73,12 +76,12 @@ def show_recovered(recovered: Recovered) -> str:
 
 
 def show_share(share: float) -> str:
-    """A share in three digits, as a percentage."""
+    """Show a share in three digits, as a percentage."""
     return f"{100 * share:.3g}%"
 
 
 def show_difference(value: float | None) -> str:
-    """A difference with its sign; empty where there is none."""
+    """Show a difference with its sign; empty if there is none."""
     if value is None:
         return ""
     if value == 0:
@@ -94,7 +97,7 @@ def show_interval(low: float | None, high: float | None, show: ShowNumber = show
 
 
 def show_span(values: Iterable[float | None]) -> str:
-    """The figure of several subjects where all have the same, else the smallest and the largest."""
+    """Show the figure of several subjects if all have the same, otherwise the smallest and the largest."""
     shown = sorted({value for value in values if value is not None})
     if not shown:
         return ""
@@ -107,7 +110,7 @@ def _show_whole(value: float) -> str:
 
 
 def name_method(score: Score) -> str:
-    """How a figure was measured: the method, the variant of an attacker, and what was counted."""
+    """Name the method of a figure: the method, the variant of an attacker, and the figure."""
     return ", ".join(filter(None, (score.method, score.variant, score.figure)))
 
 
@@ -118,7 +121,7 @@ def show_figure(score: Score, show: ShowNumber = show_number) -> str:
 
 
 def choose_digits(score: Score) -> ShowNumber:
-    """How the figures of a share are written: with more digits where rounding would contradict its verdict."""
+    """Choose how to write the figures of a share: with more digits if rounding would contradict its verdict."""
     low = score.value if score.low is None else score.low
     pairs = (score.chance, low), (score.value, score.detectable)
     apart = [(one, other) for one, other in pairs if one is not None and other is not None and one < other]

@@ -1,1 +1,1 @@
-"""Figures, their intervals, and what they are figures of."""
+"""Figures, their intervals, and the texts and methods behind them."""

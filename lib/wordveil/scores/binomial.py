@@ -1,4 +1,4 @@
-"""Exact bounds of a probability from how often something happened (Clopper and Pearson 1934).
+"""Exact bounds on a probability from the number of hits (Clopper and Pearson 1934).
 
 For ``hits`` among ``trials`` independent trials, the lower bound at ``tail`` is the probability under which that many
 hits or more have the chance ``tail``: the quantile ``tail`` of Beta(hits, trials - hits + 1). The upper bound is the
@@ -17,23 +17,23 @@ from scipy.special import betainccinv, betaincinv
 from wordveil.arrays import Float64
 
 TAIL = 0.025
-"""Each tail of a 95% interval."""
+"""Probability of each tail of a 95% interval."""
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 def bound_below(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Float64:
-    """The lower bound of the probability of a hit: float64 of the broadcast shape, from 0 to 1.
+    """Compute the lower bound of the probability of a hit: float64 of the broadcast shape, from 0 to 1.
 
-    ``hits`` may be fractions, to ask what a share would say at another number of trials. ``tail``: in (0, 1).
+    ``hits`` may be fractions, to evaluate a share at another number of trials. ``tail``: in (0, 1).
     """
     count, total = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
     bound = betaincinv(np.maximum(count, _TINY), total - count + 1, tail)
-    # Where SciPy's search does not converge for a small tail, use the bound that is always true.
+    # If SciPy's search does not converge for a small tail, use the bound that is always true.
     return np.nan_to_num(np.where(count > 0, bound, 0.0), nan=0.0)
 
 
 def bound_above(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Float64:
-    """The upper bound of the probability of a hit: float64 of the broadcast shape, from 0 to 1."""
+    """Compute the upper bound of the probability of a hit: float64 of the broadcast shape, from 0 to 1."""
     count, total = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
     left = total - count
     bound = betainccinv(count + 1, np.maximum(left, _TINY), tail)
@@ -41,11 +41,13 @@ def bound_above(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Fl
 
 
 def find_share_interval(hits: float, count: int) -> tuple[float, float]:
-    """The 95% interval of the share of ``hits`` among ``count`` texts, which has a width even if all texts agree."""
+    """Compute the 95% interval of the share of ``hits`` among ``count`` texts. It has a width even if all texts
+    agree.
+    """
     return float(bound_below(hits, count, TAIL)), float(bound_above(hits, count, TAIL))
 
 
 def find_detectable(chance: float, count: int) -> float:
-    """The least share of ``count`` texts whose 95% interval is above ``chance``; infinite where none is."""
+    """Find the least share of ``count`` texts whose 95% interval is above ``chance``; infinite if there is none."""
     hits = bisect_left(range(count + 1), 1, key=lambda hits: int(bound_below(hits, count, TAIL) > chance))
     return hits / count if hits <= count else math.inf

@@ -1,4 +1,4 @@
-"""Texts with labels: authors to tell apart, topics to find, sentiments to judge."""
+"""Texts with labels: authors to identify, topics to find, sentiments to judge."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Documents:
 
     @classmethod
     def of(cls, texts: Sequence[str], labels: Sequence[str], names: Sequence[str] | None = None) -> Self:
-        """Texts with labels by name.
+        """Make from texts with labels by name.
 
         ``names``: the names in their order, by default all labels in alphabetical order. A label that is not among
         them is :data:`UNKNOWN`.
@@ -53,16 +53,16 @@ class Documents:
         return cls(texts, np.array([number.get(label, UNKNOWN) for label in labels], np.int64), order)
 
     def with_texts(self, texts: Sequence[str]) -> Self:
-        """The same labels on other texts, such as these texts sanitised. Raises :class:`ValueError`."""
+        """Replace the texts, such as by sanitised ones, and keep the labels. Raises :class:`ValueError`."""
         return replace(self, texts=texts)
 
     def take(self, rows: NDArray[np.integer] | Sequence[int]) -> Self:
-        """The texts with these indices, in this order."""
+        """Select the texts with these indices, in this order."""
         chosen = np.asarray(rows, np.int64)
         return replace(self, texts=[self.texts[row] for row in chosen.tolist()], labels=self.labels[chosen])
 
     @property
     def chance(self) -> float:
-        """The share of the most frequent label, which a guesser that never looks gets right. 0 without texts."""
+        """Share of the most frequent label, which is right without reading a text. 0 without texts."""
         known = self.labels[self.labels != UNKNOWN]
         return float(np.bincount(known).max() / len(self)) if len(known) else 0.0

@@ -1,4 +1,4 @@
-"""The report of an evaluation as data: what a page, a CSV file and a comparison are made of."""
+"""Report of an evaluation as data, for pages, CSV files and comparisons."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class Confusion:
-    """Which authors an attacker took for which; :class:`wordveil.scores.score.Score` explains the first three fields.
+    """Confusion of authors by an attacker; :class:`wordveil.scores.score.Score` explains the first three fields.
 
-    ``names``: the labels. ``counts``: for each true label, how many texts were given each label; the last column counts
+    ``names``: the labels. ``counts``: for each true label, the number of texts given each label; the last column counts
     refusals to guess.
     """
 
@@ -28,7 +28,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Example:
-    """A text and its sanitised form. Only of public or demo texts, unless private ones were requested."""
+    """Text and its sanitised form. It is of public or demo texts, unless private ones were requested."""
 
     subject: str
     original: str
@@ -37,7 +37,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Everything that was measured.
+    """Report of all measurements.
 
     ``facts``: what it was made from, in the order to show: release, bundle, epsilon, seeds, versions. ``notes``:
     sentences that say what the figures show and what they do not. ``is_private``: whether figures were measured on
@@ -54,7 +54,7 @@ class Evaluation:
     scope: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {
             "format_version": FORMAT_VERSION,
             **asdict(self),
@@ -64,7 +64,7 @@ class Evaluation:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_dict`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`."""
+        """Read what :meth:`to_dict` returned. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`."""
         if values.get("format_version") != FORMAT_VERSION:
             raise ValueError(f"format_version = {values.get('format_version')}: expected {FORMAT_VERSION}.")
         return cls(

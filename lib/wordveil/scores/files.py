@@ -1,4 +1,4 @@
-"""Text files that are complete whenever they can be seen, and figures as JSON."""
+"""Text files that are complete whenever they are visible, and figures as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PRIVATE = 0o600
 
 
 def replace_file(path: Path, content: str, mode: int = _PRIVATE) -> None:
-    """Write a text file that is complete whenever it can be seen; replace an existing one. Raises :class:`OSError`."""
+    """Write a text file that is complete whenever it is visible; replace an existing one. Raises :class:`OSError`."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as stream:
         try:
@@ -28,7 +28,9 @@ def replace_file(path: Path, content: str, mode: int = _PRIVATE) -> None:
 
 
 def to_json(values: Any) -> str:
-    """Plain values and NumPy's numbers as JSON. Raises :class:`ValueError` for NaN, :class:`TypeError` for objects."""
+    """Encode plain values and NumPy's numbers as JSON. Raises :class:`ValueError` for NaN, :class:`TypeError` for
+    objects.
+    """
     return json.dumps(values, indent=1, allow_nan=False, default=_to_plain) + "\n"
 
 

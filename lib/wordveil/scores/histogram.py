@@ -16,7 +16,7 @@ _TAIL = 0.99
 
 @dataclass(frozen=True)
 class Bin:
-    """How many numbers are from ``low`` to ``high``, both included; ``high`` is None for the open bin."""
+    """Count of numbers from ``low`` to ``high``, both included; ``high`` is None for the open bin."""
 
     low: int
     high: int | None
@@ -26,8 +26,8 @@ class Bin:
 def count_bins(values: Int64) -> tuple[Bin, ...]:
     """Count ``values``, int64 ``(count,)``, 0 or more, in at most 21 bins from 0 on; empty without values.
 
-    The width is 1, 2 or 5 times a power of ten. Where the largest values are far above the 99th percentile, the last
-    bin holds all values above the others.
+    The width is 1, 2 or 5 times a power of ten. If the largest values are far above the 99th percentile, the last bin
+    holds all values above the others.
     """
     if not len(values):
         return ()

@@ -12,7 +12,8 @@ from wordveil.scores.score import resample
 
 
 def find_ratio_interval(parts: NDArray[Any], wholes: NDArray[Any], seed: int) -> tuple[float, float]:
-    """The 95% interval of ``sum(parts) / sum(wholes)``, by the percentile bootstrap of 1,000 resamples of texts.
+    """Compute the 95% interval of ``sum(parts) / sum(wholes)``, by the percentile bootstrap of 1,000 resamples of
+    texts.
 
     ``parts``, ``wholes``: ``(texts,)``, numbers of each text; the wholes are 0 or more, and not all 0.
     """

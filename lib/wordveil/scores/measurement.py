@@ -1,4 +1,4 @@
-"""Scores, made from what was measured."""
+"""Scores, made from measurements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wordveil.scores.score import Accuracy, Group, Score
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured, whose texts it was, and by what (:class:`wordveil.scores.score.Score`)."""
+    """Subject, texts and method of a measurement (:class:`wordveil.scores.score.Score`)."""
 
     subject: str
     task: str
@@ -31,7 +31,7 @@ class Measurement:
         note: str = "",
         detectable: float | None = None,
     ) -> Score:
-        """One figure. ``interval``: None where it is exact or was not measured."""
+        """Make one figure. ``interval``: None if it is exact or was not measured."""
         low, high = interval or (None, None)
         return Score(
             subject=self.subject,
@@ -52,7 +52,7 @@ class Measurement:
         )
 
     def make_accuracy(self, accuracy: Accuracy, definition: str, note: str = "") -> Score:
-        """The figure ``accuracy``."""
+        """Make the figure ``accuracy``."""
         interval = (accuracy.low, accuracy.high)
         return self.make_score(
             "accuracy",
@@ -67,6 +67,6 @@ class Measurement:
 
 
 def require_pairs(originals: Sequence[str], sanitised: Sequence[str]) -> None:
-    """Raise :class:`ValueError` where there are no texts, or the numbers differ."""
+    """Raise :class:`ValueError` if there are no texts, or the numbers differ."""
     if not originals or len(originals) != len(sanitised):
         raise ValueError(f"Expected as many originals as sanitised texts, got {len(originals)} and {len(sanitised)}.")

@@ -1,4 +1,4 @@
-"""The registries of attackers that name authors and of tasks on texts, and the names of sentence encoders.
+"""Registry of attackers on authors and of tasks on texts, and the names of sentence encoders.
 
 A new method of this package needs a file, and a line here, which imports nothing. Another package names what makes one
 of its own in the entry-point group ``wordveil.attackers`` or ``wordveil.tasks``.
@@ -17,7 +17,7 @@ Make = Callable[[], Any]
 
 
 class Method:
-    """A :class:`wordveil.evaluation.classifiers.TextClassifier`, imported when it is made.
+    """Path to a :class:`wordveil.evaluation.classifiers.TextClassifier`, imported when it is made.
 
     ``path``: ``module:class``. ``settings``: those that differ from its defaults.
     """
@@ -32,7 +32,7 @@ class Method:
 
 
 def find_fault(name: str, make: Any) -> str:
-    """What keeps an installed package's object from making the method of this name; empty where nothing does."""
+    """Explain why an installed package's object cannot make the method of this name; empty if it can."""
     if not callable(make):
         return "makes no method: it is neither a class nor a function."
     found = getattr(make(), "name", None)
@@ -61,5 +61,5 @@ ENCODER = rf"^({WEIGHTED_BAG}|{MEAN_VECTOR}|{SENTENCE_TRANSFORMERS}\S.*)$"
 
 
 def find_model(encoder: str) -> str:
-    """The model of ``sentence-transformers:MODEL``; empty for every other name."""
+    """Return the model of ``sentence-transformers:MODEL``; empty for every other name."""
     return encoder.removeprefix(SENTENCE_TRANSFORMERS) if encoder.startswith(SENTENCE_TRANSFORMERS) else ""

@@ -21,7 +21,7 @@ CONFIDENCE = 0.95
 
 
 class Group(StrEnum):
-    """What a figure is about."""
+    """Topic of a figure."""
 
     PRIVACY = "privacy"
     ATTACK = "attack"
@@ -32,7 +32,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True)
 class Score:
-    """One figure.
+    """Figure of an evaluation.
 
     ``subject``: whose texts: ``release``, ``original``, or a mechanism's row in a table. ``group``: what the figure is
     about. ``task``: what was done with the texts, such as ``authors`` or the name of a data set. ``method``: by what,
@@ -64,8 +64,8 @@ class Score:
 
     @property
     def is_above_chance(self) -> bool | None:
-        """Whether the whole interval, or the figure where it has none, is above that of a guesser that never looks;
-        None where there is no figure or no chance level.
+        """True if the whole interval, or the figure if it has none, is above the chance level. None if there is no
+        figure or no chance level.
         """
         if self.value is None or self.chance is None:
             return None
@@ -74,17 +74,17 @@ class Score:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What it measures, without the subject."""
+        """Names of what it measures, without the subject."""
         return (self.group, self.task, self.method, self.variant, self.figure)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; infinity as the text ``"Infinity"``."""
+        """Return plain values for JSON; infinity as the text ``"Infinity"``."""
         values = {**asdict(self), ABOVE_CHANCE: self.is_above_chance}
         return {name: "Infinity" if value == float("inf") else value for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_dict`. Raises :class:`ValueError` or :class:`TypeError`."""
+        """Read what :meth:`to_dict` returned. Raises :class:`ValueError` or :class:`TypeError`."""
         if unknown := set(values) - {ABOVE_CHANCE, *(field.name for field in fields(cls))}:
             raise ValueError(f"Expected the fields of a score, got {', '.join(sorted(unknown))}.")
         given = {name: value for name, value in values.items() if name != ABOVE_CHANCE}  # it follows from the others
@@ -93,7 +93,7 @@ class Score:
 
 
 def find_mean_interval(values: NDArray[np.floating] | Bool, seed: int) -> tuple[float, float]:
-    """The 95% interval of the mean, by the percentile bootstrap of 1,000 resamples (Efron 1979).
+    """Compute the 95% interval of the mean, by the percentile bootstrap of 1,000 resamples (Efron 1979).
 
     ``values``: ``(texts,)``, one for each text. One text, or equal values, give an interval of no width.
     """
@@ -105,7 +105,7 @@ def find_mean_interval(values: NDArray[np.floating] | Bool, seed: int) -> tuple[
 
 
 def resample(samples: tuple[Float64, ...], statistic: Callable[..., Any], seed: int) -> tuple[float, float]:
-    """The 95% interval of a statistic, by the percentile bootstrap of 1,000 resamples of texts (Efron 1979).
+    """Compute the 95% interval of a statistic, by the percentile bootstrap of 1,000 resamples of texts (Efron 1979).
 
     ``samples``: float64 ``(texts,)`` each, resampled together; at least two texts. ``statistic``: takes the samples and
     an ``axis``.
@@ -128,8 +128,8 @@ def resample(samples: tuple[Float64, ...], statistic: Callable[..., Any], seed: 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of texts whose label is guessed right, its exact 95% interval, its chance level, the number of texts,
-    and :attr:`Score.detectable`.
+    """Share of texts whose label is guessed right, with its exact 95% interval, chance level, number of texts, and
+    :attr:`Score.detectable`.
     """
 
     value: float
@@ -141,7 +141,7 @@ class Accuracy:
 
 
 def measure_accuracy(guessed: Int64, labels: Int64) -> Accuracy:
-    """How many of the texts with a known label are guessed right. A refusal to guess is wrong.
+    """Measure the share of texts with a known label that are guessed right. A refusal to guess is wrong.
 
     ``guessed``, ``labels``: int64 ``(texts,)``, numbers of names. Texts with the label
     :data:`wordveil.scores.documents.UNKNOWN` are left out.

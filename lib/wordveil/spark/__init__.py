@@ -1,4 +1,4 @@
-"""The only room that imports Spark. It is internal: code imports from :mod:`wordveil`."""
+"""Code that imports Spark, all of it in this room. It is internal: code imports from :mod:`wordveil`."""
 
 from importlib.util import find_spec
 

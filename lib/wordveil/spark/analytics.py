@@ -27,7 +27,7 @@ _TOPICS_SCHEMA = "public_version bigint, topic int, rank int, term string, weigh
 
 @dataclass(frozen=True)
 class Analysis:
-    """What was counted.
+    """Terms and topics of a table.
 
     ``table``, ``public_version``, ``output``: what was read and where the tables are. ``documents``: records that have
     a term. ``terms``: different terms, without stop-words, that occur in enough documents. ``occurrences``: how often
@@ -45,7 +45,7 @@ class Analysis:
     topics: tuple[tuple[str, ...], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {**self.__dict__, "topics": [list(topic) for topic in self.topics]}
 
 
@@ -63,12 +63,12 @@ def analyse(
     stop_words: Sequence[str] = (),
     progress: Callable[[str], None] = ignore,
 ) -> Analysis:
-    """Count the terms of a published table and find topics among them by latent Dirichlet allocation; write both as
-    Delta tables.
+    """Count the terms of a published table, find topics by latent Dirichlet allocation, and write both as Delta tables.
 
-    ``version``: the table's version to read, by default the latest. ``text``: its column of text. ``topics``: how many
-    topics; ``shown``: how many terms describe each. ``min_documents``: terms of fewer documents are left out.
-    ``vocabulary``: how many of the most frequent terms the topics use. Each table is replaced in one commit.
+    ``version``: the table's version to read, by default the latest. ``text``: its column of text. ``topics``: the
+    number of topics; ``shown``: the number of terms that describe each. ``min_documents``: terms of fewer documents are
+    left out. ``vocabulary``: the number of most frequent terms that the topics use. Each table is replaced in one
+    commit.
 
     Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
     """

@@ -1,1 +1,1 @@
-"""From text to token ids and back: tokeniser, text policy, codec."""
+"""Conversion of text to token ids and back: tokeniser, text policy, codec."""

@@ -1,4 +1,4 @@
-"""What happens to a token: a drawn word or a value of its class stands for it, or it is left out or copied."""
+"""Actions on a token: it is replaced by a drawn word or a value of its class, left out, or copied."""
 
 from __future__ import annotations
 

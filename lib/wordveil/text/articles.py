@@ -1,8 +1,8 @@
-"""English articles before drawn words and values: "a" or "an" by what is written, and not by what was hidden.
+"""English articles before drawn words and values: "a" or "an" by the written word, and not by the hidden one.
 
-A copied "an" tells that what is hidden after it begins with a vowel, or is 8, 11, 18 or the like. Here the form follows
-from what is written there alone: it reads right, costs nothing, and shows less than the copy. Where something stands
-between that parts the article from the word, as in "a) tree" or "an, er, apple", it is "a".
+A copied "an" reveals that the hidden word after it begins with a vowel, or is 8, 11, 18 or the like. Here the form
+follows from the written word alone: it reads right, costs nothing, and shows less than the copy. If something separates
+the article from the word, as in "a) tree" or "an, er, apple", it is "a".
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BLANK, _OPENING = 1, 2
 
 
 def _tell_signs() -> UInt8:
-    """What each character is between an article and its word."""
+    """Classify each character between an article and its word."""
     signs = np.zeros(0x3001, np.uint8)
     opening = "([{\"'*_~`$@#\u00a3\u00a5\u20ac\u00ab\u2039\u2018\u201a\u201b\u201c\u201e\u201f"
     signs[[ord(sign) for sign in opening]] = _OPENING
@@ -56,7 +56,7 @@ _SIGNS = _tell_signs()
 
 
 def find_vowels(words: pa.StringArray) -> Bool:
-    """Which English words and figures take "an": bool ``(words,)``."""
+    """Find the English words and figures that take "an": bool ``(words,)``."""
     return _hear(_say(words))
 
 
@@ -66,7 +66,7 @@ def _hear(folded: pa.StringArray) -> Bool:
 
 
 def _find_vowels_of(values: pa.StringArray, kinds: Int8) -> Bool:
-    """The same of values of classes: int8 ``(values,)``, indices in :data:`TYPES`."""
+    """Find the values of classes that take "an". ``kinds``: int8 ``(values,)``, indices in :data:`TYPES`."""
     folded = _say(values)
     is_coded = np.asarray(pc.match_substring_regex(folded, "^[a-z]"), np.bool_) & (kinds == _AMOUNT)  # USD 5
     spelled = np.isin(kinds, _SPELLED_KINDS) | is_coded
@@ -74,13 +74,13 @@ def _find_vowels_of(values: pa.StringArray, kinds: Int8) -> Bool:
 
 
 def _say(words: pa.StringArray) -> pa.StringArray:
-    """The words in lower case, from what is said of them on."""
+    """Convert words to lower case, from their first spoken character on."""
     return pc.replace_substring_regex(pc.utf8_lower(words), _SILENT, "")
 
 
 @dataclass(frozen=True)
 class PlacedArticles:
-    """The articles of texts that are not copied: those before a hidden word or a token whose class shows.
+    """Articles of texts that are not copied: those before a hidden word or a token whose class shows.
 
     ``places``: int64 ``(articles,)``, their tokens, rising. ``is_capital``: bool ``(articles,)``, which begin with a
     capital. ``hidden``, ``shown``: int64 ``(articles,)``, which of the hidden words, or of the shown tokens, each
@@ -99,10 +99,12 @@ class PlacedArticles:
     def find(
         cls, tokens: Scanned, is_article: Bool, action: Int8, kinds: Int8, takes_an: Bool, *, gaps: bool, drops: bool
     ) -> PlacedArticles:
-        """Those among ``is_article``, bool ``(tokens,)``. What stands between an article and what it follows may be
-        mark-up, dropped words, white space, opening brackets and quotation marks, and the signs of currencies.
+        """Find those among ``is_article``, bool ``(tokens,)``.
 
-        ``action``, ``kinds``: int8 ``(tokens,)``, what happens to each token, and its class. ``gaps``: whether what is
+        Between an article and what it follows there may be mark-up, dropped words, white space, opening brackets and
+        quotation marks, and the signs of currencies.
+
+        ``action``, ``kinds``: int8 ``(tokens,)``, the action on each token, and its class. ``gaps``: whether the text
         between tokens is copied. ``drops``: whether words may be dropped. Then none is copied: it would show how a
         dropped word begins.
         """
@@ -122,8 +124,8 @@ class PlacedArticles:
         return cls(places, data[tokens.starts[places]] <= _LAST_CAPITAL, hidden, shown, kinds[targets], takes_an)
 
     def choose(self, ids: Int32, values: pa.StringArray | None) -> Int32:
-        """The row of :data:`ARTICLES` of each: int32 ``(articles,)``. ``ids``: what was drawn for hidden words;
-        ``values``: what is written for shown tokens.
+        """Choose the row of :data:`ARTICLES` of each: int32 ``(articles,)``. ``ids``: those drawn for hidden words;
+        ``values``: those written for shown tokens.
         """
         takes = np.zeros(len(self.places), np.bool_)
         is_hidden, is_shown = self.hidden >= 0, self.shown >= 0
@@ -148,8 +150,9 @@ def _find_targets(
     targets: Int64,
     near: Bool,
 ) -> None:
-    """The token that each article may follow, the first after it that is not ``silent``, or -1; and whether what stands
-    between lets it. ``limits``: where their records end.
+    """Find the token that each article may follow: the first after it that is not ``silent``, or -1.
+
+    It also decides whether the text between permits that. ``limits``: the ends of their records.
     """
     for article in range(len(places)):
         token = places[article] + 1

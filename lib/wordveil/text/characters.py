@@ -1,6 +1,6 @@
-"""What each character is to a tokeniser: one table of bits, made from Arrow's regular expressions and case maps.
+"""Classes of characters for a tokeniser: one table of bits, made from Arrow's regular expressions and case maps.
 
-Regular expressions (RE2) say which characters words are made of, so that the compiled pass and they cannot differ.
+Regular expressions (RE2) define the characters of words, so that the compiled pass and they cannot differ.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wordveil.text.types.finders.characters import Whole, decode
 
 # Scripts that are written without spaces between words. Hangul and Vietnamese have spaces.
 _SEGMENTED_SCRIPTS = tuple(rf"\p{{{script}}}" for script in ("Han", "Hiragana", "Katakana", "Bopomofo"))
-"""Those that ``chinese`` and ``japanese`` cut into words."""
+"""Scripts that ``chinese`` and ``japanese`` cut into words."""
 _OTHER_SCRIPTS = tuple(
     rf"\p{{{script}}}"
     for script in ("Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Javanese", "Balinese", "Yi")
@@ -55,30 +55,33 @@ DIGIT, UPPER, CASED, LOOSE, CONTROL, FORMAT, REFUSED = (1 << bit for bit in rang
 """A digit; a capital; of another case; may change in normalisation form C, or change its neighbours; no visible
 character, of Unicode's categories Cc and Cf; of a script that the tokeniser does not segment.
 """
-# Unicode has characters up to U+3FFFF, and some from U+E0000 to U+E0FFF. The last of the first kind is none, and stands
-# for all others.
+# Unicode has characters up to U+3FFFF, and some from U+E0000 to U+E0FFF. The last of the first kind is no character,
+# and represents all others.
 _PLANES, _TAGS, _TAGS_END = 0x40000, 0xE0000, 0xE1000
-# Here the form is stable but for marks and for what it changes by itself.
+# Here the form is stable except for marks and for what it changes by itself.
 _STABLE = ((0, 0x870), (0x2000, 0x2C00), (0x3000, 0xA000), (0xAC00, 0xD7A4), (0xFF00, 0xFFF0), (0x1F000, 0x1FB00))
 
 
 class _Characters(NamedTuple):
-    """All characters: ``texts``, a string array; ``lowered``, the same in lower case; ``bits``, as in a table."""
+    """Table of all characters: ``texts``, a string array; ``lowered``, the same in lower case; ``bits``, as in a
+    table.
+    """
 
     texts: pa.StringArray
     lowered: UInt32
     bits: UInt32
 
     def match(self, pattern: str) -> NDArray[np.bool_]:
-        """Which characters a regular expression finds."""
+        """Match characters against a regular expression."""
         return np.asarray(pc.match_substring_regex(self.texts, pattern))
 
 
 @cache
 def load_table(kind: TokeniserKind, hyphens: Hyphens, *, lower: bool, copied: bool) -> UInt32:
-    """The table of a tokeniser, made once in a process: uint32, an entry for each row (:func:`row_of`). ``lower``:
-    whether words are looked up in lower case. ``copied``: whether what is between words is :data:`COPYABLE` alone, but
-    for control and format characters.
+    """Make the table of a tokeniser, once in a process: uint32, an entry for each row (:func:`row_of`).
+
+    ``lower``: whether words are looked up in lower case. ``copied``: whether the text between words is :data:`COPYABLE`
+    alone, except for control and format characters.
     """
     characters = _load_characters()
     looked_up = characters.lowered.copy() if lower else np.arange(len(characters.lowered), dtype=np.uint32)
@@ -114,7 +117,7 @@ def _load_characters() -> _Characters:
 
 
 def _find_classes(kind: TokeniserKind, hyphens: Hyphens, *, copied: bool) -> UInt32:
-    """The classes, and :data:`REFUSED`, as they are in entries."""
+    """Compute the classes, and :data:`REFUSED`, as they are in entries."""
     characters = _load_characters()
     classes = np.full(len(characters.bits), OTHER, np.uint32)
     if kind == TokeniserKind.WHITESPACE:
@@ -140,8 +143,9 @@ def _find_classes(kind: TokeniserKind, hyphens: Hyphens, *, copied: bool) -> UIn
 
 
 def count_unsegmented(words: pa.StringArray, kind: TokeniserKind) -> Int64:
-    """How many characters of each word are of scripts that a tokeniser, ``words`` or one with a dictionary, does not
-    segment, with their marks and signs: int64 ``(words,)``.
+    """Count the characters of each word in scripts that a tokeniser does not segment: int64 ``(words,)``.
+
+    The tokeniser is ``words`` or one with a dictionary. Marks and signs of such scripts count, too.
     """
     letter = _letter_of(_OTHER_SCRIPTS)
     if kind == TokeniserKind.WORDS:
@@ -151,20 +155,22 @@ def count_unsegmented(words: pa.StringArray, kind: TokeniserKind) -> Int64:
 
 
 def _letter_of(scripts: tuple[str, ...]) -> str:
-    """A letter of a script. RE2 has no intersection: it is what is not (no letter, or not of the script)."""
+    """Return a pattern for a letter of a script. RE2 has no intersection: it is what is not (no letter, or not of the
+    script).
+    """
     return "(?:" + "|".join(rf"[^\P{{L}}{script.replace('p', 'P', 1)}]" for script in scripts) + ")"
 
 
 @compiled
 def row_of(point: Whole) -> Whole:
-    """The row of a character in a table."""
+    """Compute the row of a character in a table."""
     if point < _PLANES:
         return point
     return _PLANES + point - _TAGS if _TAGS <= point < _TAGS_END else np.int64(_PLANES - 1)
 
 
 def read_bits(texts: pa.StringArray) -> UInt32:
-    """The bits of each text's characters together: uint32 ``(records,)``."""
+    """Combine the bits of each text's characters: uint32 ``(records,)``."""
     bits = np.empty(len(texts), np.uint32)
     find_bits(*view_strings(texts), _load_characters().bits, bits)
     return bits
@@ -172,7 +178,7 @@ def read_bits(texts: pa.StringArray) -> UInt32:
 
 @compiled
 def find_bits(data: UInt8, offsets: Int64, table: UInt32, bits: UInt32) -> None:
-    """See :func:`read_bits`."""
+    """Fill ``bits`` as :func:`read_bits` describes."""
     for record in range(len(offsets) - 1):
         offset: Whole = offsets[record]
         end = offsets[record + 1]

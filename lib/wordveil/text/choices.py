@@ -1,7 +1,7 @@
-"""The choices of a text policy, each defined once.
+"""Choices of a text policy, each defined once.
 
-The policy, the configuration, the command line and the n-gram model take them from here. The first choice is the
-default, and the values are what a configuration says.
+The policy, the configuration, the command line and the n-gram model import them. The first choice is the default, and
+the values are those of a configuration.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from enum import StrEnum
 
 MAX_N = 8
-"""Words of the longest n-gram that a model can have."""
+"""Number of words of the longest n-gram that a model can have."""
 
 
 class TokeniserKind(StrEnum):
-    """What a word is (:mod:`wordveil.text.tokeniser`)."""
+    """Definition of a word (:mod:`wordveil.text.tokeniser`)."""
 
     WORDS = "words"
     """A run of letters, marks and digits."""
@@ -28,7 +28,7 @@ class TokeniserKind(StrEnum):
 
 
 class Hyphens(StrEnum):
-    """Whether a hyphen ends a word."""
+    """Treatment of a hyphen inside words."""
 
     SPLIT = "split"
     INNER = "inner"
@@ -36,7 +36,7 @@ class Hyphens(StrEnum):
 
 
 class UnknownWords(StrEnum):
-    """What happens to words outside the vocabulary."""
+    """Treatment of words outside the vocabulary."""
 
     MASK = "mask"
     """They enter as the mechanism's unknown word."""
@@ -48,7 +48,7 @@ class UnknownWords(StrEnum):
 
 
 class Case(StrEnum):
-    """In which case words are looked up."""
+    """Case in which words are looked up."""
 
     LOWER = "lower"
     EXACT = "exact"
@@ -58,7 +58,7 @@ class Case(StrEnum):
 
 
 class Digits(StrEnum):
-    """What happens to words with a digit."""
+    """Treatment of words with a digit."""
 
     HIDE = "hide"
     """They are replaced like any word."""
@@ -68,7 +68,7 @@ class Digits(StrEnum):
 
 
 class Punctuation(StrEnum):
-    """What happens to everything between words."""
+    """Treatment of everything between words."""
 
     DROP = "drop"
     KEEP = "keep"
@@ -76,7 +76,7 @@ class Punctuation(StrEnum):
 
 
 class Controls(StrEnum):
-    """What happens to characters that show nothing of their own (:mod:`wordveil.text.controls`)."""
+    """Treatment of characters that show nothing of their own (:mod:`wordveil.text.controls`)."""
 
     KEEP = "keep"
     """They are like punctuation: they end a word, and are copied where punctuation is."""
@@ -87,7 +87,7 @@ class Controls(StrEnum):
 
 
 class StopWords(StrEnum):
-    """What happens to the words of the stop-word list."""
+    """Treatment of the words of the stop-word list."""
 
     HIDE = "hide"
     """They are replaced like any word."""
@@ -97,16 +97,16 @@ class StopWords(StrEnum):
 
 
 class StopWordCapitals(StrEnum):
-    """Whether a listed word of two letters or more that is written in capitals is a stop-word."""
+    """Treatment of a listed word of two letters or more that is written in capitals."""
 
     MATCH = "match"
-    """It is, as in any other case."""
+    """It is a stop-word, as in any other case."""
     REPLACE = "replace"
     """It is a word like any other, as US, IT and WHO are in a text of lower case."""
 
 
 class Articles(StrEnum):
-    """What becomes of a copied "a" or "an" before a hidden word (:mod:`wordveil.text.articles`)."""
+    """Treatment of a copied "a" or "an" before a hidden word (:mod:`wordveil.text.articles`)."""
 
     COPY = "copy"
     """It is copied unchanged, and shows whether the hidden word begins with a vowel."""
@@ -115,7 +115,7 @@ class Articles(StrEnum):
 
 
 class Length(StrEnum):
-    """Which number of tokens a text shows."""
+    """Visibility of a text's number of tokens."""
 
     AS_IS = "as_is"
     PAD = "pad"
@@ -125,7 +125,7 @@ class Length(StrEnum):
 
 
 class Output(StrEnum):
-    """In which order the output words are."""
+    """Order of the output words."""
 
     SEQUENCE = "sequence"
     BAG = "bag"
@@ -133,7 +133,7 @@ class Output(StrEnum):
 
 
 class Repeat(StrEnum):
-    """What happens to a hidden word that a record has more than once (:mod:`wordveil.text.repetition`)."""
+    """Treatment of a hidden word that occurs repeatedly in a record (:mod:`wordveil.text.repetition`)."""
 
     EACH = "each"
     """Each occurrence is drawn on its own."""
@@ -142,7 +142,7 @@ class Repeat(StrEnum):
 
 
 class Refused(StrEnum):
-    """What happens to a record that is refused because of its text."""
+    """Treatment of a record that is refused because of its text."""
 
     QUARANTINE = "quarantine"
     EMPTY = "empty"
@@ -150,7 +150,7 @@ class Refused(StrEnum):
 
 
 class OtherLanguage(StrEnum):
-    """What happens to a record of another language than the policy's (:mod:`wordveil.text.language`)."""
+    """Treatment of a record of another language than the policy's (:mod:`wordveil.text.language`)."""
 
     RELEASE = "release"
     """Languages are not distinguished."""
@@ -161,7 +161,7 @@ class OtherLanguage(StrEnum):
 
 
 class Slots(StrEnum):
-    """Which words are hidden (:mod:`wordveil.text.slots`)."""
+    """Selection of hidden words (:mod:`wordveil.text.slots`)."""
 
     ALL = "all"
     """All, except where the other settings say otherwise."""
@@ -170,7 +170,7 @@ class Slots(StrEnum):
 
 
 class Names(StrEnum):
-    """Whether words of public lists of names are classes of their own (:mod:`wordveil.text.types.names`)."""
+    """Treatment of words of public lists of names (:mod:`wordveil.text.types.names`)."""
 
     WORDS = "words"
     """They are words like any other."""
@@ -179,7 +179,7 @@ class Names(StrEnum):
 
 
 class Profile(StrEnum):
-    """The shipped policies (:data:`wordveil.text.policy.PROFILES`)."""
+    """Policies that come with the package (:data:`wordveil.text.policy.PROFILES`)."""
 
     STRICT = "strict"
     READABLE = "readable"

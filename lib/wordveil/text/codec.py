@@ -1,7 +1,7 @@
-"""Encoding texts to canonical token ids and decoding drawn ids to text, a batch at a time.
+"""Codec: texts to canonical token ids, and drawn ids to text, a batch at a time.
 
-The canonical ids of a record are what its mechanism sees and what its context covers: the ids of its hidden words after
-the policy dropped, copied, cut and padded.
+The canonical ids of a record are the input of its mechanism and the content of its context: the ids of its hidden words
+after the policy dropped, copied, cut and padded.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ CONTROLS_REFUSED = "control_characters"
 
 WORD, UNKNOWN_WORD = "word", "unknown word"
 TREATMENTS = ("replaced", "dropped", "kept", "shown")
-"""What happens to a token, by its action. Of a class that shows, the policy says more."""
+"""Description of the treatment of a token, by its action. For a class that shows, the policy has more."""
 # By the values of :class:`UnknownWords`, :class:`Digits` and :class:`StopWords`.
 _ACTIONS = {"hide": HIDE, "mask": HIDE, "quarantine": HIDE, "drop": DROP, "keep": KEEP}
 
 
 class Codec:
-    """Encodes and decodes under one policy and vocabulary.
+    """Codec of one policy and vocabulary.
 
-    ``model``: the n-gram model that the policy names, if any. ``lists``: the public lists, where the policy draws from
-    them. Raises :class:`ValueError` for another model and for missing lists, and
-    :class:`wordveil.errors.PlatformError` where the packages that the policy needs are not installed in its versions.
+    ``model``: the n-gram model that the policy names, if any. ``lists``: the public lists, if the policy draws from
+    them. Raises :class:`ValueError` for another model and for missing lists, and :class:`wordveil.errors.PlatformError`
+    if the packages that the policy needs are not installed in its versions.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Codec:
         stop_words = pa.array(policy.stop_word_list if policy.stop_words != StopWords.HIDE else (), pa.string())
         self._stop_index = WordIndex(stop_words)
         known, self._index = vocabulary.array, vocabulary.index
-        # Stop-words are looked up in lower case: where other words are too, both are looked up at once.
+        # Stop-words are looked up in lower case: if other words are too, both are looked up at once.
         if self._lower and len(outside := stop_words.filter(pc.invert(pc.is_in(stop_words, vocabulary.array)))):
             known = pa.concat_arrays([vocabulary.array, outside])
             self._index = WordIndex(known)
@@ -97,7 +97,7 @@ class Codec:
         index = vocabulary.index
         self._takes_an, self._articles = None, np.empty(0, np.int32)
         if policy.articles == Articles.AGREE:
-            # The unknown word and padding come out as words, and as none.
+            # The unknown word and padding are written as words, and as none.
             self._takes_an = np.append(find_vowels(vocabulary.array), [False, False])
             self._articles = self._index.numbers(pa.array(ARTICLES[:2], pa.string()))
             written = pa.concat_arrays(
@@ -106,13 +106,15 @@ class Codec:
         self._written = (index.data, index.offsets) if written is None else view_strings(written)
 
     def find_other(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
-        """Which texts, as :meth:`encode` takes them, are of another language: bool ``(records,)``. ``named``: the
+        """Find the texts, as :meth:`encode` takes them, of another language: bool ``(records,)``. ``named``: the
         languages that records name.
         """
         return self._foreign.find(texts, named)
 
     def encode(self, texts: pa.StringArray, other: NDArray[np.bool_] | None = None) -> Encoded:
-        """``texts``: string array without nulls, valid UTF-8. ``other``: what :meth:`find_other` says; None: ask it."""
+        """Encode ``texts``, a string array without nulls, valid UTF-8. ``other``: the result of :meth:`find_other`;
+        None calls it.
+        """
         other = self.find_other(texts) if other is None else other
         cut = self._cut(self._foreign.blank(texts, other))
         tokens, action, refused = cut.tokens, cut.action, cut.refused
@@ -144,7 +146,7 @@ class Codec:
         return Encoded(ids, offsets, np.diff(tokens.offsets), unknown, refused, skeleton, pattern, forms)
 
     def _cut(self, texts: pa.StringArray) -> CutWords:
-        """Cut texts into tokens, and decide what happens to each."""
+        """Cut texts into tokens, and decide the action on each."""
         bits = read_bits(texts)
         barred = np.zeros(len(texts), np.bool_)
         if self._policy.controls == Controls.DROP:
@@ -176,8 +178,10 @@ class Codec:
         return self._tokeniser.cut_words(texts, self._index, spans, lower=self._lower)
 
     def _decide(self, tokens: Scanned, kinds: Int8, ids: Int32) -> Int8:
-        """What happens to each word: by ``digits`` where it has a digit, else by ``stop_words`` where it is a
-        stop-word, else by ``unknown`` where it is unknown. Words of carrier phrases are kept.
+        """Decide the action on each word.
+
+        It follows from ``digits`` if it has a digit, otherwise from ``stop_words`` if it is a stop-word, otherwise from
+        ``unknown`` if it is unknown. Words of carrier phrases are kept.
         """
         policy, unknown = self._policy, _ACTIONS[self._policy.unknown]
         action = np.zeros(len(ids), np.int8)
@@ -198,11 +202,11 @@ class Codec:
         return action
 
     def _find_articles(self, tokens: Scanned) -> NDArray[np.bool_]:
-        """Which words are articles that follow the drawn words after them, if any are."""
+        """Find the words that are articles and follow the drawn words after them, if any do."""
         return np.isin(tokens.numbers, self._articles)
 
     def _find_carriers(self, tokens: Scanned, kinds: Int8, model: NgramModel) -> NDArray[np.bool_]:
-        """Which words belong to carrier phrases. Typed tokens belong to none: which ones they are decides nothing."""
+        """Find the words that belong to carrier phrases. Typed tokens belong to none: they decide nothing."""
         words = pc.if_else(pa.array(kinds == A_WORD), fold_words(tokens.words), PLACEHOLDER)
         threshold, start = self._policy.slot_threshold, self._policy.slot_start_threshold
         assert threshold is not None
@@ -210,7 +214,7 @@ class Codec:
         return model.mark_kept(words, tokens.offsets, threshold, start)
 
     def explain(self, text: str) -> list[TokenReading]:
-        """Say what each token of ``text`` is taken for, and what happens to it. Empty where the text is refused."""
+        """Explain the class of each token of ``text``, and the action on it. Empty if the text is refused."""
         cut = self._cut(pa.array([text], pa.string()))
         if cut.barred[0] or cut.refused[0] is not None:
             return []
@@ -230,8 +234,8 @@ class Codec:
         skeleton: Skeleton | None,
         values: pa.StringArray | None = None,
     ) -> pa.StringArray:
-        """The texts of drawn ids; padding leaves no trace in them. ``values``: what the skeleton's shown tokens are
-        written as.
+        """Decode drawn ids into texts; padding leaves no trace. ``values``: the texts to write for the skeleton's shown
+        tokens.
         """
         if skeleton is not None:
             return skeleton.fill(ids, self._written, values)
@@ -240,7 +244,7 @@ class Codec:
     def _find_repeats(
         self, cut: CutWords, offsets: NDArray[np.int64], hidden: NDArray[np.intp] | slice
     ) -> tuple[Pattern, Forms]:
-        """Which of the ``hidden`` words are the same, and their forms, cut and filled as :meth:`_fit` does."""
+        """Find which of the ``hidden`` words are the same, and their forms, cut and filled as :meth:`_fit` does."""
         numbers = np.where(cut.kinds == A_WORD, cut.tokens.numbers, np.int32(-1))[hidden]
         others = np.arange(len(cut.kinds))[hidden][numbers < 0]
         strings = cut.tokens.cut(others)
@@ -269,7 +273,7 @@ class Codec:
         return Skeleton(cut.tokens, action, gaps, case, shown, articles)
 
     def _fit(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Cut and fill each record to ``n_max`` where the policy pads."""
+        """Cut and fill each record to ``n_max`` if the policy pads."""
         if not self._policy.pads:
             return ids, offsets
         assert self._policy.n_max is not None

@@ -1,4 +1,4 @@
-"""Settings of a text policy that contradict each other, each with its fix."""
+"""Contradictions between settings of a text policy, each with its fix."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wordveil.text.types.classes import (
 
 
 def find_faults(policy: DraftPolicy) -> list[tuple[str, str]]:
-    """List the settings that contradict each other, as (setting, what is wrong and how to fix it)."""
+    """List the settings that contradict each other, as (setting, fault and remedy)."""
     faults = [
         (name, f"{getattr(policy, name)!r} is not one of {', '.join(choice)}.")
         for name, choice in CHOICES.items()
@@ -64,7 +64,7 @@ def _type_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 
 def _list_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
-    """List what needs public lists of a language that has none."""
+    """List settings that need public lists of a language that has none."""
     if not policy.draws_types or policy.language in LISTED_LANGUAGES or policy.language not in LANGUAGES:
         return
     drawn = [kind for kind, action in policy.type_actions.items() if action in DRAWN_ACTIONS]
@@ -128,7 +128,7 @@ def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 
 def _repeat_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
-    """List what repetition contradicts: a sampled length."""
+    """List settings that contradict repetition: a sampled length."""
     if policy.draws_once and policy.length == Length.SAMPLE:
         problem = (
             "same contradicts length: sample: equal words among those sampled would show how often the text has them, "
@@ -138,8 +138,9 @@ def _repeat_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 
 def find_context_faults(mechanism: str, policy: DraftPolicy) -> Iterator[tuple[str, str]]:
-    """List settings that destroy a text for a mechanism that reads the words around a position, as (setting, what is
-    wrong and how to fix it).
+    """List settings that destroy a text for a mechanism that reads the words around a position.
+
+    Each is (setting, fault and remedy).
     """
     reads = f"contradicts mechanism.name: {mechanism}, which draws a text as a whole:"
     if policy.draws_once:

@@ -1,8 +1,8 @@
-"""Invisible characters: control characters (Unicode category Cc) other than tab and line breaks,
-and format characters (Cf), such as marks of direction, zero-width spaces and joiners, soft hyphens and tags.
+"""Invisible characters: control and format characters of Unicode.
 
-A policy that copies what is between words would copy them too. Nobody sees them there, and they may carry a mark of the
-original, or break software that reads the output.
+They are control characters (category Cc) other than tab and line breaks, and format characters (Cf), such as marks of
+direction, zero-width spaces and joiners, soft hyphens and tags. A policy that copies the text between words would copy
+them too. They may carry a mark of the original, or break software that reads the output.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from wordveil.text.characters import CONTROL, FORMAT
 
 
 def find_controls(bits: UInt32) -> NDArray[np.bool_]:
-    """Which texts have an invisible character, bool ``(records,)``, by their bits
+    """Find the texts with an invisible character, bool ``(records,)``, by their bits
     (:func:`wordveil.text.characters.read_bits`).
     """
     return np.asarray(bits & np.uint32(CONTROL | FORMAT), np.bool_)
 
 
 def drop_controls(texts: pa.StringArray, bits: UInt32) -> pa.StringArray:
-    """``texts`` with a space for each control character, and without format characters.
+    """Replace each control character of ``texts`` by a space, and remove format characters.
 
     A control character ends a word. A format character has no width, so a word continues after it.
     """

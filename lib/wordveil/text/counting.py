@@ -1,4 +1,6 @@
-"""Counting words and n-grams of public text, a batch at a time: bodies of Spark's ``mapInArrow`` that hold no state."""
+"""Counting of words and n-grams of public text, a batch at a time: bodies of Spark's ``mapInArrow`` that hold no
+state.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ PACKED_FIELDS = (pa.field("grams", pa.binary()), pa.field("numbers", pa.binary()
 
 
 class WordsBroadcast(Protocol):
-    """A Spark broadcast variable of the model's words."""
+    """Broadcast variable of Spark with the model's words."""
 
     @property
     def value(self) -> pa.StringArray: ...
@@ -30,9 +32,10 @@ class WordsBroadcast(Protocol):
 
 @dataclass(frozen=True)
 class CountWords:
-    """Batches of one column of texts (string, no nulls) to :data:`WORD_FIELDS`: each word without a digit, as it is
-    looked up, with its number in the batch; and the empty string with the number of texts that the tokeniser does not
-    refuse.
+    """Counter that turns batches of one column of texts (string, no nulls) into :data:`WORD_FIELDS`.
+
+    They are each word without a digit, as it is looked up, with its number in the batch; and the empty string with the
+    number of texts that the tokeniser does not refuse.
     """
 
     settings: NgramSettings
@@ -48,8 +51,9 @@ class CountWords:
 
 @dataclass(frozen=True)
 class CountGrams:
-    """The same batches to :data:`GRAM_FIELDS`: each n-gram of two known words or more
-    (:class:`wordveil.text.slots.Grams`), with its number.
+    """Counter that turns the same batches into :data:`GRAM_FIELDS`.
+
+    They are each n-gram of two known words or more (:class:`wordveil.text.slots.Grams`), with its number.
     """
 
     settings: NgramSettings
@@ -67,8 +71,9 @@ class CountGrams:
 
 
 def rank_words(counted: pa.Table) -> tuple[pa.StringArray, NDArray[np.int64]]:
-    """The words of a model in the order of their numbers, and their counts: the beginning of a text, then the most
-    frequent first, equals by their bytes. The same whatever order the rows are in.
+    """Rank the words of a model in the order of their numbers, with their counts.
+
+    The beginning of a text is first, then the most frequent, equals by their bytes. The order of rows does not matter.
 
     ``counted``: of :data:`WORD_FIELDS`, each word once.
     """
@@ -82,9 +87,10 @@ def rank_words(counted: pa.Table) -> tuple[pa.StringArray, NDArray[np.int64]]:
 
 
 def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of :data:`GRAM_FIELDS` to one row each, of :data:`PACKED_FIELDS`: the n-grams one after the other, and
-    their numbers as little-endian int64. A driver that takes rows one at a time would take as many as there are
-    n-grams.
+    """Pack batches of :data:`GRAM_FIELDS` into one row each, of :data:`PACKED_FIELDS`.
+
+    A row has the n-grams one after the other, and their numbers as little-endian int64. A driver that takes rows one at
+    a time would take as many as there are n-grams.
     """
     for batch in batches:
         grams = b"".join(batch.column(0).to_pylist())
@@ -94,7 +100,7 @@ def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _cut(settings: NgramSettings, batch: pa.RecordBatch) -> tuple[Scanned, int]:
-    """The words of the texts that the tokeniser does not refuse, and how many texts these are."""
+    """Cut the texts that the tokeniser does not refuse into words, and count these texts."""
     tokeniser = Tokeniser(settings.tokeniser, settings.hyphens)
     texts = tokeniser.normalise(batch.column(0))
     cut = tokeniser.cut_words(texts)

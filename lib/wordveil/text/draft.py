@@ -1,4 +1,4 @@
-"""The settings of a text policy, which may still contradict each other."""
+"""Draft of a text policy: its settings, which may still contradict each other."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from wordveil.text.types.classes import (
 WORD_COPIES = frozenset(
     {Exposure.DIGITS, Exposure.STOP_WORDS, Exposure.UNKNOWN_WORDS, Exposure.CARRIER_PHRASES, Exposure.TYPES},
 )
-"""What a policy copies word by word."""
+"""Settings by which a policy copies word by word."""
 
 
 @dataclass(frozen=True)
 class DraftPolicy:
-    """The settings of a text policy, which may still contradict each other (:func:`find_faults`).
+    """Draft of a text policy, whose settings may still contradict each other (:func:`find_faults`).
 
     Choices are explained in :mod:`wordveil.text.choices`.
 
@@ -140,7 +140,7 @@ class DraftPolicy:
 
     @property
     def type_actions(self) -> dict[TokenType, TypeAction]:
-        """What happens to each class that is distinguished, in the order of the classes.
+        """Action on each class that is distinguished, in the order of the classes.
 
         Raises :class:`ValueError` for an unknown class or action.
         """
@@ -151,10 +151,11 @@ class DraftPolicy:
 
     @property
     def stated_types(self) -> tuple[tuple[TokenType, TypeAction], ...]:
-        """The ``types`` that gives these :attr:`type_actions`. It has the classes of names that are words too, where
-        names would otherwise be drawn. It lacks a class that came later (:data:`LATER_NAME_TYPES`) where what happens
-        to it is the usual: so policies of earlier versions keep their fingerprints, and with their bundles, which have
-        no list of the class, their rows.
+        """Value of ``types`` that gives these :attr:`type_actions`.
+
+        It has the classes of names that are words too, if names would otherwise be drawn. It lacks a class that came
+        later (:data:`LATER_NAME_TYPES`) if the action on it is the default one: so policies of earlier versions keep
+        their fingerprints, and with their bundles, which have no list of the class, their rows.
         """
         unsaid = [kind for kind in LATER_NAME_TYPES if self.type_actions.get(kind) == self._usual_of_names]
         actions = {kind: action for kind, action in self.type_actions.items() if kind not in unsaid}
@@ -163,17 +164,17 @@ class DraftPolicy:
 
     @property
     def _usual_of_names(self) -> TypeAction:
-        """What happens to names under ``gazetteer`` where ``types`` does not say otherwise."""
+        """Action on names under ``gazetteer`` if ``types`` does not state another."""
         return TypeAction.RESAMPLE if self.length == Length.AS_IS else TypeAction.MASK
 
     @property
     def draws_types(self) -> bool:
-        """Whether tokens are found in, or drawn from, public lists, so that the bundle must hold them."""
+        """True if tokens are found in, or drawn from, public lists, so that the bundle must hold them."""
         return self.names != Names.WORDS or any(action in DRAWN_ACTIONS for action in self.type_actions.values())
 
     @property
     def copies(self) -> tuple[Exposure, ...]:
-        """What is copied unchanged from the text, the classes of its tokens among it."""
+        """Exposures of the parts of the text that are copied unchanged, the classes of its tokens among them."""
         copied = {
             Exposure.PUNCTUATION: self.punctuation == Punctuation.KEEP,
             Exposure.CASE: self.case == Case.RESTORE,
@@ -187,29 +188,29 @@ class DraftPolicy:
 
     @property
     def shows_language(self) -> bool:
-        """Whether masking records of another language shows which those are: they have no copied words."""
+        """True if masking records of another language shows which those are: they have no copied words."""
         return self.other_language == OtherLanguage.MASK and bool({*self.copies} & WORD_COPIES)
 
     @property
     def pads(self) -> bool:
-        """Whether texts are padded, so that the mechanism needs a point for padding."""
+        """True if texts are padded, so that the mechanism needs a point for padding."""
         return self.length == Length.PAD
 
     @property
     def draws_once(self) -> bool:
-        """Whether a word that a record has more than once is drawn once."""
+        """True if a word that occurs repeatedly in a record is drawn once."""
         return self.repeat == Repeat.SAME
 
     @property
     def relation(self) -> Relation:
-        """The pairs of texts for which the bound holds."""
+        """Pairs of texts for which the bound holds."""
         if self.copies or self.draws_once:
             return Relation.SAME_SKELETON
         return Relation.SAME_LENGTH if self.length == Length.AS_IS else Relation.ANY_TEXT
 
     @property
     def composition(self) -> Composition:
-        """How the tokens' losses add up."""
+        """Composition of the tokens' losses."""
         if self.draws_once:
             return Composition.DISTINCT
         if self.length == Length.SAMPLE:
@@ -218,7 +219,7 @@ class DraftPolicy:
 
     @property
     def exposes(self) -> tuple[str, ...]:
-        """What is shown in addition to the sanitised words, sorted."""
+        """Exposures in addition to the sanitised words, sorted."""
         shown = {str(exposure) for exposure in self.copies}
         if self.length == Length.AS_IS:
             shown.add(Exposure.LENGTH)
@@ -236,4 +237,4 @@ CHOICES: Mapping[str, type[StrEnum]] = {
     for name, hint in get_type_hints(DraftPolicy).items()
     if isinstance(hint, type) and issubclass(hint, StrEnum)
 }
-"""The settings of a policy that are choices."""
+"""Settings of a policy that are choices."""

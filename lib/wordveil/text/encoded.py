@@ -39,13 +39,15 @@ class Encoded:
 
     @property
     def shown(self) -> ShownTokens | None:
-        """The typed tokens whose class shows; None where the policy shows no class."""
+        """Typed tokens whose class shows; None if the policy shows no class."""
         return self.skeleton.shown if self.skeleton else None
 
     @property
     def shown_content(self) -> list[Payload]:
-        """All that the output depends on beside the hidden words' ids: what the policy copies with the classes that it
-        shows, and which positions hold the same word or token.
+        """All inputs of the output besides the hidden words' ids.
+
+        They are the copied parts with the classes that the policy shows, and which positions hold the same word or
+        token.
         """
         content = [] if self.skeleton is None else [self.skeleton.serialise()]
         patterns = (self.pattern, self.shown.pattern if self.shown else None)
@@ -54,9 +56,9 @@ class Encoded:
 
 @dataclass(frozen=True)
 class CutWords:
-    """All words of texts: their ids, int32 ``(tokens,)``, what happens to each, and why a text is refused.
+    """Words of texts: their ids, int32 ``(tokens,)``, the action on each, and the reason why a text is refused.
 
-    ``action``: int8 ``(tokens,)``, None where every word is hidden. ``kinds``: int8 ``(tokens,)``, the classes of typed
+    ``action``: int8 ``(tokens,)``, None if every word is hidden. ``kinds``: int8 ``(tokens,)``, the classes of typed
     tokens, -1 for words. ``barred``: bool ``(records,)``, texts that are refused for an invisible character.
     """
 
@@ -69,12 +71,12 @@ class CutWords:
 
     @property
     def unlisted(self) -> Int32:
-        """The ids, with -1 for typed tokens: these are not words that the vocabulary lacks."""
+        """Ids, with -1 for typed tokens: these are not words that the vocabulary lacks."""
         return np.where(self.kinds == A_WORD, self.ids, np.int32(-1))
 
 
 class TokenReading(NamedTuple):
-    """What a codec takes a token for: the token, its class (or ``word``, ``unknown word``), and what happens to it."""
+    """Explanation of a token: the token, its class (or ``word``, ``unknown word``), and the action on it."""
 
     token: str
     taken_for: str

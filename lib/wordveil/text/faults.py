@@ -20,7 +20,7 @@ _CONFINED = {
     Exposure.CARRIER_PHRASES: "slots: all",
     Exposure.TYPES: "types: none and names: words",
 }
-"""What to set in place of what copies words."""
+"""Values to set instead of those that copy words."""
 _NO_LENGTH = (
     "profile: strict (the default) hides the length and needs n_max: the public number of words to which every text is "
     "cut or filled, 1 to 16777215, e.g. n_max: 64. Set it, or set length: as_is, which shows the length."

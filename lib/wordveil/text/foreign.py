@@ -1,7 +1,4 @@
-"""What a policy does to records that do not suit its mechanism's words: those of another language
-(``other_language``), those with too many words outside the vocabulary (``max_unknown_share``), and those mostly in
-scripts that its tokeniser does not segment.
-"""
+"""Treatment of records that do not suit the words of a policy's mechanism."""
 
 from __future__ import annotations
 
@@ -20,10 +17,12 @@ from wordveil.text.scanner import A_WORD, Scanned
 
 
 class ForeignTexts:
-    """The treatment of such records under one policy, a batch at a time; ``unknown`` is the unknown word's id.
+    """Treatment of such records under one policy, a batch at a time; ``unknown`` is the unknown word's id.
 
-    In all methods ``other`` is bool ``(records,)``, as :meth:`find` gives it, and ``offsets`` int64 ``(records + 1,)``.
-    Raises :class:`wordveil.errors.PlatformError` where the packages that the policy needs are not here in its versions.
+    They are records of another language (``other_language``), those with too many words outside the vocabulary
+    (``max_unknown_share``), and those mostly in scripts that the tokeniser does not segment. In all methods ``other``
+    is bool ``(records,)``, as :meth:`find` returns it, and ``offsets`` int64 ``(records + 1,)``. Raises
+    :class:`wordveil.errors.PlatformError` if the packages that the policy needs are not installed in its versions.
     """
 
     def __init__(self, policy: TextPolicy, unknown: int) -> None:
@@ -34,22 +33,23 @@ class ForeignTexts:
         self._unknown = unknown
 
     def find(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
-        """Which texts are of another language (:func:`wordveil.text.language.find_other`); none where the policy does
-        not distinguish languages.
+        """Find the texts of another language (:func:`wordveil.text.language.find_other`). There are none if the policy
+        does not distinguish languages.
         """
         if self._rule == OtherLanguage.RELEASE:
             return np.zeros(len(texts), np.bool_)
         return find_other(texts, self._language, named)
 
     def blank(self, texts: pa.StringArray, other: NDArray[np.bool_]) -> pa.StringArray:
-        """The texts to cut into words: those that are refused are empty."""
+        """Return the texts to cut into words: those that are refused are empty."""
         return pc.if_else(pa.array(other), "", texts) if self._rule == OtherLanguage.QUARANTINE else texts
 
     def mask(
         self, numbers: NDArray[np.int32], offsets: NDArray[np.int64], other: NDArray[np.bool_]
     ) -> NDArray[np.bool_] | None:
-        """Which words are masked, bool ``(tokens,)``; None where none is. Their ids, ``numbers`` int32 ``(tokens,)``,
-        become the unknown word's.
+        """Find the words to mask, bool ``(tokens,)``; None if there are none.
+
+        Their ids, ``numbers`` int32 ``(tokens,)``, become the unknown word's.
         """
         if self._rule != OtherLanguage.MASK or not other.any():
             return None
@@ -64,8 +64,8 @@ class ForeignTexts:
         offsets: NDArray[np.int64],
         other: NDArray[np.bool_],
     ) -> NDArray[np.bool_]:
-        """Write the reasons of refused records into ``refused``, object ``(records,)``. Returns which records have too
-        many unknown words, bool ``(records,)``. ``unknown``: how many each has, int64 ``(records,)``. Masked records
+        """Write the reasons of refused records into ``refused``, object ``(records,)``. Return which records have too
+        many unknown words, bool ``(records,)``. ``unknown``: the number of each, int64 ``(records,)``. Masked records
         may have any number.
         """
         if self._rule == OtherLanguage.QUARANTINE:
@@ -78,8 +78,9 @@ class ForeignTexts:
 
 
 def find_unsegmented(tokens: Scanned, kind: TokeniserKind) -> NDArray[np.bool_]:
-    """Which texts are mostly in scripts that the tokeniser does not segment, bool ``(records,)``: of the characters of
-    their words more than half. Of the others such words are words like any.
+    """Find the texts mostly in scripts that the tokeniser does not segment, bool ``(records,)``.
+
+    More than half of the characters of their words are. In other texts such words are words like any.
     """
     records = np.repeat(np.arange(len(tokens.refused)), np.diff(tokens.offsets))
     words = np.flatnonzero(tokens.refused[records] & (tokens.kinds == A_WORD))

@@ -1,7 +1,7 @@
-"""Which language a text is in, and the settings of a policy that depend on it.
+"""Identification of a text's language, and the settings of a policy that depend on it.
 
 A text is of another language than the policy's if some language is at least :data:`MARGIN` times as probable. So a text
-that is too short to tell, such as a name or a number, counts as the policy's language. py3langid identifies 140
+that is too short to identify, such as a name or a number, counts as the policy's language. py3langid identifies 140
 languages by the byte sequences of their texts (Lui and Baldwin 2012, langid.py). It needs NumPy alone.
 """
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 OTHER_REFUSED = "other_language"
 UNKNOWN_SHARE_REFUSED = "too_many_unknown_words"
 MARGIN = 20.0
-"""How many times as probable as the policy's another language must be; measured by research/benchmarks/languages.py."""
+"""Ratio by which another language must be more probable than the policy's; measured by
+research/benchmarks/languages.py."""
 _LONGEST = 1000
-"""Characters of a text by which its language is identified."""
+"""Number of characters of a text by which its language is identified."""
 
 LANGUAGES = frozenset(
     """
@@ -38,7 +39,7 @@ LANGUAGES = frozenset(
     tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
     """.split()  # noqa: SIM905 - codes are easier to read than a list of strings
 )
-"""The codes of ISO 639-1."""
+"""Codes of ISO 639-1."""
 IDENTIFIED = frozenset(
     """
     af am an ar as az ba be bg bn br bs ca cs cy da de dz el en eo es et eu fa fi fo fr fy ga gd gl gu ha he hi hr ht hu
@@ -46,7 +47,7 @@ IDENTIFIED = frozenset(
     pt qu ro ru rw sa se si sk sl sn so sq sr st sv sw ta te tg th tk tl tr tt ug uk ur uz vi vo wa xh yo zh zu
     """.split()  # noqa: SIM905 - codes are easier to read than a list of strings
 )
-"""The languages of ISO 639-1 that the identifier knows. A test compares them with its own list."""
+"""Languages of ISO 639-1 that the identifier supports. A test compares them with its own list."""
 
 
 class OptionalPackages(NamedTuple):
@@ -61,12 +62,12 @@ SEGMENTERS = {
     TokeniserKind.CHINESE: OptionalPackages(("rjieba",), "chinese"),
     TokeniserKind.JAPANESE: OptionalPackages(("SudachiPy", "SudachiDict-small"), "japanese"),
 }
-"""The packages that cut a language into words."""
+"""Packages that cut a language into words."""
 _LANGUAGE_OF = {TokeniserKind.CHINESE: "zh", TokeniserKind.JAPANESE: "ja"}
 
 
 def list_needed(policy: DraftPolicy) -> dict[str, OptionalPackages]:
-    """The optional packages that decide about a policy's words, by the setting that needs them."""
+    """List the optional packages that affect a policy's words, by the setting that needs them."""
     needed = {}
     if policy.tokeniser in SEGMENTERS:
         needed["tokeniser"] = SEGMENTERS[TokeniserKind(policy.tokeniser)]
@@ -76,16 +77,16 @@ def list_needed(policy: DraftPolicy) -> dict[str, OptionalPackages]:
 
 
 def find_packages(policy: DraftPolicy) -> str | None:
-    """The needed packages that are installed here, with their versions: ``rjieba 0.2.2, py3langid 0.4.0``.
+    """Find the needed packages that are installed here, with their versions: ``rjieba 0.2.2, py3langid 0.4.0``.
 
-    None where none is needed or installed.
+    None if none is needed or installed.
     """
     names = [name for packages in list_needed(policy).values() for name in packages.names]
     return ", ".join(f"{name} {version}" for name in names if (version := find_version(name))) or None
 
 
 def find_version(name: str) -> str | None:
-    """The version of an installed package; None where it is not installed."""
+    """Return the version of an installed package; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -93,9 +94,9 @@ def find_version(name: str) -> str | None:
 
 
 def require_packages(policy: DraftPolicy) -> None:
-    """Raise :class:`wordveil.errors.PlatformError` where this machine lacks the versions with which a policy was made.
+    """Raise :class:`wordveil.errors.PlatformError` if this machine lacks the versions with which a policy was made.
 
-    Other versions may cut and identify texts differently, and their draws would be charged to nobody.
+    Other versions may cut and identify texts differently, and their draws would not be charged.
     """
     for setting, problem in find_missing_packages(policy):
         raise PlatformError(f"text.{setting}: {problem}")
@@ -145,24 +146,24 @@ def _share_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def _load_model() -> Any:
-    """The identifier, an instance of our own, so that the settings of other code do not reach it."""
+    """Load the identifier, an instance of our own, so that the settings of other code do not reach it."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 def is_other(text: str, language: str) -> bool:
-    """Whether a text is of another language than ``language``. See the module."""
+    """Return whether a text is of another language than ``language``. See the module."""
     ranked: list[tuple[str, float]] = _load_model().rank(text[:_LONGEST])
     own = next(probability for label, probability in ranked if label == language)
     return ranked[0][1] > MARGIN * own
 
 
 def find_other(texts: pa.StringArray, language: str, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
-    """Which texts are of another language than ``language``, one of :data:`IDENTIFIED`: bool ``(records,)``.
+    """Find the texts of another language than ``language``, one of :data:`IDENTIFIED`: bool ``(records,)``.
 
     ``texts``: string array without nulls, valid UTF-8. ``named``: the language that each record names itself, such as
-    ``de`` or ``en-GB``. A name decides; where it is None or empty, the text does.
+    ``de`` or ``en-GB``. A name decides; if it is None or empty, the text does.
     """
     names = [None] * len(texts) if named is None else [_first_part(name) for name in named]
     return np.array(
@@ -175,5 +176,5 @@ def find_other(texts: pa.StringArray, language: str, named: Sequence[str | None]
 
 
 def _first_part(name: str | None) -> str | None:
-    """The language of a tag such as ``en-GB`` or ``pt_BR``, in lower case; None for an empty one."""
+    """Return the language of a tag such as ``en-GB`` or ``pt_BR``, in lower case; None for an empty one."""
     return (name or "").strip().lower().replace("_", "-").partition("-")[0] or None

@@ -1,4 +1,4 @@
-"""Values of several records in one array: ``offsets``, int64 ``(records + 1,)``, say which are each record's."""
+"""Values of several records in one array: ``offsets``, int64 ``(records + 1,)``, delimit those of each record."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 
 
 def keep_offsets(kept: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The offsets of what is left of the records where only the ``kept`` values are, bool ``(values,)``."""
+    """Compute the offsets of records after only the ``kept`` values are left, bool ``(values,)``."""
     return np.searchsorted(np.flatnonzero(kept), offsets)
 
 
 def count_kept(kept: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many values of each record are ``kept``: int64 ``(records,)``."""
+    """Count the ``kept`` values of each record: int64 ``(records,)``."""
     return np.diff(keep_offsets(kept, offsets))
 
 
 def fit_records(
     values: NDArray[Any], offsets: NDArray[np.int64], width: int, filling: Any
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Cut and fill each record to ``width`` values. ``filling``: what fills it, or one value for each position."""
+    """Cut and fill each record to ``width`` values. ``filling``: the filler, or one value for each position."""
     lengths = np.diff(offsets)
     position = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
     fitted = np.empty((len(lengths), width), values.dtype)

@@ -12,7 +12,7 @@ from wordveil.crypto.streams import Contexts, KeyedStream, scale_words
 def _stream(
     key: Secret, contexts: Contexts, offsets: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """The record of each token, and a uniform 64-bit word for it."""
+    """Compute the record of each token, and a uniform 64-bit word for it."""
     record = np.repeat(np.arange(len(contexts)), np.diff(offsets))
     return record, KeyedStream(key, 1).record_words(contexts, offsets)[:, 0]
 
@@ -27,10 +27,10 @@ def sample(
     *,
     first: int = 0,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """``count`` ids of each record, drawn i.i.d. with replacement (Fernandes, Dras, McIver 2018, section 5.2).
+    """Draw ``count`` ids of each record i.i.d. with replacement (Fernandes, Dras, McIver 2018, section 5.2).
 
     A record without ids becomes ``unknown``, ``count`` times. Returns ids and offsets of the same number of records.
-    ``first``: how many positions of each record's stream other texts of the record use.
+    ``first``: the number of positions of each record's stream that other texts of the record use.
     """
     drawn_offsets = np.arange(len(offsets), dtype=np.int64) * count
     record, word = _stream(key, contexts, np.arange(len(offsets), dtype=np.int64) * (first + count))
@@ -46,9 +46,9 @@ def sample(
 def draw_order(
     offsets: NDArray[np.int64], contexts: Contexts, key: Secret, bounds: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """A uniformly random order of each record's tokens, independent of what they are: int64 ``(tokens,)``.
+    """Draw a uniformly random order of each record's tokens, independent of their values: int64 ``(tokens,)``.
 
-    Entry ``i`` is the index in the batch of the token that comes ``i``-th. ``bounds``, int64 ``(texts + 1,)``, where
+    Entry ``i`` is the index in the batch of the token that comes ``i``-th. ``bounds``, int64 ``(texts + 1,)``, if
     records have several texts: the tokens of each text, which stay in their text.
     """
     record, word = _stream(key, contexts, offsets)
@@ -57,5 +57,5 @@ def draw_order(
 
 
 def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contexts, key: Secret) -> NDArray[np.int32]:
-    """``ids``, with those of each record in the order of :func:`draw_order`."""
+    """Shuffle ``ids`` within each record into the order of :func:`draw_order`."""
     return ids[draw_order(offsets, contexts, key)]

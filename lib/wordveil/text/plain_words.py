@@ -1,7 +1,8 @@
-"""Plain words, by far the most of English text: ASCII characters alone, none of them U+0000, up to
-:data:`wordveil.embeddings.vocabulary.SHORT` bytes. They are found in blocks of 32 bytes and read eight bytes at a time.
+"""Plain words, by far the most of English text: ASCII characters alone, up to a short length.
 
-The scanner (:mod:`wordveil.text.scanner`) says what a word is. What is found here is what it would find.
+None of the characters is U+0000, and there are at most :data:`wordveil.embeddings.vocabulary.SHORT` bytes. Words are
+found in blocks of 32 bytes and read eight bytes at a time. The scanner (:mod:`wordveil.text.scanner`) defines words;
+the results here equal its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from wordveil.text.characters import CLASS_MASK, CLASS_SHIFT, INNER, OTHER, WORD
 from wordveil.text.types.finders.characters import Whole
 
 HAS_DIGIT = 4
-"""The bit of a word's form that says that it has a digit. Its case is in the bits below."""
+"""Bit of a word's form that is set if it has a digit. Its case is in the bits below."""
 _BLOCK = 32
 # What a byte is here: no part of a word, a letter, neither of both, or inside a word where it stands alone. Two bits
 # that far apart, so that one number takes those of a block.
@@ -28,7 +29,7 @@ _1, _2, _7, _8 = (np.uint64(number) for number in (1, 2, 7, 8))
 
 
 def find_roles(table: UInt32) -> UInt64:
-    """What each byte is to plain words, by a table of characters: uint64 ``(256,)``."""
+    """Compute the role of each byte in plain words, by a table of characters: uint64 ``(256,)``."""
     roles = np.full(0x100, _STRANGE, np.uint64)
     for kind, role in ((OTHER, _GAP), (WORD, _LETTER), (INNER, _SIGN)):
         roles[:0x80][table[:0x80] & CLASS_MASK == kind << CLASS_SHIFT] = role
@@ -38,20 +39,20 @@ def find_roles(table: UInt32) -> UInt64:
 
 @inlined
 def _mark(data: UInt8, offset: Whole, count: Whole, roles: UInt64) -> tuple[np.uint64, np.uint64]:
-    """Which bytes of a block are in plain words, and which may be in others: a bit for each."""
+    """Mark the bytes of a block that are in plain words, and those that may be in others: a bit for each."""
     marks = np.uint64(0)
     for byte in range(offset + count - 1, offset - 1, -1):
         marks = (marks << _1) | roles[data[np.uint64(byte)]]
     low, high = marks & _ALL, marks >> np.uint64(_BLOCK)
     letters, signs, strange = low & ~high, low & high, high & ~low
-    # A sign is inside a word between two letters. What follows the block's last is not known here.
+    # A sign is inside a word between two letters. The byte after the block's last is not known here.
     inside = signs & (letters << _1) & (letters >> _1)
     return letters | inside, strange | (signs & (strange >> _1 | _LAST))
 
 
 @inlined
 def _between(word: np.uint64, first: int, last: int) -> np.uint64:
-    """Which of eight ASCII characters are from one to another: 0x80 in their bytes."""
+    """Mark which of eight ASCII characters are from one to another: 0x80 in their bytes."""
     reach, exceed = word + np.uint64((0x80 - first) * _ONES), word + np.uint64((0x7F - last) * _ONES)
     return reach & ~exceed & np.uint64(0x80 * _ONES)
 
@@ -70,8 +71,10 @@ def read_plain(
     forms: UInt8,
     token: int,
 ) -> tuple[Whole, int]:
-    """Add the plain words from an offset on, up to where another word may be. Returns where that is, else ``limit``,
-    and the number of tokens. ``lower``: whether words are looked up in lower case.
+    """Add the plain words from an offset on, up to where another word may be.
+
+    Returns that offset, otherwise ``limit``, and the number of tokens. ``lower``: whether words are looked up in lower
+    case.
     """
     fold = ~np.uint64(0) if lower else np.uint64(0)
     is_plain = True

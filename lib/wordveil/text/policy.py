@@ -1,6 +1,6 @@
-"""Text policies: what is hidden, dropped or copied, and what follows from that for the guarantee.
+"""Text policies: the hidden, dropped or copied parts of a text, and their consequences for the guarantee.
 
-A policy sees no text here; its relation and its exposures follow from its settings alone.
+No text is read here; the relation and the exposures of a policy follow from its settings alone.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from wordveil.text.types.classes import MASKED, READABLE_ACTIONS
 _VERSION, _EMPTY_VERSION, _COPYING_VERSION = 1, 2, 3
 
 SLOT_THRESHOLD, SLOT_START_THRESHOLD = 0.02, 0.002
-"""The thresholds of a configuration that does not set them. A policy itself always names them."""
+"""Thresholds of a configuration that does not set them. A policy itself always names them."""
 
 
 @dataclass(frozen=True)
 class TextPolicy(DraftPolicy):
-    """All that decides how a text becomes token ids and token ids become a text.
+    """Policy of converting a text to token ids and back.
 
     Choices may be given by their values: ``TextPolicy(length="pad", n_max=8)``.
 
     Raises
     ------
     ValueError
-        where settings contradict each other. It names each of them.
+        if settings contradict each other. It names each of them.
     """
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
         "names": Names.GAZETTEER,
     },
 }
-"""The shipped profiles, as settings that differ from the defaults of :class:`TextPolicy`."""
+"""Shipped profiles, as settings that differ from the defaults of :class:`TextPolicy`."""
 
 
 def with_profile(profile: str, **settings: object) -> TextPolicy:
@@ -90,8 +90,8 @@ def with_profile(profile: str, **settings: object) -> TextPolicy:
     Raises
     ------
     KeyError
-        where there is no such profile.
+        if there is no such profile.
     ValueError
-        where settings contradict each other.
+        if settings contradict each other.
     """
     return TextPolicy(**{**PROFILES[profile], **settings})  # type: ignore[arg-type]

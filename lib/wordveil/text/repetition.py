@@ -1,7 +1,7 @@
-"""Which positions of a record hold the same word, and one draw for all of them (``text.repeat: same``).
+"""Repetition of words in a record, and one draw for all occurrences (``text.repeat: same``).
 
 Two words are the same if they are looked up in the same form. So two words outside the vocabulary are distinguished,
-although the mechanism sees one symbol for both.
+although the mechanism has one symbol for both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wordveil.text.offsets import fit_records
 
 @dataclass(frozen=True)
 class Forms:
-    """Which tokens of a batch are looked up in the same form.
+    """Forms in which the tokens of a batch are looked up.
 
     ``codes``: int64 ``(tokens,)``, equal for equal forms: an index in ``strings``, or their number and more for forms
     that a vocabulary numbers. -1 for padding, which equals nothing. ``strings``: string array, other forms.
@@ -33,7 +33,7 @@ class Forms:
 
     @classmethod
     def of(cls, strings: pa.StringArray, numbers: NDArray[np.int32] | None = None) -> Self:
-        """``strings``: the forms, or those for which ``numbers``, int32 ``(tokens,)``, is below 0."""
+        """Make from ``strings``: the forms, or those for which ``numbers``, int32 ``(tokens,)``, is below 0."""
         encoded = strings.dictionary_encode()
         codes = encoded.indices.to_numpy().astype(np.int64)
         if numbers is not None:
@@ -43,7 +43,7 @@ class Forms:
 
     @classmethod
     def unify(cls, columns: Sequence[Self]) -> list[Self]:
-        """The same forms, with equal codes in all columns."""
+        """Give equal forms equal codes in all columns."""
         strings = pa.concat_arrays([column.strings for column in columns]).dictionary_encode()
         sizes = [len(column.strings) for column in columns]
         tables = np.split(strings.indices.to_numpy().astype(np.int64), np.cumsum(sizes[:-1], dtype=np.intp))
@@ -58,7 +58,7 @@ class Forms:
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The pattern of equal positions of each record of a batch.
+    """Pattern of equal positions of each record of a batch.
 
     ``firsts``: int64 ``(tokens,)``, for each token the position in its record, from 0, of the first token with the same
     form. ``offsets``: int64 ``(records + 1,)``, the tokens of each record.
@@ -69,12 +69,12 @@ class Pattern:
 
     @classmethod
     def of(cls, forms: NDArray[np.integer], offsets: NDArray[np.int64], count: int) -> Self:
-        """The pattern of tokens with these forms: numbers below ``count``, equal where two words are the same."""
+        """Make from the forms of tokens: numbers below ``count``, equal if two words are the same."""
         return cls(find_firsts(forms.astype(np.int64, copy=False), offsets, count), offsets)
 
     @classmethod
     def of_codes(cls, codes: NDArray[np.int64], offsets: NDArray[np.int64]) -> Self:
-        """The pattern of tokens with the codes of :class:`Forms`."""
+        """Make from the codes of :class:`Forms` of tokens."""
         padding = codes < 0
         count = int(codes.max(initial=-1)) + 1
         if added := int(padding.sum()):
@@ -84,7 +84,7 @@ class Pattern:
 
     @cached_property
     def _leaders(self) -> NDArray[np.int64]:
-        """The same positions counted over the batch."""
+        """Positions of :attr:`firsts` counted over the batch."""
         return self.firsts + np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
     @cached_property
@@ -94,43 +94,43 @@ class Pattern:
 
     @cached_property
     def distinct_offsets(self) -> NDArray[np.int64]:
-        """The distinct words of each record: int64 ``(records + 1,)``."""
+        """Bounds of the distinct words of each record: int64 ``(records + 1,)``."""
         return self._numbers[self.offsets]
 
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
-        """How many distinct words there are before each position of the batch: int64 ``(tokens + 1,)``."""
+        """Number of distinct words before each position of the batch: int64 ``(tokens + 1,)``."""
         return np.concatenate([[0], np.cumsum(self._leads)]).astype(np.int64)
 
     @property
     def payload(self) -> Payload:
-        """The pattern as a part of a record's content, for its context and its tag."""
+        """Pattern as a part of a record's content, for its context and its tag."""
         return id_payload(self.firsts.astype(np.int32), self.offsets)
 
     def fit(self, width: int) -> Self:
-        """The pattern of records cut or filled to ``width`` tokens, where each added token is a word of its own."""
+        """Cut or fill records to ``width`` tokens, where each added token is a word of its own."""
         return type(self)(*fit_records(self.firsts, self.offsets, width, np.arange(width)))
 
     def choose(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The ids of each record's distinct words, in the order in which they first occur: int32 ``(distinct,)``."""
+        """Select the ids of each record's distinct words, in the order of first occurrence: int32 ``(distinct,)``."""
         return ids[np.flatnonzero(self._leads)]  # faster than by the mask
 
     def spread(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The inverse: what each position has of ``values``, int32 ``(distinct,)``, one for each distinct word."""
+        """Spread ``values``, int32 ``(distinct,)``, one for each distinct word, over all positions."""
         return values[self._numbers[self._leaders]]
 
     def unify(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        """``ids``, int32 ``(tokens,)``, with that of the first position of its word at every position."""
+        """Replace each of ``ids``, int32 ``(tokens,)``, by that of the first position of its word."""
         return ids[self._leaders]
 
     def reorder(self, order: NDArray[np.int64]) -> Self:
-        """The pattern of the tokens ``order``, int64 ``(tokens,)``: those of each record in another order."""
+        """Reorder the tokens by ``order``, int64 ``(tokens,)``, within each record."""
         return type(self).of(self._leaders[order], self.offsets, len(order))
 
 
 @compiled
 def find_firsts(forms: NDArray[np.int64], offsets: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The position in its record of the first token with the same form: int64 ``(tokens,)``.
+    """Find the position in its record of the first token with the same form: int64 ``(tokens,)``.
 
     ``forms``: int64 ``(tokens,)``, from 0 to ``count - 1``.
     """

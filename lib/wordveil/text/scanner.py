@@ -1,7 +1,7 @@
-"""Texts to words in one compiled pass over their bytes: where each word is, its number in an index, and how it is
-written.
+"""Scanner: texts to words in one compiled pass over their bytes.
 
-The pass reads a table of characters (:mod:`wordveil.text.characters`). So texts must be in normalisation form C, as
+It finds the place of each word, its number in an index, and its case. The pass reads a table of characters
+(:mod:`wordveil.text.characters`). So texts must be in normalisation form C, as
 :meth:`wordveil.text.tokeniser.Tokeniser.normalise` returns them. Tokens that are found already (*spans*) are tokens
 here too, and end the word before them.
 """
@@ -49,7 +49,7 @@ _CASES, _IS_RUN, _IS_REFUSED = 3, 8, 16
 
 @dataclass(frozen=True)
 class Scanned:
-    """The tokens of texts.
+    """Tokens of texts.
 
     ``texts``: the texts that the tokens are cut from. ``starts``, ``ends``: int32 ``(tokens,)``, byte offsets into the
     buffer of ``texts``. ``offsets``: int64 ``(records + 1,)``, the tokens of each record. ``numbers``: int32
@@ -69,17 +69,17 @@ class Scanned:
 
     @property
     def cases(self) -> UInt8:
-        """How each word is written, as :func:`wordveil.text.cases.find_case` says it."""
+        """Case of each word, as :func:`wordveil.text.cases.find_case` defines it."""
         return self.forms & np.uint8(_CASES)
 
     @property
     def has_digit(self) -> NDArray[np.bool_]:
-        """Which words have a digit."""
+        """Mask of words that have a digit."""
         return np.asarray(self.forms & np.uint8(HAS_DIGIT), np.bool_)
 
     @property
     def is_run(self) -> NDArray[np.bool_]:
-        """Which tokens are runs that a dictionary cuts."""
+        """Mask of tokens that are runs that a dictionary cuts."""
         return np.asarray(self.forms & np.uint8(_IS_RUN), np.bool_)
 
     @property
@@ -88,19 +88,19 @@ class Scanned:
         return self.cut(slice(None))
 
     def cut(self, chosen: NDArray[np.bool_] | NDArray[np.intp] | slice) -> pa.StringArray:
-        """The ``chosen`` tokens, as the texts have them."""
+        """Cut the ``chosen`` tokens, as the texts have them."""
         return cut_strings(self.texts, self.starts[chosen], self.ends[chosen])
 
 
 def cut_strings(texts: pa.StringArray, starts: Int32 | Int64, ends: Int32 | Int64) -> pa.StringArray:
-    """The strings of ``texts`` from ``starts`` to ``ends``, rising byte offsets into its buffer."""
+    """Cut the strings of ``texts`` from ``starts`` to ``ends``, rising byte offsets into its buffer."""
     edges = np.stack([starts, ends], axis=1).astype(np.int32)  # the strings, and what is between them, in turn
     pieces = pa.StringArray.from_buffers(max(edges.size - 1, 0), pa.py_buffer(edges), texts.buffers()[2])
     return pieces.take(pa.array(np.arange(0, len(pieces), 2)))
 
 
 def scan(texts: pa.StringArray, table: UInt32, index: WordIndex, spans: TypeSpans | None = None) -> Scanned:
-    """The tokens of ``texts``, a string array without nulls, valid UTF-8, in normalisation form C."""
+    """Scan ``texts``, a string array without nulls, valid UTF-8, in normalisation form C."""
     if spans is None:
         none = np.empty(0, np.int64)
         spans = TypeSpans(none, none, none.astype(np.int8), np.zeros(len(texts) + 1, np.int64))
@@ -120,7 +120,7 @@ def scan(texts: pa.StringArray, table: UInt32, index: WordIndex, spans: TypeSpan
 
 @compiled_part
 def _append(room: UInt8, length: int, code: np.uint64, point: Whole) -> tuple[int, np.uint64]:
-    """Add a character to the word in ``room``: its new length and hash."""
+    """Add a character to the word in ``room``; return its new length and hash."""
     if point < 0x80:
         room[length] = point
         return length + 1, mix_byte(code, room[length])
@@ -147,7 +147,7 @@ def _append(room: UInt8, length: int, code: np.uint64, point: Whole) -> tuple[in
 
 @compiled
 def _read(data: UInt8, offset: Whole, table: UInt32) -> tuple[Whole, Whole]:
-    """The entry of the character at an offset, and the offset of the next."""
+    """Read the entry of the character at an offset, and the offset of the next."""
     if data[offset] < 0x80:
         return table[data[offset]], offset + 1
     point, width = decode(data, offset)
@@ -156,7 +156,7 @@ def _read(data: UInt8, offset: Whole, table: UInt32) -> tuple[Whole, Whole]:
 
 @inlined
 def _find_word(data: UInt8, offset: Whole, limit: Whole, table: UInt32) -> Whole:
-    """Where the first word from an offset on begins, else ``limit``."""
+    """Find the beginning of the first word from an offset on, otherwise ``limit``."""
     while offset < limit:
         entry, after = _read(data, offset, table)
         if entry & CLASS_MASK not in (_OTHER, _INNER):
@@ -167,7 +167,7 @@ def _find_word(data: UInt8, offset: Whole, limit: Whole, table: UInt32) -> Whole
 
 @compiled_part
 def _find_form(first: Whole, every: Whole, several: bool, is_run: bool) -> Whole:  # noqa: FBT001
-    """How a word is written, by the entries of its first and of all its characters."""
+    """Compute the form of a word by the entries of its first and of all its characters."""
     form: Whole = LOWER
     if several and every & UPPER_BIT and not every & CASED:
         form = UPPER
@@ -189,9 +189,9 @@ def _read_word(
     whole: bool,  # noqa: FBT001
     room: UInt8,
 ) -> tuple[Whole, Whole, int, np.uint64, Whole]:
-    """The word that begins at an offset, put into ``room`` as it is looked up. ``whole``: it goes on to ``limit``.
+    """Read the word that begins at an offset into ``room`` as it is looked up. ``whole``: it goes on to ``limit``.
 
-    Returns where it ends, and where to read on; its length in ``room``; its hash; and how it is written.
+    Returns its end, and where to read on; its length in ``room``; its hash; and its form.
     """
     first, first_end = _read(data, offset, table)
     every: Whole = np.uint32(0)
@@ -254,7 +254,7 @@ def scan_texts(
     forms: UInt8,
     refused: NDArray[np.bool_],
 ) -> None:
-    """See :func:`scan`. The arrays from ``starts`` on have room for as many tokens as there can be."""
+    """Fill the arrays of :func:`scan`. Those from ``starts`` on have room for as many tokens as there can be."""
     token = 0
     lower = table[ord("A")] & POINT_MASK == ord("a")
     for record in range(len(offsets) - 1):

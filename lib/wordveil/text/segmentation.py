@@ -1,4 +1,4 @@
-"""Cutting Chinese and Japanese into words, which are written without spaces.
+"""Segmentation of Chinese and Japanese into words, which are written without spaces.
 
 A *run* is a sequence of letters of Han, Hiragana, Katakana and Bopomofo, with their marks. A dictionary cuts each run
 by itself, so the words of a run depend on it alone. The words of a run, joined, are the run.
@@ -12,14 +12,14 @@ from functools import lru_cache
 from wordveil.text.choices import TokeniserKind
 
 _BLOCK = 1000
-"""Characters that are cut at once: a longer run is cut into blocks first."""
+"""Number of characters that are cut at once: a longer run is cut into blocks first."""
 Cut = Callable[[str], list[str]]
 
 
 def cut_run(run: str, kind: TokeniserKind) -> list[str]:
-    """The words of a run, none of them empty; ``kind`` is ``chinese`` or ``japanese``.
+    """Cut a run into words, none of them empty; ``kind`` is ``chinese`` or ``japanese``.
 
-    A block is cut into its characters where the dictionary's words, joined, are not the block.
+    A block is cut into its characters if the dictionary's words, joined, are not the block.
     """
     cut = _load(kind)
     words: list[str] = []
@@ -36,14 +36,14 @@ def _load(kind: TokeniserKind) -> Cut:
 
 
 def _load_chinese() -> Cut:
-    """jieba's dictionary, with its hidden Markov model for words that the dictionary lacks."""
+    """Load jieba's dictionary, with its hidden Markov model for words that the dictionary lacks."""
     import rjieba
 
     return lambda run: list(rjieba.cut(run, True))
 
 
 def _load_japanese() -> Cut:
-    """Sudachi's small dictionary, with the shortest of its units: those of UniDic."""
+    """Load Sudachi's small dictionary, with the shortest of its units: those of UniDic."""
     from sudachipy import Dictionary, SplitMode
 
     tokeniser = Dictionary(dict="small").tokenizer(mode=SplitMode.A)

@@ -1,4 +1,4 @@
-"""From texts to the sequences of word ids that a generator is trained on."""
+"""Sequences of word ids from texts, on which a generator is trained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SENTENCE_END = "([.!?\u2026][\"'\u00bb\u201d\u2019)\\]]*)\\s+|\\n\\s*\\n\\s*"
 
 
 def encode_texts(texts: pa.StringArray, codec: Codec, cut: str, unknown: int) -> Piece:
-    """The sequences of ``texts``, a string array without nulls, by ``cut``: ``sentences`` or ``windows``.
+    """Encode ``texts``, a string array without nulls, into sequences by ``cut``: ``sentences`` or ``windows``.
 
     ``unknown`` is the id of unknown words. Sequences without any other word are left out.
     """

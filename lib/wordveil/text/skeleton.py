@@ -1,4 +1,4 @@
-"""What a policy copies of a text, and where in it the drawn words and values go."""
+"""Skeleton of a text: the parts that a policy copies, and the places of the drawn words and values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Words = tuple[UInt8, Int64]
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What a policy copies.
+    """Parts of texts that a policy copies.
 
     ``tokens``: the texts and their tokens. ``action``: int8 ``(tokens,)``, what happens to each. ``gaps``: whether what
     is between tokens is copied. Otherwise single spaces stand between those that are left. ``case``: how hidden words
@@ -43,8 +43,9 @@ class Skeleton:
     articles: PlacedArticles | None = None
 
     def serialise(self) -> tuple[memoryview, NDArray[np.int64]]:
-        """Write what is copied as bytes, with a mark for each hidden word, and another with class and shape for each
-        token whose class shows; and the records' byte offsets.
+        """Write the copied parts as bytes, with a mark for each hidden word, and return the records' byte offsets, too.
+
+        A token whose class shows has another mark with class and shape.
         """
         # No text holds U+0001. The last two are articles, of which a capital shows and nothing else.
         marks = view_strings(pa.array([f"\x01{number}" for number in range(5)], pa.string()))
@@ -60,10 +61,11 @@ class Skeleton:
         return out.data, bounds
 
     def fill(self, ids: Int32, words: Words, values: pa.StringArray | None = None) -> pa.StringArray:
-        """Write ``words[ids]`` for the hidden tokens, and ``values`` for those whose class shows. ``words``: the
-        vocabulary, and under :attr:`case` all of it in each case (:func:`wordveil.text.cases.write_cases`); then, where
-        there are :attr:`articles`, these. Raises :class:`ValueError` where values are missing: the tokens themselves
-        would stand there.
+        """Write ``words[ids]`` for the hidden tokens, and ``values`` for those whose class shows.
+
+        ``words``: the vocabulary, and under :attr:`case` all of it in each case
+        (:func:`wordveil.text.cases.write_cases`); then, if there are :attr:`articles`, these. Raises
+        :class:`ValueError` if values are missing: the tokens themselves would be written.
         """
         if values is None and self.shown is not None:
             raise ValueError("tokens whose class shows need values.")
@@ -75,14 +77,14 @@ class Skeleton:
         return _make_texts(*_write(self, action, cased, self.tokens.offsets, words, values))
 
     def _merge(self, articles: PlacedArticles, values: Int32, of_articles: Int32) -> tuple[Int8, Int32]:
-        """The actions and the values of hidden words, where the articles are hidden words too."""
+        """Merge the actions and the values of articles into those of hidden words."""
         action, is_hidden = self.action.copy(), self.action == HIDE
         action[articles.places] = HIDE
         return action, np.insert(values, np.cumsum(is_hidden)[articles.places], of_articles)
 
 
 def join_words(words: Words, ids: Int32, offsets: Int64) -> pa.StringArray:
-    """Texts of the words ``ids`` with spaces between, ``(records,)``; ids of no word leave no trace.
+    """Join the words ``ids`` with spaces between into texts, ``(records,)``; ids of no word leave no trace.
 
     ``ids``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``.
     """
@@ -96,7 +98,7 @@ def join_words(words: Words, ids: Int32, offsets: Int64) -> pa.StringArray:
 def _write(
     skeleton: Skeleton | None, action: Int8, ids: Int32, offsets: Int64, words: Words, values: pa.StringArray | None
 ) -> tuple[UInt8, Int64]:
-    """The texts' bytes, and where each ends: int64 ``(records + 1,)``."""
+    """Write the texts' bytes, and where each ends: int64 ``(records + 1,)``."""
     texts, starts, ends, gaps = _NO_WORDS, *(np.empty(0, np.int32),) * 2, False
     if skeleton is not None:
         texts, gaps = view_strings(skeleton.tokens.texts), skeleton.gaps
@@ -117,7 +119,7 @@ def _make_texts(out: UInt8, bounds: Int64) -> pa.StringArray:
 
 @inlined
 def _copy(data: UInt8, start: int, end: int, out: UInt8, offset: int) -> int:
-    """Copy some bytes to an offset; where they end there. ``out`` has room for :data:`_SPARE` more."""
+    """Copy some bytes to an offset; return where they end there. ``out`` has room for :data:`_SPARE` more."""
     done = 0
     if start + _SPARE <= len(data):  # The next copy overwrites what is written too much.
         write_eight(out, offset, read_eight(data, start))
@@ -145,7 +147,7 @@ def write_texts(
     out: UInt8,
     bounds: Int64,
 ) -> None:
-    """The bytes of texts with words and values put in."""
+    """Write the bytes of texts with words and values put in."""
     offset, hidden, shown = 0, 0, 0
     for record in range(len(offsets) - 1):
         copied = text_offsets[record] if gaps else 0  # up to here

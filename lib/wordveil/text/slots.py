@@ -1,5 +1,4 @@
-"""Slot selection: which words of a text are kept as carrier phrases and which are hidden, by an n-gram model of public
-text.
+"""Slot selection: an n-gram model of public text decides which words are carrier phrases, and which are hidden.
 
 Feyisetan, Diethe, Drake (ICDM 2019, section VII-D) keep sub-phrases that are frequent in public text, the carrier
 phrases, and hide the words with a low transition probability, the slots. A word is decided by the words before it:
@@ -13,7 +12,7 @@ phrases, and hide the words with a low transition probability, the slots. A word
   kept if its count were known: what the model left out changes no decision.
 - Without such an end the word is kept if its share of all words is ``start_threshold`` or more.
 
-Words that the model does not know and words with a digit, which it never holds, are hidden.
+Words that the model lacks and words with a digit, which it never holds, are hidden.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ not a word.
 
 @dataclass(frozen=True)
 class NgramSettings:
-    """How an n-gram model is counted.
+    """Settings of counting an n-gram model.
 
     Attributes
     ----------
@@ -60,7 +59,7 @@ class NgramSettings:
 
 
 class Trie(NamedTuple):
-    """The arrays of a :class:`NgramModel`, as compiled code takes them."""
+    """Arrays of a :class:`NgramModel`, as compiled code takes them."""
 
     words: Int32
     counts: Int64
@@ -68,7 +67,7 @@ class Trie(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """When a word is kept; see the module. ``start_count``: how often a word without a context must occur."""
+    """Rule by which a word is kept; see the module. ``start_count``: the least count of a word without a context."""
 
     max_n: int
     min_count: int
@@ -78,7 +77,7 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True)
 class NgramModel:
-    """Counts of n-grams as a trie: a node is an n-gram, its children are the n-grams with one more word at the end.
+    """Model of n-gram counts as a trie.
 
     ``path``: its directory. ``digest``: SHA-256 of all that follows, hexadecimal. ``settings``: how it was counted.
     ``total``: words of the public text, those with digits left out. ``index``: finds the numbers of words;
@@ -102,7 +101,7 @@ class NgramModel:
     ) -> NDArray[np.bool_]:
         """Mark the words that are kept: bool ``(len(words),)``.
 
-        ``words``: all words of the texts as :func:`wordveil.text.tokeniser.fold_words` has them; ``offsets``: int64
+        ``words``: all words of the texts as :func:`wordveil.text.tokeniser.fold_words` returns them; ``offsets``: int64
         ``(records + 1,)``. ``threshold``, ``start_threshold``: see the module; both above 0, at most 1.
         """
         kept = np.zeros(len(words), np.bool_)
@@ -113,11 +112,11 @@ class NgramModel:
 
 
 def assemble_trie(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
-    """The trie of n-grams.
+    """Assemble the trie of n-grams.
 
     ``word_counts``: int64 ``(words,)``. ``grams``: int32 ``(n-grams, max_n)``, the numbers of the words of all n-grams
     of two words or more, -1 after the last; ordered by length, then by the numbers. ``gram_counts``: int64
-    ``(n-grams,)``. Raises :class:`ValueError` where an n-gram is there without its beginning.
+    ``(n-grams,)``. Raises :class:`ValueError` if an n-gram is there without its beginning.
     """
     size, width = len(word_counts), grams.shape[1]
     lengths = (grams >= 0).sum(axis=1)
@@ -138,7 +137,7 @@ def assemble_trie(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
 
 @compiled_part
 def find_child(node: Any, word: Any, words: Int32, first: Int64) -> Any:
-    """The n-gram ``node`` with ``word`` at its end, or -1."""
+    """Find the n-gram ``node`` with ``word`` at its end, or -1."""
     end = first[node + 1]
     child = find_first_from(word, first[node], end, words)
     return child if child < end and words[child] == word else -1
@@ -146,8 +145,9 @@ def find_child(node: Any, word: Any, words: Int32, first: Int64) -> Any:
 
 @compiled
 def find_parents(grams: Int32, length: int, words: Int32, first: Int64, out: Int64) -> None:
-    """The node of all but the last word of each n-gram of ``length``, -1 where there is none; children of shorter ones
-    are known.
+    """Find the node of all but the last word of each n-gram of ``length``, -1 if there is none.
+
+    Children of shorter ones are known.
     """
     for row in range(len(grams)):
         node: Any = np.int64(grams[row, 0])
@@ -190,20 +190,23 @@ def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: Rule, kept: N
 
 @dataclass(frozen=True)
 class Grams:
-    """N-grams of texts as bytes, ordered as :func:`assemble_trie` wants them: the length, then the words' numbers plus
-    1, each of four bytes, the highest first, and zeros up to ``max_n`` words.
+    """N-grams of texts as bytes, ordered as :func:`assemble_trie` needs them.
+
+    They are the length, then the words' numbers plus 1, each of four bytes, the highest first, and zeros up to
+    ``max_n`` words.
     """
 
     max_n: int
 
     @property
     def width(self) -> int:
-        """Bytes of an n-gram."""
+        """Number of bytes of an n-gram."""
         return 1 + 4 * self.max_n
 
     def encode(self, numbers: Int32, offsets: Int64) -> pa.FixedSizeBinaryArray:
-        """All n-grams of two words or more of the texts, that of their beginnings included; none reaches over a number
-        below 0.
+        """Encode all n-grams of two words or more of the texts, those at their beginnings included.
+
+        None reaches over a number below 0.
 
         ``numbers``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``.
         """
@@ -229,11 +232,11 @@ class Grams:
         )
 
     def decode(self, data: bytes) -> Int32:
-        """The inverse for n-grams one after the other: int32 ``(n-grams, max_n)``, -1 after the last word."""
+        """Decode n-grams one after the other: int32 ``(n-grams, max_n)``, -1 after the last word."""
         rows = np.frombuffer(data, np.uint8).reshape(-1, self.width)[:, 1:]
         return (np.ascontiguousarray(rows).view(">u4").astype(np.int64) - 1).astype(np.int32)
 
 
 def remove_digit_words(words: pa.StringArray) -> pa.StringArray:
-    """The words that have no digit."""
+    """Remove the words with a digit."""
     return words.filter(pc.invert(pc.match_substring_regex(words, r"\p{N}")))

@@ -12,7 +12,7 @@ ENGLISH = "english"
 
 
 def load_stop_words(choice: str | Sequence[str] | None, language: str = "en") -> tuple[str, ...]:
-    """Load a list of stop-words: in lower case, sorted; empty where :func:`find_list_problem` names a problem.
+    """Load a list of stop-words, in lower case and sorted; empty if :func:`find_list_problem` names a problem.
 
     ``choice`` is ``english``, the list of this package, or the user's own list. None: the list of ``language``, a code
     of ISO 639-1; that of ``en`` is this package's.
@@ -26,7 +26,7 @@ def load_stop_words(choice: str | Sequence[str] | None, language: str = "en") ->
 
 
 def find_list_problem(language: str) -> str | None:
-    """Why there is no list of stop-words for ``language``, and what helps; None where there is one."""
+    """Explain why there is no list of stop-words for ``language``, with a remedy; None if there is one."""
     if language == "en":
         return None
     if find_version("stopwordsiso") is None:
@@ -42,7 +42,7 @@ def find_list_problem(language: str) -> str | None:
 
 
 def _load_iso(language: str) -> tuple[str, ...]:
-    """The words of the list as they are looked up, without its punctuation and phrases."""
+    """Load the words of the list as they are looked up, without its punctuation and phrases."""
     import stopwordsiso
 
     listed = (unicodedata.normalize("NFC", word).lower() for word in stopwordsiso.stopwords(language))

@@ -1,10 +1,10 @@
-"""Tokenising Arrow string arrays, no Python loop.
+"""Tokeniser of Arrow string arrays, without a Python loop.
 
 A word is a run of letters, marks and digits of any script, with single apostrophes (``'`` or U+2019) inside it:
-``don't`` is one word, the quotes of ``'tis'`` are not part of one. Hyphens end a word unless inner hyphens are asked
-for (``inner``: ``well-known`` is one word, ``well--known`` two). Everything between words is a gap. Where gaps are
-copied, every character that may not be copied belongs to words too: symbols can be read as letters. Texts are in
-Unicode normalisation form C first; U+0001 becomes a space.
+``don't`` is one word, the quotes of ``'tis'`` are not part of one. Hyphens end a word unless inner hyphens are enabled
+(``inner``: ``well-known`` is one word, ``well--known`` two). Everything between words is a gap. If gaps are copied,
+every character that may not be copied belongs to words too: symbols can be read as letters. Texts are in Unicode
+normalisation form C first; U+0001 becomes a space.
 
 ``chinese`` and ``japanese`` cut runs of Chinese or Japanese letters into words by a dictionary
 (:mod:`wordveil.text.segmentation`), each distinct run once a batch.
@@ -28,22 +28,23 @@ from wordveil.text.segmentation import cut_run
 from wordveil.text.types.classes import TypeSpans
 
 MARK = "\x01"
-"""What stands for hidden words in what is hashed; texts have a space instead."""
+"""Placeholder for hidden words in hashed content; texts have a space instead."""
 
 
 class Tokeniser:
-    """Cuts string arrays into words. See the module for what a word is.
+    """Tokeniser that cuts string arrays into words. See the module for the definition of a word.
 
     ``kind`` and ``hyphens`` may be given by their values. Raises :class:`ValueError` for any other value. ``copied``:
-    whether what is between words will be copied (:data:`wordveil.text.characters.COPYABLE`).
+    whether the text between words will be copied (:data:`wordveil.text.characters.COPYABLE`).
     """
 
     def __init__(self, kind: str = TokeniserKind.WORDS, hyphens: str = Hyphens.SPLIT, *, copied: bool = False) -> None:
         self._kind, self._hyphens, self._copied = TokeniserKind(kind), Hyphens(hyphens), copied
 
     def normalise(self, texts: pa.StringArray, bits: UInt32 | None = None) -> pa.StringArray:
-        """``texts``, string array without nulls, in normalisation form C and without :data:`MARK`. ``bits``: theirs
-        (:func:`wordveil.text.characters.read_bits`), or those of texts with more characters.
+        """Normalise ``texts``, a string array without nulls, to form C without :data:`MARK`.
+
+        ``bits``: theirs (:func:`wordveil.text.characters.read_bits`), or those of texts with more characters.
         """
         bits = read_bits(texts) if bits is None else bits
         if (loose := (bits & LOOSE) != 0).any():
@@ -59,10 +60,10 @@ class Tokeniser:
         *,
         lower: bool = True,
     ) -> Scanned:
-        """The tokens of ``texts``, which come from :meth:`normalise`.
+        """Cut ``texts``, results of :meth:`normalise`, into tokens.
 
-        ``index``: where words are looked up, in lower case or (``lower`` False) as they are written. ``spans``: tokens
-        that are found already.
+        ``index``: the index that words are looked up in, in lower case or (``lower`` False) as they are written.
+        ``spans``: tokens that are found already.
         """
         table = load_table(self._kind, self._hyphens, lower=lower, copied=self._copied)
         index = _index_nothing() if index is None else index
@@ -93,10 +94,10 @@ def _index_nothing() -> WordIndex:
 
 
 def fold_words(words: pa.StringArray) -> pa.StringArray:
-    """Words as they are looked up: in lower case, with the apostrophe U+2019 as ``'``."""
+    """Convert words to the form in which they are looked up: lower case, with the apostrophe U+2019 as ``'``."""
     return pc.utf8_lower(straighten_apostrophes(words))
 
 
 def straighten_apostrophes(words: pa.StringArray) -> pa.StringArray:
-    """Words with the apostrophe U+2019 as ``'``, in the case in which they are written."""
+    """Replace the apostrophe U+2019 by ``'``, in the case in which words are written."""
     return pc.replace_substring(words, "\u2019", "'")

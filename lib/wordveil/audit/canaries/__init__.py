@@ -1,1 +1,1 @@
-"""Documents that differ in one feature, and what a release shows of that feature."""
+"""Canaries: documents that differ in one feature, and tests for what a release shows of that feature."""

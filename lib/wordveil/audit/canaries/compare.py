@@ -1,4 +1,4 @@
-"""Compare the outputs of two tables of made documents: what shows of the features in which the documents differ."""
+"""Comparison of the outputs of two tables of canaries, which shows the features in which these differ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RowPairs = list[tuple[Row, Row]]
 
 @dataclass(frozen=True)
 class Difference:
-    """The result of one test of two documents.
+    """Result of one test of two documents.
 
     ``feature``: in what the documents differ. ``what``: what was compared, for people. ``about``: the exposure that
     shows this feature; None where none does. ``allowed``: the exposures that explain a difference. ``contrast``: the
@@ -38,7 +38,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Run:
-    """The outputs of both tables, drawn with one mechanism over a vocabulary of ``size`` words.
+    """Outputs of both tables, drawn with one mechanism over a vocabulary of ``size`` words.
 
     ``is_blind``: whether the mechanism draws from the same law for every symbol, so that texts can differ only by
     their structure.
@@ -53,7 +53,7 @@ class Run:
 def compare_run(inputs: Inputs, run: Run) -> Iterator[Difference]:
     """Compare the documents of every pair.
 
-    Texts are compared where only structure can distinguish them: under a blind mechanism, and for pairs with the same
+    Texts are compared if only structure can distinguish them: under a blind mechanism, and for pairs with the same
     hidden words. Other words are left to the audit of the mechanism.
     """
     ids = inputs.ids
@@ -74,7 +74,7 @@ def compare_run(inputs: Inputs, run: Run) -> Iterator[Difference]:
 
 
 def _compare_presence(pair: Pair, first: list[Row | None], second: list[Row | None]) -> Iterator[Difference]:
-    """Whether records are there, and whether they were released."""
+    """Test whether records are there, and whether they were released."""
     there = [[row is not None for row in side] for side in (first, second)]
     yield from _both_ways(pair, "whether there is a row", frozenset(), *there)
     status = [[row.status for row in side if row] for side in (first, second)]
@@ -132,8 +132,9 @@ def _both_ways(
 
 
 def _compare_noise(pair: Pair, rows: _RowPairs, marks: frozenset[str]) -> Iterator[Difference]:
-    """Whether two versions of a record share noise: whether their outputs have more words in common than those of two
-    records.
+    """Test whether two versions of a record share noise.
+
+    Their outputs would then have more words in common than those of two records.
     """
     both = [(first, second) for first, second in rows if first.texts is not None and second.texts is not None]
     unchanged = all(first.texts == second.texts and first.tag == second.tag for first, second in both)
@@ -150,15 +151,17 @@ def _compare_noise(pair: Pair, rows: _RowPairs, marks: frozenset[str]) -> Iterat
 
 
 def _count_matches(first: Row, second: Row, marks: frozenset[str]) -> int:
-    """At how many positions two outputs have the same word, not counting words that were made for one record."""
+    """Count the positions at which two outputs have the same word, without words that were made for one record."""
     texts = zip(first.texts or (), second.texts or (), strict=True)
     words = [zip(find_words(left), find_words(right), strict=False) for left, right in texts]
     return sum(left == right and left[:MARK_LETTERS] not in marks for column in words for left, right in column)
 
 
 def _compare_ids(rows: _RowPairs, size: int) -> Iterator[Difference]:
-    """Whether records with one text share noise. A blind draw of one word or more repeats another one with a
-    probability of at most one over the words of the vocabulary.
+    """Test whether records with one text share noise.
+
+    A blind draw of one word or more repeats another one with a probability of at most one over the words of the
+    vocabulary.
     """
     for side in _sides(rows):
         texts = [row.texts for row in side if row.texts is not None]

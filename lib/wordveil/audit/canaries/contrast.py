@@ -1,4 +1,4 @@
-"""Whether two samples of outputs have different laws: an event is chosen on one half and tested on the other."""
+"""Contrast of two samples of outputs with different laws: an event is chosen on one half and tested on the other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Event = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Contrast:
-    """How well an event distinguishes two samples.
+    """Power of an event to distinguish two samples.
 
     ``event``: for people. ``hits``: how often it came in the half of each sample that tests it. ``draws``: the sizes of
     these halves. ``p_value``: the probability of such a difference, or a greater one, under one law: Fisher's exact
@@ -37,7 +37,7 @@ class Contrast:
 def find_contrast(
     first: Sequence[Hashable], second: Sequence[Hashable], *, is_ordered: bool = False
 ) -> Contrast | None:
-    """Look for an event that the first of two samples has more often.
+    """Find an event that the first of two samples has more often.
 
     The event is chosen on every second value of both samples. The other values test it, so the p-value is valid
     whatever was chosen. Under one law, counts of the event are hypergeometric given their sum.
@@ -63,20 +63,25 @@ def find_contrast(
 
 
 def find_least_hits(draws: int, alpha: float) -> int | None:
-    """How often an event must come in ``draws`` values that test it, and never in as many others, for Fisher's p-value
-    to be ``alpha`` at most; None where that cannot be.
+    """Find the least count of an event, absent from the other sample, for which Fisher's p-value is at most ``alpha``.
+
+    Both halves have ``draws`` values that test it. None if there is no such count.
     """
     return next((hits for hits in range(1, draws + 1) if _compute_tail(hits, hits, draws, draws) <= alpha), None)
 
 
 @cache
 def _compute_tail(hits: int, both: int, first: int, second: int) -> float:
-    """The probability that ``hits`` or more of ``both`` events fall on the first of two samples of these sizes."""
+    """Compute the probability that ``hits`` or more of ``both`` events fall on the first of two samples of these
+    sizes.
+    """
     return min(1.0, float(hypergeom.sf(hits - 1, first + second, both, first)))
 
 
 def _choose_values(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[Event, str]:
-    """The values that come more often in the first sample, or the complement of those that come less often."""
+    """Choose the values that are more frequent in the first sample, or the complement of those that are less
+    frequent.
+    """
     ours, theirs = Counter(first), Counter(second)
     share = {value: ours[value] / len(first) - theirs[value] / len(second) for value in {*ours, *theirs}}
     more = frozenset(value for value, difference in share.items() if difference > 0)
@@ -89,7 +94,7 @@ def _choose_values(first: Sequence[Hashable], second: Sequence[Hashable]) -> tup
 
 
 def _choose_range(first: Float64, second: Float64) -> tuple[Event, str]:
-    """The range above or below a number that separates the samples best."""
+    """Choose the range above or below a number that separates the samples best."""
     cuts = np.unique(np.concatenate([first, second]))
     below = [np.searchsorted(np.sort(sample), cuts, "left") for sample in (first, second)]
     difference = below[1] / len(second) - below[0] / len(first)

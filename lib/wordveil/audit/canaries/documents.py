@@ -1,4 +1,4 @@
-"""Pairs of made documents that differ in one feature of their texts."""
+"""Pairs of canaries that differ in one feature of their texts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OTHER_LANGUAGES = {
 
 @dataclass(frozen=True)
 class Pair:
-    """Two documents that differ in one feature.
+    """Pair of documents that differ in one feature.
 
     ``feature``: what they differ in. ``first``, ``second``: the document in each text column. They may hold
     :data:`wordveil.audit.canaries.words.MARK`. ``about``: the exposure that shows this feature; None where none does.
@@ -58,12 +58,12 @@ class Pair:
 
 @dataclass(frozen=True)
 class Plan:
-    """What decides the documents, beside their words.
+    """Plan of the documents, besides their words.
 
     Attributes
     ----------
     columns
-        how many text columns a record has.
+        the number of text columns of a record.
     max_bytes
         the longest texts of a record, in bytes.
     names_language
@@ -80,7 +80,7 @@ class Plan:
 
 
 def make_pairs(words: CanaryWords, plan: Plan) -> tuple[Pair, ...]:
-    """All pairs of documents, in the order in which their findings are shown."""
+    """Make all pairs of documents, in the order in which their findings are shown."""
     makers = (_plain_pairs, _copied_pairs, _refused_pairs, _typed_pairs, _column_pairs)
     # A policy that identifies languages may see different languages in any two texts.
     identifies = plan.policy.other_language != OtherLanguage.RELEASE and not plan.names_language
@@ -99,22 +99,22 @@ def make_pairs(words: CanaryWords, plan: Plan) -> tuple[Pair, ...]:
 
 
 def write_document(document: Document, mark: str) -> bytes | None:
-    """A copy of a document, with its own unknown word."""
+    """Write a copy of a document, with its own unknown word."""
     return document.replace(MARK, mark).encode() if isinstance(document, str) else document
 
 
 def _spread(documents: tuple[Document, ...], plan: Plan) -> tuple[Document, ...]:
-    """The same document in each text column, where one is given."""
+    """Repeat a single document in each text column."""
     return documents * plan.columns if len(documents) == 1 else documents
 
 
 def _take(words: Sequence[str], start: int, count: int) -> list[str]:
-    """``count`` words from an index on, and again from the beginning where there are no more."""
+    """Take ``count`` words from an index on, and again from the beginning if there are no more."""
     return [words[index % len(words)] for index in range(start, start + count)]
 
 
 def _plain_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
-    """Pairs of hidden words alone."""
+    """Yield pairs of hidden words alone."""
     policy, plain = plan.policy, words.plain
     base = _take(plain, 0, 5)
     text = " ".join(base)
@@ -155,7 +155,7 @@ def _case_pair(words: CanaryWords, plan: Plan) -> Pair:
 
 
 def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[Pair]:
-    """The same tokens in other bytes."""
+    """Yield pairs of the same tokens in other bytes."""
     first, second = f"{MARK}\u00e9\u00e8\u00fc", f"{MARK}e\u0301e\u0300u\u0308"
     texts = [" ".join([base[0], word, *base[1:]]) for word in (first, second)]
     yield Pair("bytes", (texts[0],), (texts[1],), keeps_words=True)
@@ -167,7 +167,7 @@ def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[Pair]:
 
 
 def _copied_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
-    """Pairs where one document has a word that some policies copy."""
+    """Yield pairs where one document has a word that some policies copy."""
     policy, plain = plan.policy, words.plain
     # Where a share of unknown words is allowed, a text with one of them must not be refused for it.
     share = policy.max_unknown_share
@@ -189,7 +189,7 @@ def _copied_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
 
 
 def _language_pair(words: CanaryWords, base: Sequence[str], plan: Plan) -> Pair:
-    """Texts of two languages, or one text where records name theirs. They have words that some policies copy."""
+    """Make texts of two languages, or one text if records name theirs. They have words that some policies copy."""
     own, code = plan.policy.language, "de" if plan.policy.language == "fr" else "fr"
     copied = [*words.stop, *words.carriers, "4812", "zq7x4"]
     text = " ".join([*base, *copied])
@@ -201,7 +201,7 @@ def _language_pair(words: CanaryWords, base: Sequence[str], plan: Plan) -> Pair:
 
 
 def _refused_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
-    """Pairs where some policies refuse one document because of its text."""
+    """Yield pairs where some policies refuse one document because of its text."""
     base = _take(words.plain, 0, 5)
     text = (" ".join(base),)
     shown = _LOOKED_UP | {Exposure.PUNCTUATION}
@@ -217,7 +217,7 @@ def _refused_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
 
 
 def _typed_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
-    """A word against a typed token of each class, and two tokens of a class and shape."""
+    """Yield pairs of a word and a typed token of each class, and of tokens of one class and shape."""
     base = _take(words.plain, 0, 5)
 
     def put(token: str) -> tuple[str]:
@@ -231,7 +231,7 @@ def _typed_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
 
 
 def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
-    """Two names of each list that are not ordinary words and have the same form."""
+    """Find two names of each list that are not ordinary words and have the same form."""
     if lists is None:
         return {}
     values = {}
@@ -248,7 +248,7 @@ def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
 
 
 def _column_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
-    """The same texts in other columns."""
+    """Yield pairs of the same texts in other columns."""
     if plan.columns > 1:
         few, many = (" ".join(_take(words.plain, start, count)) for start, count in ((0, 2), (2, 7)))
         rest = (few,) * (plan.columns - 2)

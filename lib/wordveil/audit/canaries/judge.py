@@ -1,4 +1,4 @@
-"""What the differences between documents say about the claims of a release."""
+"""Judgement of differences between documents against the claims of a release."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_DOCUMENT = "no made document could show it under this policy."
 
 
 def judge_differences(differences: Sequence[Difference], claim: Claim, alpha: float) -> list[Finding]:
-    """Judge what shows without being declared: a finding for each feature.
+    """Judge undeclared exposures: a finding for each feature.
 
     ``differences``: all tests of all runs. ``claim``: what the release claims. ``alpha``: the probability that any test
     of a true claim refutes it. Each test has an equal share (Bonferroni).
@@ -73,16 +73,16 @@ def _count(differences: Sequence[Difference]) -> int:
 
 
 def _count_least(differences: Sequence[Difference]) -> int:
-    """How many copies test the difference that has the fewest."""
+    """Count the copies that test the difference with the fewest."""
     return min(min(difference.contrast.draws) or max(difference.contrast.draws) for difference in differences)
 
 
 def judge_exposures(
     differences: Sequence[Difference], claim: Claim, alpha: float, untested: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Judge whether any pair of documents shows what is declared.
+    """Judge whether any pair of documents shows the declared exposures.
 
-    ``untested``: exposures that documents may not be able to show, and why. The other parameters are those of
+    ``untested``: exposures that documents may not be able to show, with reasons. The other parameters are those of
     :func:`judge_differences`.
     """
     limit = alpha / max(len(differences), 1)

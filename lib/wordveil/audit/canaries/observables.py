@@ -1,4 +1,4 @@
-"""What a reader of an output sees of a record, one feature at a time."""
+"""Observables of a record in an output, one feature at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COPIED = frozenset(
 
 @dataclass(frozen=True)
 class Row:
-    """A record of an output.
+    """Record of an output.
 
     ``status``: whether it was released, and the reason where it was not. ``texts``, ``privacy``, ``tag``: its sanitised
     texts, the column ``privacy`` and its content tag; None where it has none.
@@ -36,7 +36,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Observable:
-    """One feature of a released record.
+    """Feature of a released record.
 
     ``name``: for people. ``shows``: the exposures that explain why it depends on the text. ``measure``: its value, from
     a record's texts and the words of the compared documents in lower case. ``is_ordered``: whether values are numbers,
@@ -51,22 +51,22 @@ class Observable:
 
 
 def find_words(text: str) -> list[str]:
-    """The words of a text in lower case: runs of letters and digits."""
+    """Find the words of a text in lower case: runs of letters and digits."""
     return [word.lower() for word in _WORD.findall(text)]
 
 
 def count_words(texts: tuple[str, ...]) -> tuple[int, ...]:
-    """How many pieces between white space each text column has."""
+    """Count the pieces between white space in each text column."""
     return tuple(len(text.split()) for text in texts)
 
 
 def _each(measure: Callable[[str], Hashable]) -> Callable[[tuple[str, ...], frozenset[str]], Hashable]:
-    """A measure of every text on its own, whatever the words."""
+    """Make a measure of every text on its own, whatever the words."""
     return lambda texts, _: tuple(map(measure, texts))
 
 
 def _find_first(texts: tuple[str, ...], words: frozenset[str]) -> Hashable:
-    """The first word of the documents that each text has."""
+    """Find the first word of the documents that each text has."""
     return tuple(next((word for word in find_words(text) if word in words), "") for text in texts)
 
 
@@ -79,7 +79,7 @@ def _case_of(word: str) -> str:
 
 
 def _find_equal(texts: tuple[str, ...], _: frozenset[str]) -> Hashable:
-    """For each word the index of its first occurrence."""
+    """Find for each word the index of its first occurrence."""
     words = [word for text in texts for word in find_words(text)]
     first: dict[str, int] = {}
     return tuple(first.setdefault(word, index) for index, word in enumerate(words))

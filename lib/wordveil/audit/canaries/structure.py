@@ -1,4 +1,4 @@
-"""What must not depend on texts at all in an output: its columns, the order of its rows, its tags and constants."""
+"""Structure of an output that must not depend on texts: its columns, the order of its rows, its tags and constants."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from wordveil.privacy.relations import Exposure
 
 @dataclass(frozen=True)
 class Claim:
-    """What a release claims about itself.
+    """Claim of a release about itself.
 
-    ``relation``: the pairs of texts for which its bound holds. ``exposes``: what it shows besides sanitised words, kept
+    ``relation``: the pairs of texts for which its bound holds. ``exposes``: its exposures besides sanitised words, kept
     columns included. ``columns``: the columns of its rows, in any order.
     """
 
@@ -64,7 +64,7 @@ def check_structure(inputs: Inputs, runs: Sequence[Run], claim: Claim) -> list[F
 def check_layout(runs: Sequence[Run], claim: Claim) -> Finding | None:
     """Check whether the order of rows and the cuts between files follow the texts.
 
-    The two outputs of a run differ only in texts. None where no run wrote files.
+    The two outputs of a run differ only in texts. None if no run wrote files.
     """
     written = [run for run in runs if run.first.files is not None and run.second.files is not None]
     if not written:
@@ -102,7 +102,7 @@ def _find_changed(output: Output, inputs: Inputs) -> Iterator[str]:
 
 
 def _find_secrets(output: Output, inputs: Inputs) -> Iterator[str]:
-    """A secret word in any column, or a record's own unknown word outside its texts."""
+    """Yield secret words in any column, and a record's own unknown word outside its texts."""
     texts = {path[0] for path in output.columns.paths}
     secrets, marks = frozenset(inputs.secrets), frozenset(inputs.marks)
     for name in output.table.column_names:
@@ -114,7 +114,7 @@ def _find_secrets(output: Output, inputs: Inputs) -> Iterator[str]:
 
 
 def _list_values(column: pa.ChunkedArray) -> Iterator[Any]:
-    """The distinct values of a column, and of the fields of its structs."""
+    """Yield the distinct values of a column, and of the fields of its structs."""
     if pa.types.is_struct(column.type):
         for child in column.flatten():
             yield from _list_values(child)

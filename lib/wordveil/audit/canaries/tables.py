@@ -1,8 +1,8 @@
-"""The tables of made documents, and what a reader sees of their outputs.
+"""Tables of canaries, and their outputs as a reader sees them.
 
 There are two input tables with the same ids and the same kept columns. Record ``i`` of one has a copy of the first
-document of a pair, and record ``i`` of the other a copy of the second. So whatever differs between the two outputs, but
-for chance, follows from the texts: also rows, files and their order.
+document of a pair, and record ``i`` of the other a copy of the second. So every difference between the two outputs,
+except for chance, follows from the texts: also rows, files and their order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HIDDEN_COLUMN = "__canary"
 
 @dataclass(frozen=True)
 class Inputs:
-    """The two input tables.
+    """Both input tables.
 
     ``pairs``: the pairs of documents. ``copies``: how many copies each document has. ``marks``: the unknown word of
     each record. ``secrets``: the values of :data:`HIDDEN_COLUMN` and of other columns that are not kept. ``kept``: the
@@ -41,7 +41,7 @@ class Inputs:
 
     @classmethod
     def make(cls, pairs: Sequence[Pair], copies: int, keep: Sequence[str], rng: np.random.Generator) -> Inputs:
-        """Make the records. ``keep``: the kept columns. ``rng`` makes the words that nobody else has."""
+        """Make the records. ``keep``: the kept columns. ``rng`` makes the words that no one else has."""
         records = len(pairs) * copies
         marks, secrets = make_marks(records, rng), make_marks(records, rng)
         kept = {name: tuple(f"{name} {record % 3}" for record in range(records)) for name in keep}
@@ -49,23 +49,23 @@ class Inputs:
 
     @property
     def ids(self) -> list[str]:
-        """The ids. The copies of a document are not next to each other."""
+        """Ids, in which the copies of a document are not next to each other."""
         return [f"c{number:06d}" for number in range(len(self.marks))]
 
     def pair_of(self, number: int) -> Pair:
-        """The pair whose documents a record has copies of."""
+        """Return the pair whose documents a record has copies of."""
         return self.pairs[number % len(self.pairs)]
 
     def records_of(self, index: int) -> range:
-        """The records of a pair."""
+        """Return the records of a pair."""
         return range(index, len(self.marks), len(self.pairs))
 
     def languages(self, *, other: bool) -> list[str]:
-        """The language that each record of one of the tables names, where there is a column of languages."""
+        """List the language that each record of one of the tables names, if there is a column of languages."""
         return [self.pair_of(number).languages[other] for number in range(len(self.marks))]
 
     def texts(self, *, other: bool) -> list[list[bytes | None]]:
-        """The texts of one of the tables, for each text column."""
+        """List the texts of one of the tables, for each text column."""
         pairs = [self.pair_of(number) for number in range(len(self.marks))]
         columns = zip(*(pair.second if other else pair.first for pair in pairs), strict=True)
         return [list(map(write_document, column, self.marks)) for column in columns]
@@ -73,7 +73,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Output:
-    """What was released of one input table.
+    """Output of one input table.
 
     ``table``: its rows, in the order in which a reader sees them. ``columns``: the text columns. ``id_column``: the
     name of the column of ids. ``files``: the directory of each file in order, and how many rows it has; None where
@@ -87,13 +87,13 @@ class Output:
 
     @cached_property
     def rows(self) -> dict[str, Row]:
-        """The records by their ids."""
+        """Records by their ids."""
         paths = self.columns.paths
         return {row[self.id_column]: _read_row(row, paths) for row in self.table.to_pylist()}
 
     @property
     def order(self) -> list[Any]:
-        """The ids in the order of the rows."""
+        """Ids in the order of the rows."""
         return list(self.table[self.id_column].to_pylist())
 
 

@@ -1,4 +1,4 @@
-"""The words of made documents: public words of the vocabulary, and made-up ones."""
+"""Words of canaries: public words of the vocabulary, and made-up ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MARK = re.compile(f"zq[{_LETTERS}]{{{MARK_LETTERS - 2}}}")
 
 @dataclass(frozen=True)
 class CanaryWords:
-    """The words of documents.
+    """Words of documents.
 
     ``plain``: words of the vocabulary that the policy hides in any order. ``cased``: those of them that have letters of
     two cases. ``stop``: two words of the policy's stop-word list, or common English words where it has none.
@@ -76,18 +76,18 @@ def choose_words(
 
 
 def make_marks(count: int, rng: np.random.Generator) -> list[str]:
-    """Words of consonants that no vocabulary has and that nobody can guess, one for each copy of a document."""
+    """Make words of consonants that no vocabulary has and that nobody can guess, one for each copy of a document."""
     letters = rng.choice(list(_LETTERS), (count, MARK_LETTERS - 2))
     return ["zq" + "".join(row) for row in letters.tolist()]
 
 
 def find_marks(text: str) -> frozenset[str]:
-    """All words in a text that :func:`make_marks` may have made, in any case, also inside others."""
+    """Find all words in a text that :func:`make_marks` may have made, in any case, also inside others."""
     return frozenset(_MARK.findall(text.lower()))
 
 
 def _find_hidden(codec: Codec, words: Sequence[str]) -> list[str]:
-    """Those of ``words`` that are hidden where each is a text of its own."""
+    """Select those of ``words`` that are hidden if each is a text of its own."""
     encoded = codec.encode(pa.array(words, pa.string()), np.zeros(len(words), np.bool_))
     starts, counts = encoded.offsets[:-1], np.diff(encoded.offsets)
     rows = zip(words, starts, counts, encoded.unknown, encoded.refused, strict=True)
@@ -99,14 +99,14 @@ def _find_hidden(codec: Codec, words: Sequence[str]) -> list[str]:
 
 
 def _are_hidden(codec: Codec, words: Sequence[str], unknown: int, other: Bool | None) -> bool:
-    """Whether a text of ``words``, forwards or backwards, is released and all its words are hidden."""
+    """Return whether a text of ``words``, forwards or backwards, is released and all its words are hidden."""
     encoded = codec.encode(pa.array([" ".join(words), " ".join(reversed(words))], pa.string()), other)
     released = all(refused is None for refused in encoded.refused)
     return released and not (encoded.ids == unknown).any() and bool((np.diff(encoded.offsets) == len(words)).all())
 
 
 def _find_cased(codec: Codec, policy: TextPolicy, words: Sequence[str]) -> tuple[str, ...]:
-    """Those of ``words`` that have letters of two cases, and that no list of names has in another case."""
+    """Select those of ``words`` with letters of two cases that no list of names has in another case."""
     cased = [word for word in words if len(word) > 1 and word.capitalize() not in (word, word.upper())]
     if policy.names == Names.WORDS:
         return tuple(cased)
@@ -120,7 +120,7 @@ def _stop_words(policy: TextPolicy) -> tuple[str, ...]:
 
 
 def _find_carriers(codec: Codec, model: NgramModel | None, words: Sequence[str]) -> tuple[str, ...]:
-    """Two words that are copied after a hidden one, if there are any."""
+    """Find two words that are copied after a hidden one, if there are any."""
     if model is None:
         return ()
     tried = [*_STOP_WORDS, *words]

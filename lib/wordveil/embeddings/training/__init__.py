@@ -1,1 +1,1 @@
-"""Embeddings made here: Poincare embeddings from (word, hypernym) pairs, and how well they reconstruct the pairs."""
+"""Embeddings made here: Poincare embeddings from (word, hypernym) pairs, and their reconstruction of the pairs."""

@@ -18,8 +18,8 @@ _SMALLEST = 1e-12
 
 @compiled_part
 def mix_state(state: np.uint64) -> np.uint64:
-    """SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 pseudo-random bits. Only for training,
-    never for noise.
+    """Compute SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 pseudo-random bits. They are only for
+    training, never for noise.
     """
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -28,7 +28,7 @@ def mix_state(state: np.uint64) -> np.uint64:
 
 @compiled
 def scatter_points(seed: int, size: int, dimension: int, width: float) -> NDArray[np.float64]:
-    """Initial points ``(size, dimension)``, uniform in ``[-width, width)`` in each coordinate."""
+    """Draw initial points ``(size, dimension)``, uniform in ``[-width, width)`` in each coordinate."""
     points = np.empty((size, dimension))
     state = mix_state(np.uint64(seed))
     for row in range(size):
@@ -40,7 +40,7 @@ def scatter_points(seed: int, size: int, dimension: int, width: float) -> NDArra
 
 @compiled
 def shuffle_indices(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
-    """The numbers below ``size`` in the order of an epoch (Fisher-Yates)."""
+    """Shuffle the numbers below ``size`` into the order of an epoch (Fisher-Yates)."""
     order = np.arange(size)
     state = mix_state(mix_state(np.uint64(seed)) + np.uint64(epoch + 1) * _GOLDEN)
     for last in range(size - 1, 0, -1):
@@ -52,7 +52,7 @@ def shuffle_indices(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
 
 @compiled_part
 def _related(hypernyms: NDArray[np.int64], begin: int, end: int, word: int) -> bool:
-    """Whether ``word`` is among the sorted ``hypernyms[begin:end]``."""
+    """Return whether ``word`` is among the sorted ``hypernyms[begin:end]``."""
     index = find_first_from(word, begin, end, hypernyms)
     return bool(index < len(hypernyms) and hypernyms[index] == word)
 
@@ -86,7 +86,7 @@ def _draw(
     lottery: NDArray[np.int64],
     state: np.uint64,
 ) -> int:
-    """Fill ``others``, from its second entry on, with words that are neither ``word`` nor its hypernyms. Returns how
+    """Fill ``others``, from its second entry on, with words that are neither ``word`` nor its hypernyms. Return how
     many words it then holds, the first included.
     """
     filled = 1
@@ -110,11 +110,12 @@ def _contrast(
     mine: NDArray[np.float64],
     theirs: NDArray[np.float64],
 ) -> None:
-    """The Euclidean gradients of the loss of ``word`` with ``others``, the first of which is its hypernym, into
-    ``mine`` and ``theirs``.
+    """Compute the Euclidean gradients of the loss of ``word`` with ``others`` into ``mine`` and ``theirs``.
+
+    The first of ``others`` is its hypernym.
 
     The derivative of a distance is equation 4, with its numerator written by |x - y|^2, which does not cancel.
-    ``weights``: room for as many numbers as there are others.
+    ``weights``: a buffer of as many numbers as there are others.
     """
     room, total = 1.0, 0.0
     for column in range(points.shape[1]):
@@ -157,11 +158,12 @@ def descend(
     rate: float,
     largest: float,
 ) -> None:
-    """One epoch: for every edge (u, v) a step down the loss -log(exp(-d(u, v)) / sum over v' of exp(-d(u, v')))
-    (equation 6).
+    """Run one epoch: for every edge (u, v) a step down the loss of equation 6.
 
-    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u, or fewer where such
-    words are rare. ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and
+    It is -log(exp(-d(u, v)) / sum over v' of exp(-d(u, v'))).
+
+    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u, or fewer if such words
+    are rare. ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and
     ``edges[offsets[u]:offsets[u + 1]]`` are those of u; ``order`` ``(m,)`` is that of the steps; ``largest`` is the
     largest norm that a point may have.
     """

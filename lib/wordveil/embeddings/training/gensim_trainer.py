@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gensim.models.poincare import PoincareModel
 
 MAX_DRAWS = 10_000.0
-"""The largest mean number of draws for each pair. Beyond it training is refused: it would take over 0.1 s a pair."""
+"""Largest mean number of draws for each pair. Beyond it training is refused: it would take over 0.1 s a pair."""
 
 # PoincareModel._sample_negatives draws again until all words fit if a word's hypernyms are a smaller share of the words
 # than this.
@@ -34,8 +34,7 @@ _LARGEST_POWER = 100.0
 
 
 def make_model(graph: Hierarchy, settings: TrainingSettings, source: str) -> PoincareModel:
-    """Make gensim's model, untrained: float64, one thread, and without the regularisation, which the paper does not
-    have.
+    """Make gensim's model, untrained: float64, one thread, and without the regularisation, which the paper lacks.
 
     Words are named by their rows. Raises :class:`EmbeddingError` if gensim would draw almost endlessly
     (:func:`estimate_draws`).
@@ -75,7 +74,7 @@ def train_model(model: PoincareModel, settings: TrainingSettings, steps: Callabl
 
 
 def read_points(model: PoincareModel, size: int) -> NDArray[np.float64]:
-    """The points ``(size, dimension)`` of a model of a graph with ``size`` words, in the graph's order."""
+    """Read the points ``(size, dimension)`` of a model of a graph with ``size`` words, in the graph's order."""
     rows = [model.kv.key_to_index[str(row)] for row in range(size)]
     return np.asarray(model.kv.vectors[rows], np.float64)
 

@@ -1,8 +1,8 @@
 """Pairs of a word and its hypernym: reading, checking, filtering and numbering them.
 
-Two columns ``word`` and ``hypernym`` of strings, and optionally ``count``, how often a pair was seen (1 where it is
-left out): as text with tabs between, without a header, and compressed by what the file's name ends in (.gz, .xz, .bz2,
-.zst); or as Parquet, a file or a directory of files.
+Two columns ``word`` and ``hypernym`` of strings, and optionally ``count``, the occurrences of a pair (1 by default): as
+text with tabs between, without a header, and compressed as the file's suffix says (.gz, .xz, .bz2, .zst); or as
+Parquet, a file or a directory of files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PARQUET_MAGIC = b"PAR1"
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A directed graph of words.
+    """Directed graph of words.
 
     ``words``: distinct, by falling number of links, then alphabetically (by code point). ``edges``: int64 ``(size,
     2)``, the rows of a word and of a hypernym of it; distinct, sorted, no word with itself.
@@ -38,12 +38,12 @@ class Hierarchy:
 
     @property
     def links(self) -> NDArray[np.int64]:
-        """int64 ``(len(words),)``: the edges that each word is an end of."""
+        """Number of edges that each word is an end of: int64 ``(len(words),)``."""
         return np.bincount(self.edges.ravel(), minlength=len(self.words))
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether pairs are stored as Parquet: in a directory, or in a file with Parquet's first bytes."""
+    """Return whether pairs are stored as Parquet: in a directory, or in a file with Parquet's first bytes."""
     if path.is_dir():
         return True
     with path.open("rb") as file:
@@ -51,7 +51,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def read_pairs(path: Path, _: TrainingSettings | None = None) -> pa.Table:
-    """The pairs of a file as a table of :data:`PAIR_SCHEMA`, unfiltered. Raises :class:`EmbeddingError`."""
+    """Read the pairs of a file as a table of :data:`PAIR_SCHEMA`, unfiltered. Raises :class:`EmbeddingError`."""
     if not path.exists():
         raise EmbeddingError(
             f"mechanism.embedding = {path}: no such file or directory. Name a file of (word, hypernym) pairs."
@@ -64,7 +64,7 @@ def read_pairs(path: Path, _: TrainingSettings | None = None) -> pa.Table:
 
 
 def check_columns(schema: dict[str, str], source: str) -> list[str]:
-    """The columns to read of a Parquet file with ``schema``, a type by name. Raises :class:`EmbeddingError`."""
+    """Choose the columns to read of a Parquet file with ``schema``, a type by name. Raises :class:`EmbeddingError`."""
     for name in ("word", "hypernym"):
         if schema.get(name) not in ("string", "large_string"):
             raise EmbeddingError(
@@ -148,7 +148,7 @@ def build_hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) ->
 
 
 def _number_words(names: list[str], edges: NDArray[np.int64]) -> Hierarchy:
-    """Number the words in their order and build the graph."""
+    """Assign numbers to words in their order and build the graph."""
     links = np.bincount(edges.ravel(), minlength=len(names))
     order = sorted(np.flatnonzero(links), key=lambda row: (-links[row], names[row]))
     rank_of = np.zeros(len(names), np.int64)

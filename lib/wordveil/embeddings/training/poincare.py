@@ -24,7 +24,7 @@ from wordveil.errors import EmbeddingError
 from wordveil.neighbours.blocks import BuildContext
 
 LARGEST_NORM = 1.0 - 1e-5
-"""The largest norm of a point: the paper's projection has epsilon = 1e-5 (section 3.1)."""
+"""Largest norm of a point: the paper's projection has epsilon = 1e-5 (section 3.1)."""
 
 _WIDTH = 0.001
 # Less by a few units of float32's last digit, so that rounding to float32 cannot push a point out.
@@ -36,8 +36,7 @@ ReadPairs = Callable[[Path, TrainingSettings], pa.Table]
 def train_or_load(
     path: Path, settings: TrainingSettings, kept: Path, work: BuildContext, read: ReadPairs = read_pairs
 ) -> Embedding:
-    """The embedding of the pairs at ``path``: loaded from the directory ``kept`` if it was trained before, else trained
-    and kept there.
+    """Load the embedding of the pairs at ``path`` from the directory ``kept``, or train it and keep it there.
 
     ``read`` returns the pairs as a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises
     :class:`EmbeddingError`.
@@ -51,7 +50,7 @@ def train_or_load(
 
 
 def embed(graph: Hierarchy, settings: TrainingSettings, source: str, work: BuildContext) -> Embedding:
-    """An embedding with the words of ``graph``, in its order, as float32 points of norm at most
+    """Train an embedding with the words of ``graph``, in its order, as float32 points of norm at most
     :data:`LARGEST_NORM`.
     """
     points = project_to_ball(train(graph, settings, source, work))
@@ -61,7 +60,7 @@ def embed(graph: Hierarchy, settings: TrainingSettings, source: str, work: Build
 
 
 def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: BuildContext) -> NDArray[np.float64]:
-    """Points ``(len(graph.words), dimension)``, by the trainer of the settings: equal bit for bit for equal arguments.
+    """Train points ``(len(graph.words), dimension)`` by the settings' trainer: equal bit for bit for equal arguments.
 
     By ``compiled`` on every machine; by ``gensim`` on one machine with the same versions. Raises
     :class:`EmbeddingError` if too few words are not hypernyms of some word, and for an unknown trainer.
@@ -86,7 +85,7 @@ def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: Build
 
 
 def _train_compiled(graph: Hierarchy, settings: TrainingSettings, work: BuildContext) -> NDArray[np.float64]:
-    """Points by the compiled loop: equal for equal arguments on every machine.
+    """Train points by the compiled loop: equal for equal arguments on every machine.
 
     They start close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are
     contrasted with are drawn uniformly, as in the paper, but during burn-in in proportion to links ** 3/4, which places
@@ -108,7 +107,7 @@ def _train_compiled(graph: Hierarchy, settings: TrainingSettings, work: BuildCon
 
 
 def project_to_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The points as float32, those with a norm over :data:`LARGEST_NORM` projected to just within it."""
+    """Convert points to float32, those with a norm over :data:`LARGEST_NORM` projected to just within it."""
     rounded = points.astype(np.float32)
     norms = np.linalg.norm(rounded.astype(np.float64), axis=1)
     shrunk = points * (_RIM / np.maximum(norms, LARGEST_NORM))[:, None]
@@ -116,7 +115,7 @@ def project_to_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _keep(made: Embedding, path: Path) -> None:
-    """Write the embedding atomically. One that another process wrote meanwhile is the same."""
+    """Write the embedding atomically. An embedding that another process wrote meanwhile is the same."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".training-", dir=path.parent))
     try:

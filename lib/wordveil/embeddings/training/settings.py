@@ -1,4 +1,4 @@
-"""The settings that determine a trained embedding, in addition to the pairs."""
+"""Settings that determine a trained embedding, in addition to the pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 BURN_IN_SHARE = 0.1
-"""The learning rate of burn-in as a share of that after it; Nickel and Kiela 2017 only say "a reduced learning rate"
+"""Learning rate of burn-in as a share of that after it; Nickel and Kiela 2017 have only "a reduced learning rate"
 (section 3.1).
 """
 
@@ -19,7 +19,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How pairs are filtered and points are trained. The configuration checks the ranges.
+    """Settings of filtering pairs and training points. The configuration checks the ranges.
 
     Attributes
     ----------
@@ -59,12 +59,12 @@ class TrainingSettings:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The settings as they are in a bundle's recipe: ``training.dimension`` and so on."""
+        """Settings as they are in a bundle's recipe: ``training.dimension`` and so on."""
         return {f"training.{name}": value for name, value in asdict(self).items()}
 
     @property
     def rates(self) -> list[float]:
-        """The learning rate of each pass: first those of burn-in, then those of the epochs."""
+        """Learning rate of each pass: first those of burn-in, then those of the epochs."""
         burning = [self.learning_rate * BURN_IN_SHARE] * self.burn_in
         return burning + [self.learning_rate] * self.epochs
 
@@ -74,7 +74,7 @@ class TrainingSettings:
         return _stop_words() if self.stop_words == "drop" else frozenset()
 
     def digest(self, source: str) -> str:
-        """Identifies the embedding trained from a file with SHA-256 ``source``."""
+        """Identify the embedding trained from a file with SHA-256 ``source``."""
         content = json.dumps([_VERSION, source, asdict(self)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 

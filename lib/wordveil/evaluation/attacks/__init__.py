@@ -1,1 +1,1 @@
-"""Attackers: who wrote a text, which record it comes from, which words it had."""
+"""Attackers on the author of a text, on its original record, and on its words."""

@@ -1,8 +1,8 @@
-"""How many authors an attacker names: static, adaptive, and on clean text.
+"""Accuracy of an attacker on authors: static, adaptive, and on clean text.
 
 A *static* attacker learns from clean text. An *adaptive* one learns from the same text, sanitised by the same mechanism
-and text policy under a throwaway key, as anyone can do. The failure of a static attacker says little: only the adaptive
-one says something about protection. Neither bounds what a better attacker can do; the mechanism's guarantee does.
+and text policy under a throwaway key, as anyone can do. The failure of a static attacker proves little: only the
+adaptive one measures protection. Neither bounds a better attacker; the mechanism's guarantee does.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def measure_authorship(
 
 @dataclass(frozen=True)
 class _Scoring:
-    """Makes the scores of one attacker's answers for all snippets."""
+    """Scorer of one attacker's answers for all snippets."""
 
     attack: TextClassifier
     subject: str
@@ -101,7 +101,7 @@ class _Scoring:
         return self._score(ACCURACY, "The share of snippets whose author is named.", accuracy, accuracy.chance)
 
     def score_answers(self, answers: Int64, threshold: float) -> Iterator[Score]:
-        """How often the attacker answers, and how often it is right then."""
+        """Yield the share of snippets that the attacker answers for, and the share of right answers."""
         chosen = f"snippets for which an author wins more than {threshold:.0%} of the rounds."
         answered = np.where(answers == UNKNOWN, UNKNOWN, self.snippets.labels)
         # Every answer counts as right here, so that the accuracy is the share of answers.
@@ -126,7 +126,7 @@ class _Scoring:
 
 
 def count_confusions(answers: Int64, labels: Int64, names: int) -> tuple[tuple[int, ...], ...]:
-    """How many texts of each label were given each label; the last column counts refusals.
+    """Count the texts of each label that were given each label; the last column counts refusals.
 
     ``answers``, ``labels``: int64 ``(texts,)``. Texts whose own label is unknown are left out. ``names``: the number of
     labels.

@@ -1,4 +1,4 @@
-"""Recovery of words: which word was hidden, given what was drawn for it and the words around it?
+"""Recovery of hidden words from their outputs and from the words around them.
 
 Tong, Chen, Yuan, Liu, Zhang, Yu, Zhang ("On the vulnerability of text sanitization", NAACL 2025) distinguish two
 attackers who know the mechanism: one takes each output on its own, the other reads the whole text.
@@ -59,7 +59,7 @@ CANDIDATES = 32
 
 
 class Decoding(StrEnum):
-    """How the attacker reads a text."""
+    """Way in which the attacker reads a text."""
 
     VITERBI = "viterbi"
     """The likeliest sequence of words."""
@@ -71,7 +71,7 @@ _DECODERS = {Decoding.VITERBI: decode_likeliest, Decoding.MARGINAL: decode_margi
 
 
 class ContextAttacker:
-    """Guesses hidden words from whole texts; see the module.
+    """Attacker that guesses hidden words from whole texts; see the module.
 
     ``laws``: of all words of the vocabulary. ``language``: what the attacker knows about the language. ``candidates``:
     words that are considered for each output, 1 or more.
@@ -90,7 +90,7 @@ class ContextAttacker:
         self._leaders = likely[: self._width].astype(np.int32)
 
     def guess(self, sequence: Ragged, is_hidden: Bool, decoding: Decoding = Decoding.MARGINAL) -> Int32:
-        """The guess for each hidden word: int32 ``(hidden words,)``.
+        """Guess each hidden word: int32 ``(hidden words,)``.
 
         ``sequence``: all words of the texts: what was drawn, and the ids of copied words, ``size + 1`` for one that the
         vocabulary lacks. ``is_hidden``: bool ``(tokens,)``, which of them were drawn. ``decoding``: how texts are read.
@@ -104,7 +104,7 @@ class ContextAttacker:
         return decode(row_of, sequence.offsets, table, self._language.costs, self._language.size)[is_hidden]
 
     def _list(self, outputs: Int32, copied: Int32) -> Candidates:
-        """A row for each output, then one for each copied word."""
+        """List candidates: a row for each output, then one for each copied word."""
         words = np.full((len(outputs), self._width), NOBODY, np.int32)
         chances = np.zeros(words.shape)
         list_candidates(outputs, self._laws, self._language.frequencies, self._leaders, words, chances)
@@ -125,12 +125,13 @@ class ContextAttacker:
 def guess_words(
     redrawn: Redrawn, language: PublicLanguage, candidates: int = CANDIDATES
 ) -> tuple[dict[str, Int32], float | None]:
-    """The guesses of every attacker for what was drawn, int32 ``(tokens,)`` each, by the attacker's name; and the exact
-    share of words of the language that the best attacker without context recovers, None where the mechanism's laws are
-    estimated.
+    """Guess the drawn words by every attacker, int32 ``(tokens,)`` each, by the attacker's name.
 
-    Attackers know the policy and never guess a word that it does not hide. Attackers with context are included where
-    the order of words shows. Raises :class:`ValueError` where the mechanism has no laws.
+    Also returns the exact share of words of the language that the best attacker without context recovers, None if the
+    mechanism's laws are estimated.
+
+    Attackers have the policy and never guess a word that it does not hide. Attackers with context are included if the
+    order of words shows. Raises :class:`ValueError` if the mechanism has no laws.
     """
     if redrawn.laws is None:
         raise ValueError(f"Expected a mechanism that draws one output for each word, got {redrawn.mechanism.name}.")
@@ -152,7 +153,7 @@ def guess_words(
 def measure_word_recovery(
     redrawn: Redrawn, language: PublicLanguage, subject: str, seed: int = 0, candidates: int = CANDIDATES
 ) -> list[Score]:
-    """Measure how many hidden words are recovered, without context and with it, on the same words.
+    """Measure the share of recovered hidden words, without context and with it, on the same words.
 
     ``redrawn``: texts and what was drawn for them (:func:`wordveil.evaluation.attacks.redrawn.redraw`). ``language``:
     what the attacker knows about the language, from any public text, or from texts of the same kind, which makes a
@@ -209,7 +210,7 @@ _PARTS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class _Counting:
-    """Makes scores of right guesses."""
+    """Counter that makes scores of right guesses."""
 
     redrawn: Redrawn
     language: PublicLanguage
@@ -217,7 +218,7 @@ class _Counting:
     seed: int
 
     def count(self, name: str, figure: str, is_right: Bool, part: Bool) -> Iterator[Score]:
-        """The share of a part of the words, if there are any."""
+        """Yield the share of a part of the words, if there are any."""
         if not part.any():
             return
         words = self.redrawn.hidden.ids[part]
@@ -227,7 +228,7 @@ class _Counting:
         yield self._score(name, figure, float(is_right[part].mean()), interval, chance, len(words), definition)
 
     def compare(self, guesses: Mapping[str, Int32], part: Bool) -> Score:
-        """The gain by context."""
+        """Make the gain by context."""
         hits = {name: (guessed == self.redrawn.hidden.ids)[part] for name, guessed in guesses.items()}
         gains = hits[Decoding.MARGINAL].astype(np.float64) - hits[MAXIMUM_POSTERIOR]
         definition = (
@@ -240,7 +241,7 @@ class _Counting:
         )
 
     def state_exact(self, rate: float) -> Score:
-        """The exact share of recovered words of the language."""
+        """Make the exact share of recovered words of the language."""
         definition = (
             "Probability that a word drawn by its public frequency is recovered by the best attacker without context, "
             "from the mechanism's exact laws."
@@ -262,8 +263,9 @@ class _Counting:
         return measurement.make_score(figure, value, interval, count, definition, chance=chance, higher_is_better=False)
 
     def _find_interval(self, values: Float64, part: Bool) -> tuple[float, float]:
-        """The interval of the mean of ``values``, one for each word of ``part``. It resamples texts, since words of one
-        text are not independent.
+        """Compute the interval of the mean of ``values``, one for each word of ``part``.
+
+        It resamples texts, since words of one text are not independent.
         """
         hidden = self.redrawn.hidden
         text = np.repeat(np.arange(len(hidden)), hidden.lengths)[part]

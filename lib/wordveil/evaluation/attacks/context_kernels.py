@@ -22,7 +22,7 @@ _FAINT = 1e-7
 
 
 class LanguageCosts(NamedTuple):
-    """A bigram model by ids of words. Row ``size`` is the beginning of a text, row ``size + 1`` an unknown word.
+    """Bigram model by ids of words. Row ``size`` is the beginning of a text, row ``size + 1`` an unknown word.
 
     ``first``: int64 ``(size + 3,)``, the pairs that begin with a row are entries ``first[i]`` up to ``first[i + 1]``.
     ``followers``: int32 ``(pairs,)``, words, rising within a row. ``costs``: int32 ``(pairs,)``, the cost of each pair.
@@ -38,7 +38,7 @@ class LanguageCosts(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The words that each row of a table may stand for.
+    """Candidate words for each row of a table.
 
     ``counts``: int64 ``(rows,)``, how many. ``words``: int32 ``(rows, candidates)``, rising ids, then :data:`NOBODY`.
     ``costs``: int64 ``(rows, candidates)``, ``-log2 P(output | word)`` in :data:`STEPS`.
@@ -50,9 +50,10 @@ class Candidates(NamedTuple):
 
 
 class ListedLaws(NamedTuple):
-    """The laws of words by output: ``starts``, int64 ``(outputs + 1,)``; ``words``, int32, and ``extras``, float64
-    ``(entries,)``; ``common``, float64 ``(outputs,)``, and ``shares``, float64 ``(size,)``, as in
-    :class:`wordveil.mechanisms.laws.WordLaws`.
+    """Laws of words by output.
+
+    ``starts``: int64 ``(outputs + 1,)``. ``words``: int32, and ``extras``: float64 ``(entries,)``. ``common``: float64
+    ``(outputs,)``, and ``shares``: float64 ``(size,)``, as in :class:`wordveil.mechanisms.laws.WordLaws`.
     """
 
     starts: Int64
@@ -66,10 +67,11 @@ class ListedLaws(NamedTuple):
 def list_candidates(
     outputs: Int32, laws: ListedLaws, prior: Float64, leaders: Int32, words: Int32, chances: Float64
 ) -> None:
-    """The likeliest words for each of ``outputs``, into ``words`` and ``chances``, ``P(output | word)``: both
-    ``(outputs, candidates)``, filled from the left.
+    """List the likeliest words for each of ``outputs`` into ``words`` and ``chances``, ``P(output | word)``.
 
-    ``leaders``: at least as many words as candidates that are the likeliest where an output is not listed. Of equally
+    Both are ``(outputs, candidates)``, filled from the left.
+
+    ``leaders``: at least as many words as candidates that are the likeliest if an output is not listed. Of equally
     likely words those that list the output come first, then those of lower ids.
     """
     starts, listed, extras, common, shares = laws
@@ -96,7 +98,7 @@ def list_candidates(
 
 @compiled_part
 def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, chances: Float64) -> None:
-    """The words with the largest values above 0, as many as fit; of equal ones the first."""
+    """Keep the words with the largest values above 0, as many as fit; of equal ones the first."""
     wanted, size, least = len(words), 0, 0.0
     if len(value) > wanted:
         least = np.partition(value, len(value) - wanted)[len(value) - wanted]
@@ -112,7 +114,7 @@ def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, cha
 
 @compiled
 def decode_likeliest(rows: Int32, offsets: Int64, table: Candidates, model: LanguageCosts, start: int) -> Int32:
-    """The likeliest sequence of words of each record: int32 ``(tokens,)``.
+    """Decode the likeliest sequence of words of each record: int32 ``(tokens,)``.
 
     ``rows``: int32 ``(tokens,)``, the row of ``table`` of each token. ``offsets``: int64 ``(records + 1,)``. ``table``:
     what each row may stand for. ``model``: costs by ids of words. Of equally likely sequences that with the lowest id
@@ -146,7 +148,10 @@ def decode_likeliest(rows: Int32, offsets: Int64, table: Candidates, model: Lang
 
 @compiled
 def _extend(before: Int32, spent: Int64, words: Int32, cost: Int64, back: Int32, model: LanguageCosts) -> None:
-    """The cost of each of ``words`` after the best of the words before, into ``cost``, and the index of that word."""
+    """Compute the cost of each of ``words`` after the best of the words before, into ``cost``.
+
+    The index of that word goes into ``back``.
+    """
     via, least = 0, spent[0] + model.beyond[before[0]]
     for i in range(1, len(before)):
         total = spent[i] + model.beyond[before[i]]
@@ -173,8 +178,9 @@ def _extend(before: Int32, spent: Int64, words: Int32, cost: Int64, back: Int32,
 
 @compiled
 def decode_marginals(rows: Int32, offsets: Int64, table: Candidates, model: LanguageCosts, start: int) -> Int32:
-    """The likeliest word at each position, given its whole record: int32 ``(tokens,)``. Pairs that begin with a
-    word that is next to impossible given all before it are neglected.
+    """Decode the likeliest word at each position, given its whole record: int32 ``(tokens,)``.
+
+    Pairs that begin with a word that is next to impossible given all before it are neglected.
 
     Parameters as in :func:`decode_likeliest`. Of equally likely words that with the lowest id is taken.
     """
@@ -218,7 +224,7 @@ def decode_marginals(rows: Int32, offsets: Int64, table: Candidates, model: Lang
 def _step_forward(
     before: Int32, weights: Float64, words: Int32, chances: Float64, out: Float64, powers: Float64, model: LanguageCosts
 ) -> None:
-    """The weight of each of ``words``, up to a factor: what leads to it from the words before, times its chance."""
+    """Compute the weight of each of ``words``, up to a factor: that of the paths to it, times its chance."""
     fallback = 0.0
     for i in range(len(before)):
         fallback += weights[i] * powers[model.beyond[before[i]]]
@@ -247,7 +253,7 @@ def _step_forward(
 def _step_back(
     before: Int32, weights: Float64, words: Int32, onward: Float64, out: Float64, powers: Float64, model: LanguageCosts
 ) -> None:
-    """The weight of what follows each word before, up to a factor; ``onward`` is that of what follows ``words``."""
+    """Compute the weight of the paths after each word before, up to a factor; ``onward`` is that after ``words``."""
     fallback = 0.0
     for j in range(len(words)):
         fallback += powers[model.words[words[j]]] * onward[j]

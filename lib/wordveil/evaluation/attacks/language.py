@@ -1,4 +1,4 @@
-"""What an attacker knows about a language: frequencies of words, and a bigram model of public text."""
+"""Public knowledge about a language: frequencies of words, and a bigram model of public text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wordveil.text.slots import START
 
 @dataclass(frozen=True)
 class PublicLanguage:
-    """What the attacker knows about the language: how often words occur, and which follow which.
+    """Model of a language for attackers: frequencies of words, and of pairs of words.
 
     The probability of ``b`` after ``a`` (absolute discounting; Ney, Essen and Kneser, "On structuring probabilistic
     dependences in stochastic language modelling", Computer Speech and Language 8, 1994) is
@@ -38,7 +38,7 @@ class PublicLanguage:
 
     @classmethod
     def of(cls, bigrams: Bigrams, words: pa.StringArray, frequencies: Float64 | None = None) -> PublicLanguage:
-        """The language of public text.
+        """Make from public text.
 
         ``bigrams``: counts of public text. Words that the vocabulary lacks are left out, with their pairs. ``words``:
         string array ``(size,)``, the vocabulary, usually with the most frequent words first. ``frequencies``: float64
@@ -73,7 +73,7 @@ class PublicLanguage:
 
     @property
     def size(self) -> int:
-        """Words of the vocabulary."""
+        """Number of words of the vocabulary."""
         return len(self.frequencies)
 
 

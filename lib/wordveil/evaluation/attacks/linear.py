@@ -22,7 +22,7 @@ from wordveil.scores.documents import Documents
 
 
 class Unit(StrEnum):
-    """What n-grams are made of."""
+    """Unit of n-grams."""
 
     CHARACTERS = "characters"
     WORDS = "words"
@@ -30,7 +30,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class LinearSvm(TextClassifier):
-    """The method of the module. Case is ignored.
+    """Attacker by the method of the module. Case is ignored.
 
     ``unit``: characters, spaces and punctuation included, or words alone. ``shortest``, ``longest``: how many units an
     n-gram has; None for 2 to 4 characters, and for single words and pairs of words. ``cost``: the weight of errors
@@ -58,7 +58,7 @@ class LinearSvm(TextClassifier):
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """The shortest and the longest n-gram."""
+        """Lengths of the shortest and the longest n-gram."""
         low, high = (2, 4) if self.unit == Unit.CHARACTERS else (1, 2)
         return self.shortest or low, self.longest or high
 
@@ -75,7 +75,7 @@ class LinearSvm(TextClassifier):
         )
 
     def fit(self, known: Documents, seed: int) -> FittedModel:
-        """See :class:`TextClassifier`. Raises :class:`PlatformError` where scikit-learn is not installed."""
+        """Fit as :class:`TextClassifier` describes. Raises :class:`PlatformError` if scikit-learn is not installed."""
         used = take_known(known)
         has_words = self.unit == Unit.WORDS
         vectoriser = load_package("sklearn.feature_extraction.text").TfidfVectorizer(

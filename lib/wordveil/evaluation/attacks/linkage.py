@@ -1,22 +1,22 @@
-"""Linkage: which original does a sanitised record come from?
+"""Linkage of sanitised records to their originals.
 
 The attacker has a pool of texts, each the original of one of the records, and ranks the pool for each record
-separately. A record is *linked* where its own original is ranked first.
+separately. A record is *linked* if its own original is ranked first.
 
-**By laws.** Where the order of words shows, an original ``x`` of the record's length has the score ``sum over positions
+**By laws.** If the order of words shows, an original ``x`` of the record's length has the score ``sum over positions
 of ln P(y_i | x_i)``, and an original of another length, or with other copied words, is impossible. If all texts of the
 pool are equally likely, this is the logarithm of the posterior probability up to a constant, so no attacker links more
 records on average. Words that are drawn once for all their occurrences count once.
 
-Where the order is hidden, the exact score is the logarithm of a permanent, which nobody knows how to compute for long
-texts. It is replaced by ``sum over outputs of ln mean over i of P(y | x_i)``: outputs as independent draws from the
-mixture of the text's words. This is exact where words are sampled (``length: sample``), and an approximation for
-``output: bag``: a better attacker may exist.
+If the order is hidden, the exact score is the logarithm of a permanent, for which no fast algorithm is known. It is
+replaced by ``sum over outputs of ln mean over i of P(y | x_i)``: outputs as independent draws from the mixture of the
+text's words. This is exact if words are sampled (``length: sample``), and an approximation for ``output: bag``: a
+better attacker may exist.
 
-Where a mechanism does not know its laws, :func:`wordveil.measures.recovery.fit_laws` estimates them from draws. Such an
+If a mechanism lacks its laws, :func:`wordveil.measures.recovery.fit_laws` estimates them from draws. Such an
 attacker is a lower bound too.
 
-**By vectors.** The text whose vector is nearest to the record's, by Euclidean distance. A sentence encoder gives the
+**By vectors.** The text whose vector is nearest to the record's, by Euclidean distance. A sentence encoder computes the
 vectors, means of word vectors by default. This needs no mechanism, works for other packages' outputs, and is a lower
 bound.
 
@@ -59,7 +59,7 @@ _LEAST = 1e-300
 
 @dataclass(frozen=True)
 class Links:
-    """Where the attacker ranks each record's own original.
+    """Ranks of each record's own original.
 
     ``better``: int64 ``(records,)``, texts of the pool with a higher score. ``tied``: int64 ``(records,)``, texts with
     the same score, the original among them. ``pool``: texts of the pool.
@@ -71,20 +71,20 @@ class Links:
 
     @property
     def hits(self) -> Float64:
-        """The probability that the original is ranked first, ties broken at random: float64 ``(records,)``."""
+        """Probability that the original is ranked first, ties broken at random: float64 ``(records,)``."""
         return np.where(self.better == 0, 1 / self.tied, 0.0)
 
     @property
     def reciprocal_ranks(self) -> Float64:
-        """The expectation of 1 / rank, ties broken at random: float64 ``(records,)``."""
+        """Expectation of 1 / rank, ties broken at random: float64 ``(records,)``."""
         return np.asarray((digamma(self.better + self.tied + 1) - digamma(self.better + 1)) / self.tied)
 
 
 def link_by_laws(redrawn: Redrawn) -> Links:
-    """Link what was drawn to the texts by the laws of the mechanism; see the module.
+    """Link draws to the texts by the laws of the mechanism; see the module.
 
     The time is proportional to the pairs of a record and a text that shows the same, times the words of either. Raises
-    :class:`ValueError` where the mechanism has no laws.
+    :class:`ValueError` if the mechanism has no laws.
     """
     if redrawn.laws is None:
         raise ValueError(f"Expected a mechanism that draws one output for each word, got {redrawn.mechanism.name}.")
@@ -128,7 +128,7 @@ def rank_candidates(scores: Scores, texts: Int32, drawn: Int32) -> Links:
 
 
 def link_by_what_shows(redrawn: Redrawn) -> Links:
-    """Link only by what shows besides the drawn words: the length and the copied words."""
+    """Link only by the exposures besides the drawn words: the length and the copied words."""
     counts = np.bincount(redrawn.shows)[redrawn.shows]
     return Links(np.zeros_like(counts), counts, len(counts))
 
@@ -141,7 +141,7 @@ def measure_linkage(
     seed: int = 0,
     redrawn: Redrawn | None = None,
 ) -> list[Score]:
-    """Measure how many records are linked to their originals.
+    """Measure the share of records that are linked to their originals.
 
     ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``encoder``: gives the
     vectors of texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap. ``redrawn``:
@@ -200,46 +200,47 @@ def _summarise(links: Links, method: str, attacker: str, subject: str, seed: int
 
 
 def _take_first(hidden: Ragged, drawn: Int32, is_first: NDArray[np.bool_]) -> tuple[Ragged, Ragged]:
-    """The tokens that had a draw of their own."""
+    """Take the tokens that had a draw of their own."""
     offsets = np.concatenate([[0], np.cumsum(is_first)])[hidden.offsets]
     return Ragged(hidden.ids[is_first], offsets), Ragged(drawn[is_first], offsets)
 
 
 def _fill_empty(texts: Ragged, unknown: int) -> Ragged:
-    """The same texts, but with an unknown word in each empty one, since that is what is sampled from it."""
+    """Put an unknown word into each empty text, since that is what is sampled from it."""
     is_empty = texts.lengths == 0
     ids = np.insert(texts.ids, texts.offsets[:-1][is_empty], np.int32(unknown))
     return Ragged(ids, np.concatenate([[0], np.cumsum(texts.lengths + is_empty)]))
 
 
 def _split_groups(labels: Int64) -> list[Int64]:
-    """The rows of each label."""
+    """Split rows by label."""
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if len(labels) else []
 
 
 def _rank(scores: Int64 | Float64, own: Int64) -> Int64:
-    """How many texts are better than that of column ``own``, and as good: int64 ``(2, records)``."""
+    """Count the texts that are better than that of column ``own``, and as good: int64 ``(2, records)``."""
     mine = scores[np.arange(len(own)), own][:, None]
     return np.stack([np.count_nonzero(scores > mine, axis=1), np.count_nonzero(scores == mine, axis=1)])
 
 
 class _OrderedScorer:
-    """Scores of texts with as many tokens as a record, by position: multiples of 2^-32, so that ties are exact."""
+    """Scorer of texts with as many tokens as a record, by position: multiples of 2^-32, so that ties are exact."""
 
     def __init__(self, laws: WordLaws, drawn: Ragged, texts: Ragged) -> None:
         self._scores = WordScores(laws).by_output
         self._drawn, self._texts = drawn, texts
 
     def score(self, group: Int64) -> Iterator[tuple[slice, Int64]]:
-        """The scores of all texts of a group for some of its records at a time."""
+        """Yield the scores of all texts of a group for some of its records at a time."""
         entries = self._texts.offsets[group][:, None] + np.arange(self._texts.lengths[group[0]])
         yield from _score_by_position(self._scores, self._texts.ids[entries], self._drawn.ids[entries])
 
 
 def _score_by_position(scores: Scores, texts: Int32, drawn: Int32) -> Iterator[tuple[slice, Int64]]:
-    """The scores of all ``texts``, int32 ``(pool, length)``, for some of the records ``drawn``, int32 ``(records,
-    length)``, at a time.
+    """Yield the scores of all ``texts``, int32 ``(pool, length)``, for some of the records at a time.
+
+    ``drawn``: int32 ``(records, length)``, their outputs.
     """
     words = np.ascontiguousarray(texts.T)
     base = scores.floors[words].sum(axis=0)
@@ -255,8 +256,9 @@ def _score_by_position(scores: Scores, texts: Int32, drawn: Int32) -> Iterator[t
 def _add_gains(
     starts: Int64, words: Int32, gains: Int64, outputs: Int32, texts: Int32, symbols: int, scores: Int64
 ) -> None:
-    """Add to ``scores``, ``(records, texts)``, the gains of ``texts``, ``(length, texts)``, by ``outputs``, ``(records,
-    length)``.
+    """Add to ``scores``, ``(records, texts)``, the gains of ``texts``, ``(length, texts)``.
+
+    ``outputs``: ``(records, length)``.
     """
     gained = np.zeros(symbols, np.int64)
     for record in range(len(outputs)):
@@ -273,7 +275,7 @@ def _add_gains(
 
 
 class _BagScorer:
-    """Scores of texts whose words were sampled: by the mean of their words' laws, whatever the order.
+    """Scorer of texts whose words were sampled: by the mean of their words' laws, whatever the order.
 
     A word's law is a multiple of the common law plus few entries of its own, so ``P(output | text)``, the mean of its
     words' laws, is a sparse product plus a term of rank one.
@@ -285,7 +287,7 @@ class _BagScorer:
         self._entries = sparse.csr_array((laws.extras, laws.ids, laws.offsets), shape=shape).T.tocsr()
 
     def score(self, group: Int64) -> Iterator[tuple[slice, Int64]]:
-        """See :meth:`_OrderedScorer.score`."""
+        """Yield scores as :meth:`_OrderedScorer.score` does."""
         outputs, counts = self._count(self._drawn, group, len(self._laws.common))
         symbols, texts = self._count(self._texts, group, len(self._laws.shares))
         # A word is picked with its share of the text: row t of ``means`` is the law of that pick in text t.
@@ -306,7 +308,10 @@ class _BagScorer:
             yield part, scores
 
     def _count(self, texts: Ragged, group: Int64, symbols: int) -> tuple[Int64, sparse.csr_array]:
-        """Which symbols occur in a group, and how often in each of its texts: float64 ``(texts, occurring)``."""
+        """Count the occurring symbols of a group in each of its texts: float64 ``(texts, occurring)``.
+
+        Also returns which symbols occur.
+        """
         lengths = texts.lengths[group]
         ends = np.cumsum(lengths)
         entries = np.arange(ends[-1]) + np.repeat(texts.offsets[group] - ends + lengths, lengths)

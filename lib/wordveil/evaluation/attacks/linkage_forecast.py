@@ -1,8 +1,8 @@
-"""How surely a record is linked to its original, before anything is drawn: from the mechanism's laws and public data.
+"""Forecast of linkage before anything is drawn, from the mechanism's laws and public data.
 
 Candidate originals are texts of words drawn independently by their public frequency, all of one length. Some of them
 become records, and the attacker of :mod:`wordveil.evaluation.attacks.linkage` ranks all candidates for each. Real texts
-differ in more than their words, and a policy may show lengths, copied words and types: whoever holds the originals of
+differ in more than their words, and a policy may show lengths, copied words and types: anyone with the originals of
 real records links more of them, not fewer.
 """
 
@@ -32,7 +32,7 @@ _RECORDS, _FEWEST, _DRAWN = 400, 50, 10_000
 
 @dataclass(frozen=True)
 class LinkageForecast:
-    """How many records the attacker links.
+    """Forecast of the records that the attacker links.
 
     ``candidates``: texts that a record may come from. ``linked``: the share of linked records by their number of drawn
     words. ``half``: the least number of drawn words of which at least half of the records are linked, among 1, 2, 3, 4,
@@ -48,12 +48,12 @@ class LinkageForecast:
     typical: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 class LinkageTrials:
-    """Links records of a length where the order of words shows.
+    """Trials of linking records of a length, if the order of words shows.
 
     ``laws``: of the mechanism's words. ``frequencies``: float64 ``(size,)``, how often each word is drawn for, up to a
     factor. ``draw``: what the mechanism draws for words, int32 ``(count,)`` for int32 ``(count,)``, where ``laws`` are
@@ -69,7 +69,7 @@ class LinkageTrials:
         self._seed = seed
 
     def forecast(self, lengths: Sequence[int] = LENGTHS) -> LinkageForecast:
-        """The shares for texts of so many drawn words, and the length from which on half are linked."""
+        """Forecast the shares for texts of so many drawn words, and the length from which on half are linked."""
         tried = {words: self.find_linked(words) for words in lengths}
         # Longer texts are linked more often.
         index = bisect_left(_HALVES, x=True, key=lambda words: self.find_linked(words) >= 1 / 2)
@@ -77,7 +77,7 @@ class LinkageTrials:
         return LinkageForecast(CANDIDATES, tried, half, is_exact=self._draw is None)
 
     def find_linked(self, words: int) -> float:
-        """The share of linked records of so many drawn ``words``."""
+        """Estimate the share of linked records of so many drawn ``words``."""
         rng = np.random.Generator(np.random.PCG64([self._seed, words]))
         uniform = rng.random((CANDIDATES, words))
         texts = np.searchsorted(self._below, uniform, side="right").astype(np.int32)
@@ -90,7 +90,7 @@ class LinkageTrials:
 
 
 def _draw(laws: WordLaws, words: Int32, rng: np.random.Generator) -> Int32:
-    """An output of each word by its law, int32 of the same shape."""
+    """Draw an output of each word by its law, int32 of the same shape."""
     first, last = laws.offsets[words], laws.offsets[words + 1]
     is_listed = (rng.random(words.shape) >= laws.shares[words]) & (first < last)
     cumulative = np.cumsum(laws.common)

@@ -1,12 +1,12 @@
-"""Tokens of texts, and what a mechanism draws for them under a key that no release has.
+"""Tokens of texts, and a mechanism's draws for them under a key that no release has.
 
-Attacks on single words and on records need to know which output belongs to which word. So texts are encoded as a
+Attacks on single words and on records need the pairs of words and outputs. So texts are encoded as a
 release encodes them, and drawn again: outputs have the same law, and need not be parsed from a text. An attacker of
 these tokens sees at least what an attacker of the text sees, so no bound is too low.
 
-- It sees which words are hidden and which are copied, and, where the order is kept, where padding was drawn.
-- Where a mechanism writes another word than it drew (:meth:`wordveil.mechanisms.base.Mechanism.render`), it sees what
-  was drawn.
+- It sees which words are hidden and which are copied, and, if the order is kept, where padding was drawn.
+- If a mechanism writes another word than it drew (:meth:`wordveil.mechanisms.base.Mechanism.render`), it sees the drawn
+one.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Ragged:
 
     @property
     def lengths(self) -> Int64:
-        """The tokens of each record: int64 ``(records,)``."""
+        """Number of tokens of each record: int64 ``(records,)``."""
         return np.diff(self.offsets)
 
 
 @dataclass(frozen=True)
 class SymbolLaws:
-    """The laws of all input symbols: words, then padding, then the unknown word.
+    """Laws of all input symbols: words, then padding, then the unknown word.
 
     ``laws``: rows ``0 .. size + 1``. ``is_exact``: whether they are the mechanism's own. Otherwise words' laws are
     estimated from draws (:func:`wordveil.measures.recovery.fit_laws`), and the other two symbols have the common law.
@@ -74,12 +74,12 @@ class SymbolLaws:
 
     @property
     def size(self) -> int:
-        """Words of the vocabulary."""
+        """Number of words of the vocabulary."""
         return len(self.laws.shares) - 2
 
     @property
     def of_words(self) -> WordLaws:
-        """The laws of words alone."""
+        """Laws of words alone."""
         offsets = self.laws.offsets[: self.size + 1]
         entries = slice(0, offsets[-1])
         shares = self.laws.shares[: self.size]
@@ -88,7 +88,7 @@ class SymbolLaws:
 
 @dataclass(frozen=True)
 class Redrawn:
-    """Texts' tokens and what was drawn for them.
+    """Tokens of texts, with their draws.
 
     ``mechanism``, ``policy``: what drew, and the text policy. ``size``, ``words``: the number of words of the
     vocabulary, and these words. ``rows``: int64 ``(records,)``, the indices of the texts that are not refused, rising.
@@ -116,7 +116,7 @@ class Redrawn:
 
     @cached_property
     def laws(self) -> SymbolLaws | None:
-        """The laws of all symbols: exact, or estimated from draws that anyone can make; None for a generator."""
+        """Laws of all symbols: exact, or estimated from draws that anyone can make; None for a generator."""
         if (found := find_laws(self.mechanism, rank_frequencies(self.size))) is None:
             return None
         laws, is_exact = found
@@ -126,24 +126,24 @@ class Redrawn:
 
     @property
     def hidden_share(self) -> Float64:
-        """As :func:`find_hidden_share`."""
+        """Share of its places at which each word is hidden (:func:`find_hidden_share`)."""
         return find_hidden_share(self.policy, self.words)
 
     @property
     def shows_order(self) -> bool:
-        """Whether the position of an output says which word it was drawn for."""
+        """True if the position of an output reveals the word that it was drawn for."""
         return self.policy.output == Output.SEQUENCE and not self.is_sampled
 
     @property
     def is_sampled(self) -> bool:
-        """Whether words are sampled from a text, so that its length does not show."""
+        """True if words are sampled from a text, so that its length does not show."""
         return self.policy.length == Length.SAMPLE
 
 
 def find_hidden_share(policy: TextPolicy, words: pa.StringArray) -> Float64:
-    """At which share of its places a policy hides each word of a vocabulary, by public data: float64 ``(words,)``.
+    """Compute the share of its places at which a policy hides each word, by public data: float64 ``(words,)``.
 
-    Of stop-words that it drops or copies it is that of those in capitals, where these are replaced.
+    For stop-words that it drops or copies it is the share of those in capitals, if these are replaced.
     """
     share = np.ones(len(words))
     if policy.stop_words != StopWords.HIDE:
@@ -207,7 +207,7 @@ def _make_keys(seed: int | None) -> ReleaseKeys:
 
 
 def _find_accepted(codec: ColumnsCodec, texts: pa.StringArray, policy: TextPolicy, max_tokens: int) -> Int64:
-    """The indices of the texts that a release would keep."""
+    """Find the indices of the texts that a release would keep."""
     encoded = codec.encode([texts])
     is_refused = np.asarray(encoded.refused != None, np.bool_)  # noqa: E711 - elementwise
     if policy.refused == Refused.EMPTY:
@@ -218,7 +218,7 @@ def _find_accepted(codec: ColumnsCodec, texts: pa.StringArray, policy: TextPolic
 
 
 def _number_shown(text: Encoded, offsets: Int64) -> Int64:
-    """Equal numbers for records that show the same length, copied pieces and equal words."""
+    """Assign equal numbers to records that show the same length, copied pieces and equal words."""
     payloads: list[Payload] = [] if text.skeleton is None else [text.skeleton.serialise()]
     if text.pattern is not None:
         payloads.append(text.pattern.payload)
@@ -235,7 +235,7 @@ def _number_shown(text: Encoded, offsets: Int64) -> Int64:
 
 
 def _lay_out(text: Encoded, vocabulary: Vocabulary, drawn: Ragged) -> tuple[Ragged, Bool]:
-    """All words of the texts in their order, and which were drawn."""
+    """Lay out all words of the texts in their order, with the mask of the drawn ones."""
     skeleton = text.skeleton
     if skeleton is None:
         return drawn, np.ones(len(drawn.ids), np.bool_)
@@ -249,7 +249,7 @@ def _lay_out(text: Encoded, vocabulary: Vocabulary, drawn: Ragged) -> tuple[Ragg
 
 
 def _add_rows(laws: WordLaws, rows: Sequence[Float64 | None]) -> WordLaws:
-    """Laws with more rows, each given as the probability of every output. None: the common law."""
+    """Add rows to laws, each given as the probability of every output. None: the common law."""
     is_common = laws.common > 0
     for row in rows:
         law = laws.common if row is None else row

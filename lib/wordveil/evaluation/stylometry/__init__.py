@@ -1,1 +1,1 @@
-"""How a text is written, as numbers: a versioned set of features, and how far sanitising moves them."""
+"""Style of a text as numbers: a versioned set of features, and the distance by which sanitising moves them."""

@@ -1,4 +1,4 @@
-"""The features of style, each with its name and definition.
+"""Features of style, each with its name and definition.
 
 After Zheng, Li, Chen, Huang ("A framework for authorship identification of online messages", JASIST 57, 2006, table 3)
 and Iqbal, Binsalleeh, Fung, Debbabi ("A unified data mining solution for authorship analysis in anonymous textual
@@ -18,20 +18,21 @@ from dataclasses import dataclass
 from wordveil.text.stop_words import ENGLISH, load_stop_words
 
 VERSION = 1
-"""Raised when a feature is added, removed, or means something else. Distances of two versions must not be compared."""
+"""Increment it when a feature is added, removed, or changes its meaning. Distances of two versions must not be
+compared."""
 
 FUNCTION_WORDS = load_stop_words(ENGLISH)
-"""Words that show how a text is written rather than its topic: the package's own list of English stop-words."""
+"""Words of a text's style rather than its topic: the package's own list of English stop-words."""
 LETTERS = string.ascii_lowercase
 SPECIAL = "~@#$%^&*-_=+<>[]{}/\\|"
 PUNCTUATION = ",.?!:;'\""
 LONGEST = 20
-"""Longer words count as words of this length."""
+"""Length as which longer words count."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature: its name, its group, its family of similar features, and what it measures."""
+    """Feature of style: its name, its group, its family of similar features, and its definition."""
 
     name: str
     group: str

@@ -1,4 +1,4 @@
-"""Measure the features of texts, and how far sanitising moves them."""
+"""Measurement of the features of texts, and of the distance by which sanitising moves them."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ def measure_style(texts: Sequence[str]) -> Float64:
 
 
 def find_distances(originals: Float64, sanitised: Float64) -> tuple[Float64, int]:
-    """The Euclidean distance between the features of texts and of their sanitised forms, float64 ``(texts,)``, and the
-    number of features that it covers.
+    """Compute the Euclidean distance between the features of texts and of their sanitised forms, float64 ``(texts,)``.
+
+    Also returns the number of features that it covers.
 
     Features are divided by their standard deviations over the originals. Those in which no two originals differ are
     left out.
@@ -117,7 +118,7 @@ def _measure(texts: Sequence[str]) -> Float64:
 
 
 def _count_characters(texts: Sequence[str], characters: Float64) -> dict[str, Float64]:
-    """The shares of characters and of their kinds."""
+    """Compute the shares of characters and of their kinds."""
     codes = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
     text = np.repeat(np.arange(len(texts)), characters.astype(np.int64))
     highest = int(codes.max(initial=0)) + 1
@@ -140,7 +141,7 @@ def _count_characters(texts: Sequence[str], characters: Float64) -> dict[str, Fl
 
 
 def _count_words(column: pa.Array, count: int, characters: Float64) -> dict[str, Float64]:
-    """Lengths of words, function words, and measures of the richness of the vocabulary."""
+    """Compute lengths of words, function words, and measures of the richness of the vocabulary."""
     tokeniser = Tokeniser()
     pieces = tokeniser.cut_words(tokeniser.normalise(column))
     text = np.repeat(np.arange(count), np.diff(pieces.offsets))
@@ -166,7 +167,7 @@ def _count_words(column: pa.Array, count: int, characters: Float64) -> dict[str,
 
 
 def _measure_richness(text: Int64, times: Float64, words: Float64) -> dict[str, Float64]:
-    """The richness of the vocabulary, from ``text`` and ``times`` of each distinct word of each text."""
+    """Measure the richness of the vocabulary, from ``text`` and ``times`` of each distinct word of each text."""
     count = len(words)
     distinct = np.bincount(text, minlength=count).astype(np.float64)
     once, twice = (np.bincount(text[times == number], minlength=count).astype(np.float64) for number in (1, 2))
@@ -186,7 +187,9 @@ def _measure_richness(text: Int64, times: Float64, words: Float64) -> dict[str, 
 
 
 def _count_structure(column: pa.Array) -> dict[str, Float64]:
-    """Lines, sentences and paragraphs. Arrow restarts at the end of each match, so no counted pattern has ``^``."""
+    """Count lines, sentences and paragraphs. Arrow restarts at the end of each match, so no counted pattern has
+    ``^``.
+    """
 
     def count(pattern: str, values: pa.Array) -> Float64:
         return np.asarray(pc.count_substring_regex(values, pattern), np.float64)
@@ -214,5 +217,5 @@ def _share(text: Int64, words: Float64) -> Float64:
 
 
 def _divide(values: NDArray[np.number], by: Float64) -> Float64:
-    """The quotient; 0 where ``by`` is 0."""
+    """Compute the quotient; 0 if ``by`` is 0."""
     return np.asarray(np.divide(values, by, out=np.zeros(np.shape(values)), where=by > 0))

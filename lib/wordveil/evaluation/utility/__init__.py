@@ -1,1 +1,1 @@
-"""Tasks: what sanitised texts are still good for."""
+"""Tasks that measure the utility of sanitised texts."""

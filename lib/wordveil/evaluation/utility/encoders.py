@@ -34,19 +34,20 @@ SMOOTHING = 1e-3
 
 
 class SentenceEncoder(Protocol):
-    """A vector for each text. A frozen dataclass as a rule."""
+    """Encoder with a vector for each text, as a rule a frozen dataclass."""
 
     @property
     def name(self) -> str:
-        """Its name in configurations and reports."""
+        """Name in configurations and reports."""
 
     def encode(self, texts: Sequence[str]) -> Float32:
-        """The vectors: float32 ``(texts, dimension)``, zeros for a text without known words."""
+        """Compute the vectors: float32 ``(texts, dimension)``, zeros for a text without known words."""
 
 
 @dataclass(frozen=True)
 class WeightedBag:
-    """Weighted means of word vectors. Words that the embedding lacks are left out; a text of such words is zeros.
+    """Encoder by weighted means of word vectors. Words that the embedding lacks are left out; a text of such words is
+    zeros.
 
     ``name``: of the encoder. ``words``: string array ``(size,)``, in lower case. ``vectors``: float32 ``(size,
     dimension)``, the words' vectors times their weights. ``direction``: float32 ``(dimension,)``, of length 1: the
@@ -60,10 +61,10 @@ class WeightedBag:
 
     @classmethod
     def of(cls, embedding: Embedding, frequencies: Float64, smoothing: float = SMOOTHING) -> Self:
-        """Weights of smooth inverse frequency over a public embedding.
+        """Make with weights of smooth inverse frequency over a public embedding.
 
         ``frequencies``: float64 ``(size,)``, the public frequency of each word; they add up to 1. ``smoothing``: the
-        ``a`` of the weights, above 0. Raises :class:`ValueError` where the number of frequencies is not that of words.
+        ``a`` of the weights, above 0. Raises :class:`ValueError` if the number of frequencies is not that of words.
         """
         if frequencies.shape != (embedding.size,):
             raise ValueError(f"Expected frequencies of shape ({embedding.size},), got {frequencies.shape}.")
@@ -73,7 +74,7 @@ class WeightedBag:
 
     @classmethod
     def plain(cls, embedding: Embedding) -> Self:
-        """Plain means: all weights are 1, and nothing is removed."""
+        """Make with plain means: all weights are 1, and nothing is removed."""
         return cls(MEAN_VECTOR, embedding.words, np.asarray(embedding.vectors, np.float32))
 
     @cached_property
@@ -81,7 +82,7 @@ class WeightedBag:
         return WordIndex(self.words)
 
     def encode(self, texts: Sequence[str]) -> Float32:
-        """The vectors (:class:`SentenceEncoder`)."""
+        """Compute the vectors (:class:`SentenceEncoder`)."""
         words = cut_words(texts)
         numbers = self._index.numbers(words.words)
         text = words.text_of[numbers >= 0]
@@ -97,7 +98,7 @@ class WeightedBag:
 
 @dataclass(frozen=True)
 class SentenceTransformer:
-    """An encoder of the library sentence-transformers. ``model``: a name, which the library may download, or a path."""
+    """Encoder of the library sentence-transformers. ``model``: a name, which the library may download, or a path."""
 
     model: str
 
@@ -117,13 +118,14 @@ class SentenceTransformer:
             ) from error
 
     def encode(self, texts: Sequence[str]) -> Float32:
-        """The vectors. Raises :class:`PlatformError` where the library or the model is missing."""
+        """Compute the vectors. Raises :class:`PlatformError` if the library or the model is missing."""
         return np.asarray(self._model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True), np.float32)
 
 
 def find_frequencies(words: pa.StringArray, bigrams: Bigrams) -> Float64:
-    """The share of each word in the text of a bigram model, with one added to each count: float64 ``(words,)``, which
-    adds up to 1.
+    """Compute the share of each word in the text of a bigram model, with one added to each count.
+
+    Returns float64 ``(words,)``, which adds up to 1.
     """
     numbers = WordIndex(bigrams.words).numbers(words)
     counts = np.where(numbers >= 0, bigrams.counts[numbers], 0) + 1.0
@@ -131,7 +133,7 @@ def find_frequencies(words: pa.StringArray, bigrams: Bigrams) -> Float64:
 
 
 def make_encoder(name: str = WEIGHTED_BAG, embedding: Embedding | None = None) -> SentenceEncoder:
-    """The encoder of a name: :data:`WEIGHTED_BAG`, :data:`MEAN_VECTOR`, or ``sentence-transformers:MODEL``.
+    """Make the encoder of a name: :data:`WEIGHTED_BAG`, :data:`MEAN_VECTOR`, or ``sentence-transformers:MODEL``.
 
     ``embedding``: for the first two, by default the demo embedding. Frequencies are those of the demo's public text.
     Raises :class:`ValueError` for another name.

@@ -19,7 +19,7 @@ from wordveil.scores.documents import Documents
 
 @dataclass(frozen=True)
 class LinearWords(TextClassifier):
-    """The method of the module.
+    """Classifier by the method of the module.
 
     ``model``: ``svm``: linear support vector machines, one label against all others. ``logistic``: multinomial logistic
     regression. ``cost``: the weight of errors against that of large coefficients. ``word_ngrams``: the longest n-grams
@@ -43,8 +43,10 @@ class LinearWords(TextClassifier):
         return f"{kind} (C = {self.cost:g}) over TF-IDF weights of {features}, by scikit-learn."
 
     def fit(self, known: Documents, seed: int) -> FittedModel:
-        """See :class:`TextClassifier`. Also raises :class:`ValueError` where no text has a word, and
-        :class:`PlatformError` where scikit-learn is not installed.
+        """Fit as :class:`TextClassifier` describes.
+
+        Also raises :class:`ValueError` if no text has a word, and :class:`PlatformError` if scikit-learn is not
+        installed.
         """
         text = load_package("sklearn.feature_extraction.text")
         documents = take_known(known)

@@ -20,7 +20,9 @@ TASK, FIGURE = "similarity", "cosine"
 
 
 def find_cosines(left: NDArray[np.floating], right: NDArray[np.floating]) -> Float64:
-    """The cosine between vectors row by row, both ``(texts, dimension)``: float64 ``(texts,)``. 0 for zero vectors."""
+    """Compute the cosine between vectors row by row, both ``(texts, dimension)``: float64 ``(texts,)``. 0 for zero
+    vectors.
+    """
     first, second = np.asarray(left, np.float64), np.asarray(right, np.float64)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     products = np.einsum("ij,ij->i", first, second)
@@ -30,7 +32,7 @@ def find_cosines(left: NDArray[np.floating], right: NDArray[np.floating]) -> Flo
 def measure_similarity(
     originals: Sequence[str], sanitised: Sequence[str], encoder: SentenceEncoder, subject: str, seed: int = 0
 ) -> list[Score]:
-    """The mean cosine between texts and their sanitised forms.
+    """Measure the mean cosine between texts and their sanitised forms.
 
     ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``encoder``: gives the
     vectors of texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap and of the

@@ -1,4 +1,4 @@
-"""How well texts serve a task: the accuracy of a classifier on texts that it was not trained on.
+"""Utility of texts for a task: the accuracy of a classifier on texts that it was not trained on.
 
 If texts are sanitised, both training and test texts are, since a user of a release has no others. The upper bound is
 the same task on the original texts, the lower bound the same task on random words.
@@ -41,7 +41,7 @@ def measure_task(
 def make_task_score(
     classifier: TextClassifier, guessed: Int64, labels: Int64, subject: str, task: str, note: str = ""
 ) -> Score:
-    """The accuracy of guesses, int64 ``(texts,)`` as ``labels``."""
+    """Make the accuracy of guesses, int64 ``(texts,)`` as ``labels``."""
     definition = f"The share of test texts that get their true label. {classifier.definition}"
     accuracy = measure_accuracy(guessed, labels)
     return Measurement(subject, task, classifier.name).make_accuracy(accuracy, definition, note)

@@ -27,7 +27,7 @@ TOP, RANKED = 100, 10_000
 
 @dataclass(frozen=True)
 class TermAgreement:
-    """How similar the terms of two texts are.
+    """Agreement of the terms of two texts.
 
     ``overlap``: Jaccard's index of the most frequent terms: terms in both lists over terms in either; None without
     terms. ``rank_correlation``: Spearman's correlation of the counts of the original's most frequent terms; None where
@@ -44,13 +44,15 @@ class TermAgreement:
 
 
 def find_overlap(first: Sequence[str], second: Sequence[str]) -> float | None:
-    """Jaccard's index of two lists of terms; None where both are empty."""
+    """Compute Jaccard's index of two lists of terms; None if both are empty."""
     either = len(set(first) | set(second))
     return len(set(first) & set(second)) / either if either else None
 
 
 def correlate_ranks(original: Int64, released: Int64) -> float | None:
-    """Spearman's correlation of two counts of the same terms, int64 ``(terms,)``; None where either is constant."""
+    """Compute Spearman's correlation of two counts of the same terms, int64 ``(terms,)``; None if either is
+    constant.
+    """
     if len(original) < 2 or np.ptp(original) == 0 or np.ptp(released) == 0:
         return None
     from scipy import stats  # takes longer to load than the rest of a command
@@ -61,8 +63,10 @@ def correlate_ranks(original: Int64, released: Int64) -> float | None:
 def compare_terms(
     original: Sequence[str], released: Sequence[str], top: int = TOP, ranked: int = RANKED
 ) -> TermAgreement:
-    """Compare the terms of texts in memory. ``top``, ``ranked``: how many terms the overlap and the rank correlation
-    cover. Of equally frequent terms the first in alphabetical order counts as more frequent.
+    """Compare the terms of texts in memory.
+
+    ``top``, ``ranked``: the numbers of terms that the overlap and the rank correlation cover. Of equally frequent terms
+    the first in alphabetical order counts as more frequent.
     """
     words = [cut_words(texts).words for texts in (original, released)]
     terms = pc.unique(pa.concat_arrays(words))
@@ -82,7 +86,7 @@ def compare_terms(
 
 
 def make_term_scores(agreement: TermAgreement, subject: str, task: str = TERMS) -> list[Score]:
-    """The figures of a release's terms, which are exact."""
+    """Make the figures of a release's terms, which are exact."""
     measurement = Measurement(subject, task, COUNTS)
     return [
         measurement.make_score(
@@ -126,15 +130,15 @@ class TopicMatch:
 
     @property
     def mean(self) -> float | None:
-        """The mean overlap; None without topics."""
+        """Mean overlap; None without topics."""
         return float(np.mean(self.overlaps)) if self.overlaps else None
 
 
 def match_topics(original: Sequence[Sequence[str]], released: Sequence[Sequence[str]]) -> TopicMatch:
     """Match topics so that the sum of their overlaps is the largest possible.
 
-    ``original``, ``released``: the terms of each topic, none empty. Where the release has fewer topics, a topic without
-    a partner has the overlap 0, and its number is paired with -1.
+    ``original``, ``released``: the terms of each topic, none empty. If the release has fewer topics, a topic without a
+    partner has the overlap 0, and its number is paired with -1.
     """
     if not len(original):
         return TopicMatch((), ())
@@ -146,7 +150,7 @@ def match_topics(original: Sequence[Sequence[str]], released: Sequence[Sequence[
 
 
 def make_topic_score(match: TopicMatch, subject: str, note: str = "") -> Score:
-    """The figure of a release's topics."""
+    """Make the figure of a release's topics."""
     definition = (
         "The mean share of a topic's terms with the highest weights in the original that the matching topic of the "
         "release has; topics by latent Dirichlet allocation (Blei, Ng, Jordan 2003), matched by the Hungarian method."

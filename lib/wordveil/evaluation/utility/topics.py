@@ -1,4 +1,4 @@
-"""Terms and topics of sanitised texts beside those of their originals: what `wordveil analytics` finds in a release.
+"""Terms and topics of sanitised texts beside those of their originals, as `wordveil analytics` finds them in a release.
 
 Topics are those of latent Dirichlet allocation (Blei, Ng, Jordan 2003), here by scikit-learn and in memory, so that no
 word of an original is written to a scratch directory.
@@ -25,11 +25,12 @@ _ROUNDS = 20
 
 
 def find_topics(texts: Sequence[str], topics: int, seed: int, stop_words: Sequence[str] = ()) -> list[list[str]]:
-    """The terms with the largest weights of each topic; the same for the same texts and seed. Empty where no term is in
-    :data:`MIN_DOCUMENTS` texts.
+    """Find the terms with the largest weights of each topic; the same for the same texts and seed.
 
-    ``topics``: how many, at least 1; fewer where fewer texts have terms. ``stop_words``: left out, in lower case.
-    Raises :class:`PlatformError` where scikit-learn is not installed.
+    Empty if no term is in :data:`MIN_DOCUMENTS` texts.
+
+    ``topics``: their number, at least 1; fewer if fewer texts have terms. ``stop_words``: left out, in lower case.
+    Raises :class:`PlatformError` if scikit-learn is not installed.
     """
     decomposition = load_package("sklearn.decomposition")
     terms, counts = _count_terms(texts, stop_words)
@@ -44,7 +45,7 @@ def find_topics(texts: Sequence[str], topics: int, seed: int, stop_words: Sequen
 
 
 def _count_terms(texts: Sequence[str], stop_words: Sequence[str]) -> tuple[pa.StringArray, csr_array]:
-    """Terms, the most frequent first, and how often each text has each: ``(texts, terms)``."""
+    """Count terms, the most frequent first, in each text: ``(texts, terms)``."""
     words = cut_words(texts)
     is_term = pc.invert(pc.is_in(words.words, pa.array(stop_words, pa.string()))).to_numpy(zero_copy_only=False)
     coded = words.words.filter(pa.array(is_term)).dictionary_encode()

@@ -1,6 +1,6 @@
 """Texts cut into words, in the same way for every task, whether they are sanitised or original.
 
-Words are in lower case, and what stands between them is left out. So the original has no advantage from what every
+Words are in lower case, and the text between them is left out. So the original has no advantage from parts that every
 mechanism removes, such as capitals and commas.
 """
 
@@ -22,7 +22,7 @@ _TOKENISER = Tokeniser()
 
 @dataclass(frozen=True)
 class Words:
-    """The words of texts.
+    """Words of texts.
 
     ``words``: string array ``(tokens,)``, in lower case. ``offsets``: int64 ``(texts + 1,)``, the words of text ``i``
     are ``offsets[i]`` up to ``offsets[i + 1]``.
@@ -36,28 +36,28 @@ class Words:
 
     @property
     def text_of(self) -> Int64:
-        """The text of each word: int64 ``(tokens,)``."""
+        """Text of each word: int64 ``(tokens,)``."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def join(self) -> list[str]:
-        """Each text as its words with single spaces between them."""
+        """Join the words of each text with single spaces between them."""
         lists = pa.LargeListArray.from_arrays(pa.array(self.offsets, pa.int64()), self.words)
         return list(pc.binary_join(lists, " ").to_pylist())
 
 
 def cut_words(texts: Sequence[str]) -> Words:
-    """The words of texts, as the default text policy cuts them (:mod:`wordveil.text.tokeniser`)."""
+    """Cut texts into words, as the default text policy does (:mod:`wordveil.text.tokeniser`)."""
     pieces = _TOKENISER.cut_words(_TOKENISER.normalise(pa.array(list(texts), pa.string())))
     return Words(fold_words(pieces.words), pieces.offsets)
 
 
 def join_words(texts: Sequence[str]) -> list[str]:
-    """Each text as its words with single spaces between them."""
+    """Write each text as its words with single spaces between them."""
     return cut_words(texts).join()
 
 
 def take_known(documents: Documents) -> Documents:
-    """The texts whose label is known. Raises :class:`ValueError` where fewer than two labels have texts."""
+    """Take the texts whose label is known. Raises :class:`ValueError` if fewer than two labels have texts."""
     known = documents.labels != UNKNOWN
     labels = len(np.unique(documents.labels[known]))
     if labels < 2:

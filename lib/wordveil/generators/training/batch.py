@@ -1,4 +1,4 @@
-"""What a step reads: the inputs, targets and random numbers of some sequences, as NumPy arrays.
+"""Batches of a training: the inputs, targets and random numbers of some sequences, as NumPy arrays.
 
 Random numbers come from NumPy, by seed and step, so that a GPU gets the same ones as a CPU.
 """
@@ -15,7 +15,7 @@ from wordveil.generators.training.settings import TrainingSettings
 
 
 class Positions(NamedTuple):
-    """The positions of a batch that have a loss, then others with weight 0. The first axis is positions.
+    """Positions of a batch that have a loss, then others with weight 0. The first axis is positions.
 
     ``order``: int32: the position, counted over all rows of the batch. ``columns``: int32: the column of the target.
     ``explored``: int32 ``(positions, explored)``, words drawn uniformly. ``target``, ``word``: float32, the weights of
@@ -30,7 +30,7 @@ class Positions(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Sequences as the model sees them in training.
+    """Sequences as the model reads them in training.
 
     ``sequences``: int32 ``(count, steps)``, what the encoder reads. ``live``: bool ``(count, steps)``, the symbols that
     it reads; the others are the padding at the end. ``read``: int32 ``(count, steps)``, what the generator reads.

@@ -1,4 +1,4 @@
-"""What training needs to resume after an interruption: one file, replaced as a whole."""
+"""Checkpoints, from which training resumes after an interruption: one file, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything that decides the next step.
+    """State that decides the next step.
 
     ``progress``: how far training is. The random numbers of a step follow from the seed and the step. ``parameters``:
     of the model, by name. ``optimiser``: the leaves of the optimiser's state, in its order, by number. ``best``: the
@@ -79,7 +79,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
-    """Read a checkpoint. None where there is none.
+    """Read a checkpoint. None if there is none.
 
     Raises :class:`GeneratorError` for a damaged file, and for one of another ``identity``; it names what differs.
     """

@@ -46,7 +46,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sequences, and which of them validate.
+    """Sequences, with those that validate marked.
 
     ``ids``: int32 ``(symbols,)``. ``offsets``: int64 ``(sequences + 1,)``. The last sequence is empty. ``validates``:
     bool ``(sequences,)``. ``digest``: SHA-256 of the above, hexadecimal.
@@ -59,16 +59,16 @@ class Corpus:
 
     @property
     def training(self) -> NDArray[np.int64]:
-        """The numbers of the sequences that train, without the empty one."""
+        """Numbers of the sequences that train, without the empty one."""
         return np.flatnonzero(~self.validates[:-1])
 
     @property
     def validation(self) -> NDArray[np.int64]:
-        """The numbers of the sequences that validate."""
+        """Numbers of the sequences that validate."""
         return np.flatnonzero(self.validates)
 
     def measure_bias(self, columns: int, end_column: int) -> NDArray[np.float32]:
-        """The logarithms of how often each column is the target of a sequence that trains, float32 ``(columns,)``.
+        """Compute the logarithm of each column's count as a target of sequences that train, float32 ``(columns,)``.
 
         One is added to each count. A last layer whose bias begins there need not learn how frequent words are.
         """
@@ -79,10 +79,11 @@ class Corpus:
         return np.asarray(np.log(counts / counts.sum()), np.float32)
 
     def take(self, numbers: NDArray[np.int64], length: int, padding: int) -> NDArray[np.int32]:
-        """The sequences of these numbers, int64 ``(count,)``, as rows that end in padding: int32 ``(count, width)``.
+        """Make rows of the sequences of these numbers, int64 ``(count,)``, that end in padding: int32 ``(count,
+        width)``.
 
-        ``width`` is what the longest of them and an end need, rounded up. It is at most ``length``, the symbols of a
-        whole sequence.
+        ``width`` is the length of the longest of them with an end, rounded up. It is at most ``length``, the symbols of
+        a whole sequence.
         """
         begin, counts = self.offsets[numbers], self.offsets[numbers + 1] - self.offsets[numbers]
         step = -(-length // _WIDTHS)
@@ -92,10 +93,10 @@ class Corpus:
         return np.where(columns < counts[:, None], ids, np.int32(padding))
 
     def order(self, batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-        """The batches of an epoch as numbers of sequences, int64, which depend on nothing but the arguments. Empty
+        """List the batches of an epoch as numbers of sequences, int64, which depend on the arguments alone. Empty
         sequences are among them.
 
-        Each has ``batch`` sequences, or all that train where they are fewer. The last one is filled with sequences that
+        Each has ``batch`` sequences, or all that train if they are fewer. The last one is filled with sequences that
         the epoch already has.
         """
         random = np.random.default_rng([seed, epoch])
@@ -105,7 +106,7 @@ class Corpus:
         return [batches[number] for number in random.permutation(len(batches))]
 
     def list_validation(self, batch: int) -> list[NDArray[np.int64]]:
-        """Batches of sequences that validate, always the same, as :meth:`order` has them."""
+        """List batches of sequences that validate, always the same, in the form of :meth:`order`."""
         numbers = np.random.default_rng(0).permutation(self.validation)[: _VALIDATION * batch]
         return self._form_batches(numbers, batch) if len(numbers) else []
 
@@ -134,8 +135,8 @@ def write_corpus(
 
     ``directory`` exists; files of a corpus in it are replaced. ``pieces`` are read once. Empty sequences are left out,
     and one is added at the end. ``share``: of the texts, chosen by their hashes, whose sequences validate. ``source``:
-    what they were made from, as plain values, which :func:`find_corpus` compares. ``private``: whether only their owner
-    can read the files.
+    their origin, as plain values, which :func:`find_corpus` compares. ``private``: whether only their owner can read
+    the files.
     """
     (directory / _ABOUT).unlink(missing_ok=True)
     digest, bounds, validates = hashlib.sha256(), [np.zeros(1, np.int64)], [np.zeros(0, np.bool_)]
@@ -164,7 +165,7 @@ def write_corpus(
 
 
 def find_corpus(directory: Path, source: Mapping[str, Any]) -> Corpus | None:
-    """Map the corpus that was written from ``source``. None where there is none, or one of another source."""
+    """Map the corpus that was written from ``source``. None if there is none, or one of another source."""
     try:
         about = json.loads((directory / _ABOUT).read_text("utf-8"))
     except (OSError, ValueError):
@@ -173,7 +174,7 @@ def find_corpus(directory: Path, source: Mapping[str, Any]) -> Corpus | None:
 
 
 def _cut(offsets: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    """Bounds of sequences of at most ``length`` symbols, without empty ones."""
+    """Compute bounds of sequences of at most ``length`` symbols, without empty ones."""
     cuts = [np.arange(start, stop, length) for start, stop in pairwise(offsets.tolist())]
     return np.concatenate([*cuts, offsets[-1:]]).astype(np.int64)
 

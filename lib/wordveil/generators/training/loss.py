@@ -1,10 +1,10 @@
-"""The two losses of ER-AE and their gradient (Bo, Ding, Fung, Iqbal 2021, equations 7 and 8).
+"""Losses of ER-AE and their gradient (Bo, Ding, Fung, Iqbal 2021, equations 7 and 8).
 
 At each position of a sequence the model gives a probability ``p`` to each symbol. The reconstruction loss is the mean
-of ``-log p(target)``. The embedding reward looks at candidates: the likeliest symbols, and words drawn uniformly. The
-reward of a candidate is the cosine between its public vector and that of the target, clipped. The second loss is the
-mean of ``-reward * log p(candidate)`` over positions and candidates: REINFORCE (Williams 1992), where a reward counts
-as a constant. Words that are like the target become likelier, and others less likely.
+of ``-log p(target)``. The embedding reward is computed for candidates: the likeliest symbols, and words drawn
+uniformly. The reward of a candidate is the cosine between its public vector and that of the target, clipped. The second
+loss is the mean of ``-reward * log p(candidate)`` over positions and candidates: REINFORCE (Williams 1992), where a
+reward counts as a constant. Words that are like the target become likelier, and others less likely.
 
 A vocabulary has 20,000 words, so the probabilities of all positions at once do not fit into a cache or a small GPU.
 They are computed for some positions at a time, and each part's gradient at once with them. Positions that do not count
@@ -29,7 +29,7 @@ from wordveil.generators.training.settings import RewardSettings, TrainingSettin
 
 
 class Sums(NamedTuple):
-    """What is summed over a batch.
+    """Sums over a batch.
 
     ``loss``: the weighted sum of both losses. ``reconstruction``: the mean of ``-log p(target)``, nats. ``reward``: the
     mean reward of the likeliest candidates. ``accuracy``: the share of targets that are the likeliest symbol.
@@ -42,7 +42,8 @@ class Sums(NamedTuple):
 
 
 def find_units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The words' public ``vectors`` at length 1: float32 ``(size + 2, dimension)``. ``vectors`` has no row of zeros.
+    """Scale the words' public ``vectors`` to length 1: float32 ``(size + 2, dimension)``. ``vectors`` has no row of
+    zeros.
 
     The rows of padding and of the end are zeros: these have no reward.
     """
@@ -55,8 +56,8 @@ _GROUP = 64
 
 
 def find_likeliest(logits: Any, count: int) -> Any:
-    """The likeliest symbols of each position, int ``(positions, count)``, the likeliest first, the lower one where two
-    are equal. There are fewer than ``count`` where there are fewer symbols.
+    """Find the likeliest symbols of each position, int ``(positions, count)``, the likeliest first. Of equal ones the
+    lower is first. There are fewer than ``count`` if there are fewer symbols.
 
     XLA sorts all symbols for ``top_k`` within a loop, which takes ten times as long on a processor as the rest of the
     loss. Here groups of symbols are ranked by their largest logit: the likeliest symbols are in the first ``count``
@@ -74,7 +75,7 @@ def find_likeliest(logits: Any, count: int) -> Any:
 
 
 def _rank(values: Any, count: int) -> Any:
-    """The columns of the largest values of each row, the largest first, the lower column where two are equal."""
+    """Find the columns of the largest values of each row, the largest first, the lower column first among equals."""
     columns, maxima = jnp.arange(values.shape[1]), []
     for _ in range(count):
         maxima.append(jnp.argmax(values, axis=1))
@@ -92,11 +93,11 @@ def measure_part(
     settings: RewardSettings,
     product: Multiply,
 ) -> tuple[Any, Sums]:
-    """The loss of some positions, and what is reported of it.
+    """Compute the loss of some positions, and its figures for reports.
 
     ``rows``, float ``(positions, cells)``, are the generator's states, ``output`` and ``bias`` the last layer's arrays,
-    ``part`` the targets. ``weight``, a scalar, is the reward's, in place of that of ``settings``. ``units`` is what
-    :func:`find_units` returns, ``product`` the matrix product.
+    ``part`` the targets. ``weight``, a scalar, is the reward's, instead of that of ``settings``. ``units`` is the
+    result of :func:`find_units`, ``product`` the matrix product.
     """
     logits = product(rows, output) + bias
     likelihood = jax.nn.log_softmax(logits)
@@ -118,19 +119,19 @@ def measure_part(
 
 
 class Losses:
-    """The losses of a generator, and their gradient. ``units``: what :func:`find_units` returns."""
+    """Losses of a generator, and their gradient. ``units``: the result of :func:`find_units`."""
 
     def __init__(self, shape: GeneratorShape, settings: TrainingSettings, units: Any) -> None:
         self.shape, self.settings, self.units = shape, settings, units
         self._multiply = make_product(settings.precision)
 
     def measure(self, generator: Generator, batch: Batch) -> Sums:
-        """The losses on a batch."""
+        """Compute the losses on a batch."""
         sums, _ = self._sum(self._run(generator, batch), generator, batch, derive=False)
         return sums
 
     def derive(self, generator: Generator, batch: Batch) -> tuple[Any, Sums]:
-        """The gradient on a batch, a state as :func:`flax.nnx.state` returns, and the losses."""
+        """Compute the gradient on a batch, a state as :func:`flax.nnx.state` returns, and the losses."""
         graph, state = nnx.split(generator)
         rows, pull = jax.vjp(lambda state: self._run(nnx.merge(graph, state), batch), state)
         sums, (to_rows, to_output, to_bias) = self._sum(rows, generator, batch, derive=True)
@@ -146,7 +147,7 @@ class Losses:
         return states.reshape(-1, states.shape[-1])
 
     def _sum(self, rows: Any, generator: Generator, batch: Batch, *, derive: bool) -> tuple[Sums, Any]:
-        """The sums over all positions that count, and the gradients of the loss with regard to rows, output, bias."""
+        """Compute the sums over all positions that count, and the gradients of the loss by rows, output, bias."""
         chunk = min(self.settings.chunk, len(rows))
         output, bias = generator.output[...], generator.output_bias[...]
 

@@ -1,4 +1,4 @@
-"""The figures of a training as JSON lines, which an interruption does not duplicate."""
+"""Figures of a training as JSON lines, which an interruption does not duplicate."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from wordveil.crypto.private_files import create_file
 
 METRICS = "metrics.jsonl"
-"""The file, in the directory of a training."""
+"""Name of the file, in the directory of a training."""
 
 
 @dataclass(frozen=True)
 class MetricsFile:
-    """A file of rows, each with its ``step``. ``private``: whether only its owner can read it."""
+    """File of rows, each with its ``step``. ``private``: whether only its owner can read it."""
 
     path: Path
     private: bool = False
@@ -35,6 +35,6 @@ class MetricsFile:
             stream.write(f"{json.dumps(dict(row))}\n")
 
     def read(self) -> list[dict[str, Any]]:
-        """All complete rows, in order."""
+        """Read all complete rows, in order."""
         lines = self.path.read_text("utf-8").split("\n")[:-1] if self.path.exists() else []
         return [json.loads(line) for line in lines]

@@ -1,7 +1,7 @@
-"""The model in JAX: the cells and arrays of :mod:`wordveil.generators.shape`, over whole sequences.
+"""Model in JAX: the cells and arrays of :mod:`wordveil.generators.shape`, over whole sequences.
 
-In training the generator reads the sequence that it should write (teacher forcing). In use it reads what the mechanism
-wrote: :mod:`wordveil.generators.inference`.
+In training the generator reads the sequence that it should write (teacher forcing). In use it reads the mechanism's
+output: :mod:`wordveil.generators.inference`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Multiply = Callable[[Any, Any], Any]
 
 
 def make_product(precision: Precision) -> Multiply:
-    """The matrix product of a precision. Its sums are float32 or wider in each."""
+    """Make the matrix product of a precision. Its sums are float32 or wider in each."""
     exact: Multiply = jnp.matmul
 
     def multiply(left: Any, right: Any) -> Any:
@@ -33,7 +33,7 @@ def make_product(precision: Precision) -> Multiply:
 
 
 class Cell(nnx.Module):
-    """A GRU cell, run over time. ``arrays``: those of the whole generator; ``name``: what the cell's begin with."""
+    """GRU cell, run over time. ``arrays``: those of the whole generator; ``name``: the prefix of the cell's own."""
 
     def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
         self.input = nnx.Param(arrays[f"{name}.input"])
@@ -42,7 +42,8 @@ class Cell(nnx.Module):
         self.hidden_bias = nnx.Param(arrays[f"{name}.hidden_bias"])
 
     def run(self, inputs: Any, state: Any, multiply: Multiply, live: Any = None, *, reverse: bool = False) -> Any:
-        """The last state, and the states after each symbol, ``(steps, count, cells)``, in the order of the symbols.
+        """Compute the last state, and the states after each symbol, ``(steps, count, cells)``, in the order of the
+        symbols.
 
         ``inputs`` are float ``(steps, count, width)``; ``state``, float ``(count, cells)``, is that before the first
         symbol. ``live``, bool ``(steps, count)``: the symbols that are read; the others leave the state unchanged.
@@ -65,14 +66,14 @@ class Cell(nnx.Module):
 
 
 class EncoderLayer(nnx.Module):
-    """The two directions of a layer of the encoder."""
+    """Both directions of a layer of the encoder."""
 
     def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
         self.forward = Cell(arrays, f"{name}.forward")
         self.backward = Cell(arrays, f"{name}.backward")
 
     def run(self, inputs: Any, live: Any, multiply: Multiply) -> tuple[Any, Any]:
-        """The last states of both directions, side by side, and those after each symbol."""
+        """Compute the last states of both directions, side by side, and those after each symbol."""
         state = jnp.zeros((inputs.shape[1], self.forward.hidden.shape[0]), inputs.dtype)
         last, states = self.forward.run(inputs, state, multiply, live)
         first, others = self.backward.run(inputs, state, multiply, live, reverse=True)
@@ -80,7 +81,7 @@ class EncoderLayer(nnx.Module):
 
 
 class GeneratorLayer(Cell):
-    """A layer of the generator: a cell whose first state follows from the latent vector."""
+    """Layer of the generator: a cell whose first state follows from the latent vector."""
 
     def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
         super().__init__(arrays, name)
@@ -88,12 +89,12 @@ class GeneratorLayer(Cell):
         self.start_bias = nnx.Param(arrays[f"{name}.start_bias"])
 
     def begin(self, latent: Any, multiply: Multiply) -> Any:
-        """The state before the first symbol, ``(count, cells)``."""
+        """Compute the state before the first symbol, ``(count, cells)``."""
         return jnp.tanh(multiply(latent, self.start[...]) + self.start_bias[...])
 
 
 class Generator(nnx.Module):
-    """The whole model. The names of its parameters are those of :meth:`GeneratorShape.arrays`."""
+    """Model with all layers. The names of its parameters are those of :meth:`GeneratorShape.arrays`."""
 
     def __init__(self, shape: GeneratorShape, arrays: Mapping[str, Any]) -> None:
         self.embedding = nnx.Param(arrays["embedding"])
@@ -105,7 +106,7 @@ class Generator(nnx.Module):
         self.output, self.output_bias = nnx.Param(arrays["output"]), nnx.Param(arrays["output_bias"])
 
     def encode(self, sequences: Any, live: Any, multiply: Multiply = jnp.matmul) -> Any:
-        """The latent vectors, float ``(count, latent)``.
+        """Compute the latent vectors, float ``(count, latent)``.
 
         ``sequences``, int ``(count, steps)``, are words, padding and unknown words; ``live``, bool ``(count, steps)``,
         all but the padding after a sequence's last symbol.
@@ -116,7 +117,7 @@ class Generator(nnx.Module):
         return jnp.tanh(multiply(last, self.latent[...]) + self.latent_bias[...])
 
     def generate(self, latent: Any, read: Any, multiply: Multiply = jnp.matmul) -> Any:
-        """The states of the last layer, float ``(count, steps, cells)``, where the generator reads given symbols.
+        """Compute the states of the last layer, float ``(count, steps, cells)``, as the generator reads given symbols.
 
         ``read``, int ``(count, steps)``, is the start, then the symbol before each further position.
         """
@@ -129,6 +130,8 @@ class Generator(nnx.Module):
 
 
 def collect_arrays(state: Any) -> dict[str, NDArray[Any]]:
-    """The arrays of a model's state, or of one shaped like it, by the names of :meth:`GeneratorShape.arrays`."""
+    """Collect the arrays of a model's state, or of one shaped like it, by the names of
+    :meth:`GeneratorShape.arrays`.
+    """
     flat = nnx.to_flat_state(state)
     return {".".join(map(str, path)): np.asarray(leaf[...]) for path, leaf in flat}

@@ -11,7 +11,7 @@ Precision = Literal["float32", "bfloat16"]
 
 @dataclass(frozen=True)
 class RewardSettings:
-    """The losses of ER-AE (Bo, Ding, Fung, Iqbal 2021, equations 7 and 8) and their weights.
+    """Losses of ER-AE (Bo, Ding, Fung, Iqbal 2021, equations 7 and 8) and their weights.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class RewardSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How the weights are found: Adam (Kingma, Ba 2015) on batches of sequences.
+    """Settings of the optimisation: Adam (Kingma, Ba 2015) on batches of sequences.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class Schedule:
-    """When training is measured, saved and ended. Nothing here changes a step.
+    """Schedule of measuring, saving and ending a training. Nothing here changes a step.
 
     Attributes
     ----------

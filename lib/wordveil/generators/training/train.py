@@ -1,4 +1,4 @@
-"""The training of a generator: one function, on a CPU or a GPU, that an interruption does not harm.
+"""Training of a generator: one function, on a CPU or a GPU, that an interruption does not harm.
 
 The batches of an epoch follow from the seed and the epoch, and the random numbers of a step from the seed and the
 step. So a training that resumes from a checkpoint takes the steps that it would have taken, and its weights are the
@@ -42,7 +42,7 @@ _TRAINING, _VALIDATION = 1, 2
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained, and on what.
+    """Task of training a generator.
 
     ``shape``: the sizes. ``vectors``: float32 ``(size, dimension)``, the words' public vectors, no row of zeros.
     Rewards compare them. ``words_digest``: of the words (:func:`wordveil.generators.weights.digest_words`). ``corpus``:
@@ -58,7 +58,7 @@ class Task:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What must not change within a training, by the names that a message shows."""
+        """Values that must not change within a training, by the names that a message shows."""
         return {
             "shape": self.shape.to_dict(),
             "words": self.words_digest,
@@ -70,7 +70,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Trained:
-    """A training's result: the weights, how far it went, and whether it went on from a checkpoint."""
+    """Result of a training: the weights, its progress, and whether it resumed from a checkpoint."""
 
     weights: GeneratorWeights
     progress: Progress
@@ -83,9 +83,9 @@ def train(
     """Train a generator, or resume a training.
 
     ``directory`` exists; checkpoints and metrics are kept there. ``observe`` gets each row of the metrics, and the
-    number of steps of all epochs. Returns the weights with the lowest validation loss, or the last ones where no
-    sequence validates. Raises :class:`GeneratorError` where the directory has a checkpoint of another task, no sequence
-    trains, or the loss becomes infinite.
+    number of steps of all epochs. Returns the weights with the lowest validation loss, or the last ones if no sequence
+    validates. Raises :class:`GeneratorError` if the directory has a checkpoint of another task, no sequence trains, or
+    the loss becomes infinite.
     """
     if not len(task.corpus.training):
         raise GeneratorError("No sequence of the texts trains. Name texts with words of the embedding.")
@@ -96,7 +96,7 @@ def train(
 
 
 class _Trainer:
-    """A training under way."""
+    """Training under way."""
 
     def __init__(self, task: Task, schedule: Schedule, directory: Path, observe: Callable[[Row, int], None]) -> None:
         self._task, self._schedule, self._directory, self._observe = task, schedule, directory, observe
@@ -117,7 +117,7 @@ class _Trainer:
         self._take_step, self._measure = self._compile()
 
     def _compile(self) -> tuple[Any, Any]:
-        """A step and a measurement."""
+        """Compile a step and a measurement."""
         graph, optimiser = self._graph, self._optimiser
         shape, settings = self._task.shape, self._task.settings
 
@@ -133,7 +133,7 @@ class _Trainer:
         return jax.jit(step, donate_argnums=(0, 1)), jax.jit(measure)
 
     def restore(self) -> bool:
-        """Resume from the checkpoint. False where there is none."""
+        """Resume from the checkpoint. Return False if there is none."""
         checkpoint = load_checkpoint(self._directory / CHECKPOINT, self._task.identity)
         self._metrics.cut(checkpoint.progress.step if checkpoint else -1)
         if checkpoint is None:
@@ -153,7 +153,7 @@ class _Trainer:
         save_checkpoint(self._directory / CHECKPOINT, done)
 
     def run(self) -> None:
-        """Take steps until an end is reached."""
+        """Run steps until an end is reached."""
         progress, before, begun = self.progress, self.progress.seconds, time.monotonic()
         while not (ended := self._find_end()):
             for batch in self._list_batches()[progress.position :]:
@@ -172,7 +172,7 @@ class _Trainer:
         return self._task.corpus.order(settings.batch, settings.seed, self.progress.epoch)
 
     def _find_end(self) -> str:
-        """Why training ends now; empty where it continues."""
+        """Return the reason why training ends now; empty if it continues."""
         progress, schedule = self.progress, self._schedule
         ends = {
             "epochs": progress.epoch >= schedule.epochs,
@@ -183,7 +183,7 @@ class _Trainer:
         return next((name for name, is_reached in ends.items() if is_reached), "")
 
     def _step(self, numbers: NDArray[np.int64]) -> None:
-        """Take a step, and move to the next batch."""
+        """Run a step, and move to the next batch."""
         progress, begun = self.progress, time.monotonic()
         batch = self._prepare(numbers, _TRAINING, progress.step)
         self._state, self._memory, sums = self._take_step(self._state, self._memory, batch, self._units)
@@ -242,7 +242,7 @@ class _Trainer:
         return epoch >= self._schedule.reconstruction_epochs
 
     def _validate(self) -> None:
-        """Measure the validation loss, and keep the parameters where it is the lowest."""
+        """Measure the validation loss, and keep the parameters if it is the lowest."""
         batches = self._task.corpus.list_validation(self._task.settings.batch)
         if not batches:
             return
@@ -260,7 +260,7 @@ class _Trainer:
         self._tell(means)
 
     def finish(self) -> GeneratorWeights:
-        """The weights with the lowest validation loss, with what they are."""
+        """Return the weights with the lowest validation loss, with their description."""
         task, progress = self._task, self.progress
         arrays = self._best or collect_arrays(self._state)
         about = {
@@ -280,5 +280,5 @@ def _build(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -> Generat
 
 
 def _to_numbers(sums: Sums) -> dict[str, float]:
-    """The figures of a step."""
+    """Convert the figures of a step to numbers."""
     return {name: float(value) for name, value in sums._asdict().items()}

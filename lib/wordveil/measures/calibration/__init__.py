@@ -1,1 +1,1 @@
-"""What an epsilon means for a vocabulary, and the epsilon that has a wanted meaning."""
+"""Meaning of an epsilon for a vocabulary, and search for the epsilon that has a given meaning."""

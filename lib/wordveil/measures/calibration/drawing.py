@@ -1,4 +1,4 @@
-"""How often each output comes in many draws of many words, a block of words at a time.
+"""Counts of each output in many draws of many words, a block of words at a time.
 
 Each word is a record of its own name, drawn with keys that anyone can make: so the counts are the same however the
 words are cut into blocks, on however many threads. No key of a release comes from these.
@@ -27,7 +27,7 @@ _KEYS = make_public_keys("calibrate")
 
 @dataclass(frozen=True)
 class WordCounts:
-    """How often each output came for some words.
+    """Counts of each output for some words.
 
     ``words``: int32 ``(words,)``, ids. ``offsets``: int64 ``(words + 1,)``, word ``i`` of these has the entries
     ``offsets[i]`` up to ``offsets[i + 1]``. ``ids``: int32 ``(entries,)``, outputs, rising for each word. ``counts``:
@@ -40,7 +40,7 @@ class WordCounts:
     counts: Int32
 
     def take(self, rows: Int32) -> WordCounts:
-        """The words at ``rows``, int32 ``(count,)``, in that order."""
+        """Select the words at ``rows``, int32 ``(count,)``, in that order."""
         lengths = np.diff(self.offsets)[rows]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         entries = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
@@ -48,7 +48,7 @@ class WordCounts:
 
     @classmethod
     def join(cls, blocks: Sequence[WordCounts]) -> WordCounts:
-        """The words of all blocks, of which there is at least one, by their ids."""
+        """Join the words of all blocks, of which there is at least one, by their ids."""
         words, ids, counts = (
             np.concatenate([getattr(block, name) for block in blocks]) for name in ("words", "ids", "counts")
         )
@@ -61,8 +61,8 @@ def count_block(mechanism: Mechanism[Any], words: Int32, runs: int) -> WordCount
     """Draw each word ``runs`` times and count its outputs.
 
     ``mechanism``: draws each token by its word alone. ``words``: int32 ``(words,)``, ids, few enough for all draws to
-    be in memory. Raises :class:`OtherLengthError` where the mechanism does not draw one output for each token, and
-    :class:`ValueError` where there is no draw, or where so many of one word would repeat its noise.
+    be in memory. Raises :class:`OtherLengthError` if the mechanism does not draw one output for each token, and
+    :class:`ValueError` if there is no draw, or if so many of one word would repeat its noise.
     """
     if not 1 <= runs <= mechanism.max_tokens:
         raise ValueError(f"Expected runs={runs} in [1, {mechanism.max_tokens}].")
@@ -81,7 +81,7 @@ def count_block(mechanism: Mechanism[Any], words: Int32, runs: int) -> WordCount
 
 
 def split_words(words: Int32, runs: int) -> Sequence[Int32]:
-    """Words, int32 ``(words,)``, in blocks whose draws fit into memory."""
+    """Split words, int32 ``(words,)``, into blocks whose draws fit into memory."""
     step = max(1, _DRAWS_OF_BLOCK // runs)
     return [words[start : start + step] for start in range(0, len(words), step)]
 

@@ -1,4 +1,4 @@
-"""What an epsilon means for a vocabulary, as data: what the command prints, the page shows and JSON holds."""
+"""Data on the meaning of an epsilon for a vocabulary, for the terminal, the HTML page and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMAT_VERSION = 2
 
 @dataclass(frozen=True)
 class WordFigure:
-    """A statistic of words: one number for each of them.
+    """Statistic of words: one number for each of them.
 
     ``name``: such as ``N_w``, ``S_w``, ``K_w``, ``inputs``, ``H0``, ``H_inf``, ``moved`` or ``cosine``. ``definition``:
     what it is, with its unit, in a sentence. ``average``: the mean over the words that were measured. ``worst``: that
@@ -38,7 +38,7 @@ class WordFigure:
 
 @dataclass(frozen=True)
 class LikelyOutputs:
-    """A public word and what most probably comes out for it: words, each with its probability, falling."""
+    """Public word and its likeliest outputs: words with probabilities, falling."""
 
     word: str
     outputs: tuple[tuple[str, float], ...]
@@ -47,7 +47,7 @@ class LikelyOutputs:
 
 @dataclass(frozen=True)
 class EpsilonMeaning:
-    """What one epsilon means.
+    """Meaning of one epsilon.
 
     ``epsilon``: as configured (``mechanism.epsilon``), per unit of the mechanism's metric, or a loss of a pure
     mechanism. ``pure_epsilon``: the certified loss of one token between any two words, in nats. ``delta``: the
@@ -73,7 +73,7 @@ class EpsilonMeaning:
 
 @dataclass(frozen=True)
 class FoundEpsilon:
-    """The epsilon that meets a target.
+    """Epsilon that meets a target.
 
     ``target``: what was asked for, such as ``share_kept=0.3``, or the mechanism that it was matched with. ``epsilon``:
     the epsilon, of few digits, that can be written into a configuration. ``low``, ``high``: the interval: below ``low``
@@ -91,7 +91,7 @@ class FoundEpsilon:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The meaning of some epsilons of one mechanism over one vocabulary.
+    """Meanings of some epsilons of one mechanism over one vocabulary.
 
     ``mechanism``: its name. ``facts``: what was measured on, in the order to show: embedding, words, draws, threshold
     of ``K_w`` and ``inputs``, versions. ``meanings``: one for each epsilon, rising. ``found``: the epsilons that meet
@@ -105,5 +105,5 @@ class Calibration:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {"format_version": FORMAT_VERSION, **asdict(self)}

@@ -1,10 +1,10 @@
-"""``K_w``: how many outputs of a word lie below the one that comes out, in a hierarchy of words.
+"""``K_w``: number of a word's outputs that lie below the drawn one, in a hierarchy of words.
 
 Feyisetan, Diethe, Drake 2019, section VI-B, have ``K_w = min |{v in S_w : v below y}|`` for a word ``w``, its outputs
-``S_w`` and an output ``y``: whoever takes ``y`` for a generalisation has so many words that it may generalise, and
-gamma-deniability asks for gamma of them. The least over all outputs is 0 for every word: in a hierarchy without circles
-some output has no other below it. So here it is the mean over a word's outputs, each as often as it comes, and of a
-vocabulary the least is that of the word for which it is least.
+``S_w`` and an output ``y``: a reader who takes ``y`` for a generalisation has that many words that it may generalise,
+and gamma-deniability asks for gamma of them. The least over all outputs is 0 for every word: in a hierarchy without
+cycles some output has no other below it. So here it is the mean over a word's outputs, weighted by how often each is
+drawn, and the least value of a vocabulary is that of its worst word.
 
 A word lies below its hypernyms, not below itself.
 """
@@ -29,7 +29,7 @@ _CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class WordHierarchy:
-    """Which words of a vocabulary lie below which.
+    """Relation of words of a vocabulary: below which others each one lies.
 
     ``below``: int32 ``(size, size)``, 1 where the word of the column lies below that of the row. ``known``: bool
     ``(size,)``, the words that lie below or above another.
@@ -40,8 +40,8 @@ class WordHierarchy:
 
     @classmethod
     def of(cls, words: pa.StringArray, pairs: pa.Table) -> Self:
-        """The pairs of the table's columns ``word`` and ``hypernym`` whose words are both among ``words``. They are
-        taken as they are, and not followed from word to word.
+        """Make from the table's columns ``word`` and ``hypernym``. Pairs whose words are not both among ``words`` are
+        left out. Pairs are taken as they are, and not followed from word to word.
         """
         index, size = WordIndex(words), len(words)
         ends = [index.numbers(pairs[name].combine_chunks()) for name in ("word", "hypernym")]
@@ -55,14 +55,14 @@ class WordHierarchy:
 
     @classmethod
     def shipped(cls, words: pa.StringArray) -> Self:
-        """That of the pairs of the package."""
+        """Make from the package's pairs."""
         return cls.of(words, read_pairs(SHIPPED_PAIRS))
 
     def count_below(self, outputs: csr_array) -> Float64:
-        """``K_w`` of the words with these outputs, float64 ``(words,)``; NaN for a word without an output of the
-        hierarchy. Outputs that the hierarchy does not have are left out.
+        """Compute ``K_w`` of the words with these outputs, float64 ``(words,)``. It is NaN for a word without an output
+        of the hierarchy; other outputs are left out.
 
-        ``outputs``: of shape ``(words, size)``: how often each comes, over 0.
+        ``outputs``: of shape ``(words, size)``: positive counts or probabilities.
         """
         placed = outputs.multiply(self.known[None, :]).tocsr()
         placed.eliminate_zeros()
@@ -73,8 +73,8 @@ class WordHierarchy:
 
 
 def find_outputs(laws: WordLaws, threshold: float) -> Iterator[csr_array]:
-    """The probabilities above ``threshold`` with which words have outputs, for words in a row, float64 ``(words,
-    size)`` each. Padding is no output.
+    """Yield the probabilities of words' outputs above ``threshold``, for consecutive words, float64 ``(words, size)``
+    each. Padding is no output.
     """
     size = len(laws.shares)
     is_common = laws.common[:size] > threshold

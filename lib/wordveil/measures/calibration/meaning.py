@@ -1,7 +1,7 @@
-"""What one epsilon means for a vocabulary: statistics of words, what is recovered of them, and how far they move.
+"""Meaning of one epsilon for a vocabulary: statistics of words, what is recovered of them, and how far they move.
 
-All figures are of what is drawn for single words of the public vocabulary, with keys that anyone can make: they say
-nothing about a release, and every run finds the same. What is written for a text may show less
+All figures describe draws for single words of the public vocabulary, with public keys: they reveal nothing about a
+release, and are equal in every run. The text that is written may reveal less
 (:meth:`wordveil.mechanisms.base.Mechanism.render`).
 """
 
@@ -43,7 +43,7 @@ _PROBABILITIES = (0.5, 0.95)
 
 @dataclass(frozen=True)
 class WordPlan:
-    """How words are measured.
+    """Plan for measuring words.
 
     ``words``: how many words are drawn, evenly spread over the vocabulary; all of a smaller one. Where the mechanism
     knows its probabilities all words are measured instead, unless they are too many. ``runs``: draws of each word; also
@@ -74,8 +74,8 @@ class WordPlan:
 def measure_meaning(
     built: BuiltSubject, plan: WordPlan | None = None, hierarchy: WordHierarchy | None = None
 ) -> EpsilonMeaning:
-    """Measure what the epsilon of a mechanism means that was built: exactly where it knows its probabilities, else by
-    counts of draws.
+    """Measure what the epsilon of a built mechanism means: exactly if it has probabilities, otherwise by counts of
+    draws.
 
     ``plan``: how words are measured; the defaults of :class:`WordPlan` if left out. ``hierarchy``: of ``K_w``, which is
     left out without one. Raises :class:`OtherLengthError` where the mechanism does not draw one output for each word.
@@ -104,7 +104,7 @@ def measure_meaning(
 def measure_words(
     built: BuiltSubject, plan: WordPlan, hierarchy: WordHierarchy | None = None
 ) -> tuple[WordValues, Moves]:
-    """Measure words and how far they move; parameters as :func:`measure_meaning` has them."""
+    """Measure words and how far they move; parameters are those of :func:`measure_meaning`."""
     mechanism, embedding = built.mechanism, built.subject.embedding
     size, metric = embedding.size, choose_metric(built.guarantee.metric.name)
     if (laws := mechanism.word_laws()) is not None:
@@ -143,16 +143,17 @@ def _draw_words(
 
 
 def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = TEXT_WORDS) -> dict[str, float]:
-    """How near a text stays to itself: Fernandes, Dras and McIver 2019, theorem 3, with the law that holds.
+    """Bound the distance between a text and its output: Fernandes, Dras and McIver 2019, theorem 3, with the law that
+    holds.
 
     The lengths of the noise of ``N`` words add up to ``T`` of the law Gamma(nN, 1 / epsilon), and the Earth Mover's
     distance between a text and its noisy points is at most ``T / N``. The theorem as printed has the law of one word's
     noise, which is false for two words or more. The bound is that of the noisy points; the words nearest to these are
     at most twice as far from the text's.
 
-    Returns ``text_words``, ``N``; ``noise_dimension``, ``n``; and for the probabilities of 50% and of 95% the distances
-    that are kept with them: ``points_50``, ``points_95`` of the noisy points, ``words_50``, ``words_95`` of the words.
-    Empty where the mechanism adds no noise in a Euclidean space. ``epsilon``: the mechanism's own.
+    Returns ``text_words``, ``N``; ``noise_dimension``, ``n``; and the distances that are not exceeded with
+    probabilities of 50% and 95%: ``points_50``, ``points_95`` of the noisy points, ``words_50``, ``words_95`` of the
+    words. Empty unless the mechanism adds noise in a Euclidean space. ``epsilon``: the mechanism's own.
     """
     if (dimension := mechanism.noise_dimension) is None:
         return {}
@@ -164,7 +165,7 @@ def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = T
 
 
 def choose_examples(frequencies: Float64, count: int = _EXAMPLES) -> Int32:
-    """Words from frequent to rare, their ranks in equal proportions: int32, at most ``count``.
+    """Choose words from frequent to rare, their ranks in equal proportions: int32, at most ``count``.
 
     ``frequencies``: float64 ``(size,)``.
     """

@@ -1,4 +1,4 @@
-"""How far words move: the mean distance between a word and its output, and the mean cosine of the two."""
+"""Moves of words: the mean distance between a word and its output, and the mean cosine of the two."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS = 128
 
 @dataclass(frozen=True)
 class Moves:
-    """How far some words move; padding among the outputs is left out.
+    """Mean moves of some words; padding among the outputs is left out.
 
     ``words``: int32 ``(words,)``, ids. ``distances``: float64 ``(words,)``, the mean distance between the word and its
     output, in ``metric``. ``cosines``: float64 ``(words,)``, the mean cosine of their vectors. ``metric``: a name of
@@ -35,8 +35,8 @@ class Moves:
 
 
 def choose_metric(name: str) -> str:
-    """The metric that moves are measured in, for a mechanism whose metric has that name: the same without its cap, or
-    the Euclidean one where the mechanism's is no metric of vectors.
+    """Choose the metric in which moves are measured, by the name of the mechanism's. It is the same without its cap, or
+    the Euclidean one if the mechanism's is no metric of vectors.
     """
     name = uncap(name)
     return name if name in SPACES else "euclidean"
@@ -45,8 +45,8 @@ def choose_metric(name: str) -> str:
 def measure_moves(embedding: Embedding, metric: str, rows: Iterable[tuple[Int32, Float64]]) -> Moves:
     """Measure how far words move in a metric of :func:`choose_metric`, to about three digits.
 
-    ``rows``: words, int32 ``(count,)``, with how likely or how often each output is, float64 ``(count, outputs)``; what
-    is beyond the words of the vocabulary is padding. A word that always becomes padding has no distance (NaN).
+    ``rows``: words, int32 ``(count,)``, with the probability or count of each output, float64 ``(count, outputs)``;
+    outputs beyond the words of the vocabulary are padding. A word that always becomes padding has no distance (NaN).
     """
     distances, cosines = measure_rows_of(embedding.vectors, metric), measure_rows_of(embedding.vectors, COSINE)
     parts: list[tuple[Int32, Float64, Float64]] = []
@@ -67,13 +67,13 @@ def _mean(weights: Float64, values: Float64) -> Float64:
 
 
 def split_rows(words: Int32) -> Iterator[Int32]:
-    """Words, int32 ``(words,)``, in blocks whose rows fit into memory."""
+    """Split words, int32 ``(words,)``, into blocks whose rows fit into memory."""
     for start in range(0, len(words), _ROWS):
         yield words[start : start + _ROWS]
 
 
 def spread_counts(blocks: Iterable[WordCounts], size: int) -> Iterator[tuple[Int32, Float64]]:
-    """Rows of counts, float64 ``(words, size + 1)``, of so many words at a time as fit into memory."""
+    """Spread counts into rows, float64 ``(words, size + 1)``, of as many words at a time as fit into memory."""
     for block in blocks:
         for indices in split_rows(np.arange(len(block.words), dtype=np.int32)):
             part = block.take(indices)

@@ -1,7 +1,7 @@
-"""The figures that an epsilon is chosen by: of a mechanism, exactly where its probabilities are known, else by draws.
+"""Figures by which an epsilon is chosen: exact if the mechanism has probabilities, otherwise drawn.
 
-A figure that is drawn has the interval of 95% of Clopper and Pearson (1934). Draws are with public keys that are the
-same at each epsilon, so that noise grows or shrinks with it and is not drawn again.
+A drawn figure has the 95% interval of Clopper and Pearson (1934). Draws use one public key at every epsilon, so that
+noise scales with epsilon and is not drawn again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LAST = 4_000
 
 @dataclass(frozen=True)
 class Reading:
-    """A figure with its interval; both ends are the figure where it is exact."""
+    """Figure with its interval; both ends are the figure if it is exact."""
 
     value: float
     low: float
@@ -39,22 +39,22 @@ class Reading:
 
     @classmethod
     def exact(cls, value: float) -> Reading:
-        """A figure that was computed."""
+        """Make from a computed figure."""
         return cls(value, value, value)
 
     @classmethod
     def of_hits(cls, hits: int, draws: int) -> Reading:
-        """A share that was counted."""
+        """Make from a counted share."""
         return cls(hits / draws, *find_interval(hits, draws))
 
     @property
     def is_exact(self) -> bool:
-        """Whether it was computed."""
+        """True if the figure was computed."""
         return self.low == self.high
 
 
 def read_share_kept(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
-    """The share of words that come back as themselves; each word of the vocabulary counts once.
+    """Measure the share of words that stay themselves; each word of the vocabulary counts once.
 
     ``frequencies``: float64 ``(size,)``; only their number is used.
     """
@@ -66,19 +66,20 @@ def read_share_kept(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
 
 
 def read_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
-    """The share of words that the best guesser gets right from one output, words being as frequent as ``frequencies``,
-    float64 ``(size,)``, says. Where probabilities are not known it is a guesser's that was fitted on other draws, so
-    that the best one may get more.
+    """Measure the share of words that the best attacker recovers from one output.
+
+    Words are as frequent as ``frequencies``, float64 ``(size,)``. If probabilities are not available, an attacker is
+    fitted on other draws, so that the best one may recover more.
     """
     share, draws = find_recovered(mechanism, frequencies, DRAWS)
     return Reading.exact(share) if draws is None else Reading.of_hits(round(share * draws), draws)
 
 
 def read_worst(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
-    """``N_w`` of the word that stays itself most often, from 0 to 1.
+    """Measure ``N_w`` of the word that stays itself most often, from 0 to 1.
 
-    Where it is drawn, the word is looked for among 10,000 words evenly spread over the vocabulary, in rounds of few
-    words and many draws; its share is then that of other draws. Another word may stay a little more often.
+    If it is drawn, the word is searched among 10,000 words evenly spread over the vocabulary, in rounds of few words
+    and many draws; its share is then measured by separate draws. Another word may stay a little more often.
     ``frequencies``: float64 ``(size,)``; only their number is used.
     """
     size = len(frequencies)
@@ -102,7 +103,7 @@ def _count_stays(mechanism: Mechanism[Any], words: Int32, draws: int) -> Int64:
 
 
 def _find_stays(mechanism: Mechanism[Any], size: int) -> Float64 | None:
-    """The probability that each word stays, float64 ``(size,)``; None where it is not known."""
+    """Find the probability that each word stays, float64 ``(size,)``; None if it is not known."""
     if (laws := mechanism.word_laws()) is not None:
         return measure_laws(laws, 1, 0.0).stays
     if mechanism.probabilities(0) is None:

@@ -1,4 +1,4 @@
-"""A mechanism whose epsilon is to be chosen, and what it is at one epsilon."""
+"""Subject of a calibration: a mechanism with a free epsilon, and the same built at one epsilon."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from wordveil.privacy.guarantees import WordGuarantee
 
 @dataclass(frozen=True)
 class Subject:
-    """A mechanism over one public vocabulary, whose epsilon is free. A search begins with that of ``settings``.
+    """Mechanism over one public vocabulary, with a free epsilon. A search begins with that of ``settings``.
 
-    Raises :class:`BundleError` where the mechanism has no epsilon, or draws a word by the words around it.
+    Raises :class:`BundleError` if the mechanism has no epsilon, or draws a word by the words around it.
     """
 
     mechanism: str
@@ -46,37 +46,37 @@ class Subject:
 
     @property
     def kind(self) -> type[Mechanism[Any]]:
-        """The mechanism's class."""
+        """Class of the mechanism."""
         return MECHANISMS[self.mechanism]
 
     @property
     def least_epsilon(self) -> float:
-        """The epsilon below which there is no such mechanism; 0 where there is for each."""
+        """Epsilon below which the mechanism does not exist; 0 if it exists at each."""
         return self.matcher.least_epsilon(self.candidate)
 
     @cached_property
     def frequencies(self) -> Float64:
-        """How frequent each word is in public text: float64 ``(size,)``, adds up to 1."""
+        """Frequency of each word in public text: float64 ``(size,)``, adds up to 1."""
         return self.inputs.frequencies_of(self.embedding.size)
 
     @cached_property
     def matcher(self) -> Matcher:
-        """Builds it."""
+        """Matcher that builds the mechanism."""
         return Matcher(self.embedding, self.inputs, self.work, padding=self.padding)
 
     @cached_property
     def candidate(self) -> Candidate:
-        """What the matcher builds."""
+        """Candidate that the matcher builds."""
         return make_candidate(self.mechanism, self.settings)
 
     def build(self, epsilon: float) -> BuiltSubject:
-        """Build it at an epsilon. Raises :class:`BundleError` or :class:`ValueError` where there is none."""
+        """Build it at an epsilon. Raises :class:`BundleError` or :class:`ValueError` if there is none."""
         return BuiltSubject(self, epsilon, self.matcher.build(self.candidate, epsilon))
 
 
 @dataclass(frozen=True)
 class BuiltSubject:
-    """A mechanism that was built at one epsilon, and what enters a bundle."""
+    """Mechanism built at one epsilon, and its content of a bundle."""
 
     subject: Subject
     epsilon: float
@@ -84,7 +84,7 @@ class BuiltSubject:
 
     @property
     def guarantee(self) -> WordGuarantee:
-        """The certified constants."""
+        """Certified constants."""
         return self.artifact.guarantee
 
     def load(self) -> Mechanism[Any]:
@@ -93,5 +93,5 @@ class BuiltSubject:
 
     @cached_property
     def mechanism(self) -> Mechanism[Any]:
-        """One copy, ready to draw."""
+        """Copy of the mechanism, ready to draw."""
         return self.load()

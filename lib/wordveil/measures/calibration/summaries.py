@@ -20,13 +20,12 @@ K_NOTE = (
     "below the one that comes out, in the hierarchy of hypernyms. The paper's minimum over outputs is 0 for every "
     "word, since the lowest output has none below it. inputs is a definition of wordveil."
 )
-"""What a reader should know of ``K_w``."""
+"""Remark on ``K_w`` for readers."""
 NO_K_NOTE = "K_w needs a hierarchy, and the pairs of hypernyms have no two words of this vocabulary: it is left out."
 
 
 def summarise_values(values: WordValues, names: pa.StringArray, runs: int, threshold: float) -> Iterator[WordFigure]:
-    """The figures ``N_w``, ``S_w``, ``K_w`` where there is a hierarchy, ``inputs``, ``H0`` and ``H_inf``, in that
-    order, each in six digits.
+    """Yield ``N_w``, ``S_w``, ``K_w`` if there is a hierarchy, ``inputs``, ``H0`` and ``H_inf``, each in six digits.
 
     ``names``: the words of the vocabulary. ``runs``: draws of each word. ``threshold``: of ``K_w`` and ``inputs``.
     """
@@ -87,7 +86,7 @@ def summarise_values(values: WordValues, names: pa.StringArray, runs: int, thres
 
 
 def summarise_moves(moves: Moves, names: pa.StringArray, *, is_exact: bool) -> Iterator[WordFigure]:
-    """The figures ``moved`` and ``cosine``, in that order. ``names``: the words of the vocabulary."""
+    """Yield the figures ``moved`` and ``cosine``, in that order. ``names``: the words of the vocabulary."""
     make = _Maker(names, is_exact=is_exact)
     over = f"mean over {len(moves.words):,} words evenly spread over the vocabulary; padding is left out"
     known = ~np.isnan(moves.distances)
@@ -99,7 +98,7 @@ def summarise_moves(moves: Moves, names: pa.StringArray, *, is_exact: bool) -> I
 
 
 class _Maker:
-    """Makes figures of one vocabulary."""
+    """Maker of figures of one vocabulary."""
 
     def __init__(self, names: pa.StringArray, *, is_exact: bool) -> None:
         self._names = names

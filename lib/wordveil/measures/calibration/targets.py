@@ -1,6 +1,6 @@
-"""The epsilon that meets a target: a share of words kept, a largest loss, a recovery, or another mechanism's figure.
+"""Search for the epsilon that meets a target: a share kept, a largest loss, a recovery, or another mechanism's figure.
 
-:mod:`wordveil.measures.search` looks for it.
+:mod:`wordveil.measures.search` has the search.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NEAR = 0.9
 
 
 class UnreachableError(ValueError):
-    """No epsilon gives the figure."""
+    """Error for a figure that no epsilon gives."""
 
 
 def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
@@ -64,7 +64,7 @@ def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
 
 
 def check_target(name: str, value: float) -> None:
-    """Raise :class:`ValueError` unless a target has a known name and a value that it can have."""
+    """Raise :class:`ValueError` unless a target has a known name and a possible value."""
     if name not in TARGETS:
         raise ValueError(f"Expected a target of {', '.join(TARGETS)}; got {name}.")
     if not 0 < value < (math.inf if name == PURE_EPSILON else 1.0):
@@ -75,10 +75,10 @@ def check_target(name: str, value: float) -> None:
 def match(subject: Subject, other: BuiltSubject, by: str) -> FoundEpsilon:
     """Find the epsilon, of three digits, at which a mechanism equals another in one figure.
 
-    ``by``: ``worst_n_w``, how often the word comes back that comes back most often, or ``bayes_recovery`` as in
-    :func:`find_target`, each mechanism with its own vocabulary's frequencies. The interval covers what draws of either
-    leave open. Raises :class:`ValueError` where ``by`` is neither, :class:`UnreachableError` where no epsilon gives as
-    much, and :class:`BundleError` where the mechanism cannot be built at its configured epsilon.
+    ``by``: ``worst_n_w``, the share of draws in which the word that stays most often stays, or ``bayes_recovery`` as in
+    :func:`find_target`, each mechanism with its own vocabulary's frequencies. The interval covers the uncertainty of
+    draws of both. Raises :class:`ValueError` if ``by`` is neither, :class:`UnreachableError` if no epsilon gives as
+    much, and :class:`BundleError` if the mechanism cannot be built at its configured epsilon.
     """
     if by not in MATCHES:
         raise ValueError(f"Expected by={by} to be {' or '.join(MATCHES)}.")
@@ -120,7 +120,7 @@ def _explain(subject: Subject, target: str, wanted: Reading, seen: Mapping[float
 
 
 def _find_pure(subject: Subject, loss: float) -> FoundEpsilon:
-    """The largest epsilon of three digits that costs no more than ``loss``, and the next one, which costs more."""
+    """Find the largest epsilon of three digits that costs no more than ``loss``, and the next one, which costs more."""
     matched = subject.matcher.at_loss(subject.candidate, loss, least=_LEAST, digits=3)
     if matched is None or matched.built.guarantee.pure < _NEAR * loss:
         raise UnreachableError(_explain_loss(subject, loss, matched))
@@ -129,7 +129,7 @@ def _find_pure(subject: Subject, loss: float) -> FoundEpsilon:
 
 
 def _explain_loss(subject: Subject, loss: float, matched: Matched | None) -> str:
-    """Why no epsilon costs ``loss``, with what the nearest one costs; ``matched``: what costs least below it."""
+    """Explain why no epsilon costs ``loss``, with the cost of the nearest one. ``matched``: the least cost below it."""
     if matched is None:
         epsilon = max(subject.least_epsilon, min(subject.settings.nominal_epsilon, 1.0))
         costs, amount, advice = subject.build(epsilon).guarantee.pure, "little", "a larger"

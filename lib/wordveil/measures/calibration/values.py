@@ -1,16 +1,16 @@
-"""Statistics of words as arrays: exactly from all words' laws or from one word's at a time, or from counts of draws.
+"""Statistics of words as arrays: from all words' laws, from one word's at a time, or from counts of draws.
 
 ``N_w`` is the probability that a word is drawn for itself (Feyisetan, Balle, Drake, Diethe 2020, "Privacy- and
 Utility-Preserving Textual Analysis via Calibrated Multivariate Perturbations"). ``S_w`` is the number of different
-outputs that 1,000 draws give (Feyisetan, Diethe, Drake 2019, "Leveraging Hierarchical Representations for Preserving
-Privacy and Utility in Text", section VI). Their largest and least entropies are here those of a word's outputs: Renyi's
-of order 0 and of order infinity, in bits.
+outputs of 1,000 draws (Feyisetan, Diethe, Drake 2019, "Leveraging Hierarchical Representations for Preserving Privacy
+and Utility in Text", section VI). Their largest and least entropies are here those of a word's outputs: Renyi's of
+order 0 and of order infinity, in bits.
 
-A law that is a common part and few entries (:class:`wordveil.mechanisms.laws.WordLaws`) is never written out. What the
-common part gives is the same for all words of an equal share, and each entry then adds what it changes.
+A law that is a common part and few entries (:class:`wordveil.mechanisms.laws.WordLaws`) is never written out. The
+common part contributes equally to all words of an equal share, and each entry then adds its change.
 
 ``K_w`` is that of the same paper (:mod:`wordveil.measures.calibration.hierarchy`), over the outputs with a probability
-above a threshold. ``inputs`` is a definition of this package: how many different words have the output ``w`` with a
+above a threshold. ``inputs`` is a definition of this package: the number of words that have the output ``w`` with a
 probability above it.
 """
 
@@ -67,8 +67,9 @@ class WordValues:
 
 
 def count_distinct(probabilities: Float64, runs: int) -> Float64:
-    """The probability that an output comes at least once in ``runs`` draws, ``1 - (1 - p)^runs``: float64 of the shape
-    of ``probabilities``.
+    """Compute the probability that an output is drawn at least once in ``runs``, ``1 - (1 - p)^runs``.
+
+    Returns float64 of the shape of ``probabilities``.
     """
     with np.errstate(divide="ignore"):
         return np.asarray(-np.expm1(runs * np.log1p(-np.minimum(probabilities, 1.0))))
@@ -77,10 +78,10 @@ def count_distinct(probabilities: Float64, runs: int) -> Float64:
 def measure_laws(
     laws: WordLaws, runs: int, threshold: float, threads: int | None = None, hierarchy: WordHierarchy | None = None
 ) -> WordValues:
-    """Measure all words from their laws, exact but for rounding, in time proportional to entries.
+    """Measure all words from their laws, exact except for rounding, in time proportional to entries.
 
-    ``runs``: draws of each word, for ``S_w``. ``threshold``: of ``K_w`` and ``inputs``. ``threads``: how many; None for
-    as many as there are cores. It changes no figure. ``hierarchy``: of ``K_w``, if there is one.
+    ``runs``: draws of each word, for ``S_w``. ``threshold``: of ``K_w`` and ``inputs``. ``threads``: their number; None
+    for the number of cores. It changes no figure. ``hierarchy``: of ``K_w``, if there is one.
     """
     size = len(laws.shares)
     base = _expect_common(laws, runs)
@@ -103,13 +104,13 @@ def measure_laws(
 
 
 def _divide(threshold: float, common: Float64) -> Float64:
-    """The share above which a word reaches an output by the common law alone; infinite where that is never so."""
+    """Compute the share above which a word reaches an output by the common law alone; infinite if none does."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(common > 0, threshold / common, np.inf)
 
 
 def _expect_common(laws: WordLaws, runs: int) -> Float64:
-    """What ``S_w`` would be if no word had entries: float64 ``(size,)``."""
+    """Compute what ``S_w`` would be if no word had entries: float64 ``(size,)``."""
     shares, level = np.unique(laws.shares, return_inverse=True)
     levels, counts = np.unique(laws.common, return_counts=True)
     step = max(1, _CELLS // len(levels))
@@ -121,7 +122,7 @@ def _expect_common(laws: WordLaws, runs: int) -> Float64:
 
 
 def _spans(laws: WordLaws) -> Iterator[tuple[int, int]]:
-    """Words in a row that have not too many entries together: first and last, exclusive."""
+    """Yield spans of consecutive words that have not too many entries together: first and last, exclusive."""
     first, size = 0, len(laws.shares)
     while first < size:
         last = int(np.searchsorted(laws.offsets, laws.offsets[first] + _ENTRIES, side="right")) - 1
@@ -133,8 +134,10 @@ def _spans(laws: WordLaws) -> Iterator[tuple[int, int]]:
 def _measure_span(
     laws: WordLaws, span: tuple[int, int], runs: int, threshold: float, bound: Float64
 ) -> tuple[Float64, Float64, Float64, Float64, Int64]:
-    """For the words of a span: ``N_w``, what entries add to ``S_w``, possible outputs, the likeliest
-    one's probability, each float64 ``(span,)``; and what their entries add to ``inputs``, int64 ``(outputs,)``.
+    """Measure the words of a span: ``N_w``, entries' part of ``S_w``, possible outputs, the likeliest one's
+    probability.
+
+    Each is float64 ``(span,)``. Also returns what their entries add to ``inputs``, int64 ``(outputs,)``.
     """
     first, last = span
     count, outputs = last - first, len(laws.common)
@@ -169,10 +172,10 @@ def measure_rows(
     threads: int | None = None,
     hierarchy: WordHierarchy | None = None,
 ) -> WordValues:
-    """Measure words, int32 ``(words,)``, from the law of one at a time, exact but for rounding.
+    """Measure words, int32 ``(words,)``, from the law of one at a time, exact except for rounding.
 
     Time is proportional to words times outputs. ``law_of``: the law of a word, float64 ``(outputs,)``; threads call it
-    side by side. ``size``: words of the vocabulary. The others: as of :func:`measure_laws`.
+    side by side. ``size``: words of the vocabulary. The others: as in :func:`measure_laws`.
     """
 
     def measure(part: Int32) -> tuple[Float64, Int64, Float64]:
@@ -196,7 +199,7 @@ def measure_rows(
 
 @compiled
 def _summarise_row(law: Float64, runs: int) -> tuple[float, float, float]:
-    """``S_w``, how many outputs are possible, and the probability of the likeliest."""
+    """Compute ``S_w``, the number of possible outputs, and the probability of the likeliest."""
     distinct, possible, likeliest, before, term = 0.0, 0.0, 0.0, 0.0, 0.0
     for p in law:
         if p > 0:
@@ -218,10 +221,10 @@ def measure_counts(
 ) -> WordValues:
     """Measure words from counts of their draws.
 
-    ``inputs`` is that of ``words`` alone, among ``words`` alone: how many of them gave the output in more than the
-    share ``threshold`` of their draws. ``K_w`` is over all outputs that came so often. ``blocks``: the counts of all
-    ``words``, in any order. ``words``: int32 ``(words,)``, rising. ``size``: words of the vocabulary. ``runs``: draws
-    of each word. ``hierarchy``: of ``K_w``, if there is one.
+    ``inputs`` covers ``words`` alone: the number of them that gave the output in more than the share ``threshold`` of
+    their draws. ``K_w`` is over all outputs drawn that often. ``blocks``: the counts of all ``words``, in any order.
+    ``words``: int32 ``(words,)``, rising. ``size``: words of the vocabulary. ``runs``: draws of each word.
+    ``hierarchy``: of ``K_w``, if there is one.
     """
     stays, distinct, likeliest = np.zeros(len(words)), np.zeros(len(words)), np.zeros(len(words))
     reaching = np.zeros(size + 1, np.int64)  # padding may come too
@@ -245,6 +248,6 @@ def measure_counts(
 
 
 def _map_threads(measure: Callable[[_Item], _Result], items: Iterable[_Item], threads: int | None) -> Iterator[_Result]:
-    """What ``measure`` finds of each item, in their order."""
+    """Apply ``measure`` to each item on threads, and yield the results in order."""
     with ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool:
         yield from pool.map(measure, items)

@@ -1,8 +1,8 @@
 """Noise on Poincare embeddings: two additive mechanisms in hyperbolic space.
 
 Feyisetan, Diethe, Drake 2019. A word's point ``w`` of hyperbolic space H^n is moved by noise at distance ``r`` from the
-origin in a uniform direction, by the isometry that takes the origin to ``w``; the word nearest to where it lands is the
-output. So the noisy point lies at distance ``r`` from ``w``, and its density with respect to hyperbolic volume is a
+origin in a uniform direction, by the isometry that takes the origin to ``w``; the word nearest to the moved point is
+the output. So the noisy point lies at distance ``r`` from ``w``, and its density with respect to hyperbolic volume is a
 function ``f`` of its distance from ``w`` alone:
 
 ``hyperbolic-laplace``: ``f(r) ~ exp(-epsilon r)``. By the triangle inequality exactly ``epsilon d_H``-private, and no
@@ -10,9 +10,9 @@ better. Volume grows as ``sinh^{n-1} r``, so this is a distribution iff ``epsilo
 ``exp(-2r) ~ Beta((epsilon - n + 1)/2, n)``.
 ``hyperbolic-fdd``: the paper's Eq. 7, ``exp(-epsilon r)`` with respect to Lebesgue measure in the ball, where
 ``dx = (cosh(r/2))^{-2n} dV`` up to a constant: ``f(r) ~ exp(-epsilon r) sech^{2n}(r/2)``. As
-``-(ln f)' = epsilon + n tanh(r/2)`` rises to ``epsilon + n``, this is ``(epsilon + n) d_H``-private and no better: what
-the paper calls epsilon costs ``n`` more for each unit of distance. It exists for every epsilon. The ball's radius
-``rho`` has density ``~ rho^{n-1} ((1 - rho)/(1 + rho))^epsilon`` and is drawn exactly, by rejection.
+``-(ln f)' = epsilon + n tanh(r/2)`` rises to ``epsilon + n``, this is ``(epsilon + n) d_H``-private and no better: the
+paper's epsilon costs ``n`` more for each unit of distance. It exists for every epsilon. The ball's radius ``rho`` has
+density ``~ rho^{n-1} ((1 - rho)/(1 + rho))^epsilon`` and is drawn exactly, by rejection.
 
 No mechanism of this kind has a constant below ``n - 1``: docs/proofs/hyperbolic.md.
 
@@ -64,8 +64,8 @@ from wordveil.privacy.metrics import Metric
 # Tokens whose noise is in memory at once: one block of the search.
 _CHUNK = 768
 _MIN_EPSILON, _MAX_EPSILON = 1e-9, 1e9
-# Of these attempts at a radius at most half fail. What is left after the first is drawn one token at a time, and
-# the last attempt is taken as it is: with a probability below that of what any number of digits misses.
+# At most half of these attempts at a radius fail. Tokens left after the first are drawn one at a time. The last attempt
+# is accepted unchecked, with a probability below that of what any number of digits misses.
 _ATTEMPTS, _MAX_ATTEMPTS = 64, 2**17
 _WORDS, _MANY_STAY = 1000, 0.95
 # Public, so that every build of the same bundle measures the same share. No key of a release comes from it.
@@ -91,7 +91,9 @@ class HyperbolicSettings(MechanismSettings):
 
 
 class _Hyperbolic(Mechanism[HyperbolicSettings]):
-    """Shared by both. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz points of words and unknown word."""
+    """Base of both mechanisms. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz points of words and unknown
+    word.
+    """
 
     sampler_version = 2
     settings_type = HyperbolicSettings
@@ -117,26 +119,26 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
 
     @classmethod
     def check(cls, epsilon: float, dimension: int) -> None:
-        """Raise :class:`ValueError` where there is no such noise in ``dimension`` dimensions."""
+        """Raise :class:`ValueError` if no such noise exists in ``dimension`` dimensions."""
 
     @classmethod
     def true_epsilon(cls, epsilon: float, dimension: int) -> float:  # noqa: ARG003 - HyperbolicFDD adds it
-        """The true constant, per unit of hyperbolic distance, where ``epsilon`` is configured."""
+        """Return the true constant, per unit of hyperbolic distance, for the configured ``epsilon``."""
         return epsilon
 
     @classmethod
     def radius_uniforms(cls, dimension: int) -> int:
-        """An upper bound of how many uniforms a radius takes on average."""
+        """Return an upper bound on the mean number of uniforms for a radius."""
         return dimension
 
     @classmethod
     def radius_blocks(cls, dimension: int) -> int:
-        """Blocks of two uniforms that a radius may need."""
+        """Count the blocks of two uniforms that a radius may need."""
         return (dimension + 1) // 2
 
     @abstractmethod
     def contractions(self, stream: KeyedStream, context: Contexts, position: Int64) -> tuple[Float64, Float64]:
-        """``t = exp(-2r)`` and ``1 - t`` of the noise of each token, float64 ``(count,)`` each."""
+        """Draw ``t = exp(-2r)`` and ``1 - t`` of the noise of each token, float64 ``(count,)`` each."""
 
     @classmethod
     def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[HyperbolicSettings]:
@@ -178,7 +180,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
 
     @classmethod
     def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:  # noqa: ARG003 - one of them looks at it
-        """List what a user should know of these settings, in sentences."""
+        """List remarks on these settings for users, as sentences."""
         return ()
 
     @classmethod
@@ -203,13 +205,15 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         return AdditiveNoise.of_contractions(*self.contractions(stream, contexts, positions), around)
 
     def noisy(self, stream: KeyedStream, rows: Int32, context: Contexts, position: Int64) -> Float64:
-        """Queries of the search, ``(-z_0, z)`` of the noisy points up to scale: float64 ``(n + 1, count)``."""
+        """Compute the queries of the search, ``(-z_0, z)`` of the noisy points up to scale: float64 ``(n + 1,
+        count)``.
+        """
         query = boost(self._points[rows].T, self.noise(stream, context, position))
         np.negative(query[0], out=query[0])
         return query
 
     def noise(self, stream: KeyedStream, context: Contexts, position: Int64) -> Float64:
-        """Noise about the origin, time-like and scaled by ``exp(-r)``: float64 ``(n + 1, count)``."""
+        """Draw noise about the origin, time-like and scaled by ``exp(-r)``: float64 ``(n + 1, count)``."""
         t, rest = self.contractions(stream, context, position)
         vectors = np.empty((self._dimension + 1, len(position)))
         vectors[0] = (1.0 + t) / 2
@@ -219,7 +223,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         return vectors
 
     def measure_stays(self) -> float:
-        """The share of 1,000 words, evenly spread over the vocabulary, that are drawn for themselves."""
+        """Measure the share of 1,000 words, evenly spread over the vocabulary, that are drawn for themselves."""
         words = (np.arange(_WORDS) * self._size // _WORDS).astype(np.int32)
         stream = KeyedStream(_PUBLIC_KEY, self._blocks)
         noisy = self.noisy(stream, words, np.zeros((_WORDS, CONTEXT_BYTES), np.uint8), np.arange(_WORDS))
@@ -235,7 +239,9 @@ def _check_epsilon(epsilon: float) -> None:
 
 
 class HyperbolicLaplace(_Hyperbolic):
-    """``exp(-epsilon r)`` with respect to hyperbolic volume. ``epsilon d_H``-private; needs ``epsilon > n - 1``."""
+    """Density ``exp(-epsilon r)`` with respect to hyperbolic volume. ``epsilon d_H``-private; needs ``epsilon > n -
+    1``.
+    """
 
     name = "hyperbolic-laplace"
 
@@ -268,7 +274,7 @@ class HyperbolicLaplace(_Hyperbolic):
         before = 2 * self._direction_blocks
         for step, token, end in find_ends(stream, uniforms, context, position, before, self._digits):
             logs[step, token] = log_at(end)
-        # A beta of whole second parameter is a product of powers of uniforms.
+        # A beta whose second parameter is whole is a product of powers of uniforms.
         double = np.zeros(len(position))
         for step, log in enumerate(logs):
             double -= log / (first + step)
@@ -276,7 +282,7 @@ class HyperbolicLaplace(_Hyperbolic):
 
 
 class HyperbolicFDD(_Hyperbolic):
-    """The paper's Eq. 7; see the module. ``(epsilon + n) d_H``-private."""
+    """Density of the paper's Eq. 7; see the module. ``(epsilon + n) d_H``-private."""
 
     name = "hyperbolic-fdd"
 
@@ -335,8 +341,8 @@ class HyperbolicFDD(_Hyperbolic):
     def _parts(
         self, stream: KeyedStream, uniforms: Float64, context: Contexts, position: Int64, attempt: int
     ) -> tuple[Float64, Float64, Float64]:
-        """Of an attempt's three uniforms ``(3, count)`` two Gammas, whose ratio is the proposal's, and the coin's
-        logarithm.
+        """Turn an attempt's three uniforms ``(3, count)`` into two Gammas, whose ratio the proposal uses, and the
+        coin's logarithm.
         """
         near, far, coin = uniforms
         parts = gammaincinv(self._inner, near), gammaincinv(self._outer, far), xlogy(1.0, coin)
@@ -348,11 +354,11 @@ class HyperbolicFDD(_Hyperbolic):
         return log_at(end) if row == 2 else gamma_at((self._inner, self._outer)[row], end)
 
     def _number(self, attempt: int) -> int:
-        """Of the first uniform of an attempt, among all of a position."""
+        """Return the index of an attempt's first uniform among all of a position."""
         return 2 * self._direction_blocks + 3 * attempt
 
     def _persist(self, stream: KeyedStream, context: Contexts, position: int) -> tuple[float, float]:
-        """``rho`` and ``1 - rho`` of one token whose first attempts have all failed."""
+        """Draw ``rho`` and ``1 - rho`` of one token whose first attempts have all failed."""
         rho = gap = np.empty(0)
         for attempt in range(_ATTEMPTS, _MAX_ATTEMPTS):
             numbers = range(self._number(attempt), self._number(attempt + 1))
@@ -363,7 +369,7 @@ class HyperbolicFDD(_Hyperbolic):
         return float(rho[0]), float(gap[0])
 
     def _propose(self, inner: Float64, outer: Float64, log_coin: Float64) -> tuple[Float64, Float64, Bool]:
-        """``rho`` and ``1 - rho`` from Beta(n - lam epsilon, epsilon + 1), and whether they are accepted.
+        """Compute ``rho`` and ``1 - rho`` from Beta(n - lam epsilon, epsilon + 1), and whether they are accepted.
 
         The density over the proposal's is ``((1 + rho) / rho^lam)^-epsilon``, greatest at the mode ``lam / (1 - lam)``.
         """

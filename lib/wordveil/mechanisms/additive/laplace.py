@@ -1,4 +1,4 @@
-"""The n-dimensional Laplace mechanism on word vectors.
+"""Laplace mechanism in n dimensions on word vectors.
 
 Fernandes, Dras, McIver 2018, section 5 and Theorem 5.1; 2019, Algorithms 1 and 2. A word's vector ``x`` becomes
 ``x + R U`` with ``R ~ Gamma(shape n, scale 1/epsilon)`` and ``U`` uniform on the unit sphere; the word nearest to it is
@@ -96,9 +96,11 @@ class LaplaceSettings(MechanismSettings):
 
 
 class Laplace(Mechanism[LaplaceSettings]):
-    """See the module. Array ``index``: float32 ``(size + 2, m + 1)``, the points of words, padding, unknown word, each
-    with its scoring column; ``m`` is the dimension of the noise. File ``trees.annoy``, with ``search: annoy``: trees
-    over the candidates.
+    """Laplace mechanism; see the module.
+
+    Array ``index``: float32 ``(size + 2, m + 1)``, the points of words, padding, unknown word, each with its scoring
+    column; ``m`` is the dimension of the noise. File ``trees.annoy``, with ``search: annoy``: trees over the
+    candidates.
     """
 
     name = "laplace"
@@ -130,7 +132,7 @@ class Laplace(Mechanism[LaplaceSettings]):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        # The trees are few, so that their answers are not the exact ones.
+        # So few trees that their answers differ from the exact ones.
         return {
             "": Example(LaplaceSettings(epsilon=3.0), LaplaceSettings(epsilon=20.0)),
             "annoy": Example(
@@ -190,7 +192,7 @@ class Laplace(Mechanism[LaplaceSettings]):
 
     @classmethod
     def _with_annoy(cls, built: MechanismArtifact, settings: LaplaceSettings, work: BuildContext) -> MechanismArtifact:
-        """The same mechanism with Annoy's trees in place of the exact search, and their recall."""
+        """Add Annoy's trees to a mechanism instead of the exact search, and measure their recall."""
         index, padding, digits = built.arrays["index"], built.parameters["padding"], built.parameters["digits"]
         size = len(index) - 2
         n_trees, search_k = settings.n_trees, settings.search_k
@@ -242,8 +244,8 @@ class Laplace(Mechanism[LaplaceSettings]):
         return AdditiveNoise.of_vectors(self._noise(KeyedStream(keys.noise, self._blocks), contexts, positions))
 
     def measure_recall(self) -> float:
-        """The share of noisy points for which the search finds the nearest word, of 1,000 about words evenly spread
-        over the vocabulary.
+        """Measure the share of noisy points for which the search finds the nearest word. It draws 1,000 of them about
+        words evenly spread over the vocabulary.
         """
         words = np.arange(_RECALL_QUERIES) * self._size // _RECALL_QUERIES
         stream = KeyedStream(_RECALL_KEY, self._blocks)
@@ -262,7 +264,7 @@ class Laplace(Mechanism[LaplaceSettings]):
         return other
 
     def _noise(self, stream: KeyedStream, context: Contexts, position: Int64) -> Float64:
-        """Noise vectors, float64 ``(m, count)``."""
+        """Draw noise vectors, float64 ``(m, count)``."""
         uniforms = stream.uniforms(context, position)
         noise: Float64 = ndtri(uniforms[: self._dimension])
         noise *= self._radii(stream, uniforms[self._dimension], context, position) / norms(noise)
@@ -292,10 +294,10 @@ def _recall_note(recall: float, epsilon: float, n_trees: int, search_k: int) -> 
 
 
 def _pad_height(largest: float, radius: float) -> float:
-    """The greatest height at which padding is no further from any word than two words can be from each other.
+    """Compute the greatest height at which padding is no further from any word than two words can be apart.
 
-    The higher padding is, the more reliably it comes back as padding; up to this height it costs nothing, since the
-    diameter stays. Rounded down to three digits, so that it does not move with the last bits of the diameter.
+    The higher padding is, the likelier it stays padding; up to this height that costs nothing, since the diameter
+    stays. Rounded down to three digits, so that it does not move with the last bits of the diameter.
     """
     height = math.sqrt(max(largest**2 - radius**2, 0.0))
     if height == 0.0:
@@ -305,7 +307,9 @@ def _pad_height(largest: float, radius: float) -> float:
 
 
 def _points(vectors: Float32, mean: Float32, height: float, *, padding: bool) -> Float32:
-    """Points of words, padding, unknown word. Without padding its row repeats the mean and is never used."""
+    """Compute the points of words, padding, unknown word. Without padding its row repeats the mean and is never
+    used.
+    """
     points = np.concatenate([vectors, mean[None, :], mean[None, :]])
     if not padding:
         return points

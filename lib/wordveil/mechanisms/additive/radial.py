@@ -1,4 +1,4 @@
-"""The laws that the radius of additive noise must have, for its claimed epsilon to be true.
+"""Laws that the radius of additive noise must follow for its claimed epsilon to be true.
 
 They are computed from the density that a mechanism claims, by another route than its sampler takes.
 """
@@ -16,19 +16,21 @@ _LOGARITHMS = np.linspace(-60.0, 60.0, 12_001)
 
 
 def euclidean_laplace(radii: Float64, n: int, epsilon: float) -> Float64:
-    """``exp(-epsilon |z|)`` in a Euclidean space: Gamma(n, 1/epsilon) (Fernandes, Dras, McIver 2019, algorithm 2)."""
+    """Compute the law for ``exp(-epsilon |z|)`` in a Euclidean space: Gamma(n, 1/epsilon) (Fernandes, Dras, McIver
+    2019, algorithm 2).
+    """
     return np.asarray(gammainc(n, epsilon * radii))
 
 
 def hyperbolic_laplace(radii: Float64, n: int, epsilon: float) -> Float64:
-    """``exp(-epsilon r)`` with respect to hyperbolic volume: ``exp(-2r)`` is Beta((epsilon - n + 1)/2, n)."""
+    """Compute the law for ``exp(-epsilon r)`` by hyperbolic volume: ``exp(-2r)`` is Beta((epsilon - n + 1)/2, n)."""
     return np.asarray(betaincc((epsilon - n + 1) / 2, n, np.exp(-2 * radii)))
 
 
 def hyperbolic_fdd(radii: Float64, n: int, epsilon: float) -> Float64:
-    """``exp(-epsilon r)`` with respect to Lebesgue measure in the ball (Feyisetan, Diethe, Drake 2019, Eq. 7).
+    """Compute the law for ``exp(-epsilon r)`` by Lebesgue measure in the ball (Feyisetan, Diethe, Drake 2019, Eq. 7).
 
-    The density of the radius is proportional to ``exp(-epsilon r) sech^{2n}(r/2) sinh^{n-1} r``. It is summed up by
+    The density of the radius is proportional to ``exp(-epsilon r) sech^{2n}(r/2) sinh^{n-1} r``. It is integrated by
     Simpson's rule.
     """
     from scipy.integrate import cumulative_simpson  # takes longer to load than the rest of this package
@@ -43,7 +45,7 @@ def hyperbolic_fdd(radii: Float64, n: int, epsilon: float) -> Float64:
 
 
 def _log_fdd(logarithms: Float64, n: int, epsilon: float) -> Float64:
-    """Logarithm of the density of the radius's logarithm, up to a constant."""
+    """Compute the logarithm of the density of the radius's logarithm, up to a constant."""
     r = np.exp(np.minimum(logarithms, 600.0))
     area = r + np.log(-np.expm1(-2 * r))
     return np.asarray(logarithms - epsilon * r - n * (r + 2 * np.log1p(np.exp(-r))) + (n - 1) * area)

@@ -1,4 +1,4 @@
-"""Radii without a largest value: uniforms with as many digits as a guarantee needs, and what is missed beyond.
+"""Radii without a largest value, from uniforms with as many digits as a guarantee needs.
 
 A uniform of 52 bits has a nearest value to 0 and to 1, so that noise drawn from it has a largest length. Outputs
 beyond it have probability 0 from one word and not from another, and no pure bound is true. Here a uniform that comes
@@ -40,7 +40,7 @@ _TOP = 2**DIGIT_BITS - 1
 # At least this many bits of the distance to an end are known.
 _KNOWN = 2**20
 _NEAR = _KNOWN / 2**DIGIT_BITS
-# SciPy's quantiles serve down to exp(-20); beyond, logarithms give them here.
+# SciPy's quantiles serve down to exp(-20); beyond, quantiles are computed here from logarithms.
 _FAR = -20.0
 _STEPS = 100
 _TINY = 1e-300
@@ -48,8 +48,9 @@ _ROUND_UP = 1 + 1e-9
 
 
 class End(NamedTuple):
-    """A number between 0 and 1 by its nearer end: ``low``, whether that is 0, and ``log``, the logarithm of the
-    distance to it.
+    """Number between 0 and 1, relative to its nearer end.
+
+    ``low``: whether that end is 0. ``log``: the logarithm of the distance to it.
     """
 
     log: float
@@ -57,7 +58,7 @@ class End(NamedTuple):
 
 
 def end_of(digits: Iterator[int], max_digits: int) -> End:
-    """The uniform of these digits of 52 bits, the first of which decides which end is nearer. At most
+    """Read the uniform that these digits of 52 bits form. The first one decides which end is nearer; at most
     ``max_digits + 1`` are taken.
     """
     first = next(digits)
@@ -71,7 +72,7 @@ def end_of(digits: Iterator[int], max_digits: int) -> End:
 
 
 def deep_uniform(stream: KeyedStream, context: Contexts, position: int, number: int, max_digits: int) -> End:
-    """Uniform ``number`` of a position, all digits of which are further ones. ``context``: uint8 ``(12,)``."""
+    """Draw uniform ``number`` of a position from further digits alone. ``context``: uint8 ``(12,)``."""
     return end_of(stream.digits(context, position, number), max_digits)
 
 
@@ -81,7 +82,7 @@ def find_ends(
     """Find those of ``uniforms`` that come near 0 or 1: row, token, and the number by at most ``max_digits`` further
     digits.
 
-    ``uniforms``: ``(rows, tokens)``, rows ``first`` and following of what the stream gave for these contexts and
+    ``uniforms``: ``(rows, tokens)``, rows ``first`` and following of the stream's uniforms for these contexts and
     positions.
     """
     if uniforms.min(initial=0.5) >= _NEAR and uniforms.max(initial=0.5) <= 1 - _NEAR:
@@ -94,12 +95,12 @@ def find_ends(
 
 
 def log_at(end: End) -> float:
-    """The logarithm of the number."""
+    """Compute the logarithm of the number."""
     return end.log if end.low else math.log1p(-math.exp(end.log))
 
 
 def gamma_at(shape: float, end: End) -> float:
-    """The quantile of Gamma(``shape`` >= 1, 1) at this number; positive, since ratios of two are taken."""
+    """Compute the quantile of Gamma(``shape`` >= 1, 1) at this number; positive, since callers divide by it."""
     if end.log > _FAR:
         quantile = gammaincinv if end.low else gammainccinv
         return float(quantile(shape, math.exp(end.log)))
@@ -107,7 +108,7 @@ def gamma_at(shape: float, end: End) -> float:
 
 
 def gamma_upper(shape: float, log: float) -> float:
-    """``x`` with ``ln P(Gamma(shape, 1) > x) = log <= -20``.
+    """Solve ``ln P(Gamma(shape, 1) > x) = log <= -20`` for ``x``.
 
     The left side is concave and falls, and it is at most ``log`` where Newton's steps start. So they come down to ``x``
     and never cross it.
@@ -124,7 +125,7 @@ def gamma_upper(shape: float, log: float) -> float:
 
 
 def gamma_lower(shape: float, log: float) -> float:
-    """``x`` with ``ln P(Gamma(shape, 1) <= x) = log <= -20``; 0 where float64 has none so small.
+    """Solve ``ln P(Gamma(shape, 1) <= x) = log <= -20`` for ``x``; 0 if that is below float64's range.
 
     The left side is concave in ``ln x`` and rises, and it is at most ``log`` where Newton's steps start. So they rise
     to ``ln x``.
@@ -141,8 +142,8 @@ def gamma_lower(shape: float, log: float) -> float:
 
 
 def _fraction(shape: float, x: float) -> float:
-    """``e^x x^-shape`` times the upper incomplete gamma function, for ``x > shape + 1``: Legendre's continued fraction,
-    by Lentz's method.
+    """Compute ``e^x x^-shape`` times the upper incomplete gamma function, for ``x > shape + 1``: Legendre's continued
+    fraction, by Lentz's method.
     """
     b = x + 1 - shape
     numerator, denominator = math.inf, 1 / b
@@ -158,7 +159,7 @@ def _fraction(shape: float, x: float) -> float:
 
 
 def _series(shape: float, x: float) -> float:
-    """``1 + x / (shape + 1) + x^2 / ((shape + 1)(shape + 2)) + ...`` for ``x < shape``."""
+    """Sum ``1 + x / (shape + 1) + x^2 / ((shape + 1)(shape + 2)) + ...`` for ``x < shape``."""
     total = term = 1.0
     while term > 1e-17 * total:
         shape += 1
@@ -168,24 +169,24 @@ def _series(shape: float, x: float) -> float:
 
 
 class Depth(NamedTuple):
-    """How many digits uniforms may have, and the probability ``delta`` that is missed beyond, rounded up."""
+    """Number of digits that uniforms may have, and the probability ``delta`` missed beyond them, rounded up."""
 
     digits: int
     delta: float
 
 
 def missed_probability(uniforms: int, digits: int, nats: float) -> float:
-    """``2 c 2^-b (1 + e^nats)``, rounded up, for ``c`` uniforms of ``b = 52 digits`` bits; see the module."""
+    """Compute ``2 c 2^-b (1 + e^nats)`` of the module, rounded up, for ``c`` uniforms of ``b = 52 digits`` bits."""
     log = math.log(2 * uniforms) - digits * DIGIT_BITS * _LN2 + float(np.logaddexp(0.0, nats))
     return math.exp(min(log, 0.0)) * _ROUND_UP
 
 
 def depth(uniforms: int, epsilon: float, added: float, diameter: float, min_epsilon: float = 0.0) -> Depth:
-    """The least depth that misses at most 1e-12, where ``epsilon`` is configured and ``epsilon + added`` is true per
-    unit of distance.
+    """Find the least depth that misses at most 1e-12. ``epsilon`` is configured; ``epsilon + added`` is true per unit
+    of distance.
 
-    ``uniforms``: how many a token's radius takes, on average. ``min_epsilon``: the mechanism exists only for an epsilon
-    above it. Raises :class:`BundleError` where no depth is enough.
+    ``uniforms``: the mean number that a token's radius takes. ``min_epsilon``: the mechanism exists only for an epsilon
+    above it. Raises :class:`BundleError` if no depth is enough.
     """
     nats = (epsilon + added) * diameter
     for digits in range(1, MAX_DIGITS + 1):
@@ -200,7 +201,7 @@ def depth(uniforms: int, epsilon: float, added: float, diameter: float, min_epsi
 
 
 def max_nats(uniforms: int) -> float:
-    """The largest ``nats`` for which the greatest depth misses at most 1e-12."""
+    """Compute the largest ``nats`` for which the greatest depth misses at most 1e-12."""
     return math.log(MAX_DELTA / _ROUND_UP) - math.log(2 * uniforms) + MAX_DIGITS * DIGIT_BITS * _LN2
 
 
@@ -213,5 +214,5 @@ def _advice(largest: float, min_epsilon: float) -> str:
 
 
 def digits_at(digits: int, ratio: float) -> int:
-    """Enough digits at ``ratio`` times the epsilon for which ``digits`` are enough, up to the most there are."""
+    """Scale ``digits``, enough for one epsilon, to ``ratio`` times that epsilon, up to the most there are."""
     return math.ceil(min(float(MAX_DIGITS), digits * max(1.0, ratio)))

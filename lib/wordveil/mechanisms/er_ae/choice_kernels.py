@@ -1,4 +1,4 @@
-"""The loops of :mod:`wordveil.mechanisms.er_ae.symbol_choice`: from integer weights and random words to chosen columns.
+"""Loops of :mod:`wordveil.mechanisms.er_ae.symbol_choice`: from integer weights and random words to chosen columns.
 
 Every number is an unsigned 64-bit integer or a float64 of few, correctly rounded operations in a fixed order, so that
 every machine chooses the same columns.
@@ -17,7 +17,7 @@ _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 @compiled
 def scale_word(word: np.uint64, limit: np.uint64) -> np.uint64:
-    """``floor(word * limit / 2**64)``, the upper half of a product of 128 bits."""
+    """Compute ``floor(word * limit / 2**64)``, the upper half of a product of 128 bits."""
     high, low = word >> _HALF, word & _LOW
     upper, lower = limit >> _HALF, limit & _LOW
     first = high * lower + ((low * lower) >> _HALF)
@@ -27,10 +27,12 @@ def scale_word(word: np.uint64, limit: np.uint64) -> np.uint64:
 
 @compiled
 def find_step(share: float, items: int, columns: int, last: int) -> int:
-    """The step of a table of ``last + 1`` coins for a set of ``items`` of ``columns`` columns that holds ``share``.
+    """Find the step, of a table of ``last + 1`` coins, for a set of ``items`` of ``columns`` columns.
 
-    The set's mean probability less that of the other columns, which is between -1 and 1, as a number from 0 to
-    ``last``. It rises with ``share``, rounding included, since each operation does.
+    ``share``: the part of the row that the set holds.
+
+    The step is the set's mean probability less that of the other columns, between -1 and 1, mapped to 0 .. ``last``. It
+    rises with ``share``, rounding included, since each operation does.
     """
     rating = share / items - (1.0 - share) / (columns - items)
     return min(max(int((rating + 1.0) * (0.5 * last) + 0.5), 0), last)
@@ -65,7 +67,9 @@ def draw_columns(row: NDArray[np.uint32], words: UInt64, drawn: Int64) -> np.uin
 
 @compiled
 def choose_kept(weights: NDArray[np.uint32], rows: Int64, columns: int, coin: np.uint64, words: UInt64) -> Int32:
-    """A column is drawn from the row and kept where word 1 is below ``coin``; else another one is drawn uniformly."""
+    """Draw a column for each token from its row, and keep it if word 1 is below ``coin``. Otherwise draw another one
+    uniformly.
+    """
     out = np.empty(len(rows), np.int32)
     drawn = np.empty(1, np.int64)
     for token in range(len(rows)):
@@ -82,8 +86,8 @@ def choose_kept(weights: NDArray[np.uint32], rows: Int64, columns: int, coin: np
 def choose_from_sets(
     weights: NDArray[np.uint32], rows: Int64, columns: int, candidates: int, coins: UInt64, words: UInt64
 ) -> Int32:
-    """``candidates`` columns are drawn from the row. A coin says whether the output is one of them or one of the
-    others, and it is uniform among those.
+    """Draw ``candidates`` columns for each token from its row. A coin decides whether the output is uniform among these
+    or among the others.
     """
     out = np.empty(len(rows), np.int32)
     drawn = np.empty(candidates, np.int64)

@@ -1,18 +1,19 @@
 r"""ER-AE: a generator writes each text anew, and draws every symbol by a pure choice (Bo, Ding, Fung, Iqbal 2021).
 
 A record's tokens are cut into sequences of ``length`` symbols, the last one filled up with padding. An encoder reads a
-sequence, and a generator says how likely each symbol is next: words, and where texts are padded also padding and the
-end of the text. From what it says one symbol is chosen by :mod:`wordveil.mechanisms.er_ae.symbol_choice`, whose loss is
-at most ``epsilon / 2 + ln(s - 1)`` for ``s`` symbols, whatever the text is and whatever was written before. A text of
-``m`` tokens costs ``m`` times as much, by sequential composition: one changed word may change the law of every symbol.
+sequence, and a generator computes how likely each symbol is next: words, and if texts are padded also padding and the
+end of the text. From these weights one symbol is chosen by :mod:`wordveil.mechanisms.er_ae.symbol_choice`, whose loss
+is at most ``epsilon / 2 + ln(s - 1)`` for ``s`` symbols, whatever the text is and whatever was written before. A text
+of ``m`` tokens costs ``m`` times as much, by sequential composition: one changed word may change the law of every
+symbol.
 
-The generator reads back what was *written*. The authors' code feeds the original words back instead. The bound is the
-same, but the text is worse, since the generator then continues a text that is not the one being written.
+The generator reads back the symbols that were *written*. The authors' code feeds the original words back instead. The
+bound is equal, but the text is worse, since the generator then continues another text than the one being written.
 
 After the end everything in a sequence is padding. That is a function of what was drawn, and so are dropped symbols
 beyond a record's tokens. The end is never written itself.
 
-Where texts are not padded, padding and end are no symbols to choose from, and ``s`` is the number of words.
+If texts are not padded, padding and end cannot be chosen, and ``s`` is the number of words.
 """
 
 from __future__ import annotations
@@ -108,12 +109,12 @@ class ErAeSettings(MechanismSettings):
             )
 
     def recipe(self) -> dict[str, Any]:
-        """List the settings that enter a bundle's recipe: the number of records decides prices, and no bundle."""
+        """List the settings that enter a bundle's recipe: all but the number of records, which decides prices alone."""
         return {name: value for name, value in super().recipe().items() if name != "max_records"}
 
 
 class ErAe(Mechanism[ErAeSettings]):
-    """See the module. Arrays: those of the generator in whole numbers, and the coins of the choice."""
+    """ER-AE mechanism; see the module. Arrays: those of the generator in whole numbers, and the coins of the choice."""
 
     name = "er-ae"
     sampler_version = 1
@@ -215,7 +216,7 @@ class ErAe(Mechanism[ErAeSettings]):
 
 
 def _count_symbols(shape: GeneratorShape, padding: bool) -> int:  # noqa: FBT001 - a value of the parameters
-    """How many of the output's columns are chosen from: without padding, words alone."""
+    """Count the output's columns that can be chosen: without padding, words alone."""
     return shape.outputs if padding else shape.size
 
 
@@ -224,7 +225,7 @@ def _example_inputs(embedding: Embedding) -> PublicInputs:
 
 
 def _require_weights(embedding: Embedding, settings: ErAeSettings, inputs: PublicInputs) -> GeneratorWeights:
-    """The generator's weights. Raises :class:`BundleError` where they do not fit the embedding."""
+    """Return the generator's weights. Raises :class:`BundleError` if they do not fit the embedding."""
     setting, weights = f"mechanism.model = {settings.model}", inputs.generator
     if weights is None:
         raise BundleError(f"{setting}: there are no weights. Name a file that `wordveil train` wrote.")
@@ -243,10 +244,10 @@ def _require_weights(embedding: Embedding, settings: ErAeSettings, inputs: Publi
 
 @dataclass(frozen=True)
 class _Drawing:
-    """The draws of one batch.
+    """State of one batch's draws.
 
-    Sequences are drawn in blocks, those of about the same length together. What a sequence becomes does not depend on
-    the others of its block.
+    Sequences are drawn in blocks of about equal length. The output of a sequence does not depend on the others of its
+    block.
     """
 
     generator: WholeNumberGenerator
@@ -257,37 +258,37 @@ class _Drawing:
 
     @cached_property
     def counts(self) -> Int64:
-        """How many sequences each record has: int64 ``(records,)``."""
+        """Number of sequences of each record: int64 ``(records,)``."""
         return np.asarray(-(-np.diff(self.batch.offsets) // self.shape.length))
 
     @cached_property
     def records(self) -> Int64:
-        """The record of each sequence: int64 ``(sequences,)``."""
+        """Record of each sequence: int64 ``(sequences,)``."""
         return np.repeat(np.arange(len(self.batch)), self.counts)
 
     @cached_property
     def starts(self) -> Int64:
-        """The first token of each sequence: int64 ``(sequences,)``."""
+        """First token of each sequence: int64 ``(sequences,)``."""
         before = np.cumsum(self.counts) - self.counts
         number = np.arange(len(self.records)) - before[self.records]
         return np.asarray(self.batch.offsets[self.records] + number * self.shape.length)
 
     @cached_property
     def lengths(self) -> Int64:
-        """How many tokens each sequence has: int64 ``(sequences,)``, 1 or more."""
+        """Number of tokens of each sequence: int64 ``(sequences,)``, 1 or more."""
         return np.asarray(np.minimum(self.batch.offsets[self.records + 1] - self.starts, self.shape.length))
 
     def draw_all(self) -> Int32:
-        """Draw what every token becomes: int32 ``(tokens,)``. What follows an end stays padding."""
+        """Draw an output for every token: int32 ``(tokens,)``. Tokens after an end stay padding."""
         out = np.full(len(self.batch.ids), self.shape.padding, np.int32)
         for chosen, shared in self.blocks():
             self.draw_block(chosen, shared, out)
         return out
 
     def blocks(self) -> Iterator[tuple[Int64, Int64]]:
-        """Sequences that are inferred together, and which inferred row each of them has: int64 ``(sequences,)`` each.
+        """Yield sequences to infer together, and the index of the inferred row of each: int64 ``(sequences,)`` each.
 
-        Sequences of one equal token need one row together, since nothing was written before: measurements of single
+        Sequences of one token share a row with equal ones, since nothing was written before: measurements of single
         words draw each many times.
         """
         single = self.lengths == 1
@@ -305,7 +306,7 @@ class _Drawing:
             yield part, np.arange(len(part))
 
     def read(self, chosen: Int64) -> Int32:
-        """The symbols of sequences as the encoder reads them: int32 ``(sequences, length)``."""
+        """Read the symbols of sequences for the encoder: int32 ``(sequences, length)``."""
         positions = np.arange(self.shape.length)
         inside = positions < self.lengths[chosen][:, None]
         symbols = np.full(inside.shape, self.shape.padding, np.int32)

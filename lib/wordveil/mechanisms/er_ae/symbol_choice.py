@@ -1,8 +1,8 @@
-r"""The choice of one symbol from a softmax of private origin: pure, whatever the softmax.
+r"""Choice of one symbol from a softmax of private origin: pure, whatever the softmax.
 
-A row of weights over ``s`` columns says how likely each is (a softmax that is not normalised). It depends on private
-text. What is chosen from it depends on the text so little that any two rows lead to a column with probabilities at most
-a factor ``e^E`` apart, ``E = eps / 2 + ln(s - 1)``. ``sigma`` is the logistic function.
+A row holds the weights of ``s`` columns (a softmax that is not normalised), and depends on private text. Any two rows
+lead to a column with probabilities at most a factor ``e^E`` apart, ``E = eps / 2 + ln(s - 1)``. ``sigma`` is the
+logistic function.
 
 ``softmax-rr``
     Draw a column from the row. Keep it with probability ``sigma(eps / 2)``, else take one of the other ``s - 1``
@@ -21,8 +21,8 @@ average of these over all sets, weighted by how likely the row makes each, and i
 two rows differ by more than ``ln(most / least)``, for every column. That the set itself is drawn from private weights
 is covered, because the average is over it; it must never be shown, for given the set the row is not hidden. With
 ``s - k >= 2`` the extremes are those of ``m = 1``: ``sigma(eps / 2)`` and ``sigma(-eps / 2) / (s - 1)``, and two rows
-that each have all their weight on one column reach them. Nothing was used of the row but that it is one: any network
-may make it, from the text and from the symbols that were chosen before.
+that each have all their weight on one column reach them. The proof uses nothing but that the row has weights: any
+network may make it, from the text and from the symbols that were chosen before.
 
 The authors' code rates a set by its sum and takes a second exponential step within it. Any ratings in [0, 1] lead to
 the same coins' bounds. Means keep to the paper's text.
@@ -57,10 +57,12 @@ _WHOLE = 2**64
 
 
 def make_coins(epsilon: float) -> UInt64:
-    """How many of the 2^64 words let a coin fall on the set: uint64 ``(STEPS + 1,)``, for each step of the ratings.
+    """Count the words, of all 2^64, for which a coin falls on the set: uint64 ``(STEPS + 1,)``, for each step of the
+    ratings.
 
-    ``sigma(eps / 2 * x)`` of them for ``x`` from -1 to 1, rounded towards a half, so that neither side gets more than
-    its share; at least one word falls on each. Raises :class:`ValueError` unless epsilon is positive and finite.
+    That is a share of ``sigma(eps / 2 * x)`` for ``x`` from -1 to 1, rounded towards a half, so that neither side gets
+    more than its share; at least one word falls on each. Raises :class:`ValueError` unless epsilon is positive and
+    finite.
     """
     if not 0 < epsilon < math.inf:
         raise ValueError(f"Expected epsilon={epsilon} in (0, inf).")
@@ -75,7 +77,7 @@ def make_coins(epsilon: float) -> UInt64:
 
 @dataclass(frozen=True)
 class SymbolChoice:
-    """How one symbol is chosen.
+    """Choice of one symbol.
 
     ``coins``: uint64 ``(STEPS + 1,)`` (:func:`make_coins`). ``columns``: how many columns there are to choose from,
     ``s``. ``candidates``: how many columns are drawn for the set, ``k``; 0 for ``softmax-rr``.
@@ -94,7 +96,7 @@ class SymbolChoice:
 
     @property
     def blocks(self) -> int:
-        """How many blocks of two random words a choice takes."""
+        """Number of blocks of two random words that a choice takes."""
         return (max(self.candidates, 1) + 3) // 2
 
     def draw(self, weights: NDArray[np.uint32], rows: Int64, words: UInt64) -> Int32:
@@ -109,9 +111,9 @@ class SymbolChoice:
         return choose_kept(weights, rows, self.columns, self.coins[-1], words)
 
     def certify(self) -> float:
-        """Bound the loss of a choice between any two rows, in nats, rounded up: from the whole numbers it is made of.
+        """Bound the loss of a choice between any two rows, in nats, rounded up, from its whole numbers.
 
-        ``epsilon / 2 + ln(columns - 1)`` but for rounding.
+        That is ``epsilon / 2 + ln(columns - 1)`` except for rounding.
         """
         # By the module's proof each column's probability is an average over drawn sets, so that it lies between the
         # least and the most that a column has given any set. These are ratios of words of 128 bits: counted exactly,
@@ -122,15 +124,15 @@ class SymbolChoice:
         return round_up(loss * (1 + 1e-15), 12)
 
     def largest_loss(self) -> float:
-        """The loss between two rows that have all their weight on one column each, which is the largest of any two."""
+        """Compute the loss between two rows with all their weight on one column each: the largest of any two."""
         kept = int(self.coins[-1])
         return math.log(kept) + math.log(self.columns - 1) - math.log(_WHOLE - kept)
 
     def find_epsilon(self, alpha: float, random_words: Callable[[tuple[int, int]], UInt64]) -> tuple[float, float]:
-        """Between what numbers epsilon is, by :data:`CHOICES` choices from a row with all its weight on one column.
+        """Estimate an interval for epsilon from :data:`CHOICES` choices from a row with all its weight on one column.
 
-        That column is kept with probability ``sigma(epsilon / 2)``. ``alpha``: the probability that epsilon is not
-        between the two. ``random_words``: draws uint64 of a shape.
+        That column is kept with probability ``sigma(epsilon / 2)``. ``alpha``: the probability that epsilon is outside
+        it. ``random_words``: draws uint64 of a shape.
         """
         row = np.zeros((1, self.columns), np.uint32)
         row[0, 0] = 2**31
@@ -140,7 +142,7 @@ class SymbolChoice:
         return 2 * float(logit(low)), 2 * float(logit(high))
 
     def _bounds(self, items: int) -> tuple[int, int, int, int]:
-        """The least and most of 2^128 that a column in a set of ``items`` has, and one that is not in it."""
+        """Compute the least and most of 2^128 for a column in a set of ``items``, and for one outside it."""
         others, last = self.columns - items, STEPS
         shares = (0.0, 1.0) if self.candidates else (1.0, 1.0)
         low, high = (int(self.coins[find_step(share, items, self.columns, last)]) for share in shares)

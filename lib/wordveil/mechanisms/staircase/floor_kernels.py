@@ -1,6 +1,6 @@
-"""The compiled loops of tables with floors: powers, arranging rows, certifying them, reading them back.
+"""Compiled loops of tables with floors: computing powers, arranging rows, certifying them, reading them back.
 
-:mod:`wordveil.mechanisms.staircase.floor_tables` says what a row is.
+:mod:`wordveil.mechanisms.staircase.floor_tables` defines rows.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _TAYLOR = 16
 
 @compiled
 def raise_powers(values: Float64, exponent: float, out: Float64) -> None:
-    """``values ** exponent`` of positive numbers, to about 15 digits: by additions, multiplications and divisions
-    alone, so that every machine has the same result.
+    """Compute ``values ** exponent`` of positive numbers to about 15 digits. It only adds, multiplies and divides, so
+    that every machine has the same result.
     """
     for i in range(len(values)):
         mantissa, power = math.frexp(values[i])
@@ -46,7 +46,9 @@ def raise_powers(values: Float64, exponent: float, out: Float64) -> None:
 
 @compiled
 def cut_lists(masses: UInt64, budget: np.uint64, offsets: Int64, ids: Int32, lengths: Int64) -> None:
-    """How many words of each list the budget reaches, beyond the row's own word: ``lengths``, int64 ``(rows,)``."""
+    """Count the words of each list that the budget reaches, beyond the row's own word: ``lengths``, int64
+    ``(rows,)``.
+    """
     for row in range(len(lengths)):
         left = budget - min(budget, masses[row])
         entry = offsets[row]
@@ -71,7 +73,7 @@ def fill_floor_rows(
     weight: UInt64,
     work: Int64,
 ) -> None:
-    """Fill the rows ``first`` to ``last - 1`` of words. ``beyond``, ``weight`` and ``work`` are room for the longest
+    """Fill the rows ``first`` to ``last - 1`` of words. ``beyond``, ``weight`` and ``work`` are buffers for the longest
     row.
     """
     starts, _, out_ids, alias, alike, itself, own = table
@@ -104,9 +106,7 @@ def fill_floor_rows(
 
 @compiled
 def decode_whole(alias: UInt64, weight: UInt64) -> None:
-    """The whole number of 2^64 that each column's output has in a list, from the columns themselves. An output that has
-    all of it has 0.
-    """
+    """Decode the whole number of 2^64 that each column's output has in a list. An output that has all of it has 0."""
     columns = len(alias)
     bits = np.uint64(count_bits(columns))
     weight[:] = np.uint64(0)
@@ -123,8 +123,9 @@ def decode_whole(alias: UInt64, weight: UInt64) -> None:
 def collect_largest(
     first: int, last: int, table: TableArrays, common: Float64, largest: Float64, share: Float64
 ) -> None:
-    """Raise ``largest``, float64 ``(outputs,)``, to the probabilities that rows ``first`` to ``last - 1`` give the
-    outputs of which they have more than of the common law. ``share`` is room for the longest row.
+    """Raise ``largest``, float64 ``(outputs,)``, to the probabilities that rows ``first`` to ``last - 1`` give.
+
+    Only outputs of which a row has more than of the common law count. ``share`` is a buffer for the longest row.
     """
     starts, _, ids, alias, alike, itself, own = table
     for row in range(first, last):
@@ -146,10 +147,10 @@ def collect_largest(
 
 @compiled
 def decode_rows(rows: Int64, table: TableArrays, share: Float64, offsets: Int64, ids: Int32, extras: Float64) -> int:
-    """What rows have beyond the common law: outputs and probabilities, the row's own output first.
+    """Decode what rows have beyond the common law: outputs and probabilities, the row's own output first.
 
-    ``offsets``: int64 ``(rows + 1,)``, is filled. ``share`` is room for the longest row, ``ids`` and ``extras`` for all
-    entries. Returns how many entries there are.
+    ``offsets``: int64 ``(rows + 1,)``, is filled. ``share`` is a buffer for the longest row, ``ids`` and ``extras`` for
+    all entries. Returns the number of entries.
     """
     starts, _, table_ids, alias, alike, itself, own = table
     count = 0

@@ -1,4 +1,4 @@
-r"""Tables whose rows have a floor for every output in common, and add to it what a list of outputs may have more.
+r"""Tables whose rows share a floor for every output, above which each row raises a list of outputs.
 
 **Law.** Outputs ``y`` have floors ``m_y > 0`` that add up to ``M < 1``. Row ``x`` is
 
@@ -22,14 +22,14 @@ rest to the words in proportion to their floors has to stay between the floors a
 **Whole numbers.** All is in units of ``M / 2^64``: the *masses* of outputs, ``f_y``, add up to 2^64, and B is a
 *budget* of them. Floors are therefore exact as they are, and everything else is rounded to them. A row of
 :class:`wordveil.mechanisms.tables.table.Table` has the number ``t = M 2^64`` of the common law, the same for every word
-with a full list, ``o`` of itself, and its list by falling similarity. The table has one more row than symbols, and
-``outputs = 0`` says so: the common law itself. An output's probability is exactly
+with a full list, ``o`` of itself, and its list by falling similarity. The table has one more row than symbols, the
+common law itself; ``outputs = 0`` marks that. An output's probability is exactly
 
     t f / 2^128  +  (o / 2^64 if it is the symbol itself)  +  (1 - (t + o) / 2^64) C / 2^64 if it is listed.
 
 **Certificate.** For each output the greatest probability over all rows against the least, from these whole numbers:
-one pass over the lists finds the greatest; the least is at least the least ``t`` of all rows times ``f``. It
-knows nothing of how the table was made, but that no output stands twice in a list.
+one pass over the lists finds the greatest; the least is at least the least ``t`` of all rows times ``f``. It relies on
+nothing but that no output occurs twice in a list.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Floors:
-    """What all rows have in common.
+    """Floors that all rows have in common.
 
     ``masses``: uint64 ``(outputs,)``, adding up to 2^64: the common law in units of 2^-64. ``common``: ``M`` in units
     of 2^-64, from 1 to ``2^64 - 1``. ``budget``: what the masses of a list may add up to: ``B`` in units of ``M /
@@ -86,34 +86,36 @@ class Floors:
 
 @dataclass(frozen=True)
 class PaddingRow:
-    """The row of padding: its share ``r`` that comes back, and the mass of padding's floor."""
+    """Row of padding: the share ``r`` that stays padding, and the mass of padding's floor."""
 
     share: float
     mass: int
 
 
 def reduce_epsilon(epsilon: float) -> Decimal:
-    """A hair less than ``epsilon``: what rounding to whole numbers may add to the loss."""
+    """Reduce ``epsilon`` by what rounding to whole numbers may add to the loss."""
     return Decimal(epsilon) - min(Decimal("1e-8"), Decimal(epsilon) / 10**6)
 
 
 def find_budget(epsilon: float, common: int) -> int:
-    """``B`` in units of the masses, rounded down, for a loss a hair under ``epsilon``; ``common``: ``M 2^64``."""
+    """Compute ``B`` in units of the masses, rounded down, for slightly less than ``epsilon``; ``common``: ``M
+    2^64``.
+    """
     with localcontext(prec=60):
         nats = min(reduce_epsilon(epsilon), Decimal(1000))
         return int(Decimal(WHOLE - common) * WHOLE / (common * (nats.exp() - 1)))
 
 
 def least_mass(outputs: int) -> int:
-    """The least mass that an output may have."""
+    """Compute the least mass that an output may have."""
     return max(1, int(WHOLE * _LEAST_PART) // outputs)
 
 
 def share_masses(frequencies: Float64, alpha: float, total: int) -> UInt64:
-    """Whole numbers in proportion to ``frequencies ** alpha`` that add up to ``total``: uint64 ``(words,)``.
+    """Compute whole numbers in proportion to ``frequencies ** alpha`` that add up to ``total``: uint64 ``(words,)``.
 
-    ``frequencies``: float64 ``(words,)``, positive. None is much under a thousandth of the mean. What rounding down
-    leaves is dealt out evenly, to the first words one more.
+    ``frequencies``: float64 ``(words,)``, positive. None is much under a thousandth of the mean. The remainder of
+    rounding down is dealt out evenly, the first words getting one more.
     """
     powers = np.empty(len(frequencies))
     raise_powers(frequencies, alpha, powers)
@@ -163,7 +165,7 @@ def build_floor_table(floors: Floors, offsets: Int64, ids: Int32, padding: Paddi
 
 
 def _fill_symbols(table: Table, floors: Floors, padding: PaddingRow | None) -> None:
-    """The rows of padding and of the unknown word, and the common law."""
+    """Fill the rows of padding and of the unknown word, and the common law."""
     size, outputs = len(table.own) - 2, len(floors.masses)
     most = int(np.argmax(floors.masses))
     for row in (size, size + 1):
@@ -189,7 +191,7 @@ def _in_ranges(count: int, function: Callable[[int, int], _Result]) -> Iterator[
 
 
 def masses_of(table: Table) -> UInt64:
-    """The common law's whole numbers: uint64 ``(outputs,)``."""
+    """Return the common law's whole numbers: uint64 ``(outputs,)``."""
     last = slice(int(table.starts[-2]), int(table.starts[-1]))
     ids = table.ids[last]
     weight = np.empty(len(ids), np.uint64)
@@ -200,7 +202,7 @@ def masses_of(table: Table) -> UInt64:
 
 
 def lists_of(table: Table) -> tuple[Int64, Int32]:
-    """The lists of all words, by falling similarity: offsets, int64 ``(words + 1,)``, and ids, int32."""
+    """Return the lists of all words, by falling similarity: offsets, int64 ``(words + 1,)``, and ids, int32."""
     size = len(table.own) - 2
     begin, end = table.starts[:size], table.starts[1 : size + 1]
     columns = np.asarray(table.ids[: end[-1]])
@@ -211,7 +213,7 @@ def lists_of(table: Table) -> tuple[Int64, Int32]:
 
 
 def certify_floors(table: Table, *, padding: bool) -> float:
-    """The loss between any two symbols, at most, in nats: rounded up; infinite where one rules an output out."""
+    """Bound the loss between any two symbols, in nats, rounded up; infinite if one rules an output out."""
     size = len(table.own) - 2
     law = masses_of(table) / _UNITS
     used = np.delete(np.arange(size + 2), [] if padding else [size])
@@ -236,7 +238,9 @@ def certify_floors(table: Table, *, padding: bool) -> float:
 
 
 def floor_probabilities(table: Table, masses: UInt64, row: int) -> Float64:
-    """The law of one row, float64 ``(outputs,)``, from the table's whole numbers; ``masses``: :func:`masses_of` it."""
+    """Compute the law of one row, float64 ``(outputs,)``, from whole numbers. ``masses``: :func:`masses_of` the
+    table.
+    """
     _, ids, extras = _decode(table, np.array([row]))
     law = masses / _UNITS * (int(table.alike[row]) / WHOLE)
     np.add.at(law, ids, extras)
@@ -244,13 +248,15 @@ def floor_probabilities(table: Table, masses: UInt64, row: int) -> Float64:
 
 
 def floor_stays(table: Table, masses: UInt64, words: Int32) -> Float64:
-    """The probability that each of ``words`` stays itself: float64 ``(words,)``. ``masses``: :func:`masses_of` it."""
+    """Compute the probability that each of ``words`` stays itself: float64 ``(words,)``. ``masses``: :func:`masses_of`
+    the table.
+    """
     law = masses[words] / _UNITS
     return np.asarray(law * (table.alike[words] / _UNITS) + table.itself[words] / _UNITS)
 
 
 def floor_laws(table: Table, masses: UInt64) -> WordLaws | None:
-    """The laws of all words; None where they would take over 800 MB. ``masses``: :func:`masses_of` the table."""
+    """Compute the laws of all words; None if they would take over 800 MB. ``masses``: :func:`masses_of` the table."""
     size = len(table.own) - 2
     if table.starts[size] + size > _MAX_ENTRIES:
         return None

@@ -3,9 +3,9 @@ r"""Words replaced by similar ones at a pure bound: each output has a floor, eac
 For local privacy such laws of two levels are the best there are (Kairouz, Oh, Viswanath 2014). Every output ``y`` has a
 probability between its floor ``m_y`` and ``e^E m_y``, whatever the word was, so that the loss between two words is at
 most E. Each word's list is filled from the most similar word down, itself first, until what may lie above the
-floors is used up; :mod:`wordveil.mechanisms.staircase.floor_tables` has the law, why no other row is better, and how it
-is drawn and certified in whole numbers. No list needs to be exact or symmetric, and similarity need not be a distance:
-the bound does not depend on it.
+floors is used up; :mod:`wordveil.mechanisms.staircase.floor_tables` defines the law, proves that no other row is
+better, and draws and certifies it in whole numbers. No list needs to be exact or symmetric, and similarity need not be
+a distance: the bound does not depend on it.
 
 **Floors** are proportional to the public frequency of a word to the power ``alpha``, and add up to ``floor_mass``, M.
 With ``alpha: 0`` they are equal: every list has k words, and ``k e^E / (k e^E + N - k)`` of the probability lies on
@@ -110,7 +110,9 @@ class StaircaseSettings(MechanismSettings):
 
 
 class Staircase(TableDraws[StaircaseSettings]):
-    """Arrays: those of :class:`~wordveil.mechanisms.tables.table.Table`; the common law is the last row."""
+    """Staircase mechanism; see the module. Arrays: those of :class:`~wordveil.mechanisms.tables.table.Table`; the
+    common law is the last row.
+    """
 
     name = "staircase"
     sampler_version = 1
@@ -185,7 +187,7 @@ class Staircase(TableDraws[StaircaseSettings]):
 
     @cached_property
     def _masses(self) -> UInt64:
-        """The common law, which is decoded once."""
+        """Common law's whole numbers, decoded once."""
         return masses_of(self._table)
 
     def probabilities(self, symbol: int) -> Float64:
@@ -198,7 +200,7 @@ class Staircase(TableDraws[StaircaseSettings]):
         return floor_stays(self._table, self._masses, words)
 
     def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64:
-        # A word is the first of its list, so that what it has follows from its floor alone.
+        # A word is the first of its list, so its probability follows from its floor alone.
         floors = self._masses[: self._size] / np.sum(self._masses[: self._size], dtype=np.float64)
         rows = []
         for epsilon in epsilons:
@@ -217,13 +219,13 @@ class Staircase(TableDraws[StaircaseSettings]):
         return low, high
 
     def _list_share(self, epsilon: float) -> tuple[float, float]:
-        """What the floors add up to at another epsilon, and the part of them that a list holds."""
+        """Compute the sum of the floors at another epsilon, and the part of them that a list holds."""
         common = _common_of(epsilon, self._parameters["floor_mass"]) / WHOLE
         return common, (1 / common - 1) / math.expm1(min(epsilon, 700.0))
 
     def at_epsilon(self, epsilon: float) -> Self | None:
-        """The same as a build at ``epsilon``: lists get shorter as epsilon rises, so that this build has them. None
-        below its own epsilon, and where texts are padded, since padding's floor depends on epsilon.
+        """Return what a build at ``epsilon`` would make: lists get shorter as epsilon rises, so this build has them.
+        None below its own epsilon, and if texts are padded, since padding's floor depends on epsilon.
         """
         check_epsilon(epsilon)
         if epsilon < self._parameters["epsilon"] or self._parameters["padding"]:
@@ -237,7 +239,7 @@ class Staircase(TableDraws[StaircaseSettings]):
 
 
 def _common_of(epsilon: float, floor_mass: float | None) -> int:
-    """``M`` in units of 2^-64."""
+    """Compute ``M`` in units of 2^-64."""
     if floor_mass is not None:
         return min(max(round(floor_mass * WHOLE), 1), WHOLE - 1)
     with localcontext(prec=60):
@@ -247,10 +249,10 @@ def _common_of(epsilon: float, floor_mass: float | None) -> int:
 def make_floors(
     settings: StaircaseSettings, frequencies: Float64, *, padding: bool
 ) -> tuple[Floors, PaddingRow | None]:
-    """The floors of all outputs, and padding's row.
+    """Compute the floors of all outputs, and padding's row.
 
-    ``frequencies``: float64 ``(size,)``, positive. Raises :class:`BundleError` where ``pad_share`` is too large, and
-    where lists would hold every word.
+    ``frequencies``: float64 ``(size,)``, positive. Raises :class:`BundleError` if ``pad_share`` is too large, or if
+    lists would hold every word.
     """
     common = _common_of(settings.epsilon, settings.floor_mass)
     budget = find_budget(settings.epsilon, common)
@@ -266,7 +268,7 @@ def make_floors(
 
 
 def _padding_row(settings: StaircaseSettings, common: int, budget: int, outputs: int) -> PaddingRow:
-    """Padding's floor and share; see :mod:`wordveil.mechanisms.staircase.floor_tables`."""
+    """Compute padding's floor and share; see :mod:`wordveil.mechanisms.staircase.floor_tables`."""
     least, floor_mass = least_mass(outputs), common / WHOLE
     # For the largest share padding's floor is just more than a list may hold.
     full = min(max(budget + 1, least), WHOLE - 1)
@@ -280,14 +282,14 @@ def _padding_row(settings: StaircaseSettings, common: int, budget: int, outputs:
             "mechanism.pad_share or mechanism.floor_mass, or leave mechanism.pad_share out."
         )
     with localcontext(prec=60):
-        # The floor m = r e^-E, in units of M / 2^64, and a hair more.
+        # The floor m = r e^-E, in units of M / 2^64, and slightly more.
         floor = Decimal(settings.pad_share) * (-reduce_epsilon(settings.epsilon)).exp() * WHOLE
         mass = math.ceil(floor * WHOLE / common)
     return PaddingRow(settings.pad_share, min(max(mass, least), full))
 
 
 def _explain_small(settings: StaircaseSettings, common: int, pad_row: PaddingRow | None) -> str:
-    """Why there are no such lists, and from which epsilon or floor mass on there are."""
+    """Explain why no such lists exist, and from which epsilon or floor mass on they do."""
     epsilon, floor_mass = settings.epsilon, common / WHOLE
     why = (
         f"mechanism.epsilon = {epsilon:g}, mechanism.floor_mass = {floor_mass:.4g}: every word's list would hold all "
@@ -312,7 +314,9 @@ def _explain_small(settings: StaircaseSettings, common: int, pad_row: PaddingRow
 
 
 def _task_of(embedding: Embedding, settings: StaircaseSettings, inputs: PublicInputs, floors: Floors) -> SimilarTask:
-    """Which lists the settings ask for. Raises :class:`BundleError` where no word is in the other embedding."""
+    """Make the task for the lists that the settings ask for. Raises :class:`BundleError` if no word is in the other
+    embedding.
+    """
     size = embedding.size
     partners, other, known = Partners.none(size), None, None
     if inputs.pairs is not None:
@@ -335,7 +339,7 @@ def _task_of(embedding: Embedding, settings: StaircaseSettings, inputs: PublicIn
 
 
 def _find_lists(task: SimilarTask, settings: StaircaseSettings, work: BuildContext) -> SimilarLists:
-    """The lists. Raises :class:`BundleError` where they would take too much memory."""
+    """Find the lists. Raises :class:`BundleError` if they would take too much memory."""
     try:
         return find_similar(task, work, lambda lengths: int(columns_of(lengths).sum()), MAX_COLUMNS)
     except TooManyEntriesError:
@@ -347,7 +351,7 @@ def _find_lists(task: SimilarTask, settings: StaircaseSettings, work: BuildConte
 
 
 def _notes(task: SimilarTask, lists: SimilarLists) -> Iterator[str]:
-    """What a user should know of the lists."""
+    """List remarks on the lists for users."""
     if task.known is not None and not task.known.all():
         yield (
             f"{int((~task.known).sum()):,} of {task.size:,} words are not in the embedding of mechanism.similarity: "

@@ -1,4 +1,4 @@
-"""The exponential mechanism over a vocabulary, whole, truncated, and with lists of neighbours.
+"""Exponential mechanism over a vocabulary: whole, truncated, and with lists of neighbours.
 
 McSherry and Talwar 2007, for the score ``-d(w, x)``: a word ``w`` becomes ``x`` with probability ``exp(-beta s(w, x)) /
 Z(w)``. Truncated (TEM: Carvalho, Vasiloudis, Feyisetan 2021): ``s = min(d, gamma)``. With lists of the ``k`` nearest
@@ -69,7 +69,7 @@ _EXHAUSTIVE = 600
 _TIGHT_STEPS = 12
 # Pairs of words that a step of the bisection measures at most: some seconds in 300 dimensions.
 _MOST_MEASURED = 10_000_000
-# What float64 may err by in the logarithms that the bisection compares.
+# Bound on the error of float64 in the logarithms that the bisection compares.
 _TOLERANCE = 1e-9
 
 
@@ -103,7 +103,7 @@ class ExponentialSettings(MechanismSettings):
 
 
 class Exponential(TableMechanism[ExponentialSettings]):
-    """See the module. Arrays: those of :class:`wordveil.mechanisms.tables.table.Table`."""
+    """Exponential mechanism; see the module. Arrays: those of :class:`wordveil.mechanisms.tables.table.Table`."""
 
     name = "exponential"
     sampler_version = 1
@@ -176,12 +176,12 @@ class Exponential(TableMechanism[ExponentialSettings]):
 
 
 def diameter_of(lists: NeighbourLists) -> float:
-    """An upper bound of all distances, rounded up so that it does not move with the last bits of a product."""
+    """Bound all distances from above, rounded up so that the bound does not move with a product's last bits."""
     return round_up(lists.farthest * (1 + 1e-4), 3) or 1.0
 
 
 def log_totals(lists: NeighbourLists, beta: float, farthest: float, outputs: int) -> Float64:
-    """``ln Z`` of each word."""
+    """Compute ``ln Z`` of each word."""
     lengths = np.diff(lists.offsets)
     cut = np.minimum(beta * np.minimum(lists.cut, farthest), MAX_SCORE)
     weights = np.exp(-np.minimum(beta * lists.distances, np.repeat(cut, lengths)))
@@ -191,7 +191,7 @@ def log_totals(lists: NeighbourLists, beta: float, farthest: float, outputs: int
 def tight_beta(
     space: Space, points: Float64, lists: NeighbourLists, epsilon: float, farthest: float, *, padding: bool
 ) -> float:
-    """The largest beta that the bisection finds valid for ``epsilon``; see the module."""
+    """Find the largest beta that the bisection proves valid for ``epsilon``; see the module."""
     low, high = epsilon / 2, epsilon
     for _ in range(_TIGHT_STEPS):
         middle = (low + high) / 2
@@ -208,7 +208,7 @@ def tight_beta(
 def _symbols_valid(
     lists: NeighbourLists, totals: Float64, beta: float, epsilon: float, farthest: float, *, padding: bool
 ) -> bool:
-    """Whether the losses between words, unknown word and padding are under ``epsilon * farthest``."""
+    """Return whether the losses between words, unknown word and padding are under ``epsilon * farthest``."""
     outputs = len(totals) + padding
     far = np.minimum(beta * np.minimum(lists.cut, farthest), MAX_SCORE)  # a word's score of what is not in its list
     alike = math.log(outputs)
@@ -224,11 +224,11 @@ def _symbols_valid(
 def _words_valid(
     space: Space, points: Float64, lists: NeighbourLists, totals: Float64, beta: float, epsilon: float, farthest: float
 ) -> bool:
-    """Whether ``|ln Z(v) - ln Z(w)| <= (epsilon - beta) d(w, v)`` for all words.
+    """Return whether ``|ln Z(v) - ln Z(w)| <= (epsilon - beta) d(w, v)`` for all words.
 
     Each pair in a list is checked. Two words neither of which lists the other are at least both their ``cut``
-    apart, so only pairs whose totals differ by more than that allows are measured. Where there are too many of
-    these, the answer is no.
+    apart, so only pairs whose totals differ by more than that allows are measured. If there are too many of these, the
+    result is False.
     """
     spare = epsilon - beta
     row = np.repeat(np.arange(len(totals)), np.diff(lists.offsets))
@@ -254,7 +254,9 @@ def _words_valid(
 
 
 def excess(table: Table, space: Space, points: Float64, epsilon: float, farthest: float, *, padding: bool) -> float:
-    """The largest ``loss(w, v) - epsilon d(w, v)`` over all pairs of symbols, from the table's whole numbers."""
+    """Compute the largest ``loss(w, v) - epsilon d(w, v)`` over all pairs of symbols, from the table's whole
+    numbers.
+    """
     size = len(points)
     symbols = [symbol for symbol in range(size + 2) if padding or symbol != size]
     with np.errstate(divide="ignore"):

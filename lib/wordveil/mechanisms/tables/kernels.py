@@ -1,6 +1,6 @@
-"""The compiled loops of tables: arranging rows, reading them back, certifying them, drawing from them.
+"""Compiled loops of tables: arranging rows, reading them back, certifying them, drawing from them.
 
-:mod:`wordveil.mechanisms.tables.table` says what a row is.
+:mod:`wordveil.mechanisms.tables.table` defines rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wordveil.compiled import compiled, compiled_part
 
 
 class RowArrays(NamedTuple):
-    """The arrays of :class:`wordveil.mechanisms.tables.table.Rows`, as compiled code takes them."""
+    """Arrays of :class:`wordveil.mechanisms.tables.table.Rows`, as compiled code takes them."""
 
     offsets: Int64
     ids: Int32
@@ -24,7 +24,7 @@ class RowArrays(NamedTuple):
 
 
 class TableArrays(NamedTuple):
-    """The arrays of :class:`wordveil.mechanisms.tables.table.Table`, as compiled code takes them."""
+    """Arrays of :class:`wordveil.mechanisms.tables.table.Table`, as compiled code takes them."""
 
     starts: Int64
     bits: UInt64
@@ -42,7 +42,7 @@ _BELOW = _WHOLE - 2.0**11  # the largest float64 under 2^64
 
 @compiled_part
 def count_bits(columns: int) -> int:
-    """The binary logarithm of a power of two."""
+    """Compute the binary logarithm of a power of two."""
     bits = 0
     while (1 << bits) < columns:
         bits += 1
@@ -51,7 +51,7 @@ def count_bits(columns: int) -> int:
 
 @compiled
 def fill_rows(rows: RowArrays, outputs: int, table: TableArrays, beyond: Float64, weight: UInt64, work: Int64) -> None:
-    """Fill the rows of ``table``. ``beyond``, ``weight`` and ``work`` are room for the longest row."""
+    """Fill the rows of ``table``. ``beyond``, ``weight`` and ``work`` are buffers for the longest row."""
     offsets, ids, scores, cut, own = rows
     starts, _, out_ids, alias, alike, itself, _ = table
     for row in range(len(cut)):
@@ -82,8 +82,8 @@ def fill_rows(rows: RowArrays, outputs: int, table: TableArrays, beyond: Float64
 
 @compiled_part
 def arrange_list(beyond: Float64, length: int, listed: float, weight: UInt64, alias: UInt64, work: Int64) -> None:
-    """Fill the columns ``alias`` of a list: its first ``length`` columns have these weights, which add up to
-    ``listed``, the others have none.
+    """Fill the columns ``alias`` of a list. The first ``length`` columns have these weights, which add up to
+    ``listed``; the others have none.
     """
     columns = len(alias)
     total_weight = np.uint64(0)
@@ -91,7 +91,7 @@ def arrange_list(beyond: Float64, length: int, listed: float, weight: UInt64, al
     for j in range(columns):
         weight[j] = np.uint64(0)
         if j < length:
-            # A hair less than the share, so that the sum never passes 2^64; the heaviest gets what is left.
+            # Slightly less than the share, so that the sum never passes 2^64; the heaviest column gets the rest.
             weight[j] = np.uint64(min(_WHOLE * (beyond[j] / listed) * (1.0 - 2.0**-49), _BELOW))
             total_weight += weight[j]
             if weight[j] > weight[heaviest]:
@@ -102,7 +102,7 @@ def arrange_list(beyond: Float64, length: int, listed: float, weight: UInt64, al
 
 @compiled
 def _parts(alike: float, itself: float, listed: float) -> tuple[np.uint64, np.uint64]:
-    """``t`` and ``o`` of the shares of a row's three laws. The largest of them takes what rounding leaves."""
+    """Compute ``t`` and ``o`` of the shares of a row's three laws. The largest of them takes the rounding remainder."""
     first = np.uint64(min(_WHOLE * alike + 0.5, _BELOW))
     second = np.uint64(min(_WHOLE * itself + 0.5, _BELOW))
     third = np.uint64(min(_WHOLE * listed + 0.5, _BELOW))
@@ -117,7 +117,7 @@ def _parts(alike: float, itself: float, listed: float) -> tuple[np.uint64, np.ui
 
 @compiled
 def alias_row(weight: UInt64, heaviest: int, bits: int, alias: UInt64, work: Int64) -> None:
-    """Columns of ``2^(64 - bits)`` each, from weights that add up to 2^64."""
+    """Arrange columns of ``2^(64 - bits)`` each, from weights that add up to 2^64."""
     columns = len(alias)
     if columns == 1:
         alias[0] = np.uint64(0)
@@ -152,7 +152,7 @@ def alias_row(weight: UInt64, heaviest: int, bits: int, alias: UInt64, work: Int
 
 @compiled_part
 def decode_row(alias: UInt64, share: Float64) -> None:
-    """The share of each column's output among the listed, from the columns themselves."""
+    """Decode the share of each column's output among the listed from the columns themselves."""
     columns = len(alias)
     bits = count_bits(columns)
     mask = np.uint64(columns - 1)
@@ -168,9 +168,9 @@ def decode_row(alias: UInt64, share: Float64) -> None:
 
 @compiled
 def list_outputs(table: TableArrays, row: int, share: Float64, ids: Int32, more: Float64) -> int:
-    """A row's listed outputs, itself among them, rising, and what each has beyond ``t``: returns how many.
+    """List a row's outputs, itself among them, rising, with their probability beyond ``t``. Return how many there are.
 
-    ``share``, ``ids`` and ``more`` are room for the row's columns, and one output more.
+    ``share``, ``ids`` and ``more`` are buffers for the row's columns and one more output.
     """
     starts, _, table_ids, alias, alike, itself, own = table
     start, columns = starts[row], starts[row + 1] - starts[row]
@@ -199,7 +199,9 @@ def list_outputs(table: TableArrays, row: int, share: Float64, ids: Int32, more:
 
 @compiled
 def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float64, law: Float64) -> float:
-    """See :func:`wordveil.mechanisms.tables.table.certify`. ``share`` and ``law`` are room for the longest row."""
+    """Compute the result of :func:`wordveil.mechanisms.tables.table.certify`. ``share`` and ``law`` are buffers for the
+    longest row.
+    """
     offsets, ids, scores, cut, _ = rows
     starts, _, table_ids, alias, alike, itself, own = table
     largest = 0.0
@@ -238,7 +240,7 @@ def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float6
 
 @compiled
 def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uint64, out: Int32) -> None:
-    """Draw one output a symbol. In blocks and in steps, so that a core waits for many reads of memory at once."""
+    """Draw one output for each symbol. Blocks and steps let a core wait for many memory reads at once."""
     starts, bits, ids, alias, alike, itself, own = table
     listed, column, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
     one, half, low_half = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -270,7 +272,7 @@ def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uin
 
 @compiled
 def draw_floor_rows(symbols: Int32, words: UInt64, table: TableArrays, out: Int32) -> None:
-    """As :func:`draw_rows`, where what all rows have in common is a law of its own: the row after the last symbol's."""
+    """Draw as :func:`draw_rows` does, if the common law of all rows is the row after the last symbol's."""
     starts, bits, ids, alias, alike, itself, own = table
     listed, column, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
     source = np.empty(_BLOCK, np.int64)

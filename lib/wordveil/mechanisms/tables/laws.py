@@ -1,4 +1,4 @@
-"""The laws of all words of a table at once, decoded from its whole numbers."""
+"""Laws of all words of a table, decoded from its whole numbers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _WHOLE = 2.0**64
 
 
 def laws_of_table(table: Table, size: int) -> WordLaws | None:
-    """The laws of a table's first ``size`` rows, those of words, exact but for rounding to float64.
+    """Decode the laws of a table's first ``size`` rows, those of words, exact except for rounding to float64.
 
-    A row's law is ``t`` for every output alike, and what its list and itself have beyond that. Where all outputs are
-    listed, and ``t`` is 0, what all have in common is the least of them.
+    A row's law is ``t`` for every output alike, and what its list and itself have beyond that. If all outputs are
+    listed, and ``t`` is 0, the common part is the least of them.
 
-    None where there are more than :data:`MAX_ENTRIES` entries.
+    None if there are more than :data:`MAX_ENTRIES` entries.
     """
     outputs = int(table.outputs[0])
     longest = int(np.diff(table.starts[: size + 1]).max())
@@ -51,8 +51,8 @@ def _decode_rows(
     listed: Int32,
     more: Float64,
 ) -> None:
-    """Fill ``shares`` and ``lengths``, and the entries where there are ``offsets``. ``share``, ``listed`` and ``more``
-    are room for the longest row.
+    """Fill ``shares`` and ``lengths``, and the entries if there are ``offsets``. ``share``, ``listed`` and ``more`` are
+    buffers for the longest row.
     """
     starts, _, table_ids, alias, alike, itself, own = table
     for row in range(len(shares)):

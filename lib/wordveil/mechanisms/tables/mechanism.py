@@ -1,4 +1,4 @@
-"""What mechanisms that draw from a table have in common."""
+"""Base classes and helpers of mechanisms that draw from a table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LEAST_EPSILON = 1e-9
 
 
 class TableDraws(Mechanism[Settings]):
-    """Draws each token from its row of a table. Rows are words, then padding, then the unknown word."""
+    """Mechanism that draws each token from its row of a table: words, then padding, then the unknown word."""
 
     def __init__(self, size: int, parameters: Mapping[str, Any], table: Table) -> None:
         self._size = size
@@ -59,7 +59,7 @@ class TableDraws(Mechanism[Settings]):
 
     @property
     def table(self) -> Table:
-        """The rows that it draws from."""
+        """Table that it draws from."""
         return self._table
 
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
@@ -68,7 +68,7 @@ class TableDraws(Mechanism[Settings]):
 
 
 class TableMechanism(TableDraws[Settings]):
-    """One whose rows have a uniform law in common (:mod:`wordveil.mechanisms.tables.table`)."""
+    """Mechanism whose rows share a uniform law (:mod:`wordveil.mechanisms.tables.table`)."""
 
     def probabilities(self, symbol: int) -> Float64:
         return probabilities(self._table, symbol)
@@ -107,8 +107,8 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def points_of(space: Space, embedding: Embedding, setting: str) -> Float64:
-    """The points of the words. Raises :class:`BundleError`, which names ``setting``, where a vector has none in this
-    space.
+    """Return the points of the words. Raises :class:`BundleError`, which names ``setting``, if a vector has none in
+    this space.
     """
     try:
         return space.points(embedding.vectors)
@@ -119,8 +119,8 @@ def points_of(space: Space, embedding: Embedding, setting: str) -> Float64:
 def find_lists(
     space: Space, points: Float64, neighbours: int | None, gamma: float | None, work: BuildContext
 ) -> NeighbourLists:
-    """The lists that the settings ask for. Raises :class:`BundleError` where rows would not fit, or are to hold
-    more words than there are.
+    """Find the lists that the settings ask for. Raises :class:`BundleError` if rows would not fit, or should hold more
+    words than there are.
     """
     size = len(points)
     if neighbours is not None and neighbours > size:
@@ -169,9 +169,9 @@ def symbol_rows(lists: NeighbourLists, scale: float, farthest: float, *, padding
 
 
 def build_certified(rows: Rows, rounding: float) -> tuple[Table, float]:
-    """Build the table of ``rows`` and its slack: what it adds to a bound on the rows' own loss, from its whole numbers.
+    """Build the table of ``rows`` and its slack, which whole numbers add to a bound on the rows' loss.
 
-    ``rounding``: what a score may err by. Raises :class:`BundleError` where the weights do not fit.
+    ``rounding``: the error bound of a score. Raises :class:`BundleError` if the weights do not fit.
     """
     table = build_table(rows)
     slack = 2 * certify(table, rows) + 4 * rounding
@@ -180,7 +180,7 @@ def build_certified(rows: Rows, rounding: float) -> tuple[Table, float]:
 
 
 def check_slack(slack: float) -> None:
-    """Raise :class:`BundleError` where a table adds more to a token's loss than rounding may."""
+    """Raise :class:`BundleError` if a table adds more to a token's loss than rounding may."""
     if not slack <= MAX_SLACK:
         raise BundleError(
             f"The table cannot be certified: its rounded numbers would add {slack:.3g} to each token's loss, more than "
@@ -189,9 +189,9 @@ def check_slack(slack: float) -> None:
 
 
 def largest_loss(table: Table, size: int, *, padding: bool) -> float:
-    """The loss between any two symbols, at most, from the table's whole numbers; rounded up.
+    """Bound the loss between any two symbols from the table's whole numbers; rounded up.
 
-    Over outputs, the greatest minus the smallest log probability of the output under any symbol.
+    That is the maximum over outputs of the greatest minus the smallest log probability under any symbol.
     """
     outputs = size + padding
     used = np.array([symbol for symbol in range(size + 2) if padding or symbol != size])
@@ -210,8 +210,8 @@ def largest_loss(table: Table, size: int, *, padding: bool) -> float:
 
 
 def _unlisted(table: Table, symbols: Int64, outputs: int) -> Iterator[tuple[int, Int64]]:
-    """For each output the first of ``symbols`` that does not list it: (rank, outputs) pairs; outputs that all list are
-    left out.
+    """Find for each output the first of ``symbols`` that does not list it, as (rank, outputs) pairs. Outputs that all
+    list are left out.
     """
     waiting = np.arange(outputs)
     for rank, symbol in enumerate(symbols.tolist()):

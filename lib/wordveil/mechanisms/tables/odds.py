@@ -1,4 +1,4 @@
-"""How steeply the log odds of a table fall: the epsilon that an exponential mechanism is seen to draw with."""
+"""Slope of a table's log odds: the epsilon that an exponential mechanism is seen to draw with."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _STEEPEST = 27.0
 def show_odds(
     mechanism: Mechanism[Any], evidence: Evidence, rate: Callable[[float], float] = float
 ) -> ShownEpsilon | None:
-    """The epsilon by which log odds fall by ``epsilon / 2`` per unit of the score, from words to their nearest ones.
+    """Measure the epsilon by which log odds fall by ``epsilon / 2`` per unit of the score. It compares words with their
+    nearest ones.
 
-    Where ``tight`` chose the slope, it lies between that and epsilon. None where no distance is known, or no slope can
-    be measured. ``mechanism``: knows its probabilities. ``rate``: the score of a distance.
+    If ``tight`` chose the slope, it lies between that and epsilon. None if no distance is known, or no slope can be
+    measured. ``mechanism``: knows its probabilities. ``rate``: the score of a distance.
     """
     slopes = [_slope_at(mechanism, evidence, word, rate) for word in evidence.words.tolist()]
     known = [slope for slope in slopes if slope is not None]
@@ -32,7 +33,9 @@ def show_odds(
 
 
 def _slope_at(mechanism: Mechanism[Any], evidence: Evidence, word: int, rate: Callable[[float], float]) -> float | None:
-    """The slope from a word to its nearest neighbour; None where that has its point, or is too far to measure."""
+    """Measure the slope from a word to its nearest neighbour. None if both have one point, or the neighbour is too
+    far.
+    """
     apart, law = evidence.distances(word).copy(), mechanism.probabilities(word)
     apart[word] = math.inf
     other = int(np.argmin(apart))

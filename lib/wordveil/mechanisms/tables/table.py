@@ -13,7 +13,7 @@ but for the first term's rank, which is uniform to within ``2^-64``. An output t
 alone, so that it must be the least: the list holds what a weight has beyond it. Most tokens are decided by ``A`` and
 never touch the list.
 
-Nothing is approximated but the weights, once, at the build: :func:`certify` says by how much.
+Nothing is approximated but the weights, once, at the build: :func:`certify` measures the error.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ _FILLER = np.int32(2**31 - 1)
 
 @dataclass(frozen=True)
 class Rows:
-    """Weights before they become whole numbers: row ``w`` gives listed outputs ``exp(-scores)`` and each other one
-    ``exp(-cut[w])``.
+    """Weights before they become whole numbers.
 
     ``offsets``: int64 ``(rows + 1,)``. ``ids``: int32 ``(entries,)``, rising within a row; a row's own symbol is among
     them if it is an output. ``scores``: float64 ``(entries,)``, from 0 to ``cut`` of the row. ``cut``: float64
@@ -65,13 +64,13 @@ class Rows:
 
     @property
     def compiled(self) -> RowArrays:
-        """The arrays as compiled code takes them."""
+        """Arrays as compiled code takes them."""
         return RowArrays(self.offsets, self.ids, self.scores, self.cut, self.own)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Arrays that workers map into memory.
+    """Arrays of a table, which workers map into memory.
 
     ``starts``: int64 ``(rows + 1,)``, the columns of each row; their number is a power of two. ``ids``: int32
     ``(columns,)``; columns beyond a row's outputs hold 2^31 - 1 and are never drawn. ``alias``: uint64 ``(columns,)``,
@@ -90,31 +89,31 @@ class Table:
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name, for a bundle."""
+        """Arrays by name, for a bundle."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @cached_property
     def compiled(self) -> TableArrays:
-        """The arrays as compiled code reads them."""
+        """Arrays as compiled code reads them."""
         return TableArrays._make(freeze(array) for array in self.writable)
 
     @property
     def writable(self) -> TableArrays:
-        """The arrays as compiled code fills them."""
+        """Arrays as compiled code fills them."""
         return TableArrays(self.starts, self.bits, self.ids, self.alias, self.alike, self.itself, self.own)
 
     @cached_property
     def bits(self) -> UInt64:
-        """``c`` of each row: uint64 ``(rows,)``."""
+        """Binary logarithm ``c`` of each row's columns: uint64 ``(rows,)``."""
         return np.asarray(np.round(np.log2(np.diff(self.starts))), np.uint64)
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The inverse of :attr:`arrays`."""
+        """Make from what :attr:`arrays` returned."""
         return cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
 
     def draw(self, symbols: Int32, words: UInt64) -> Int32:
-        """One output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
+        """Draw one output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
         drawn = np.empty(len(symbols), np.int32)
         if outputs := int(self.outputs[0]):
             draw_rows(symbols, words, self.compiled, np.uint64(outputs), drawn)
@@ -124,7 +123,7 @@ class Table:
 
 
 def columns_of(lengths: Int64) -> Int64:
-    """How many columns lists of these lengths take, without the symbol itself: the next power of two."""
+    """Count the columns that lists of these lengths take, without the symbol itself: the next power of two."""
     return np.asarray(2 ** np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64))
 
 
@@ -144,7 +143,7 @@ def build_table(rows: Rows) -> Table:
 
 
 def certify(table: Table, rows: Rows) -> float:
-    """The largest ``|ln(p / q)|`` of a probability ``p`` of the table and the intended ``q``; infinite where ``p`` is
+    """Compute the largest ``|ln(p / q)|`` of a table's probability ``p`` and the intended ``q``; infinite if ``p`` is
     0.
 
     With exact scores a bound of ``epsilon d`` on the intended law becomes ``epsilon d`` plus twice this on the table's.
@@ -159,8 +158,8 @@ def certify(table: Table, rows: Rows) -> float:
 
 
 def listed_probabilities(table: Table, row: int) -> tuple[Int32, Float64, float]:
-    """A row's listed outputs, itself among them, int32 rising; logarithms of their probabilities; and that of any other
-    output.
+    """Decode a row's listed outputs, itself among them, int32 rising. Also return logarithms of their probabilities,
+    and that of any other output.
 
     From the table's whole numbers.
     """
@@ -173,7 +172,7 @@ def listed_probabilities(table: Table, row: int) -> tuple[Int32, Float64, float]
 
 
 def probabilities(table: Table, row: int) -> Float64:
-    """The law of one row, float64 ``(outputs,)``, from the table's whole numbers."""
+    """Compute the law of one row, float64 ``(outputs,)``, from the table's whole numbers."""
     ids, logs, other = listed_probabilities(table, row)
     law = np.full(int(table.outputs[0]), np.exp(other))
     law[ids] = np.exp(logs)

@@ -1,1 +1,1 @@
-"""The tree: nested clusters of words, and the choice among them."""
+"""Tree: nested clusters of words, and the choice among them."""

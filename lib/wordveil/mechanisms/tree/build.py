@@ -1,4 +1,4 @@
-"""From clusters to the arrays of a tree: which levels matter, their numbers, the rows of symbols, the words written."""
+"""Construction of a tree's arrays from clusters: levels that matter, their numbers, rows of symbols, words written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def solve_nesting(
     padding: bool,
     lower_pad_share: bool = False,
 ) -> tuple[Nesting, Levels]:
-    """The nested clusters of the levels that matter, and their numbers. ``bounds``: of each level, in positions.
+    """Build the nested clusters of the levels that matter, and their numbers. ``bounds``: of each level, in positions.
 
     ``lower_pad_share``: whether a share of paddings that is too large becomes the largest possible one. Raises
     :class:`BundleError`.
@@ -59,19 +59,19 @@ def solve_nesting(
 
 
 def _last_of_equal(losses: Sequence[float]) -> list[int]:
-    """For each level the last one of the same loss: those before it add nothing."""
+    """Find for each level the last one of the same loss: those before it add nothing."""
     last = {loss: level for level, loss in enumerate(losses)}
     return [last[loss] for loss in losses]
 
 
 def next_levels(losses: Sequence[float]) -> list[int]:
-    """For each level its index among those that matter."""
+    """Find for each level its index among those that matter."""
     matter = sorted(set(_last_of_equal(losses)))
     return [matter.index(level) for level in _last_of_equal(losses)]
 
 
 def rows_of(hierarchy: Hierarchy) -> Int32:
-    """The row of each symbol: that of a word's lowest cluster, then those of padding and unknown word."""
+    """Compute the row of each symbol: that of a word's lowest cluster, then those of padding and unknown word."""
     bounds = hierarchy.bounds[0]
     clusters = len(bounds) - 1
     rows = np.empty(len(hierarchy.order) + 2, np.int32)
@@ -81,13 +81,14 @@ def rows_of(hierarchy: Hierarchy) -> Int32:
 
 
 def count_lowest(bounds: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """The bounds of each level in lowest clusters, by those in words."""
+    """Convert the bounds of each level from words to lowest clusters."""
     return [np.searchsorted(bounds[0], edges) for edges in bounds]
 
 
 def weigh_words(frequencies: Float64, exponent: float) -> Int64:
-    """Weights for clustering: int64 ``(size,)``, in proportion to ``frequencies ** exponent``, the largest
-    :data:`wordveil.neighbours.clusters.HEAVIEST` and none below 1.
+    """Compute weights for clustering: int64 ``(size,)``, in proportion to ``frequencies ** exponent``.
+
+    The largest is :data:`wordveil.neighbours.clusters.HEAVIEST`, and none is below 1.
     """
     most = frequencies.max()
 
@@ -99,10 +100,10 @@ def weigh_words(frequencies: Float64, exponent: float) -> Int64:
 
 
 def add_rarity(vectors: Float32, frequencies: Float64, rarity: float) -> Float32:
-    """Points for clustering: the directions of vectors, with a word's rarity as one more coordinate.
+    """Compute points for clustering: the directions of vectors, with a word's rarity as one more coordinate.
 
     The coordinate is ``rarity`` times the logarithm of public frequency, brought to a mean of 0 and a variance of 1,
-    and cut at :data:`_FURTHEST`: else the most frequent words would be alike in nothing but their frequency.
+    and cut at :data:`_FURTHEST`: otherwise the most frequent words would share nothing but their frequency.
     ``vectors``: float32 ``(size, n)``. ``frequencies``: float64 ``(size,)``, positive. Returns float32 ``(size, n +
     1)``, the same on every machine.
     """
@@ -116,8 +117,8 @@ def add_rarity(vectors: Float32, frequencies: Float64, rarity: float) -> Float32
 
 
 def _round_surely(values: Float64, arguments: Float64, exact: Callable[[Decimal], Decimal]) -> Float64:
-    """``values`` as whole numbers, the same on every machine: powers and logarithms differ in their last digits, so
-    25 decimal digits decide where a value is near a half (Ziv 1991). ``exact``: a value by its argument.
+    """Round ``values`` to whole numbers, with the same result on every machine. Powers and logarithms differ in their
+    last digits, so 25 decimal digits decide near halves (Ziv 1991). ``exact``: a value by its argument.
     """
     whole = np.rint(values)
     with localcontext(prec=25):

@@ -1,11 +1,10 @@
-"""Choosing a member of each drawn cluster, so that the words read on: the sequence that a bigram model of public text
-finds likeliest.
+"""Choice of a member of each drawn cluster: the sequence that is likeliest under a bigram model of public text.
 
-Where all members of a cluster are equally probable outputs, which of them is written is free. The choice sees the drawn
+If all members of a cluster are equally probable outputs, any of them may be written. The choice depends on the drawn
 clusters and public counts alone, so it is post-processing.
 
-Of a word ``b`` after ``a`` the model says (absolute discounting; Ney, Essen and Kneser, "On structuring probabilistic
-dependences in stochastic language modelling", Computer Speech and Language 8, 1994)
+The model's probability of a word ``b`` after ``a`` is (absolute discounting; Ney, Essen and Kneser, "On structuring
+probabilistic dependences in stochastic language modelling", Computer Speech and Language 8, 1994)
 
     p(b | a) = max(c(a, b) - D, 0) / C(a) + g(a) p1(b),     g(a) = 1 - sum over b of max(c(a, b) - D, 0) / C(a),
 
@@ -50,7 +49,7 @@ _LOG_STEPS = 8
 
 
 class FluentArrays(NamedTuple):
-    """The arrays of the model, as compiled code takes them. A position is that of a word in the order of the tree.
+    """Arrays of the model, as compiled code takes them. A position is that of a word in the order of the tree.
 
     ``starts``: int64 ``(clusters + 1,)``, the members of cluster ``i`` have positions ``starts[i]`` up to ``starts[i +
     1]``. ``first``: int64 ``(size + 2,)``, the pairs that begin with a position are entries ``first[i]`` up to
@@ -69,14 +68,14 @@ class FluentArrays(NamedTuple):
 
 
 class FluentModel:
-    """A bigram model over the positions of a tree, and the choice by it; see the module."""
+    """Bigram model over the positions of a tree, and the choice by it; see the module."""
 
     def __init__(self, arrays: FluentArrays) -> None:
         self._arrays = FluentArrays._make(freeze(array) for array in arrays)
 
     @classmethod
     def build(cls, bigrams: Bigrams, words: pa.StringArray, order: Int32, starts: Int64) -> FluentModel:
-        """The model of ``bigrams`` over an embedding's ``words``. Other words are left out, with their pairs.
+        """Build the model of ``bigrams`` over an embedding's ``words``. Other words are left out, with their pairs.
 
         ``order``: int32 ``(size,)``, the number of the word at each position of the tree. ``starts``: int64 ``(clusters
         + 1,)``, the lowest clusters: cluster ``i`` has positions ``starts[i]`` up to ``starts[i + 1]``. None is empty.
@@ -120,24 +119,24 @@ class FluentModel:
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> FluentModel:
-        """The model of :attr:`arrays`, which may be mapped into memory. Other names are left alone."""
+        """Make from :attr:`arrays`, which may be mapped into memory. Other names are ignored."""
         return cls(FluentArrays(*(arrays[f"fluent_{name}"] for name in FluentArrays._fields)))
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name, for a bundle: :class:`FluentArrays`, each name after ``fluent_``."""
+        """Arrays by name, for a bundle: :class:`FluentArrays`, each name after ``fluent_``."""
         return {f"fluent_{name}": array for name, array in self._arrays._asdict().items()}
 
     def choose(self, clusters: Int32, offsets: Int64) -> Int32:
-        """A member of each cluster: int32 ``(tokens,)``, positions, so that each record is as likely as it can be.
+        """Choose a member of each cluster so that each record is as likely as possible: int32 ``(tokens,)``, positions.
 
-        Of sequences that are equally likely it takes the one whose last word has the lowest position, then the one
-        before it, and so on. Needs room for one record at a time: two bytes for each member of its clusters, four where
-        a cluster has more than 65,536.
+        Among equally likely sequences it takes the one whose last word has the lowest position, then the one before it,
+        and so on. It needs memory for one record at a time: two bytes for each member of its clusters, four if a
+        cluster has more than 65,536.
 
         ``clusters``: int32 ``(tokens,)``; -1 for padding, which leaves no trace in the text: the result has -1 there,
         and the words around it follow each other. ``offsets``: int64 ``(records + 1,)``, the tokens of each record.
-        Raises :class:`ValueError` where there is no such cluster.
+        Raises :class:`ValueError` if there is no such cluster.
         """
         sizes = np.diff(self._arrays.starts)
         if len(clusters) and not -1 <= clusters.min() <= clusters.max() < len(sizes):
@@ -152,7 +151,7 @@ class FluentModel:
 
 
 def _costs_of(shares: Float64) -> Int64:
-    """``-log2`` of shares above 0 and up to 1, in steps: int64, rounded.
+    """Compute ``-log2`` of shares above 0 and up to 1, in steps: int64, rounded.
 
     Squaring a number of 1 to 2 doubles its logarithm, whose next binary digit is whether the square reaches 2. So only
     whole numbers of 32 bits are multiplied.
@@ -170,8 +169,9 @@ def _costs_of(shares: Float64) -> Int64:
 
 @compiled_part
 def _follow_by_share(spent: Int64, beyond: UInt16, words: UInt16, cost: Int64, back: Any) -> Any:
-    """The costs of a cluster's members by their shares alone, after the best of the members before them, and the
-    largest. ``spent``, ``beyond``: of each member before; ``words``, ``cost``, ``back``: of each member.
+    """Compute the costs of a cluster's members by their shares alone, after the best member before, and the largest.
+
+    ``spent``, ``beyond``: of each member before; ``words``, ``cost``, ``back``: of each member.
     """
     via, least = 0, spent[0] + beyond[0]
     for member in range(1, len(spent)):
@@ -188,8 +188,10 @@ def _follow_by_share(spent: Int64, beyond: UInt16, words: UInt16, cost: Int64, b
 
 @compiled_part
 def _follow_by_pairs(spent: Int64, row: Any, low: Any, most: Any, model: FluentArrays, cost: Int64, back: Any) -> None:
-    """Lower the costs of members from position ``low`` on where a pair in the model does better, or as well after a
-    lower position. ``spent``: of the positions from ``row`` on before them. ``most``: the largest cost.
+    """Lower the costs of members from position ``low`` on if a pair in the model costs less.
+
+    A pair also wins a tie if it comes after a lower position. ``spent``: of the positions from ``row`` on before them.
+    ``most``: the largest cost.
     """
     for member in range(len(spent)):
         if spent[member] > most:  # none of its pairs does
@@ -207,8 +209,8 @@ def _follow_by_pairs(spent: Int64, row: Any, low: Any, most: Any, model: FluentA
 
 @compiled
 def choose_members(clusters: Int32, offsets: Int64, model: FluentArrays, cost: Int64, back: Any, out: Int32) -> None:
-    """See :meth:`FluentModel.choose`. ``cost``, int64 ``(2, members)``, is room for the widest cluster; ``back`` for
-    the predecessors of all members of a record. ``out`` is -1 where there is padding.
+    """Choose members as :meth:`FluentModel.choose` does. ``cost``, int64 ``(2, members)``, is a buffer for the widest
+    cluster; ``back`` for the predecessors of all members of a record. ``out`` is -1 for padding.
     """
     starts = model.starts
     for record in range(len(offsets) - 1):

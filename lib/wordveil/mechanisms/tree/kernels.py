@@ -1,4 +1,4 @@
-"""The compiled loop that draws words from nested clusters; :mod:`wordveil.mechanisms.tree.table` has the arrays."""
+"""Compiled loop that draws words from nested clusters; :mod:`wordveil.mechanisms.tree.table` has the arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wordveil.compiled import compiled, find_first_from
 
 
 class TreeArrays(NamedTuple):
-    """The arrays that decide draws, as compiled code takes them."""
+    """Arrays that decide draws, as compiled code takes them."""
 
     rows: Int32
     kinds: Int32
@@ -47,7 +47,7 @@ def draw_positions(symbols: Int32, words: UInt64, tree: TreeArrays, out: Int32) 
 
 @compiled
 def draw_members(clusters: Int32, words: UInt64, bounds: Int64, order: Int32, edges: UInt64, out: Int32) -> None:
-    """Draw a member of each cluster; where that is -1, ``out`` stays.
+    """Draw a member of each cluster; for cluster -1, ``out`` stays.
 
     ``words``: uint64 ``(count,)`` of random bits. Members of cluster ``c`` are ``order[bounds[c]:bounds[c + 1]]``, and
     the first whose edge is not below the random word is drawn, or else the last.

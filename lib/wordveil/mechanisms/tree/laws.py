@@ -1,4 +1,4 @@
-"""The laws of all words under nested clusters, for attackers."""
+"""Laws of all words under nested clusters, for attackers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_ENTRIES = 50_000_000
 
 
 class Members(NamedTuple):
-    """What is written where positions are clusters, and a member of the drawn one is drawn.
+    """Members of clusters, for trees whose positions are clusters and which draw a member of the drawn one.
 
     ``order``: int32 ``(size,)``, the words, those of a cluster together. ``bounds``: int64 ``(clusters + 1,)``, those
     of cluster ``c`` are ``order[bounds[c]:bounds[c + 1]]``. ``shares``: float64 ``(size,)``, the probability of each
@@ -29,9 +29,9 @@ class Members(NamedTuple):
 
 
 def write_law(table: TreeTable, start: int, law: Float64, members: Members | None) -> tuple[Int32, Float64]:
-    """The outputs of positions from ``start`` on, each once, and their probabilities.
+    """Compute the outputs of positions from ``start`` on, each once, and their probabilities.
 
-    ``law``: float64, the probabilities of these positions. ``members``: None where ``table.written`` stands there.
+    ``law``: float64, the probabilities of these positions. ``members``: None if ``table.written`` has the outputs.
     """
     stop = start + len(law)
     if members is None:
@@ -43,11 +43,11 @@ def write_law(table: TreeTable, start: int, law: Float64, members: Members | Non
 
 
 def word_laws(table: TreeTable, clusters: int, members: Members | None) -> WordLaws | None:
-    """The laws of all words: common is what all words draw alike, and a word's extras are what is in its clusters.
+    """Compute the laws of all words: the common part is what all draw alike, a word's extras are in its clusters.
 
-    Where a cluster's words are all written alike, the common law has no other outputs, so that some of it is 0. None
-    where there would be more than 50 million extras. ``clusters``: how many lowest clusters there are, which are the
-    first rows of ``table``. ``members``: as for :func:`write_law`.
+    If a cluster's words are all written alike, the common law has no other outputs, so that some of it is 0. None if
+    there would be more than 50 million extras. ``clusters``: the number of lowest clusters, which are the first rows of
+    ``table``. ``members``: as for :func:`write_law`.
     """
     size, positions = table.size, table.positions
     words = table.rows[:size]
@@ -80,13 +80,13 @@ def word_laws(table: TreeTable, clusters: int, members: Members | None) -> WordL
 
 
 def _share_of_all(table: TreeTable, row: int) -> float:
-    """How often a row draws from all positions."""
+    """Compute the probability with which a row draws from all positions."""
     spans = zip(table.ranges[row].tolist(), table.numbers(row), strict=True)
     return sum(number for span, number in spans if span == [0, table.positions]) / WHOLE
 
 
 def _outer_range(table: TreeTable, row: int) -> tuple[int, int]:
-    """The largest range that is not all positions: first position and size."""
+    """Find the largest range that is not all positions: first position and size."""
     most = table.positions
     inside = [(size, start) for start, size in table.ranges[row].tolist() if start < most and size < most]
     size, start = max(inside, default=(0, 0))
@@ -96,9 +96,9 @@ def _outer_range(table: TreeTable, row: int) -> tuple[int, int]:
 def _extras(
     table: TreeTable, row: int, span: tuple[int, int], rest: float, members: Members | None
 ) -> tuple[Int32, Float64]:
-    """What the words of a row have beyond the common law: outputs, and their probabilities.
+    """Compute what the words of a row have beyond the common law: outputs, and their probabilities.
 
-    ``span``: the range of positions where that is. ``rest``: what padding has.
+    ``span``: the range of these positions. ``rest``: padding's probability beyond the common law.
     """
     start, size = span
     law = np.zeros(size)

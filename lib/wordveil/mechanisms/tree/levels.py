@@ -1,4 +1,4 @@
-"""The whole numbers of nested clusters: how likely each level is, and what that costs.
+"""Whole numbers of nested clusters: the probability of each level, and its cost.
 
 A word lies in nested clusters of ``n_1 < ... < n_L = N`` words, with losses ``0 = E_1 < ... < E_L``. An output whose
 lowest common cluster with the word is of level ``l`` has probability ``p_l = A exp(-E_l)``. That is a mixture of
@@ -18,11 +18,11 @@ j`` of both. So the loss is the largest of
 which is ``E_j`` where clusters of a level are of equal size, and ``E_j + |ln A(w) - ln A(v)|`` at most where some have
 one word more. At ``j = 1`` both words have the same numbers, and the loss is 0.
 
-Losses are computed from the whole numbers with 50 digits and rounded up. What that ignores is the rank in a cluster,
-which is ``floor(B n / 2^64)`` for a random word ``B``: its probability is within ``2^-64`` of ``1 / n``, so that the
-logarithm of a probability errs by at most ``N 2^-64``. Twice that is added to every loss but 0. A loss is 0 only where
-all numbers are equal, and the rank's error with them. Results are the same on every machine: the module
-:mod:`decimal` rounds exponentials and logarithms correctly.
+Losses are computed from the whole numbers with 50 digits and rounded up. That ignores the rank in a cluster, which is
+``floor(B n / 2^64)`` for a random word ``B``: its probability is within ``2^-64`` of ``1 / n``, so that the logarithm
+of a probability errs by at most ``N 2^-64``. Twice that is added to every loss but 0. A loss is 0 only where all
+numbers are equal, and the rank's error with them. Results are the same on every machine: the module :mod:`decimal`
+rounds exponentials and logarithms correctly.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NEAR = 1 + Decimal("1e-9")
 
 @dataclass(frozen=True)
 class Mixture:
-    """The law of a symbol: uniform laws over nested sets of words, and padding.
+    """Law of a symbol: uniform laws over nested sets of words, and padding.
 
     ``sizes``: how many words each set has, rising. ``numbers``: the share of each set, of 2^64. ``pad``: the share of
     padding, of 2^64. All shares add up to 2^64.
@@ -58,7 +58,7 @@ class Mixture:
 
     @property
     def probabilities(self) -> list[Fraction]:
-        """The probability of a word of each set that is in no smaller one, exact but for ranks."""
+        """Probability of a word of each set that is in no smaller one, exact except for ranks."""
         probabilities, total = [], Fraction(0)
         for size, number in zip(reversed(self.sizes), reversed(self.numbers), strict=True):
             total += Fraction(number, size * WHOLE)
@@ -67,13 +67,13 @@ class Mixture:
 
     @property
     def logs(self) -> list[Decimal]:
-        """Their logarithms; minus infinity of 0."""
+        """Logarithms of :attr:`probabilities`; minus infinity for 0."""
         return [_log(probability) for probability in self.probabilities]
 
 
 @dataclass(frozen=True)
 class Losses:
-    """What mixtures cost, in nats.
+    """Losses of mixtures, in nats.
 
     ``levels``: for each level the loss between any two words whose lowest common cluster is of this level, at most; 0
     for the lowest level. ``others``: the loss between unknown word, padding and any symbol, at most.
@@ -84,13 +84,13 @@ class Losses:
 
     @property
     def largest(self) -> Decimal:
-        """The loss between any two symbols, at most."""
+        """Bound on the loss between any two symbols."""
         return max(*self.levels, self.others)
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Mixtures of all symbols, and what they cost.
+    """Mixtures of all symbols, and their losses.
 
     ``words``: the mixture of each shape of nested clusters, in the order in which shapes were given. ``unknown``,
     ``padding``: those of the unknown word and of padding. Where padding is no symbol, its mixture is the unknown
@@ -106,7 +106,9 @@ class Levels:
 
 
 class PadShareError(ValueError):
-    """More paddings would come back than epsilon allows. ``largest``: the share that it allows, rounded down."""
+    """Error for a share of paddings to keep that is larger than epsilon allows. ``largest``: the share that it allows,
+    rounded down.
+    """
 
     def __init__(self, largest: float) -> None:
         super().__init__(f"at most {largest:g}")
@@ -146,7 +148,7 @@ def solve_levels(
 def _keep_to(
     shapes: Sequence[tuple[int, ...]], limits: Sequence[Decimal], *, padding: bool, pad_share: Decimal | None
 ) -> Levels:
-    """The numbers of the largest intended losses whose certified losses keep to ``limits``: a fixed-point iteration."""
+    """Find the largest intended losses whose certified losses keep to ``limits``, by fixed-point iteration."""
     chosen, best = list(limits), None
     for _ in range(_STEPS):
         levels = _with_padding(shapes, chosen, limits[-1], padding=padding, pad_share=pad_share)
@@ -170,8 +172,8 @@ def _keep_to(
 
 
 def _change(loss: Decimal, limit: Decimal, intended: Decimal) -> Decimal:
-    """The factor of an intended loss that brings the certified one just under ``limit``. No intended loss is above
-    ``limit``.
+    """Compute the factor for an intended loss that brings the certified one just under ``limit``. No intended loss may
+    exceed ``limit``.
     """
     return min(limit / loss * (1 - _ROOM), limit / intended) if loss and intended else _ONE
 
@@ -184,10 +186,11 @@ def _with_padding(
     padding: bool,
     pad_share: Decimal | None,
 ) -> Levels:
-    """The numbers for these losses. ``pad_share``: at most as large as can be.
+    """Compute the numbers for these losses. ``pad_share``: at most the largest possible one.
 
     Padding is an output of probability ``m = r exp(-epsilon)`` for every other symbol, where ``r`` is the share of
-    paddings that come back; the others become all words alike. A hair less than ``epsilon`` leaves room for ranks.
+    paddings that come back; the others become all words alike. Use slightly less than ``epsilon`` to leave slack for
+    rounding of ranks.
 
     Between padding and a word ``w``, the output padding has a loss of ``epsilon``. For an output that is a word the
     ratios are ``(1 - m) p_1 N / (1 - r)``, at most, and ``(1 - r) / ((1 - m) N p_L)``, at most. The second is below
@@ -214,10 +217,10 @@ def _with_padding(
 
 
 def weigh_levels(sizes: Sequence[int], losses: Sequence[Decimal], room: int) -> tuple[int, ...]:
-    """Round the shares of levels to whole numbers that add up to ``room``: up, and at least 1; the lowest level has the
+    """Round the shares of levels up to whole numbers, at least 1, that add up to ``room``. The lowest level gets the
     rest.
 
-    ``sizes``: those of the nested clusters, rising. ``losses``: rising from 0. Raises :class:`ValueError` where losses
+    ``sizes``: those of the nested clusters, rising. ``losses``: rising from 0. Raises :class:`ValueError` if losses
     fall, or the numbers do not fit.
     """
     with localcontext(prec=_DIGITS):
@@ -230,18 +233,18 @@ def weigh_levels(sizes: Sequence[int], losses: Sequence[Decimal], room: int) -> 
 
 
 def _weights(sizes: Sequence[int], losses: Sequence[Decimal]) -> list[Decimal]:
-    """``n_l (exp(-E_l) - exp(-E_(l+1)))``, which add up to ``1 / A``."""
+    """Compute ``n_l (exp(-E_l) - exp(-E_(l+1)))``, which add up to ``1 / A``."""
     falls = [(-loss).exp() for loss in losses] + [_ZERO]
     return [size * (here - above) for size, (here, above) in zip(sizes, pairwise(falls), strict=True)]
 
 
 def certify_levels(words: Sequence[Mixture], others: Sequence[Mixture]) -> Losses:
-    """Compute what mixtures cost, from their whole numbers.
+    """Compute the losses of mixtures from their whole numbers.
 
     ``words``: those of words, each with the same number of nested clusters. Two of them are taken to meet at level
-    ``j`` where all their sizes from there on are equal. ``others``: those of symbols without clusters, whose one set
-    is all words: of the unknown word, and of padding where it is a symbol. A loss is infinite where one symbol has an
-    output that another lacks.
+    ``j`` if all their sizes from there on are equal. ``others``: those of symbols without clusters, whose one set is
+    all words: the unknown word, and padding if it is a symbol. A loss is infinite if one symbol has an output that
+    another lacks.
     """
     # For two words that meet at level j the module lists the ratios that occur. The largest over all pairs that share
     # their sizes from j on is the largest minus the least logarithm in each group, so that no pair is enumerated. Other
@@ -269,18 +272,18 @@ def certify_levels(words: Sequence[Mixture], others: Sequence[Mixture]) -> Losse
 
 
 def _slack(size: int) -> Decimal:
-    """What ranks in clusters may add to a loss."""
+    """Bound what ranks in clusters may add to a loss."""
     return 2 * Decimal(size) / WHOLE
 
 
 def _meeting_loss(group: list[list[Decimal]], level: int) -> Decimal:
-    """The largest loss between words with these logarithms that meet at ``level``."""
+    """Compute the largest loss between words with these logarithms that meet at ``level``."""
     inside = max(log[0] for log in group) - min(log[level] for log in group)
     return max(inside, *(_span([log[above] for log in group]) for above in range(level, len(group[0]))))
 
 
 def _span(values: Sequence[Decimal]) -> Decimal:
-    """The greatest minus the smallest; infinite where some are minus infinity."""
+    """Compute the greatest minus the smallest; infinite if some are minus infinity."""
     low, high = min(values), max(values)
     return Decimal("Infinity") if low.is_infinite() else high - low
 
@@ -290,6 +293,6 @@ def _log(value: Fraction) -> Decimal:
 
 
 def round_loss(loss: Decimal) -> float:
-    """The smallest float64 that is not below ``loss``."""
+    """Round to the smallest float64 that is not below ``loss``."""
     near = float(loss)
     return near if Decimal(near) >= loss else math.nextafter(near, math.inf)

@@ -25,7 +25,7 @@ They stand in an order in which every cluster is a range (:mod:`wordveil.neighbo
 64 bits the first chooses the level by whole numbers over ``2^64``, the likeliest first, and the second the position in
 the range.
 
-Which word of the drawn lowest cluster is written is free: ``member``, the drawn one, or one that is drawn by public
+Any word of the drawn lowest cluster may be written: ``member``, the drawn one, or one that is drawn by public
 frequency where positions are clusters; ``representative``, the most frequent one; ``hypernym``, the one above the
 others, where clusters are subtrees (:mod:`wordveil.mechanisms.tree.subtrees`); ``fluent``, those that make the
 likeliest text by public counts of pairs of words. The choice depends on the drawn cluster, further random bits and
@@ -74,7 +74,7 @@ from wordveil.neighbours.blocks import BuildContext
 
 
 class Tree(Mechanism[TreeSettings]):
-    """See the module.
+    """Tree mechanism; see the module.
 
     Arrays: those of :class:`wordveil.mechanisms.tree.table.TreeTable`; ``bounds``, int32, the bounds of the clusters of
     each level but the last, level after level; with ``output: fluent``, or ``member`` of ``clusters``, also ``order``,
@@ -161,7 +161,7 @@ class Tree(Mechanism[TreeSettings]):
         else:
             written = outputs.representatives
             if settings.output in ("member", "fluent"):
-                # A word of the drawn cluster, which is replaced after the draw.
+                # Any word of the drawn cluster, to be replaced after the draw.
                 written = np.where(
                     rows[written] == np.arange(len(written)), written, hierarchy.order[hierarchy.bounds[0][:-1]]
                 )
@@ -207,12 +207,12 @@ class Tree(Mechanism[TreeSettings]):
 
     @property
     def _blocks(self) -> int:
-        """Random blocks of a token: to draw a member of a cluster takes one more."""
+        """Number of random blocks of a token: drawing a member of a cluster takes one more."""
         return 2 if self._members else 1
 
     @property
     def table(self) -> TreeTable:
-        """The arrays that it draws from."""
+        """Arrays that it draws from."""
         return self._table
 
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
@@ -230,7 +230,7 @@ class Tree(Mechanism[TreeSettings]):
         return TokenBatch(drawn, batch.offsets, batch.contexts)
 
     def _clusters_of(self, ids: Int32) -> Int32:
-        """The lowest cluster of each word; -1 for padding."""
+        """Find the lowest cluster of each word; -1 for padding."""
         return np.where(ids == self._table.size, np.int32(-1), self._table.rows[ids])
 
     def render(self, batch: TokenBatch) -> TokenBatch:
@@ -246,7 +246,7 @@ class Tree(Mechanism[TreeSettings]):
 
     @cached_property
     def _members(self) -> Members | None:
-        """What is drawn where positions are clusters and a member is written; else None."""
+        """Members to draw from, if positions are clusters and a member is written; otherwise None."""
         if "edges" not in self._arrays:
             return None
         bounds = self._arrays.get("starts", self._bounds[0]).astype(np.int64)
@@ -289,7 +289,7 @@ class Tree(Mechanism[TreeSettings]):
         return rows
 
     def _stays_elsewhere(self, words: Int32, stays: Float64) -> Float64:
-        """The same, but for words that stand for the cluster of others."""
+        """Correct the probabilities that words stay, for words that stand for the cluster of others."""
         table = self._table
         written = table.written[: table.positions] if self._members is None else self._members.order
         away = np.intersect1d(words, written[self._home_clusters() != table.rows[written]])
@@ -298,7 +298,7 @@ class Tree(Mechanism[TreeSettings]):
         return stays
 
     def _written_for(self, words: Int32) -> Float64:
-        """At how many positions of its own cluster each word is written, or with which share of one: float64
+        """Count the positions of its own cluster at which each word is written, or its share of one: float64
         ``(words,)``.
         """
         table, members = self._table, self._members
@@ -308,19 +308,19 @@ class Tree(Mechanism[TreeSettings]):
         return np.asarray(np.bincount(written, own, table.size)[words])
 
     def _home_clusters(self) -> Int64:
-        """The lowest cluster of each position, or of each word of :attr:`_members`."""
+        """Find the lowest cluster of each position, or of each word of :attr:`_members`."""
         bounds = self._positions[0] if self._members is None else self._members.bounds
         return np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
 
     @cached_property
     def _bounds(self) -> list[Int32]:
-        """The bounds of the clusters of each level."""
+        """Bounds of the clusters of each level."""
         ends = np.cumsum([count + 1 for count in self._parameters["counts"][:-1]])
         return [*np.split(self._arrays["bounds"], ends[:-1]), np.array([0, self._table.size], np.int32)]
 
     @cached_property
     def _positions(self) -> Sequence[NDArray[Any]]:
-        """The same in positions, which are words or lowest clusters."""
+        """Bounds of the clusters of each level in positions, which are words or lowest clusters."""
         return self._bounds if self._table.positions == self._table.size else count_lowest(self._bounds)
 
     def at_epsilon(self, epsilon: float) -> Self:
@@ -333,7 +333,9 @@ class Tree(Mechanism[TreeSettings]):
 
 
 def _example_inputs(embedding: Embedding) -> PublicInputs:
-    """Pairs of hypernyms for three quarters of the words: above each are those of a fifth of its rank, and so on."""
+    """Make pairs of hypernyms for three quarters of the words: above each are those of a fifth of its rank, and so
+    on.
+    """
     words = np.arange(3 * embedding.size // 4, dtype=np.int32)
     pairs = np.hstack([[words, words // 5**level] for level in range(1, 7)])
     low, high = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
@@ -341,7 +343,7 @@ def _example_inputs(embedding: Embedding) -> PublicInputs:
 
 
 def _position_probabilities(table: TreeTable, rows: NDArray[Any]) -> Float64:
-    """The probability of one position of a row's own lowest cluster, for each row: float64 ``(rows,)``."""
+    """Compute the probability of one position of a row's own lowest cluster, for each row: float64 ``(rows,)``."""
     return np.array([float(table.mixture(row).probabilities[0]) for row in rows.tolist()])
 
 

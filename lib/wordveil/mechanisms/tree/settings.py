@@ -132,12 +132,12 @@ class TreeSettings(MechanismSettings):
 
     @property
     def level_losses(self) -> list[float]:
-        """The loss of each level, the level of all words included."""
+        """Loss of each level, the level of all words included."""
         return [*(self.losses or [0.0]), self.epsilon]
 
 
 def scale_losses(losses: Sequence[float], before: float, after: float) -> list[float]:
-    """Losses in proportion to an epsilon: none above it by rounding, and none too small to be told from 0."""
+    """Scale losses in proportion to an epsilon: none above it by rounding, and none too small to be told from 0."""
     scaled = (min(loss * (after / before), after) for loss in losses)
     return [loss if loss >= _LEAST_LOSS else 0.0 for loss in scaled]
 

@@ -3,7 +3,7 @@
 Hypernyms are chosen one after another, from the top. Each takes itself and the words of its class below it that have
 no more specific hypernym yet; the fewer words are below a hypernym, the more specific it is. So a word is in the
 cluster of the most specific chosen hypernym above it, and a chosen hypernym is in its own. Words below none are left
-for clusters of another kind.
+over for clusters of another kind.
 
 It is always the heaviest cluster that is split. Of the hypernyms that leave enough words in every cluster, one is
 chosen that splits it most evenly by weight; or, of the words that no hypernym has yet, one that takes most.
@@ -26,7 +26,7 @@ from wordveil.mechanisms.inputs import Pairs
 
 @dataclass(frozen=True)
 class Subtrees:
-    """The chosen hypernyms and their words.
+    """Chosen hypernyms and their words.
 
     ``labels``: int32 ``(size,)``, the number of the cluster of each word, -1 for words that are left. ``hypernyms``:
     int32 ``(chosen,)``, the word that is written for each cluster. ``clusters``: how many clusters there are with those
@@ -39,12 +39,12 @@ class Subtrees:
 
 
 def choose_subtrees(pairs: Pairs, weights: Int64, classes: Int32 | None, counts: Sequence[int], least: int) -> Subtrees:
-    """Choose hypernyms, for ``counts[0]`` clusters at most, of ``least`` words at least.
+    """Choose hypernyms for at most ``counts[0]`` clusters of at least ``least`` words.
 
     ``pairs``: a word and one of its hypernyms each, all of them up to the root; similarities do not count. ``weights``:
-    int64 ``(size,)``, positive. ``classes``: int32 ``(size,)``; words of a cluster are of one class. ``counts``: how
-    many clusters each level is to have, the lowest first; fewer lowest ones are made where words do not suffice. Raises
-    :class:`ValueError` where no hypernym can be chosen.
+    int64 ``(size,)``, positive. ``classes``: int32 ``(size,)``; words of a cluster are of one class. ``counts``: the
+    number of clusters of each level, the lowest first; fewer lowest ones are made if words do not suffice. Raises
+    :class:`ValueError` if no hypernym can be chosen.
     """
     clusters, *further = counts
     classes = np.zeros(len(weights), np.int32) if classes is None else classes
@@ -67,8 +67,8 @@ def choose_subtrees(pairs: Pairs, weights: Int64, classes: Int32 | None, counts:
 
 @dataclass(frozen=True)
 class _Below:
-    """Hypernyms, the most specific first, and of equally specific ones the lower id; and the words that each may take:
-    itself, and those of its class below it.
+    """Hypernyms, the most specific first, ties by lower id, with the words that each may take: itself, and those of its
+    class below it.
 
     ``hypernyms``: int32 ``(hypernyms,)``. ``turns``, ``words``: int64 ``(pairs,)``, the place of a hypernym and a word,
     sorted. ``starts``: int64 ``(hypernyms + 1,)``, the first pair of each.
@@ -94,18 +94,18 @@ class _Below:
 
     @property
     def reached(self) -> Int64:
-        """The words that some hypernym may take, but those that only one itself may: it then takes nothing else."""
+        """Words that some hypernym may take, except those that only one itself may, which then takes nothing else."""
         several = np.flatnonzero(np.diff(self.starts) > 1)
         return np.unique(self.words[np.isin(self.turns, several)])
 
     def of_turn(self, turn: int) -> Int64:
-        """The words that a hypernym may take."""
+        """Return the words that a hypernym may take."""
         return self.words[self.starts[turn] : self.starts[turn + 1]]
 
 
 def _split(below: _Below, weights: Int64, kinds: Int32, least: int, most: int) -> tuple[Int32, list[int]]:
-    """The cluster of each word, first those of the ``kinds`` that are left, and the turns of the others' hypernyms.
-    ``most``: how many hypernyms are chosen at most.
+    """Assign a cluster to each word, the ``kinds`` left over first, and list the turns of the others' hypernyms.
+    ``most``: the largest number of hypernyms to choose.
     """
     chosen: list[int] = []
     labels = kinds.copy()
@@ -137,8 +137,8 @@ def _split(below: _Below, weights: Int64, kinds: Int32, least: int, most: int) -
 
 
 def _may_take(below: _Below, turn: int, words: Int64, labels: Int32, chosen: list[int], least: int, rests: int) -> bool:
-    """Whether a hypernym takes enough words and leaves enough in each cluster, itself among its words, and no chosen
-    one, as where pairs go round in a circle. Of those that are left it may take all.
+    """Return whether a hypernym takes enough words and leaves enough in each cluster. It must take itself and no chosen
+    hypernym, as could happen if pairs form a cycle. It may take all words that are left over.
     """
     if len(words) < least or below.hypernyms[turn] not in words or np.isin(below.hypernyms[chosen], words).any():
         return False

@@ -1,9 +1,9 @@
-"""The arrays of nested clusters: arranged for drawing, read back, certified.
+"""Arrays of nested clusters: arranged for drawing, read back, certified.
 
-At each position of an order stands a word, or a lowest cluster. A symbol's row is that of its lowest cluster, of
-padding, or of the unknown word. A row is a list of ranges of positions, and a kind, whose thresholds say which range a
-random word chooses: the first whose threshold is above it, or else the last. Padding has a position of its own, after
-the others. The mechanism chooses which output stands at a position.
+Each position of an order holds a word, or a lowest cluster. A symbol's row is that of its lowest cluster, of
+padding, or of the unknown word. A row is a list of ranges of positions, and a kind, whose thresholds decide which range
+a random word chooses: the first whose threshold is above it, or else the last. Padding has a position of its own, after
+the others. The mechanism assigns an output to each position.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OTHERS = 2  # rows of symbols that are no words
 
 @dataclass(frozen=True)
 class Nesting:
-    """The nested clusters of every lowest cluster.
+    """Nested clusters of every lowest cluster.
 
     ``ranges``: int64 ``(clusters, levels, 2)``, first position and size of the cluster at each level, lowest first.
     ``shapes``: the distinct chains of sizes. ``kinds``: int64 ``(clusters,)``, the shape of each lowest cluster.
@@ -38,8 +38,9 @@ class Nesting:
 
     @classmethod
     def of(cls, bounds: Sequence[NDArray[Any]]) -> Self:
-        """Of the bounds of each level (:class:`wordveil.neighbours.hierarchy.Hierarchy`), first those of the lowest
-        clusters; then those of the levels that matter, which may be the same.
+        """Make from the bounds of each level (:class:`wordveil.neighbours.hierarchy.Hierarchy`).
+
+        First come the bounds of the lowest clusters, then those of the levels that matter, which may be the same.
         """
         first, levels = bounds[0][:-1], []
         for edges in bounds[1:]:
@@ -52,7 +53,7 @@ class Nesting:
 
 @dataclass(frozen=True)
 class TreeTable:
-    """Arrays that workers map into memory. Rows are lowest clusters, then padding, then the unknown word.
+    """Arrays of a tree, which workers map into memory. Rows are lowest clusters, then padding, then the unknown word.
 
     ``rows``: int32 ``(size + 2,)``, the row of each symbol. ``kinds``: int32 ``(clusters + 2,)``, the kind of each row.
     ``ranges``: int32 ``(clusters + 2, ranges, 2)``, first position and size, in the order in which they are chosen.
@@ -68,43 +69,43 @@ class TreeTable:
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name, for a bundle."""
+        """Arrays by name, for a bundle."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The inverse of :attr:`arrays`; others are left out."""
+        """Make from what :attr:`arrays` returned; other names are ignored."""
         return cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
 
     @property
     def size(self) -> int:
-        """How many words there are."""
+        """Number of words."""
         return len(self.rows) - _OTHERS
 
     @property
     def positions(self) -> int:
-        """How many positions there are, without that of padding: the unknown word draws from all."""
+        """Number of positions without that of padding: the unknown word draws from all."""
         return int(self.ranges[-1, -1, 1])
 
     @property
     def pads(self) -> bool:
-        """Whether padding is an output."""
+        """True if padding is an output."""
         return len(self.written) > self.positions
 
     def draw(self, symbols: Int32, words: UInt64) -> Int32:
-        """One output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
+        """Draw one output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
         drawn = np.empty(len(symbols), np.int32)
         tree = TreeArrays(self.rows, self.kinds, self.ranges, self.thresholds, self.written)
         draw_positions(symbols, words, tree, drawn)
         return drawn
 
     def numbers(self, row: int) -> list[int]:
-        """The share of each range of a row, of 2^64."""
+        """Compute the share of each range of a row, of 2^64."""
         edges = [0, *map(int, self.thresholds[self.kinds[row]]), WHOLE]
         return [after - before for before, after in pairwise(edges)]
 
     def mixture(self, row: int) -> Mixture:
-        """The mixture of a row, by its ranges, level after level. Those of padding and unknown word have one set:
+        """Compute the mixture of a row, by its ranges, level after level. Padding and the unknown word have one set:
         all positions.
         """
         ranges, numbers = self.ranges[row].tolist(), self.numbers(row)
@@ -118,7 +119,8 @@ class TreeTable:
 
     @cached_property
     def _levels(self) -> list[int]:
-        """Which ranges of a row are no padding, the lowest level first: a level has fewer clusters than the one below.
+        """Indices of a row's ranges other than padding, the lowest level first: a level has fewer clusters than the one
+        below.
 
         Sizes cannot order them, since a cluster of one position may lie in another cluster of that position.
         """
@@ -129,7 +131,7 @@ class TreeTable:
         )
 
     def law(self, row: int) -> Float64:
-        """The probability of each position: float64 ``(positions,)``, or ``(positions + 1,)`` with padding."""
+        """Compute the probability of each position: float64 ``(positions,)``, or ``(positions + 1,)`` with padding."""
         law = np.zeros(len(self.written))
         for (start, size), number in zip(self.ranges[row].tolist(), self.numbers(row), strict=True):
             law[start : start + size] += number / WHOLE / size
@@ -138,7 +140,7 @@ class TreeTable:
     def certify(self) -> Losses:
         """Compute the losses from the arrays alone.
 
-        Raises :class:`ValueError` where ranges are no nested clusters, or thresholds fall.
+        Raises :class:`ValueError` if ranges are no nested clusters, or thresholds fall.
         """
         clusters = len(self.kinds) - _OTHERS
         ranges = self.ranges[:clusters].astype(np.int64)
@@ -153,8 +155,10 @@ class TreeTable:
         return certify_levels([self.mixture(row) for row in first.tolist()], [self.mixture(row) for row in others])
 
     def _check(self, ranges: Int64, levels: Int64) -> None:
-        """Raise :class:`ValueError` unless the ranges of each level divide all positions and lie inside those of the
-        next level, thresholds do not fall, rows of one lowest range are of one kind, and the others draw from all.
+        """Raise :class:`ValueError` unless ranges are nested and thresholds consistent.
+
+        The ranges of each level divide all positions and lie inside those of the next level, thresholds do not fall,
+        rows of one lowest range are of one kind, and the others draw from all.
         """
         starts, sizes = ranges[:, levels, 0], ranges[:, levels, 1]
         ends = starts + sizes

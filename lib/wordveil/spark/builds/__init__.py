@@ -1,1 +1,1 @@
-"""Builds that take long, on the executors."""
+"""Long builds on the executors."""

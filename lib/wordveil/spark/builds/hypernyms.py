@@ -32,8 +32,9 @@ def read_on_executors(session: Callable[[], SparkSession]) -> ReadPairs:
 
 
 def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: TrainingSettings) -> pa.Table:
-    """Read the distinct pairs at ``path`` that pass the limits of counts and stop-words, as a table of ``PAIR_SCHEMA``,
-    in no order.
+    """Read the distinct pairs at ``path`` that pass the limits of counts and stop-words, in no order.
+
+    The result is a table of ``PAIR_SCHEMA``.
 
     Filters of single pairs run here, so that :func:`wordveil.embeddings.training.hypernyms.build_hierarchy` builds the
     same from the result as from all pairs. Every executor must see the path. Raises :class:`EmbeddingError` and

@@ -20,7 +20,7 @@ from wordveil.spark.platform.errors import job_errors
 
 @dataclass(frozen=True)
 class SpanLists:
-    """What an executor does: it computes the lists of one span. The points are public and reach it as a Spark file."""
+    """Task of an executor: to compute the lists of one span. The points are public and reach it as a Spark file."""
 
     file: str
     metric: str

@@ -1,4 +1,4 @@
-"""Building an n-gram model of public text on Spark.
+"""Build of an n-gram model of public text on Spark.
 
 There are two passes over the texts. The first counts words. The second counts the n-grams of the words that are
 frequent enough, because any other n-gram is rarer still. Executors count in batches and Spark sums. Frequent n-grams
@@ -33,15 +33,17 @@ from wordveil.text.slots import Grams, NgramModel, NgramSettings, assemble_trie
 from wordveil.version import __version__
 
 MAX_TEXT_BYTES = 4 * 2**20
-"""Texts of more UTF-8 bytes are left out: their n-grams would be a batch of hundreds of megabytes."""
+"""Largest number of UTF-8 bytes of a text: n-grams of longer ones would be a batch of hundreds of megabytes."""
 MAX_NGRAMS = 50_000_000
-"""A driver needs about 70 bytes for each while it builds."""
+"""Largest number of n-grams: a driver needs about 70 bytes for each while it builds."""
 
 
 @dataclass(frozen=True)
 class BuiltNgrams:
-    """A model that was built, and its source: ``texts`` were counted; ``left_out`` are those that are null, not UTF-8,
-    longer than :data:`MAX_TEXT_BYTES` or of a script that the tokeniser refuses.
+    """Built model, and its source.
+
+    ``texts`` were counted; ``left_out`` are those that are null, not UTF-8, longer than :data:`MAX_TEXT_BYTES` or of a
+    script that the tokeniser refuses.
     """
 
     model: NgramModel
@@ -59,7 +61,7 @@ def build_ngrams(
 ) -> BuiltNgrams:
     """Count the n-grams of the column ``text`` of a public ``table``, and write the model into ``store``.
 
-    ``source``: where the text came from, for people. The same texts give the same model, however they are partitioned.
+    ``source``: the origin of the text, for people. The same texts give the same model, however they are partitioned.
     Raises :class:`ConfigError` for the column, :class:`NgramError` if the model would hold no word or too many n-grams.
     """
     spark = table.sparkSession
@@ -120,8 +122,10 @@ def _map_batches(
 
 
 def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringArray, NDArray[np.int64], int]:
-    """Count words: the beginning of a text and the words that are frequent enough, the most frequent first; their
-    counts; and the number of words in all texts.
+    """Count words, the most frequent first.
+
+    The result has the beginning of a text and the words that are frequent enough, their counts, and the number of words
+    in all texts.
     """
     counted = (
         _map_batches(texts, CountWords(settings), WORD_FIELDS).groupBy("word").agg(F.sum("number").alias("number"))

@@ -1,1 +1,1 @@
-"""Evaluations of what was sanitised: its texts beside their originals, on Spark."""
+"""Evaluations of sanitised output on Spark: its texts beside their originals."""

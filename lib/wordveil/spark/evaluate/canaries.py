@@ -1,4 +1,4 @@
-"""Made documents through the whole pipeline: what a release shows of a text, against what it claims.
+"""Canaries through the whole pipeline: what a release shows of a text, against its claims.
 
 Nothing of the corpus is read, and neither the release's key nor its tables are touched: documents are drawn under a
 public key and a name of their own, and written to a temporary directory.
@@ -62,7 +62,9 @@ _PARSED = "the canaries are in a Parquet table, of which every row can be parsed
 
 @dataclass(frozen=True)
 class _Pipeline:
-    """What documents are drawn with, and the ``directory`` for their tables, as Spark knows it."""
+    """Pipeline of the documents: what they are drawn with, and the ``directory`` for their tables, as Spark names
+    it.
+    """
 
     spark: SparkSession
     config: Config
@@ -71,13 +73,13 @@ class _Pipeline:
 
     @property
     def source(self) -> Source:
-        """The input's columns, in a Parquet table of documents."""
+        """Columns of the input, in a Parquet table of documents."""
         given = self.config.source
         columns = {name: getattr(given, name) for name in ("id", "text", "keep", "max_bytes", "language")}
         return Source(**columns, path=f"{self.directory}/none", format="parquet")
 
     def write_input(self, name: str, *, other: bool, as_strings: bool = False) -> str:
-        """Write one of the tables as a few files of which one is large; returns its path."""
+        """Write one of the tables as a few files, one of them large; return its path."""
         path = f"{self.directory}/{name}"
         table = _make_table(self.config.source, self.inputs, other=other, as_strings=as_strings)
         part = np.arange(table.num_rows) * _FILES // table.num_rows
@@ -88,11 +90,11 @@ class _Pipeline:
         return path
 
     def read_input(self, path: str, where: str | None = None, params: Mapping[str, str] = NO_PARAMS) -> DataFrame:
-        """The documents as the pipeline reads them."""
+        """Read the documents as the pipeline does."""
         return open_input(self.spark, replace(self.source, path=path, where=where), params).read()
 
     def release(self, table: DataFrame, path: str, bundle: Bundle, materials: Materials) -> Output:
-        """Sanitise documents as the job does, and read what is there then."""
+        """Sanitise documents as the job does, and read the output."""
         settings = replace(self.config.record_settings(_NAME), release=_NAME)
         if bundle.mechanism.private_weights == "":
             settings = replace(settings, max_records=None)
@@ -103,7 +105,7 @@ class _Pipeline:
         return self.read_output(path)
 
     def read_output(self, path: str) -> Output:
-        """The rows of an output in the order of its files, as a reader finds them."""
+        """Read the rows of an output in the order of its files, as a reader finds them."""
         rows = load_path(self.spark, self.spark.read.format("parquet"), path)
         file, row = (F.col(f"_metadata.{name}") for name in ("file_path", "row_index"))
         table = to_arrow(rows.select("*", file.alias("__file"), row.alias("__row")))
@@ -127,7 +129,7 @@ def audit_release(
     params: Mapping[str, str] = NO_PARAMS,
     progress: Callable[[str], None] = ignore,
 ) -> Audit:
-    """Draw made documents as a release is drawn, and look for what shows without being declared, and the reverse.
+    """Draw canaries as a release is drawn, and search for undeclared exposures, and for declared ones that do not show.
 
     ``config``: the release's configuration. Its input is not read, and its key is not used. ``session``: starts the
     Spark session, or returns the running one. ``alpha``: the probability that any true claim is refuted: all tests
@@ -192,7 +194,7 @@ def audit_release(
 
 
 def make_claim(config: Config) -> Claim:
-    """What each row of the configuration's output must say and have."""
+    """Make the claim that each row of the configuration's output must state and keep."""
     settings = config.record_settings(_NAME)
     made = (field.name for field in settings.columns.output_fields)
     return Claim(str(settings.relation), settings.exposes, frozenset({config.source.id, *config.source.keep, *made}))
@@ -217,7 +219,9 @@ def _make_inputs(config: Config, bundle: Bundle, model: Any, copies: int, seed: 
 
 @contextmanager
 def _open_directory(spark: SparkSession, config: Config) -> Iterator[str]:
-    """A directory for tables that all executors see: on this machine, or beside the output. It is deleted after use."""
+    """Open a directory for tables that all executors see: on this machine, or beside the output. It is deleted after
+    use.
+    """
     if is_local(str(spark.sparkContext.master)):
         with TemporaryDirectory(prefix="wordveil-canaries-") as local:
             yield f"file:{local}"
@@ -231,7 +235,7 @@ def _open_directory(spark: SparkSession, config: Config) -> Iterator[str]:
 
 
 def _make_table(given: Source, inputs: Inputs, *, other: bool, as_strings: bool) -> pa.Table:
-    """One of the tables with the columns of the configuration's input, and :data:`HIDDEN_COLUMN`."""
+    """Make one of the tables with the columns of the configuration's input, and :data:`HIDDEN_COLUMN`."""
     raw = [pa.array(texts, pa.binary()) for texts in inputs.texts(other=other)]
     if as_strings:
         raw = [pa.array(map(_read_text, column.to_pylist()), pa.string()) for column in raw]
@@ -250,14 +254,14 @@ def _read_text(text: bytes | None) -> str | None:
 
 
 def _weigh(table: pa.Table, row: int) -> pa.Table:
-    """The same table with more bytes in one row, in a column that is not read."""
+    """Add bytes to one row of the table, in a column that is not read."""
     values = table[HIDDEN_COLUMN].to_pylist()
     values[row] += " " * _BALLAST
     return table.set_column(table.column_names.index(HIDDEN_COLUMN), HIDDEN_COLUMN, [values])
 
 
 def _split_path(file: str, root: str) -> tuple[str, str]:
-    """The directory of a file below ``root``, and the part of its name that orders files."""
+    """Split a path below ``root`` into the directory of the file, and the part of its name that orders files."""
     directory, _, name = file.rpartition("/")
     return directory.partition(root.rpartition("/")[2])[2], name[:10] + name[-20:]
 
@@ -265,7 +269,7 @@ def _split_path(file: str, root: str) -> tuple[str, str]:
 def _find_admitted(
     pipeline: _Pipeline, where: str, params: Mapping[str, str]
 ) -> tuple[frozenset[str], frozenset[str]] | None:
-    """The ids of each table whose records meet the condition; None where it cannot be applied to documents."""
+    """Find the ids of each table whose records meet the condition; None if it cannot be applied to documents."""
     admitted = []
     for side in (0, 1):
         path = pipeline.write_input(f"where-{side}", other=bool(side), as_strings=True)
@@ -293,7 +297,7 @@ def _describe(config: Config, bundle: Bundle, inputs: Inputs, seed: int) -> dict
 
 
 def _list_notes(config: Config) -> Iterator[str]:
-    """What a reader should know of what was not audited."""
+    """List remarks on what was not audited."""
     yield "what the mechanism loses about words was not audited here: `wordveil audit bundle` audits it."
     if config.output.format == "delta":
         yield "documents were drawn as one run; runs over time, budgets and the gate were not audited."

@@ -1,6 +1,6 @@
-"""Measure an output against its originals: who wrote it, what of it can be recovered, and what it is still good for.
+"""Evaluation of an output against its originals: its authors, the words recovered from it, and its remaining use.
 
-The evaluation needs no key. An adaptive attacker draws what it knows with a throwaway key of its own.
+The evaluation needs no key. An adaptive attacker sanitises its known texts with a throwaway key of its own.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def evaluate_output(
     Raises
     ------
     ConfigError
-        where the input lacks a column of ``evaluation``.
+        if the input lacks a column of ``evaluation``.
     BundleError
-        where there is no bundle, or the output was drawn with another one.
+        if there is no bundle, or the output was drawn with another one.
     InputError
-        where there is no output, it is not complete, or it has no record of the input.
+        if there is no output, it is not complete, or it has no record of the input.
     PlatformError
-        where a package is missing.
+        if a package is missing.
     """
     check_params(config.source.where, params)
     materials = find_materials(config)
@@ -98,9 +98,9 @@ def evaluate_output(
 
 @dataclass(frozen=True)
 class Materials:
-    """What an attacker knows of a release: all but its key and its originals.
+    """Materials of an attacker on a release: all but its key and its originals.
 
-    ``sanitiser``: the bundle with the text policy. ``embedding``: of the mechanism; None where it is not available.
+    ``sanitiser``: the bundle with the text policy. ``embedding``: that of the mechanism; None if it is not available.
     """
 
     bundle: Bundle
@@ -131,9 +131,9 @@ def measure_pairs(
     facts: Mapping[str, str],
     progress: Callable[[str], None] = ignore,
 ) -> Evaluation:
-    """Everything that ``evaluation`` asks for, of records beside their originals.
+    """Measure all that ``evaluation`` asks for, on records beside their originals.
 
-    ``facts``: where they come from, which the report shows. Raises as :func:`evaluate_output`.
+    ``facts``: their origin, which the report shows. Raises as :func:`evaluate_output`.
     """
     section = config.evaluation
     check_pairs(config, materials, pairs)
@@ -172,8 +172,9 @@ def measure_pairs(
 
 
 def check_pairs(config: Config, materials: Materials, pairs: Pairs) -> None:
-    """Raise :class:`InputError` where there is no record, and :class:`BundleError` for texts that were drawn with
-    another bundle or under another text policy: an adaptive attacker would draw other texts than the release has.
+    """Raise :class:`InputError` if there is no record, and :class:`BundleError` for texts of another bundle or policy.
+
+    An adaptive attacker would draw other texts than the release has.
     """
     if not len(pairs):
         raise InputError(
@@ -202,10 +203,10 @@ def attack_authors(
     *,
     drawing: int | None = None,
 ) -> Figures | None:
-    """Attack the authors of records. None where fewer than two authors have enough of them.
+    """Attack the authors of records. Return None if fewer than two authors have enough of them.
 
-    ``seed``: decides which records the attacker knows. ``drawing``: gives the key by which the attacker draws; None: a
-    fresh one. What is drawn stays in this process.
+    ``seed``: selects the records that the attacker knows. ``drawing``: seed of the key by which the attacker draws;
+    None: a fresh one. The draws stay in this process.
     """
     section = config.evaluation
     parts = split_rows(pairs.authors, section.known_share, section.min_texts, seed)
@@ -261,7 +262,7 @@ def _too_few(what: str, least: int, counted: str) -> str:
 
 
 def _say_scope(config: Config, pairs: Pairs) -> tuple[str, ...]:
-    """What was read, in sentences: who reads a figure must know how much of the release it is about."""
+    """Describe what was read, in sentences: readers of a figure need to see how much of the release it covers."""
     sentences = [f"Measured on {len(pairs.sample):,} of {pairs.total:,} records."]
     if config.author is not None and config.evaluation.attackers:
         counts, least = pairs.counts, config.evaluation.min_texts
@@ -272,7 +273,7 @@ def _say_scope(config: Config, pairs: Pairs) -> tuple[str, ...]:
 
 
 def _describe(config: Config, bundle: Bundle, pairs: Pairs) -> dict[str, str]:
-    """What a reader must know of an evaluation."""
+    """Collect the facts of an evaluation for its readers."""
     section = config.evaluation
     facts = {
         "mechanism": f"{config.mechanism.name}, epsilon {bundle.guarantee.epsilon:g}",

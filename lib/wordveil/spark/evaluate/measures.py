@@ -1,4 +1,4 @@
-"""What an evaluation measures: each attacker, each task and each figure of the texts, as scores of a report."""
+"""Measures of an evaluation: each attacker, each task and each figure of the texts, as scores of a report."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PRIORS = {
 
 @dataclass
 class Figures:
-    """What was measured so far, in the order of the report; ``missing``: attackers and tasks that could not run."""
+    """Figures measured so far, in the order of the report; ``missing``: attackers and tasks that could not run."""
 
     scores: list[Score] = field(default_factory=list)
     confusions: list[Confusion] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Figures:
     missing: list[str] = field(default_factory=list)
 
     def add(self, more: Figures) -> None:
-        """Add what was measured next."""
+        """Add further figures."""
         for name, items in vars(more).items():
             getattr(self, name).extend(items)
 
@@ -66,8 +66,8 @@ class Figures:
 
 @dataclass(frozen=True)
 class Split:
-    """Labelled records in two parts, those that are learnt from and those that are guessed: the original texts, and the
-    same texts as they were released.
+    """Labelled records in two parts, for learning and for guessing: the original texts, and the same texts as
+    released.
     """
 
     known: Documents
@@ -77,7 +77,7 @@ class Split:
 
 
 def measure_words(bundle: Bundle) -> list[Score]:
-    """What an attacker recovers of single words: the bundle's own figures, which depend on no text."""
+    """Report what an attacker recovers of single words: the bundle's own figures, which depend on no text."""
     if bundle.recovery is None:
         return []
     priors = {"uniform": bundle.recovery.uniform, "frequency": bundle.recovery.frequency}
@@ -109,10 +109,10 @@ def _word_score(name: str, prior: PriorRecovery, recovered: Recovered, words: in
 def measure_attacks(
     split: Split, redrawn: Sequence[str], names: Sequence[str], embedding: Embedding | None, seed: int
 ) -> Figures:
-    """How many authors of the other records attackers name, static and adaptive.
+    """Measure how many authors of the other records attackers name, static and adaptive.
 
-    ``redrawn``: the known texts, sanitised again under a throwaway key. ``embedding``: of the mechanism; None for the
-    one that comes with the package.
+    ``redrawn``: the known texts, sanitised again under a throwaway key. ``embedding``: that of the mechanism; None for
+    the one that comes with the package.
     """
     figures = Figures()
     for name in names:
@@ -130,17 +130,19 @@ def measure_attacks(
 
 
 def _make(method: Make, embedding: Embedding | None) -> TextClassifier:
-    """A classifier, with the mechanism's embedding where it needs one and there is one."""
+    """Make a classifier, with the mechanism's embedding if it needs one and there is one."""
     made: Any = method()
     classifier: TextClassifier = replace(made, embedding=embedding) if made.needs_embedding and embedding else made
     return classifier
 
 
 def find_attack_to_chance(figures: Figures, bound: float) -> float | None:
-    """The largest accuracy of an adaptive attacker, at the upper end of its interval, divided by its chance level.
+    """Find the largest accuracy of an adaptive attacker divided by its chance level.
 
-    None where an attacker is missing, and where so little was measured that no attack would have been above chance, or
-    even one that names all authors within ``bound``: that no attack was seen then says nothing.
+    The accuracy is the upper end of its interval.
+
+    None if an attacker is missing, and if so little was measured that no attack would have been above chance, or even
+    one that names all authors within ``bound``: the absence of an attack then proves nothing.
     """
     scores = [
         score
@@ -155,7 +157,7 @@ def find_attack_to_chance(figures: Figures, bound: float) -> float | None:
 
 
 def measure_tasks(split: Split, names: Sequence[str], label: str, embedding: Embedding | None, seed: int) -> Figures:
-    """How well labels can be distinguished from sanitised texts alone, and, as the upper bound, from originals.
+    """Measure how well labels can be distinguished from sanitised texts alone, and, as the upper bound, from originals.
 
     ``embedding``: as for :func:`measure_attacks`.
     """
@@ -182,11 +184,12 @@ def measure_texts(
     topics: int,
     seed: int,
 ) -> list[Score]:
-    """What needs neither authors nor labels: words and links of :data:`POOL` texts at most, terms and ``topics``, style
-    and similarity.
+    """Measure what needs neither authors nor labels: words, links, terms and ``topics``, style and similarity.
 
-    ``sanitiser``: what the texts were drawn with. The attacker who links texts draws them again with a throwaway key.
-    ``encoder``: gives the vectors of texts for similarity and linkage.
+    Words and links are measured on at most :data:`POOL` texts.
+
+    ``sanitiser``: the one that drew the texts. The attacker who links texts draws them again with a throwaway key.
+    ``encoder``: computes the vectors of texts for similarity and linkage.
     """
     befores, afters = _choose_pool(originals, released, seed)
     redrawn = _redraw(sanitiser, befores)
@@ -206,8 +209,9 @@ def find_linked(
     encoder: SentenceEncoder,
     seed: int,
 ) -> float:
-    """The share of :data:`POOL` records at most that the best attacker links to their originals, each among as many:
-    the upper end of its interval, which is high where there are few records.
+    """Measure the share of at most :data:`POOL` records that the best attacker links to their originals.
+
+    Each is linked among as many. The figure is the upper end of its interval, which is high if there are few records.
 
     The same texts and ``seed`` give the same figure. The arguments are those of :func:`measure_texts`.
     """
@@ -218,13 +222,13 @@ def find_linked(
 
 
 def _choose_pool(originals: Sequence[str], released: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
-    """Random records: their originals, and what was released of them."""
+    """Choose random records: their originals, and their released texts."""
     pool = np.argsort(draw_words(seed, b"linkage", len(originals)), kind="stable")[:POOL].tolist()
     return [originals[row] for row in pool], [released[row] for row in pool]
 
 
 def _redraw(sanitiser: BundleSanitiser, texts: Sequence[str], seed: int | None = None) -> Redrawn | None:
-    """What the mechanism draws for texts; None for several text columns, and for a generator."""
+    """Draw texts again by the mechanism; None for several text columns, and for a generator."""
     if len(sanitiser.columns.names) == 1:
         with suppress(ValueError):  # it draws texts of other lengths
             return redraw(sanitiser, texts, seed)
@@ -232,7 +236,7 @@ def _redraw(sanitiser: BundleSanitiser, texts: Sequence[str], seed: int | None =
 
 
 def _measure_context(redrawn: Redrawn | None, seed: int) -> list[Score]:
-    """What is recovered of the words of these texts, without the words around them and with them."""
+    """Measure what is recovered of the words of these texts, without the words around them and with them."""
     if redrawn is None or redrawn.laws is None:
         return []
     language = PublicLanguage.of(bigrams_of(open_named(DEMO)), redrawn.words)

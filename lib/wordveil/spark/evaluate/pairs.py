@@ -1,6 +1,6 @@
 """Samples of an output's records, each beside its original: one of all records, and one of some authors' records.
 
-Which records are taken depends on ids, authors and a seed alone. Spark joins ids, and no texts: the texts of the chosen
+The choice of records depends on ids, authors and a seed alone. Spark joins ids, and no texts: the texts of the chosen
 records are read from the input and from the output each on its own, and come together in this process.
 """
 
@@ -34,9 +34,7 @@ _LEAST_AUTHORS = 50
 
 @dataclass(frozen=True)
 class AuthorCounts:
-    """How many authors the released records have, ``in_all``; how many of them have ``enough`` records; and how many
-    were ``chosen``.
-    """
+    """Numbers of authors of released records: ``in_all``, those with ``enough`` records, and those ``chosen``."""
 
     in_all: int = 0
     enough: int = 0
@@ -69,25 +67,25 @@ class Pairs:
 
     @property
     def originals(self) -> list[str]:
-        """The texts before they were sanitised."""
+        """Texts before they were sanitised."""
         texts = [pc.fill_null(values, "") for values in self.records.drop_columns([REASON_COLUMN]).columns]
         joined: list[str] = pc.binary_join_element_wise(*texts, "\n").to_pylist()
         return joined
 
     @property
     def sampled(self) -> tuple[list[str], list[str]]:
-        """The originals of the sample, and what was released of them."""
+        """Originals of the sample, and their released texts."""
         originals, rows = self.originals, self.sample.tolist()
         return [originals[row] for row in rows], [self.released[row] for row in rows]
 
 
 def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) -> Pairs:
-    """Read samples of the records that both tables have; ``seed`` decides which.
+    """Read samples of the records that both tables have; ``seed`` selects them.
 
     ``output``: an output, a release's newest draws or its published table: a row for each record at most.
 
-    Raises :class:`ConfigError` where the input lacks a column of ``evaluation``, and :class:`InputError` where
-    ``output`` is no output of this configuration.
+    Raises :class:`ConfigError` if the input lacks a column of ``evaluation``, and :class:`InputError` if ``output`` is
+    no output of this configuration.
     """
     faults = [
         Fault(f"evaluation.{setting}", name, f"the table has no such column. It has: {', '.join(source.columns)}.")
@@ -131,7 +129,7 @@ def _as_text(name: str | None) -> Column:
 
 
 def _released_rows(output: DataFrame, config: Config) -> DataFrame:
-    """Ids, texts and fingerprints of the records that were released."""
+    """Select ids, texts and fingerprints of the records that were released."""
     needed = [(config.source.id,), *config.text_columns.paths, ("privacy", "bundle"), ("privacy", "policy")]
     if missing := [".".join(path) for path in needed if find_field(output.schema, path) is None]:
         raise InputError(
@@ -150,11 +148,10 @@ def _released_rows(output: DataFrame, config: Config) -> DataFrame:
 
 
 def _choose_authors(both: DataFrame, section: EvaluationSection, seed: int) -> tuple[DataFrame | None, AuthorCounts]:
-    """The ids, column ``__id``, of records of some authors; None where fewer than two have enough.
+    """Choose the ids, column ``__id``, of records of some authors; None if fewer than two have enough.
 
     Authors are taken in a random order until their records are as many as ``section.records``. Each has a fiftieth of
-    these at most, or an equal part where there are fewer authors: many authors with few records are read as few with
-    many.
+    these at most, or an equal part if there are fewer authors: many authors with few records are read as few with many.
     """
     named = both.where(F.length(_AUTHOR) > 0)
     counts = named.groupBy(_AUTHOR).count()

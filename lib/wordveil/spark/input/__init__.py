@@ -1,1 +1,1 @@
-"""The corpus: opened at one version, and screened before any text reaches Python."""
+"""Corpus of a run: opened at one version, and screened before any text reaches Python."""

@@ -1,4 +1,4 @@
-"""The columns of a table, for a first configuration."""
+"""Columns of a table, for a first configuration."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _NAME = re.compile(r"[^\W\d][\w .()/#%-]{0,63}")
 
 
 def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: bool = False) -> list[Column]:
-    """Read the columns of the table at ``path``, from file names, a Delta log, one footer, or the first line of CSV;
-    JSON is read as a whole. Starts Spark only if nothing else can tell them.
+    """Read the columns of the table at ``path``, starting Spark only if nothing else can determine them.
+
+    They come from file names, a Delta log, one footer, or the first line of CSV; JSON is read as a whole.
 
     ``is_release``: whether the table is to be the input of a release, which must be a Delta table. Raises
     :class:`InputError`.
@@ -50,7 +51,8 @@ def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: 
 
 
 def reads_changes(session: Callable[[], SparkSession], path: str) -> bool:
-    """Whether the change data feed of the Delta table at ``path`` is on. Starts Spark only where its log cannot tell.
+    """Return whether the change data feed of the Delta table at ``path`` is on. Spark starts only if its log cannot
+    show it.
 
     Raises :class:`InputError`.
     """
@@ -60,7 +62,7 @@ def reads_changes(session: Callable[[], SparkSession], path: str) -> bool:
 
 
 def _read_files(session: Callable[[], SparkSession], path: str, files: FileFormat) -> list[Column]:
-    """The columns of files that are neither Parquet nor Delta."""
+    """Read the columns of files that are neither Parquet nor Delta."""
     source = Source("id", "text", path=path, format=files.kind, options=files.options_map)
     spark = session()
     with input_errors("--from", path, files.kind):
@@ -81,8 +83,9 @@ def _list_columns(schema: StructType, partitions: Collection[str]) -> list[Colum
 
 
 def open_path(session: Callable[[], SparkSession], path: str, option: str, otherwise: str) -> DataFrame:
-    """Open the Parquet or Delta table at ``path``, which ``option`` of the command line names. Reads file names, a
-    Delta log and one footer. ``session`` is called only if the file's format is right.
+    """Open the Parquet or Delta table at ``path``, which ``option`` of the command line names.
+
+    It reads file names, a Delta log and one footer. ``session`` is called only if the file's format is right.
 
     Raises :class:`InputError`; ``otherwise`` is the fix for a Delta table that the session cannot read.
     """

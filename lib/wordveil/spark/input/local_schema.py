@@ -1,6 +1,6 @@
-"""The schema of a plain table on this machine's disk, without Java: as Spark would read it, or not at all.
+"""Reader of a plain table's schema on this machine's disk, without Java, which refuses what Spark may read differently.
 
-Java and Spark take many times longer to start than a schema takes to read. Unusual tables are left to Spark: on another
+Java and Spark take much longer to start than a schema takes to read. Unusual tables are left to Spark: on another
 file system, with types that are not plain, or features of Delta's log.
 """
 
@@ -44,9 +44,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class LocalSchema:
-    """The columns of a table, the names of those whose values are in directory names, and whether the change data feed
-    of a Delta table is on.
-    """
+    """Columns of a table, the names of partition columns, and whether a Delta table's change data feed is on."""
 
     schema: StructType
     partitions: frozenset[str]
@@ -56,7 +54,7 @@ class LocalSchema:
 def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSchema | None:
     """Read the schema of a Parquet table, or of a Delta table (``delta``) at its latest version, from its files.
 
-    ``spark``: how Spark would be started. None where only Spark knows it, or knows what is wrong with the table.
+    ``spark``: the settings with which Spark would start. None if only Spark can read it, or explain the table's fault.
     """
     if (root := find_local(path, spark)) is None:
         return None
@@ -67,7 +65,7 @@ def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSc
 
 
 def _read_parquet(root: Path) -> LocalSchema | None:
-    """The columns of the first file, since Spark merges no schemas by default, and those of the directories."""
+    """Read the columns of the first file, since Spark merges no schemas by default, and those of the directories."""
     files = sorted([root] if root.is_file() else _data_files(root))
     partitions = _partition_names(root, files)
     schema = _footer_schema(pq.read_metadata(files[0])) if files else None
@@ -80,7 +78,9 @@ def _read_parquet(root: Path) -> LocalSchema | None:
 
 
 def _data_files(root: Path) -> list[Path]:
-    """The files of a table in directories named ``column=value``. Raises :class:`ValueError` for other directories."""
+    """List the files of a table in directories named ``column=value``. Raises :class:`ValueError` for other
+    directories.
+    """
     files = [*walk_files(root)]
     folders = {root, *(folder for file in files for folder in file.parents if root in folder.parents)}
     has_summary = any((folder / name).exists() for folder in folders for name in _SUMMARIES)
@@ -90,7 +90,7 @@ def _data_files(root: Path) -> list[Path]:
 
 
 def _partition_names(root: Path, files: Iterable[Path]) -> list[str] | None:
-    """The columns of the directories below ``root``, whose values are strings."""
+    """List the columns of the directories below ``root``, whose values are strings."""
     folders = {file.parent for file in files if file != root}
     rows = [[part.partition("=")[0] for part in folder.relative_to(root).parts] for folder in folders]
     names = rows[0] if rows else []
@@ -98,7 +98,7 @@ def _partition_names(root: Path, files: Iterable[Path]) -> list[str] | None:
 
 
 def _footer_schema(footer: Any) -> StructType | None:
-    """The schema that Spark has written into a footer, or that it makes of Parquet's own."""
+    """Read the schema that Spark has written into a footer, or that it makes of Parquet's own."""
     written = (footer.metadata or {}).get(_SPARK_METADATA)
     if written is not None:
         return _parse_schema(written)
@@ -124,7 +124,7 @@ def _column_type(column: Any) -> str | None:
 
 
 def _parse_schema(written: str | bytes) -> StructType | None:
-    """A schema in Spark's JSON; None if a column has metadata that change how it is read."""
+    """Parse a schema in Spark's JSON; None if a column has metadata that change how it is read."""
     schema = StructType.fromJson(json.loads(written))
     return None if any(set(field.metadata or {}) - {"comment"} for field in schema.fields) else schema
 

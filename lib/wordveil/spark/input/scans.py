@@ -5,7 +5,7 @@ By default Spark ends a record of CSV at each line break, and a piece of a text 
 or the caller of a function has opened them is unknown, so all of these are refused.
 
 The plan of rows that a program holds, such as those of ``createDataFrame``, ends there: they may have been collected
-from such a source, and the result of a SQL script always is. Only their owner knows, and has to say so.
+from such a source, and the result of a SQL script always is. Only their owner can vouch for them, by ``own_rows``.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ _NO_FILES = {"CTERelationRef", "EmptyRelation", "Range", "UnionLoopRef", *_OWN_R
 # How Spark names the step of a query, or the call, that made an RDD.
 _PARSING = re.compile(r"(?:Batch)?Scan (csv|hive|json|libsvm|text|xml)\b ?(.*)")
 _LINES = "textFile"
-# How Spark names the call that read lines of an RDD or of a column as records.
+# Names by which Spark describes the call that read lines of an RDD or of a column as records.
 _PARSED = re.compile(r"(csv|json|xml) at ")
-# Spark Connect shows a plan as text alone. The files that know where their rows end, and the nodes that read nothing.
+# Spark Connect shows a plan as text alone. Listed are files that mark where their rows end, and the nodes that read
+# nothing.
 _FILES = {"avro", "binaryFile", "orc", "parquet"}
 _TEXTS = {"csv", "json", "libsvm", "text", "xml"}
 _NODES = _NO_FILES | {
@@ -67,7 +68,7 @@ _FORMAT = re.compile(r"\] (\w+)$")
 def check_scans(
     frame: DataFrame, setting: str, value: str = "", *, is_ours: bool = False, own_rows: bool = False
 ) -> None:
-    """Raise :class:`ConfigError` where a frame reads what Spark parses from text. Reads no data.
+    """Raise :class:`ConfigError` if a frame reads a source that Spark parses from text. No data is read.
 
     ``setting``: the setting or the argument that names the frame, and its ``value``. ``is_ours``: whether wordveil has
     opened what the frame reads. Then only the subqueries of a condition are inspected. ``own_rows``: whether the caller
@@ -108,8 +109,9 @@ def _has_variable(spark: SparkSession, plan: Any) -> bool:
 
 
 def _inspect_lines(lines: list[str] | None, rows: str = "") -> str:
-    """What is wrong with the text of a plan; empty where nothing is. It never quotes the text. ``rows``: what is wrong
-    with rows that come from no table; empty where they are taken.
+    """Explain what is wrong with the text of a plan; empty if nothing is. It never quotes the text.
+
+    ``rows``: the fault of rows that come from no table; empty if they are accepted.
 
     Each node begins a line with its name. Column names and literals may add lines, but the last line of a relation
     always ends with its format. So lines of unknown beginnings or endings are refused, whatever they are.
@@ -132,15 +134,20 @@ def _inspect_lines(lines: list[str] | None, rows: str = "") -> str:
 
 @dataclass(frozen=True)
 class _ScanInspector:
-    """Says what is wrong with a leaf of an analysed plan; empty where nothing is. Unknown leaves are refused: they may
-    read anything. ``rows``: what is wrong with rows that come from no table; empty where they are taken.
+    """Inspector of the leaves of an analysed plan.
+
+    Unknown leaves are refused: they may read anything. ``rows``: the fault of rows that come from no table; empty if
+    they are accepted.
     """
 
     spark: SparkSession
     rows: str
 
     def inspect(self, leaf: Any, *, may_compute: bool = False) -> str:
-        """``may_compute``: whether one row without columns is part of a computation, and no record."""
+        """Explain what is wrong with a leaf; empty if nothing is.
+
+        ``may_compute``: whether one row without columns is part of a computation, and no record.
+        """
         kind = str(leaf.getClass().getSimpleName())
         if kind == "LogicalRelation":
             return self._inspect_files(leaf)
@@ -171,7 +178,10 @@ class _ScanInspector:
         return _describe(table.name(), table.formatName()) if is_text else ""
 
     def _is_text(self, file_format: Any) -> bool:
-        """Whether a class reads text files: all of Spark's that do extend one class, and so do classes made of them."""
+        """Return whether a class reads text files.
+
+        All of Spark's that do extend one class, and so do classes made of them.
+        """
         return bool(self._find_class("TextBasedFileFormat").isAssignableFrom(file_format))
 
     def _find_class(self, name: str) -> Any:
@@ -185,8 +195,11 @@ def _inspect_hive(table: Any) -> str:
 
 
 def _inspect_rdd(rdd: Any, rows: str) -> str:
-    """What is wrong with the rows of a frame without a plan of its own, such as a batch of a stream: Spark still names
-    the steps that made them.
+    """Explain what is wrong with the rows of a frame without a plan, such as a batch of a stream.
+
+    Spark still names the steps that made them.
+
+    Spark still names the steps that made them.
     """
     waiting, seen = [rdd], set()
     while waiting:

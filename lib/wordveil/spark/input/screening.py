@@ -1,4 +1,4 @@
-"""What Spark refuses before any text reaches Python: invalid ids, and texts that cannot be read or are too long."""
+"""Screening by Spark before any text reaches Python: invalid ids, and texts that are unreadable or too long."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ _BROADCAST_IDS = 1_000_000
 def screen_input(
     table: DataFrame, columns: Columns, *, internal: Sequence[str] = (), refused: str | None = None
 ) -> DataFrame:
-    """Return the columns id, kept, ``internal``, ``__text`` (and ``__text_1`` and so on for further text columns) and
-    ``__reason``. A record that Spark refuses has its reason and no text. The ``__reason`` of any other holds the
-    language that the record names, if there is a column of languages (:data:`wordveil.records.schema.LANGUAGE_MARK`).
+    """Return the columns id, kept, ``internal``, ``__text`` and ``__reason`` of a table.
 
-    A record has no text where all its text columns are null, and is too long where all together are.
+    Further text columns are ``__text_1`` and so on. A record that Spark refuses has its reason and no text. The
+    ``__reason`` of any other holds the language that the record names, if there is a column of languages
+    (:data:`wordveil.records.schema.LANGUAGE_MARK`).
+
+    A record has no text if all its text columns are null, and is too long if all together are.
 
     Spark reads the texts once. To find repeated ids it reads the ids first, unless ``refused`` names a column with the
     reasons that are known already (null for records without one).
@@ -72,8 +74,10 @@ def _to_string(table: DataFrame, path: Sequence[str]) -> Column:
 
 
 def flag_invalid_ids(table: DataFrame, columns: Columns, *, is_unique: bool = False) -> tuple[DataFrame, Column]:
-    """Return the table, and why each record's id is invalid (null where it is valid). Reads only the ids, and only
-    unless the caller knows that none is repeated (``is_unique``). A row that could not be parsed has no id.
+    """Return the table, and why each record's id is invalid (null if it is valid).
+
+    It reads only the ids, unless the caller has established that none is repeated (``is_unique``). A row that could not
+    be parsed has no id.
     """
     record_id, is_string = column(columns.id), isinstance(table.schema[columns.id].dataType, StringType)
     table, duplicate = (table, F.lit(False)) if is_unique else _mark_duplicates(table, columns.id)
@@ -88,15 +92,16 @@ def flag_invalid_ids(table: DataFrame, columns: Columns, *, is_unique: bool = Fa
 
 
 def _may_repeat(table: DataFrame, name: str) -> bool:
-    """Whether some id may be repeated: false only if none is. Counting 64-bit hashes takes less than half the time of
-    counting ids.
+    """Return whether some id may be repeated: False only if none is.
+
+    Counting 64-bit hashes takes less than half the time of counting ids.
     """
     hashes = table.where(column(name).isNotNull()).select(F.xxhash64(column(name)).alias("__hash"))
     return bool(hashes.groupBy("__hash").count().where("count > 1").take(1))
 
 
 def _mark_duplicates(table: DataFrame, name: str) -> tuple[DataFrame, Column]:
-    """The table, and a condition that is true for each record whose id another one has too.
+    """Return the table, and a condition that is true for each record whose id another one has too.
 
     Repeated ids are counted first: usually there are none, and the texts then need no join.
     """

@@ -1,6 +1,4 @@
-"""What the log of a Delta table says of its texts: by default the least and the greatest of each file, cut off. To find
-the files, Delta shuffles the log, so that these texts come to stand in Spark's scratch.
-"""
+"""Statistics of texts in the log of a Delta table, which may reach Spark's scratch."""
 
 from __future__ import annotations
 
@@ -18,8 +16,10 @@ _NAMED, _FIRST = "delta.dataSkippingStatsColumns", "delta.dataSkippingNumIndexed
 
 
 def require_hidden_texts(table: DataFrame, texts: Sequence[str], setting: str, name: str) -> None:
-    """Raise :class:`PlatformError` for a Delta table with statistics of its columns ``texts``, in a session that does
-    not encrypt its scratch.
+    """Raise :class:`PlatformError` for statistics of ``texts`` in a session that does not encrypt its scratch.
+
+    The table is a Delta table, whose log has by default the least and the greatest text of each file, cut off. To find
+    the files, Delta shuffles the log, so that these texts get into Spark's scratch.
 
     ``setting``, ``name``: how the configuration names the table.
     """
@@ -42,8 +42,10 @@ def _find(properties: Any, key: str) -> str | None:
 
 
 def _has_statistics(named: str | None, first: str | None, texts: Sequence[str]) -> bool:
-    """Whether Delta may have statistics of ``texts``. ``named``: the columns that have them; ``first``: how many of the
-    first columns do where none is named. A column without a text may be counted, too.
+    """Return whether Delta may have statistics of ``texts``.
+
+    ``named``: the columns that have them; ``first``: the number of first columns that do if none is named. A column
+    without a text may be counted, too.
     """
     if named is None:
         return first != "0"

@@ -1,5 +1,6 @@
-"""Versions of tables: Delta's, and Iceberg's snapshots. Spark reads both by the options ``versionAsOf`` and
-``timestampAsOf``.
+"""Versions of tables: Delta's, and Iceberg's snapshots.
+
+Spark reads both by the options ``versionAsOf`` and ``timestampAsOf``.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _PROBLEMS = {
 
 @dataclass(frozen=True)
 class TableVersion:
-    """Which version of a table a frame reads.
+    """Version of a table that a frame reads.
 
     ``number``: Delta's version, or the id of Iceberg's snapshot, which is no counter. ``table_id``: the format's own
     identifier of the table; a table that is deleted and created again has another. ``is_delta``: whether it is Delta's.
@@ -60,7 +61,7 @@ class TableVersion:
 
 
 def find_version(frame: DataFrame, source: Source) -> TableVersion | None:
-    """The version that a frame reads; None for tables without versions, and for views.
+    """Find the version that a frame reads; None for tables without versions, and for views.
 
     Raises :class:`InputError` for an Iceberg table of which no version can be read again.
     """
@@ -83,14 +84,17 @@ def find_version(frame: DataFrame, source: Source) -> TableVersion | None:
 
 
 def refresh_table(frame: DataFrame) -> None:
-    """Let Iceberg's catalogue see what other processes have written: it keeps tables as it last saw them."""
+    """Refresh Iceberg's catalogue, which keeps tables as it last read them, for what other processes have written."""
     iceberg = find_iceberg_table(frame)
     if iceberg is not None:
         iceberg.table().refresh()
 
 
 def find_snapshot(frame: DataFrame) -> Any:
-    """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version."""
+    """Return the state of the Delta table that a frame reads.
+
+    None for other tables, and for views, which have no version.
+    """
     relation = find_relation(frame, "LogicalRelation")
     files = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
     if relation is None or not is_instance_of(gateway(frame.sparkSession), relation.relation(), files):
@@ -120,14 +124,14 @@ def version_errors(source: Source) -> Iterator[None]:
 
 
 def wrong_version(source: Source, problem: str) -> ConfigError:
-    """The error for the setting that chose a version."""
+    """Make the error for the setting that chose a version."""
     setting, value = ("timestamp", source.timestamp) if source.timestamp else ("version", source.version)
     where = f"{source.setting} {source.name}"
     return ConfigError(where, [Fault(f"input.{setting}", "" if value is None else str(value), problem)])
 
 
 def _selected(source: Source) -> InputError:
-    """The error for a name, or a session, that chooses a branch, a tag or a snapshot of an Iceberg table."""
+    """Make the error for a name or a session that chooses a branch, a tag or a snapshot of Iceberg."""
     return InputError(
         f"{source.setting} = {source.name}: is read at a branch, a tag or a snapshot of its own, so that no version "
         "can be chosen. Name the table itself, and set input.version to that snapshot."

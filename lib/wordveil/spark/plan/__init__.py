@@ -1,1 +1,1 @@
-"""What a run would do, before it does it."""
+"""Preview of a run."""

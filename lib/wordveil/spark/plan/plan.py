@@ -1,4 +1,4 @@
-"""What a configuration would do, from its settings and the input's schema alone: no row is read, nothing is drawn."""
+"""Plan of a configuration, from its settings and the input's schema alone: no row is read, nothing is drawn."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ FindTrials = Callable[[], LinkageTrials | None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would release and what it would cost.
+    """Plan of a run: what it would release and what it would cost.
 
-    ``tokens`` is the public length at which a record is priced: ``n_max``, times the records that are ever drawn where
-    the private corpus trained the weights; None where each record's own length is public. Then ``epsilon_bound`` and
-    ``delta`` are those of one token. Prices are None without a bundle to take the diameter from. ``has_records`` says
-    whether the input, under ``input.where``, has a record; None where it was not checked. ``recovery`` is what an
-    attacker recovers of single words, as :class:`wordveil.privacy.recovery.Recovery` writes it; None without a bundle,
-    or where it does not say. ``output_words`` says how many words texts of some lengths come out with; empty without a
-    bundle. ``linkage``: how surely records are linked to their originals; None without a bundle, where the order of
-    words is hidden, and for a mechanism that does not draw word by word. ``fitting``: how many records of the public
-    length, or versions of one, each limit of a pure budget admits, by scope. ``runs_left``: how many more runs each
-    limit lasts at the mean rate so far, where the ledger was read.
+    ``tokens`` is the public length at which a record is priced: ``n_max``, times the records that are ever drawn if the
+    private corpus trained the weights; None if each record's own length is public. Then ``epsilon_bound`` and ``delta``
+    are those of one token. Prices are None without a bundle to take the diameter from. ``has_records``: whether the
+    input, under ``input.where``, has a record; None if it was not checked. ``recovery``: the share of single words that
+    an attacker recovers, as :class:`wordveil.privacy.recovery.Recovery` writes it; None without a bundle, or if it
+    lacks the figure. ``output_words``: the number of words of the output for texts of some lengths; empty without a
+    bundle. ``linkage``: the share of records linked to their originals; None without a bundle, if the order of words is
+    hidden, and for a mechanism that does not draw word by word. ``fitting``: the number of records of the public
+    length, or versions of one, that each limit of a pure budget admits, by scope. ``runs_left``: the number of further
+    runs that each limit lasts at the mean rate so far, if the ledger was read.
     """
 
     release: str
@@ -77,7 +77,7 @@ class Plan:
     runs_left: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         made = {"output_words": [line.to_dict() for line in self.output_words]}
         return {**self.__dict__, **made, "linkage": self.linkage and self.linkage.to_dict()}
 
@@ -91,12 +91,13 @@ def make_plan(
     find: FindBundle | None = None,
     find_trials: FindTrials | None = None,
 ) -> Plan:
-    """Check the configuration against the input's schema and price the public maximum length. ``params``: those of
-    ``input.where``; ``look``: also look for one record that the run would read. Spark starts only where it has to look,
-    or where it alone can tell the schema. ``find`` and ``find_trials``: find the bundle, and the trials of linkage,
-    where a command has other uses of them.
+    """Check the configuration against the input's schema and price the public maximum length.
 
-    Raises a :class:`WordveilError` that says what is wrong.
+    ``params``: those of ``input.where``. ``look``: also look for one record that the run would read. Spark starts only
+    if it has to look, or if it alone can read the schema. ``find`` and ``find_trials``: find the bundle, and the trials
+    of linkage, if a command has other uses of them.
+
+    Raises :class:`WordveilError`.
     """
     check_params(config.source.where, params)
     policy = config.policy
@@ -156,7 +157,7 @@ def _count_fitting(budget: Budget | None, terms: ReleaseTerms) -> dict[str, int]
 
 
 def add_typical(plan: Plan, table: TableSample, find_trials: FindTrials, policy: TextPolicy) -> Plan:
-    """``plan`` with the share of linked records of a sample's median number of drawn words."""
+    """Add the share of linked records of a sample's median number of drawn words to ``plan``."""
     counted = table.sample.distinct or table.sample.lengths
     if plan.linkage is None or not counted or not counted.median:
         return plan
@@ -168,9 +169,11 @@ def add_typical(plan: Plan, table: TableSample, find_trials: FindTrials, policy:
 
 
 def find_trials_once(config: Config, find: FindBundle) -> FindTrials:
-    """A function that makes the trials of linkage at its first call, and then returns the same ones: laws that are not
-    known take seconds to estimate. None where no bundle is found, where the order of words does not show, and for
-    mechanisms that do not draw word by word.
+    """Return a function that makes the trials of linkage once, and then returns the same ones: estimating unknown laws
+    takes seconds.
+
+    It returns None if no bundle is found, if the order of words does not show, and for mechanisms that do not draw word
+    by word.
     """
 
     @cache
@@ -190,7 +193,7 @@ def find_trials_once(config: Config, find: FindBundle) -> FindTrials:
 
 
 def _read_schema(config: Config) -> StructType | None:
-    """The input's schema, checked, where it can be read without Spark."""
+    """Read the input's schema, checked, if that is possible without Spark."""
     source = config.source
     if source.path is None or source.kind not in ("parquet", "delta") or source.options or source.columns:
         return None
@@ -204,6 +207,8 @@ def _read_schema(config: Config) -> StructType | None:
 
 
 def _has_records(table: DataFrame) -> bool:
-    """Whether there is a record: Spark reads files until it finds a row, and only the columns of the condition."""
+    """Return whether there is a record: Spark reads files until it finds a row, and only the columns of the
+    condition.
+    """
     with job_errors("nothing was planned"):
         return not table.isEmpty()

@@ -1,4 +1,4 @@
-"""Reads some random records of the corpus as the job reads them, and counts the rest."""
+"""Sample of random records of the corpus, read as the job reads them, with counts of the rest."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ _RATE, _DRAWN = "__wordveil_rate", "__wordveil_drawn"
 
 @dataclass(frozen=True)
 class TableSample:
-    """A sample and the table it comes from: ``rows`` in all, counted without reading any column but those of
-    ``input.where``, in ``files``, of which ``files_read`` were read. ``token_price``: the largest loss of a token, for
-    each record that is ever drawn where the private corpus trained the mechanism's weights. ``seed``: reproduces the
-    sample.
+    """Sample and the table it comes from.
+
+    ``rows``: those of the table, counted without reading any column but those of ``input.where``, in ``files``, of
+    which ``files_read`` were read. ``token_price``: the largest loss of a token, for each record that is ever drawn if
+    the private corpus trained the mechanism's weights. ``seed``: reproduces the sample.
     """
 
     sample: Sample
@@ -57,7 +58,7 @@ class TableSample:
     files_read: int = 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         length = self.sample.suggested
         return {
             **self.sample.to_dict(),
@@ -73,8 +74,9 @@ class TableSample:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a preview should show, drawn with ``bundle``: ``rows`` of the corpus unless None, and ``words``.
-    ``unknown``: words that its vocabulary lacks. ``seed``: decides which rows; None: a new seed.
+    """Request for a preview drawn with ``bundle``: ``rows`` of the corpus unless None, and ``words``.
+
+    ``unknown``: words that its vocabulary lacks. ``seed``: selects rows; None: a new seed.
     """
 
     bundle: Bundle
@@ -86,7 +88,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a preview shows; empty where nothing was asked for. ``by_cluster``: whether one word stands for each
+    """Preview of rows and words; empty if nothing was asked for. ``by_cluster``: whether one word is written for each
     cluster, so that the others never stay.
     """
 
@@ -97,7 +99,7 @@ class Preview:
     clusters: list[ClusterPreview] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """The parts that were asked for, as plain values."""
+        """Return the parts that were asked for, as plain values."""
         parts = {
             "sample": self.sample and self.sample.to_dict(),
             "words": [word.to_dict() for word in self.words],
@@ -111,7 +113,7 @@ def check_preview(
     config: Config, rows: int | None, words: str | None, find: FindBundle | None = None, *, seed: int | None = None
 ) -> Wanted | None:
     """Check what to show before Spark starts; None if neither ``rows`` nor ``words`` (separated by commas) are given.
-    ``find``: finds the bundle, where a command has other uses of it. ``seed``: decides which rows.
+    ``find``: finds the bundle, if a command has other uses of it. ``seed``: selects rows.
 
     Raises :class:`ConfigError`, and :class:`BundleError` if there is no bundle: a preview builds none.
     """
@@ -176,9 +178,9 @@ def sample_table(
     params: Mapping[str, str] = NO_PARAMS,
     seed: int | None = None,
 ) -> TableSample:
-    """Read ``rows`` random records of the corpus and say what the job would do to them.
+    """Read ``rows`` random records of the corpus and simulate the job on them.
 
-    Each record has the same chance, and few files are read (:func:`spread_records`). ``seed``: decides which; None: a
+    Each record has the same chance, and few files are read (:func:`spread_records`). ``seed``: selects records; None: a
     new one. The records do not leave this process, and no key is loaded. Duplicate ids are those in the files that were
     read. Raises a :class:`WordveilError`.
     """
@@ -202,8 +204,7 @@ def sample_table(
 def _read_records(
     source: InputTable, taken: Mapping[str, int], counts: Mapping[str, int], seed: int, names: Sequence[str]
 ) -> list[tuple[str | None, ...]]:
-    """Texts and reason, the columns ``names``, of random records: of each file the number that is ``taken`` of its
-    ``counts``.
+    """Read texts and reason, the columns ``names``, of random records: of each file, ``taken`` of its ``counts``.
 
     The executors pass on each record with a chance at which too few hardly ever come out, and surplus records are
     dropped here: choosing an exact number there would shuffle the texts through their disks, and so would a limit.

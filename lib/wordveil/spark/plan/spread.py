@@ -1,12 +1,12 @@
-"""Which records a sample takes: each has the same chance, few files are read, and these are spread over the table.
+"""Selection of a sample's records: each has the same chance, few files are read, and these are spread over the table.
 
 The records of a table form a line, file after file in the order of their names. A systematic sample of this line with a
-random start has windows at equal distances. Each window decides how many records are taken of the files that it covers,
-and chance decides which. A file of c records out of T, of which the windows of N records cover x, gives x of its c, and
-x is N c / T on average over the start: so each record has the chance N / T, however files are cut (Särndal, Swensson
-and Wretman, *Model Assisted Survey Sampling*, 1992, sections 3.4 and 4.3).
+random start has windows at equal distances. Each window fixes the number of records taken from the files that it
+covers, and chance selects them. A file of c records out of T, of which the windows of N records cover x, gives x of its
+c, and x is N c / T on average over the start: so each record has the chance N / T, however files are cut (Särndal,
+Swensson and Wretman, *Model Assisted Survey Sampling*, 1992, sections 3.4 and 4.3).
 
-Records of a file are sampled together. Where files differ, figures vary more than those of N records drawn singly, at
+Records of a file are sampled together. If files differ, figures vary more than those of N records drawn singly, at
 worst as much as if there were one record for each window.
 """
 
@@ -29,12 +29,12 @@ MAX_SEED = 2**63 - 1
 
 
 def new_seed() -> int:
-    """A seed that is easy to type."""
+    """Make a seed that is easy to type."""
     return secrets.randbelow(10**9)
 
 
 def spread_records(counts: Mapping[str, int], rows: int, seed: int, max_windows: int = MAX_WINDOWS) -> dict[str, int]:
-    """How many records to take of each file.
+    """Compute the number of records to take from each file.
 
     ``counts``: the number of records of each file. ``rows``: how many records to take of all; all of them where the
     table has no more. ``seed``: decides where windows begin; 0 to :data:`MAX_SEED`. ``max_windows``: the most windows.
@@ -69,17 +69,19 @@ def spread_records(counts: Mapping[str, int], rows: int, seed: int, max_windows:
 
 
 def draw_rate(number: int, count: int) -> float:
-    """The chance of each of ``count`` records, drawn singly, at which fewer than ``number`` are drawn less than once in
-    a million times.
+    """Compute a chance for each of ``count`` records, drawn singly.
+
+    With it fewer than ``number`` are drawn less than once in a million times.
     """
     return min(1.0, (number + 5 * math.sqrt(number) + 12) / count)
 
 
 def choose_records(files: Sequence[str], wanted: Mapping[str, int], seed: int) -> list[int]:
-    """The positions, ascending, of the records to keep of those that were read: of each file the number that is
-    ``wanted``, or all where fewer were read.
+    """Choose the positions, ascending, of the records to keep of those that were read.
 
-    ``files``: the file of each record. ``seed``: decides which.
+    Of each file they are the number that is ``wanted``, or all if fewer were read.
+
+    ``files``: the file of each record. ``seed``: selects records.
     """
     left = dict(wanted)
     kept = []
@@ -91,7 +93,7 @@ def choose_records(files: Sequence[str], wanted: Mapping[str, int], seed: int) -
 
 
 def draw_words(seed: int, purpose: bytes, count: int) -> NDArray[np.uint64]:
-    """Uniform 64-bit words, uint64 ``(count,)``, by seed and purpose alone. ``seed``: 0 to :data:`MAX_SEED`;
+    """Draw uniform 64-bit words, uint64 ``(count,)``, by seed and purpose alone. ``seed``: 0 to :data:`MAX_SEED`;
     ``purpose``: at most 16 bytes.
     """
     key = hashlib.blake2b(seed.to_bytes(8, "little"), person=purpose, digest_size=32).digest()

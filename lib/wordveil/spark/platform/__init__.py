@@ -1,1 +1,1 @@
-"""What Spark, Delta and Hadoop provide: sessions, tables, files, locks."""
+"""Platform services of Spark, Delta and Hadoop: sessions, tables, files, locks."""

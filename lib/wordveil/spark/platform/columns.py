@@ -27,24 +27,24 @@ from wordveil.input.columns import Columns
 
 
 def column(name: str) -> Column:
-    """The column of exactly this name, dots and all."""
+    """Return the column of exactly this name, dots and all."""
     return F.col(f"`{name}`")
 
 
 def field_column(path: Sequence[str]) -> Column:
-    """The column, or the field of a struct, of exactly this path."""
+    """Return the column, or the field of a struct, of exactly this path."""
     return F.col(".".join(f"`{part}`" for part in path))
 
 
 def text_paths(schema: StructType, columns: Columns) -> tuple[tuple[str, ...], ...]:
-    """The paths of the text columns. A single name with dots may also be a column's own name."""
+    """List the paths of the text columns. A single name with dots may also be a column's own name."""
     if len(columns.texts) == 1 and columns.texts[0] in schema.names:
         return ((columns.texts[0],),)
     return columns.text_paths
 
 
 def find_field(schema: StructType, path: Sequence[str]) -> StructField | None:
-    """The column, or the field of a struct, of exactly this path; None where there is none."""
+    """Find the column, or the field of a struct, of exactly this path; None if there is none."""
     field: StructField | None = None
     kind: DataType = schema
     for part in path:
@@ -56,8 +56,10 @@ def find_field(schema: StructType, path: Sequence[str]) -> StructField | None:
 
 
 def check_columns(schema: StructType, columns: Columns, source: str, *, lists: bool = True) -> None:
-    """Raise :class:`ConfigError` unless the table has the columns, with types that they may have. ``lists``: whether
-    faults list the table's columns, which they must not where the first line of a CSV file may be a record.
+    """Raise :class:`ConfigError` unless the table has the columns, with types that they may have.
+
+    ``lists``: whether faults list the table's columns, which they must not if the first line of a CSV file may be a
+    record.
     """
     if faults := list(_schema_faults(schema, columns, lists=lists)):
         raise ConfigError(source, faults)
@@ -95,7 +97,7 @@ def _suggest_column(name: str, names: list[str], *, lists: bool) -> str:
 
 
 def _missing_text(schema: StructType, path: Sequence[str], *, lists: bool) -> str:
-    """Why there is no text column of this path."""
+    """Explain why there is no text column of this path."""
     if len(path) == 1:
         return f"the table has no such column.{_suggest_column(path[0], schema.names, lists=lists)}"
     struct = find_field(schema, path[:-1])
@@ -108,7 +110,7 @@ def _missing_text(schema: StructType, path: Sequence[str], *, lists: bool) -> st
 
 
 def _text_problem(kind: DataType) -> str:
-    """Why a column of this type cannot be a text."""
+    """Explain why a column of this type cannot be a text."""
     shown = kind.simpleString()
     if isinstance(kind, (StringType, BinaryType, NullType, IntegralType, BooleanType, DateType)):
         return ""

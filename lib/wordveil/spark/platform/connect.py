@@ -1,4 +1,4 @@
-"""Sessions of Spark Connect: what such a session lacks, and what is asked or sent in its place."""
+"""Sessions of Spark Connect: replacements for what such a session lacks."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ _archives: defaultdict[str, set[str]] = defaultdict(set)
 
 
 def is_connect(session: SparkSession) -> bool:
-    """Whether a session has no Java of its own."""
+    """Return whether a session has no Java of its own."""
     return not hasattr(session, "_jsparkSession")
 
 
 def check_server(session: SparkSession, *, allow_unencrypted: bool) -> None:
-    """Raise :class:`PlatformError` unless client and server are of Spark 4.1, PySpark's functions are those of Spark
-    Connect, and the connection is encrypted or does not leave this machine, or ``allow_unencrypted`` is set.
+    """Raise :class:`PlatformError` unless client and server are of Spark 4.1 and the connection is safe.
+
+    PySpark's functions must be those of Spark Connect, and the connection must be encrypted or stay on this machine,
+    unless ``allow_unencrypted`` is set.
     """
     if VERSION != _SPARK or not session.version.startswith(".".join(map(str, _SPARK))):
         raise PlatformError(
@@ -57,7 +59,9 @@ def check_server(session: SparkSession, *, allow_unencrypted: bool) -> None:
 
 
 def is_beside(session: SparkSession) -> bool:
-    """Whether the server is reached without leaving this machine. A channel of the caller's own may lead anywhere."""
+    """Return whether the server is reached without leaving this machine. A channel of the caller's own may lead
+    anywhere.
+    """
     if (builder := _find_builder(session)) is None:
         return False
     try:
@@ -71,7 +75,7 @@ def _is_encrypted(session: SparkSession) -> bool:
 
 
 def _find_builder(session: Any) -> Any:
-    """PySpark's own builder of the channel, which says what it does; None for any other."""
+    """Find PySpark's own builder of the channel, which has its settings; None for any other."""
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
     builder = session.client._builder  # noqa: SLF001 - PySpark has no way to ask
@@ -79,7 +83,7 @@ def _find_builder(session: Any) -> Any:
 
 
 def ask_worker(session: SparkSession, question: Callable[[Iterable[str]], Any], given: Iterable[str]) -> Any:
-    """What a worker answers, by way of JSON. Both functions travel as code: the worker need not have this module."""
+    """Return a worker's answer, by way of JSON. Both functions travel as code: the worker need not have this module."""
 
     def answer(batches: Iterator[Any]) -> Iterator[Any]:
         import json
@@ -95,7 +99,7 @@ def ask_worker(session: SparkSession, question: Callable[[Iterable[str]], Any], 
 
 
 def list_archives(session: Any) -> set[str]:
-    """The names of the archives that this process has sent to the session."""
+    """List the names of the archives that this process has sent to the session."""
     return _archives[session.session_id]
 
 
@@ -106,9 +110,9 @@ def send_archive(session: Any, path: Path) -> None:
 
 
 def list_plan_lines(frame: Any) -> list[str] | None:
-    """The lines of the analysed plan, or more; None where the plan's text is cut. They may quote values of records.
+    """List the lines of the analysed plan, or more; None if the plan's text is cut. They may quote values of records.
 
-    A literal can have line breaks, and headings in it. From the first heading to the last there is all of the plan.
+    A literal can have line breaks, and headings in it. The whole plan is between the first heading and the last.
     """
     text = str(frame._explain_string(extended=True))  # noqa: SLF001 - explain() prints it
     start, end = text.find(_ANALYSED), text.rfind(_OPTIMISED)
@@ -118,7 +122,7 @@ def list_plan_lines(frame: Any) -> list[str] | None:
 
 
 def read_texts(session: SparkSession, directory: str, name: str) -> list[str]:
-    """The text of each file, or directory of one file, in ``directory`` whose name matches the glob ``name``."""
+    """Read the text of each file, or directory of one file, in ``directory`` whose name matches the glob ``name``."""
     paths = f"{quote_glob(directory)}/{name}"
     try:
         return [row["value"] for row in session.read.text(paths, wholetext=True).collect()]

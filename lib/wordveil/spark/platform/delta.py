@@ -33,7 +33,7 @@ OPTIONS: dict[str, str] = {
 }
 INSTALL = "Install it with: pip install 'wordveil[spark]'"
 CHANGE_FEED = "delta.enableChangeDataFeed"
-"""The property of a Delta table that keeps what its versions change."""
+"""Property of a Delta table that keeps the changes of its versions."""
 _JARS = ("delta-spark", "delta-storage")
 
 
@@ -57,8 +57,9 @@ def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -
 
 
 def require_delta(session: SparkSession) -> None:
-    """Raise :class:`PlatformError` unless the session has Delta's extension, jars and catalogue, or a catalogue that
-    passes on to Delta's.
+    """Raise :class:`PlatformError` unless the session has Delta's extension, jars and catalogue.
+
+    A catalogue that passes on to Delta's counts, too.
     """
     hint = (
         f"Start it with spark.sql.extensions={EXTENSION}, spark.sql.catalog.spark_catalog={CATALOG} and Delta's jars "
@@ -81,8 +82,9 @@ def require_delta(session: SparkSession) -> None:
 
 
 def _knows_delta(session: SparkSession) -> bool:
-    """Whether the session's catalogue extends Delta's, or passes on to it: of Spark's catalogues only Delta's takes a
-    path for a table's name, and returns a table without looking there.
+    """Return whether the session's catalogue extends Delta's, or passes on to it.
+
+    Among Spark's catalogues only Delta's takes a path for a table's name, and returns a table without looking there.
     """
     try:
         catalogue = session._jsparkSession.sessionState().catalogManager().catalog("spark_catalog")  # noqa: SLF001 - PySpark has no way to ask
@@ -97,7 +99,7 @@ def _knows_delta(session: SparkSession) -> bool:
 
 
 def open_snapshot(log: Any, version: int, none: Any) -> Any:
-    """Delta's view of a version. ``log``: Delta's own object of the table; ``none``: Scala's None."""
+    """Open Delta's view of a version. ``log``: Delta's own object of the table; ``none``: Scala's None."""
     try:
         return log.getSnapshotAt(version, none, none, False)
     except Py4JJavaError:
@@ -107,11 +109,12 @@ def open_snapshot(log: Any, version: int, none: Any) -> Any:
 
 
 def read_delta_files(spark: SparkSession, log: Any, version: int, names: Collection[str]) -> DataFrame:
-    """Read the rows of some data files of a Delta table and open no other file. Given a condition on file names, Delta
-    would open them all.
+    """Read the rows of some data files of a Delta table and open no other file.
+
+    Given a condition on file names, Delta would open them all.
 
     ``log``: Delta's own object of the table. ``names``: as in Spark's metadata column ``file_path``. Raises a Py4J
-    error where Delta's classes differ from those of the tested version.
+    error if Delta's classes differ from those of the tested version.
     """
     none = java_class(spark, "scala.Option").apply(None)
     snapshot = open_snapshot(log, version, none)
@@ -132,7 +135,7 @@ def read_delta_version(spark: SparkSession, log: Any, version: int) -> DataFrame
 
 
 def _find_end(name: str, ends: Collection[str]) -> str | None:
-    """The longest of ``ends`` that a file's name ends with; None where there is none."""
+    """Find the longest of ``ends`` that a file's name ends with; None if there is none."""
     return next((name[at:] for at, letter in enumerate(name) if letter == "/" and name[at:] in ends), None)
 
 
@@ -152,13 +155,15 @@ def find_fetched(coordinates: Iterable[str], ivy: str | None = None) -> list[Pat
 
 
 def list_jars(coordinates: Iterable[str], ivy: Path) -> list[Path]:
-    """Where Ivy keeps the jars that it has fetched into the directory ``ivy``."""
+    """List the paths under which Ivy keeps the jars that it has fetched into the directory ``ivy``."""
     names = [one.split(":") for one in coordinates]
     return [ivy / "jars" / f"{group}_{name}-{version}.jar" for group, name, version in names]
 
 
 def ivy_home() -> Path:
-    """The directory in which Spark's Ivy keeps what it fetches: in the account's home, because Java ignores HOME."""
+    """Return the directory in which Spark's Ivy keeps fetched jars: in the account's home, because Java ignores
+    HOME.
+    """
     try:
         home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError:
@@ -172,7 +177,7 @@ def artifact() -> str:
 
 
 def _packages(others: str | None) -> list[str]:
-    """``others`` and Delta's package, last, whose version delta-spark's own helper chooses."""
+    """List ``others`` and Delta's package, last, whose version delta-spark's own helper chooses."""
     try:
         from delta import configure_spark_with_delta_pip  # jobs that write Parquet run without delta-spark
     except ImportError:

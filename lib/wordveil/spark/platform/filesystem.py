@@ -1,4 +1,4 @@
-"""The file system under a path, through Hadoop."""
+"""File system under a path, through Hadoop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GUESS_TYPES = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 def quote_glob(path: str) -> str:
-    """A path as a glob of Hadoop's that matches it alone."""
+    """Quote a path as a glob of Hadoop's that matches it alone."""
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)
 
 
@@ -48,7 +48,7 @@ def load_path(spark: SparkSession, reader: DataFrameReader, path: str | list[str
 
 
 class Files:
-    """The file system under one path, through Hadoop: local, HDFS and whatever else the session is configured for."""
+    """File system under one path, through Hadoop: local, HDFS and whatever else the session is configured for."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
@@ -64,23 +64,23 @@ class Files:
 
     @property
     def is_local(self) -> bool:
-        """Whether the path is on a file system that this machine has mounted."""
+        """True if the path is on a file system that this machine has mounted."""
         return bool(self.path.toUri().getScheme() == "file")
 
     def sibling(self, name: str) -> Any:
-        """The path of ``name`` beside this one."""
+        """Return the path of ``name`` beside this one."""
         return self._path(self.path.getParent(), name)
 
     def below(self, name: str) -> Any:
-        """The path of ``name`` inside this one."""
+        """Return the path of ``name`` inside this one."""
         return self._path(self.path, name)
 
     def exists(self, path: Any | None = None) -> bool:
-        """Whether there is anything at the path."""
+        """Return whether there is anything at the path."""
         return bool(self._system.exists(path or self.path))
 
     def is_file(self, path: Any) -> bool:
-        """Whether there is a file at the path, and no directory."""
+        """Return whether there is a file at the path, and no directory."""
         return bool(self._system.getFileStatus(path).isFile())
 
     def move(self, source: Any, target: Any, *, over: bool = False) -> None:
@@ -95,7 +95,10 @@ class Files:
         return java_class(self._spark, f"{_HADOOP}.FileContext").getFileContext(self.path.toUri(), self._conf)
 
     def try_directory(self, path: Any) -> None:
-        """Create a directory and remove it, so that a job of hours does not fail at its end because it cannot write."""
+        """Create a directory and remove it.
+
+        A job of hours must not fail at its end because it cannot write.
+        """
         try:
             self._context().mkdir(path, None, True)
         except BaseException:
@@ -170,7 +173,7 @@ class Files:
             stream.close()
 
     def open_text(self, encoding: str) -> Any:
-        """Open a text file as a Java reader, which the caller closes. Its suffix says how it is compressed."""
+        """Open a text file as a Java reader, which the caller closes. Its suffix determines the compression."""
         factory = java_class(self._spark, "org.apache.hadoop.io.compress.CompressionCodecFactory")(self._conf)
         stream = self._system.open(self.path)
         if (codec := factory.getCodec(self.path)) is not None:

@@ -16,8 +16,8 @@ from wordveil.spark.platform.filesystem import Files
 
 
 def require_free_paths(spark: SparkSession | None, output: OutputSection, ledger: LedgerSection | None) -> None:
-    """As :func:`wordveil.assembly.free_paths.require_free_paths`. Without a session only paths on this machine's disk
-    are checked.
+    """Check as :func:`wordveil.assembly.free_paths.require_free_paths` does. Without a session only paths on this
+    machine's disk are checked.
     """
     if spark is None:
         free_paths.require_free_paths(output, ledger)
@@ -26,7 +26,7 @@ def require_free_paths(spark: SparkSession | None, output: OutputSection, ledger
 
 
 def _list_ancestors(spark: SparkSession, path: str) -> Iterator[str]:
-    """``path`` and the directories above it, without a slash at the end."""
+    """Yield ``path`` and the directories above it, without a slash at the end."""
     with suppress(Py4JError):  # a file system that cannot be reached; opening the table says how
         directory: Any = Files(spark, path).path
         while directory is not None:
@@ -35,7 +35,7 @@ def _list_ancestors(spark: SparkSession, path: str) -> Iterator[str]:
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
-    """Whether the path exists; false where this cannot be found out."""
+    """Return whether the path exists; False if this cannot be determined."""
     try:
         return Files(spark, path).exists()
     except Py4JError:

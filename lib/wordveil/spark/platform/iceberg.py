@@ -14,7 +14,7 @@ from wordveil.spark.platform.jvm import find_relation
 from wordveil.spark.platform.versions import SCALA, VERSION
 
 ARTIFACT = f"org.apache.iceberg:iceberg-spark-runtime-{VERSION[0]}.{VERSION[1]}_{SCALA}:1.12.0"
-"""The Maven coordinates of the jar for this Spark. Reading needs neither another jar nor Iceberg's extension."""
+"""Maven coordinates of the jar for this Spark. Reading needs neither another jar nor Iceberg's extension."""
 _TABLE = "org.apache.iceberg.spark.source.SparkTable"
 
 
@@ -24,7 +24,7 @@ def fetched_iceberg_jars(ivy: str | None = None) -> list[Path]:
 
 
 def find_iceberg_table(frame: DataFrame) -> Any:
-    """Iceberg's object of the table that a frame reads; None for other tables, and for views."""
+    """Return Iceberg's object of the table that a frame reads; None for other tables, and for views."""
     relation = find_relation(frame, "DataSourceV2Relation")
     # By its name: a session without Iceberg has no such class.
     is_iceberg = relation is not None and relation.table().getClass().getName() == _TABLE
@@ -32,8 +32,9 @@ def find_iceberg_table(frame: DataFrame) -> Any:
 
 
 def find_iceberg_path(spark: SparkSession, path: str) -> str | None:
-    """The directory of the Iceberg table whose data files are at ``path``, where it has the usual layout; None where
-    there is none.
+    """Find the directory of the Iceberg table whose data files are at ``path``, if it has the usual layout.
+
+    None if there is none.
     """
     layout = re.fullmatch(r"(.+)/data(/.*)?", path)
     if layout is None or not Files(spark, f"{layout[1]}/metadata/any").list_matching("*.metadata.json"):

@@ -1,7 +1,7 @@
-"""Leases: how runs wait for each other on file systems where no file can be locked.
+"""Leases: the way for runs to wait for each other on file systems where no file can be locked.
 
-A lease only makes others wait. A process that pauses for too long loses its lease and does not know it: that two
-processes do not overwrite each other's commits is up to Delta's log store.
+A lease only makes others wait. A process that pauses for too long loses its lease without notice: preventing two
+processes from overwriting each other's commits is up to Delta's log store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from wordveil.spark.platform.filesystem import Files
 
 _SECONDS = 20.0
-"""A lease that is not renewed for so long is taken over."""
+"""Time after which a lease that is not renewed is taken over."""
 _POLL_SECONDS = 1.0
 _LOST_RACES = 5
 
@@ -28,8 +28,8 @@ def hold_lease(spark: SparkSession, path: str, waiting: Callable[[], None] = lam
     """Hold a lease on ``path`` until the block ends; ``waiting`` is called once if another process has it.
 
     The lease is an empty file beside ``path``, whose number grows with each renewal. A file that exists is never
-    created again, so one of several processes gets it. No clocks are compared: a lease has expired when whoever waits
-    has seen the same files for twenty seconds.
+    created again, so one of several processes gets it. No clocks are compared: a lease expires once a waiter has seen
+    no renewal for 20 s.
     """
     lease = _Lease(Files(spark, path))
     lease.take(waiting)
@@ -45,7 +45,7 @@ def hold_lease(spark: SparkSession, path: str, waiting: Callable[[], None] = lam
 
 
 class _Lease:
-    """One process's lease. ``_held``: the number of its file."""
+    """Lease of one process. ``_held``: the number of its file."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -94,7 +94,7 @@ class _Lease:
         return [int(path.getName().removeprefix(self._prefix)) for path in self._files.list_beside(self._prefix)]
 
     def _create(self, number: int) -> None:
-        """Create the file of a number. Raises Py4JError where it exists."""
+        """Create the file of a number. Raises Py4JError if it exists."""
         self._files.write_new("", self._file(number))
         self._held = number
 

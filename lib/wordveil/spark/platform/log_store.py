@@ -1,5 +1,6 @@
-"""Exclusive commits of Delta on object stores: the log store for S3 that comes with the package, and a probe of what
-the object store itself promises.
+"""Exclusive commits of Delta on object stores.
+
+The package has a log store for S3, and a probe of what the object store itself promises.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ _ONE_WRITER = (
 def log_store_options(given: Mapping[str, str]) -> dict[str, str]:
     """Return the options by which a new session commits to S3 through :data:`CLASS`, in addition to those ``given``.
 
-    Delta takes no second answer where the user names a log store for all file systems.
+    Delta accepts no second log store if the user names one for all file systems.
     """
     names = [] if _FOR_ALL in given else [_option(scheme) for scheme in _S3]
     return {name: CLASS for name in names if name not in given}
 
 
 def require_exclusive_commits(spark: SparkSession, paths: Mapping[str, str], *, is_only_writer: bool) -> None:
-    """Raise :class:`ConfigError` for ``paths``, by setting, where two writers may overwrite each other's commits.
+    """Raise :class:`ConfigError` for ``paths``, by setting, if two writers may overwrite each other's commits.
 
     Delta's own log stores are exclusive on HDFS, Azure and Google; that for S3 is for a single driver, and others are
     not known. A log store of the user's is trusted; for that of this package, each bucket must pass a probe.
@@ -85,8 +86,9 @@ def _option(scheme: str) -> str:
 
 
 def _find_log_store(spark: SparkSession, scheme: str) -> str | None:
-    """The class of the log store that Delta uses for a scheme, if it may be exclusive. Delta asks the options with
-    which Spark started, and no later ones.
+    """Find the class of the log store that Delta uses for a scheme, if it may be exclusive.
+
+    Delta reads the options with which Spark started, and no later ones.
     """
     conf = spark.sparkContext.getConf()
     chosen = conf.get(_option(scheme)) or conf.get(_FOR_ALL)
@@ -94,7 +96,7 @@ def _find_log_store(spark: SparkSession, scheme: str) -> str | None:
 
 
 def _probe(spark: SparkSession, files: Files) -> tuple[str, str] | None:
-    """What is wrong with the object store under a path, and what to do: it must refuse to create an object twice."""
+    """Probe the object store under a path for a fault and its remedy: it must refuse to create an object twice."""
     if not java_class(spark, "org.apache.spark.util.Utils").classIsLoadable(CLASS):
         return (
             f"the Spark session has no class {CLASS}.",
@@ -128,7 +130,7 @@ def _probe(spark: SparkSession, files: Files) -> tuple[str, str] | None:
 
 
 def _create(store: Any, path: Any, actions: Any, conf: Any) -> str | None:
-    """Commit once; the class of the error, None where there was none."""
+    """Commit once; return the class of the error, None if there was none."""
     try:
         store.write(path, actions, False, conf)
     except Py4JJavaError as error:

@@ -15,14 +15,14 @@ from wordveil.errors import ConfigError, Fault, InputError, OutputExistsError
 from wordveil.spark.platform.filesystem import Files
 
 MARKER = "_wordveil.json"
-"""The name of the file that a run writes last into an output on an object store. Readers of Parquet skip it."""
+"""Name of the file that a run writes last into an output on an object store. Readers of Parquet skip it."""
 # A directory gets another name in one step. Object stores copy one file after the other.
 _ATOMIC = {"file", "hdfs", "viewfs"}
 
 
 @dataclass(frozen=True)
 class Draft:
-    """An output that is being written: beside its final path, and moved there at the end."""
+    """Output that is being written: beside its final path, and moved there at the end."""
 
     files: Files
     directory: Any
@@ -30,7 +30,7 @@ class Draft:
 
     @property
     def path(self) -> str:
-        """Where to write."""
+        """Path to write to."""
         return str(self.directory)
 
     def publish(self, *, overwrite: bool) -> None:
@@ -71,7 +71,7 @@ class Draft:
             ) from None
 
     def discard(self) -> None:
-        """Delete what was written, if anything."""
+        """Delete the written files, if any."""
         with suppress(Exception):
             self.files.delete(self.directory)
 
@@ -106,13 +106,13 @@ def list_drafts(files: Files) -> list[str]:
 
 
 def require_complete(files: Files) -> None:
-    """Raise :class:`InputError` where an output on an object store is not all of what a run wrote."""
+    """Raise :class:`InputError` if an output on an object store is not all of what a run wrote."""
     if fault := _find_fault(files):
         raise InputError(f"output.path = {files.path}: {fault}. Wait for the run, or write the output again.")
 
 
 def _find_fault(files: Files) -> str | None:
-    """Why an output is not complete; None where it is."""
+    """Explain why an output is not complete; None if it is."""
     if _is_atomic(files):
         return None
     marker = files.below(MARKER)

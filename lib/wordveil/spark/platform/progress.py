@@ -1,4 +1,4 @@
-"""The progress of a Spark job, measured by its tasks."""
+"""Progress of a Spark job, measured by its tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark import SparkContext
 _INTERVAL = 0.25
 _PATIENCE = 10.0
 TaskProgress = Callable[[int, int], None]
-"""Called with the numbers of tasks done and of tasks known so far."""
+"""Function called with the numbers of tasks done and of tasks known so far."""
 
 
 def ignore(*_: object) -> None:
@@ -56,7 +56,7 @@ def _cancel(context: SparkContext, group: str) -> None:
 
 
 def _tasks(context: SparkContext, group: str, ended: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """The numbers of tasks done and known. Jobs that have ``ended`` are not asked for again."""
+    """Count the tasks done and known. Jobs that have ``ended`` are not queried again."""
     tracker = context.statusTracker()
     tasks = dict(ended)
     for job in tracker.getJobIdsForGroup(group):

@@ -1,6 +1,6 @@
-"""S3A in a Spark session: Hadoop's file system for S3, and of Amazon's SDK what it uses.
+"""S3A in a Spark session: Hadoop's file system for S3, and the modules of Amazon's SDK that it uses.
 
-Hadoop names the SDK as one bundle of 641 MB. These modules are 13 MB, and Spark itself has what else they need.
+Hadoop names the SDK as one bundle of 641 MB. These modules are 13 MB, and Spark itself has their other dependencies.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ JARS = (
     "software.amazon.eventstream:eventstream:1.0.1",
     "org.reactivestreams:reactive-streams:1.0.4",
 )
-# ... and not the bundle, nor what Spark has in other versions.
+# ... and neither the bundle nor modules that Spark has in other versions.
 _EXCLUDED = (
     f"{_SDK}:bundle",
     *("org.slf4j:slf4j-api", "commons-logging:commons-logging", "commons-codec:commons-codec"),
@@ -44,8 +44,10 @@ _EXCLUDED = (
 
 
 def s3_options(given: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
-    """Return the options that bring S3A to a new session, in addition to those ``given``: jars that Ivy has fetched, or
-    else fetches. None where spark-submit started its Java process, which takes no more jars.
+    """Return the options that bring S3A to a new session, in addition to those ``given``.
+
+    They name jars that Ivy has fetched, or will fetch. None if spark-submit started its Java process, which takes no
+    more jars.
 
     Raises :class:`PlatformError` before Spark 4.1, which has an older Hadoop.
     """

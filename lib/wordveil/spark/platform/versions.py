@@ -1,4 +1,4 @@
-"""What PySpark 3.5 and 4.0 lack of PySpark 4.1."""
+"""Replacements for what PySpark 3.5 and 4.0 lack of PySpark 4.1."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from wordveil.arrays import UInt32
 from wordveil.errors import PlatformError
 
 VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
-"""Spark's version, such as ``(4, 1)``."""
+"""Version of Spark, such as ``(4, 1)``."""
 SCALA = "2.13" if VERSION >= (4, 0) else "2.12"
-"""The version of Scala of Spark's jars."""
+"""Version of Scala of Spark's jars."""
 
 
 def find_query_loggers() -> list[logging.Logger]:
-    """PySpark's own loggers of failed queries, which 3.5 does not have. The third is of Spark Connect."""
+    """Find PySpark's own loggers of failed queries, which 3.5 does not have. The third is of Spark Connect."""
     if VERSION < (4, 0):
         return []
     from pyspark.logger import PySparkLogger
@@ -33,7 +33,7 @@ def find_query_loggers() -> list[logging.Logger]:
 
 
 def is_valid_utf8(text: Column) -> Column:
-    """Whether a string's bytes are UTF-8."""
+    """Return a column: whether a string's bytes are UTF-8."""
     if VERSION >= (4, 0):
         return F.is_valid_utf8(text)
     # Before 4.0, to decode bytes puts U+FFFD for those that are not UTF-8.
@@ -41,12 +41,12 @@ def is_valid_utf8(text: Column) -> Column:
 
 
 def try_cast(name: str, kind: DataType) -> Column:
-    """The column ``name`` as ``kind``; null where that cannot be."""
+    """Cast the column ``name`` to ``kind``; null if that is impossible."""
     return F.expr(f"try_cast(`{name}` AS {kind.simpleString()})")
 
 
 def file_path(frame: DataFrame) -> Column:
-    """The file of each row. Raises PySpark's AnalysisException for a table without files."""
+    """Return the column with the file of each row. Raises PySpark's AnalysisException for a table without files."""
     if VERSION >= (4, 0):
         metadata = frame.metadataColumn("_metadata")
     else:
@@ -55,21 +55,21 @@ def file_path(frame: DataFrame) -> Column:
 
 
 def parse_schema(columns: str) -> StructType:
-    """The schema of ``columns``, such as ``id bigint, name string``."""
+    """Parse the schema of ``columns``, such as ``id bigint, name string``."""
     parsed = StructType.fromDDL(columns) if VERSION >= (4, 0) else _parse_datatype_string(columns)
     assert isinstance(parsed, StructType)
     return parsed
 
 
 def from_arrow(session: SparkSession, table: pa.Table, schema: StructType | str | None = None) -> DataFrame:
-    """A DataFrame of the rows of ``table``, by default with its schema."""
+    """Make a DataFrame of the rows of ``table``, by default with its schema."""
     if VERSION >= (4, 0):
         return session.createDataFrame(table, schema)
     return session.createDataFrame(table.to_pylist(), schema or from_arrow_schema(table.schema))
 
 
 def to_arrow(frame: DataFrame) -> pa.Table:
-    """All rows of ``frame``."""
+    """Collect all rows of ``frame``."""
     if VERSION >= (4, 0):
         return frame.toArrow()
     schema = to_arrow_schema(frame.schema)
@@ -89,7 +89,7 @@ def repartition_by_number(rows: DataFrame, partitions: int, name: str) -> DataFr
 
 
 def find_hashed(partitions: int) -> list[int]:
-    """For each partition a number that Spark's hash of an int sends there."""
+    """Find for each partition a number that Spark's hash of an int sends there."""
     numbers = np.arange(64 * partitions, dtype=np.uint32)
     hashed, first = np.unique(_hash_ints(numbers).view(np.int32) % partitions, return_index=True)
     assert len(hashed) == partitions  # each is missed with a chance of e^-64
@@ -97,7 +97,7 @@ def find_hashed(partitions: int) -> list[int]:
 
 
 def _hash_ints(numbers: UInt32) -> UInt32:
-    """Spark's hash of ints: MurmurHash3 (x86, 32 bits) of four bytes, with the seed 42."""
+    """Compute Spark's hash of ints: MurmurHash3 (x86, 32 bits) of four bytes, with the seed 42."""
 
     def rotate(values: UInt32, by: int) -> UInt32:
         return (values << np.uint32(by)) | (values >> np.uint32(32 - by))
@@ -111,7 +111,7 @@ def _hash_ints(numbers: UInt32) -> UInt32:
 
 
 def find_arrow_udf() -> Callable[..., Callable[..., Column]]:
-    """PySpark's ``arrow_udf``, for functions for SQL that take Arrow arrays.
+    """Return PySpark's ``arrow_udf``, for functions for SQL that take Arrow arrays.
 
     Raises :class:`PlatformError` before Spark 4.1, whose functions take rows by way of pandas: that fails on a text
     that is not UTF-8, with the text in its message.

@@ -1,7 +1,8 @@
-"""Whether Spark's Python workers can do the work: asked once a session, before anything is drawn.
+"""Check of Spark's Python workers, once for each session before anything is drawn.
 
 A script that does not activate its environment gets workers of the first ``python3`` on the PATH. That Python may be
-another version, or may lack this package. Spark says so only inside the first job, at the end of a Java stack trace.
+another version, or may lack this package. Spark reports that only inside the first job, at the end of a Java stack
+trace.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from wordveil.spark.platform.errors import describe_cause, silence_query_logs
 from wordveil.version import __version__
 
 MODULES = ("wordveil", "numpy", "pyarrow", "numba", "scipy", "cryptography", "threadpoolctl", "annotated_types")
-"""What a worker imports to sanitise; all but the first come with wordveil."""
+"""Modules that a worker imports to sanitise; all but the first come with wordveil."""
 _checked: WeakKeyDictionary[SparkContext | SparkSession, str] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class WorkerPython:
-    """What a worker answered: its Python with the version, ``major.minor``; the version of wordveil that it imports,
-    empty for none; and which of :data:`MODULES` it cannot import.
+    """Answer of a worker.
+
+    It has its Python with the version, ``major.minor``; the version of wordveil that it imports, empty for none; and
+    the :data:`MODULES` that it cannot import.
     """
 
     executable: str
@@ -43,7 +46,7 @@ def require_workers(spark: SparkSession) -> None:
     """Check that the session's Python workers run this Python version and can import what they need.
 
     One task in one worker imports :data:`MODULES`. It reads no data and draws nothing. A session that passed is not
-    asked again. Raises :class:`PlatformError`, which names what is missing and the fix.
+    checked again. Raises :class:`PlatformError`, which names the missing modules and the fix.
     """
     executable = _find_executable(spark)
     owner = spark if is_connect(spark) else spark.sparkContext  # which all classic sessions share
@@ -61,7 +64,7 @@ def _find_executable(spark: SparkSession) -> str:
 
 
 def describe_problem(worker: WorkerPython) -> str:
-    """Say why a worker cannot do the work, and how to fix it; empty where nothing is wrong."""
+    """Explain why a worker cannot do the work, and how to fix it; empty if nothing is wrong."""
     subject = f"Spark's workers run {worker.executable} (Python {worker.version})"
     if worker.version != _version_here():
         return f"{subject}, and this process runs Python {_version_here()}. {_hint()}"
@@ -91,7 +94,9 @@ def _ask_worker(spark: SparkSession) -> WorkerPython:
 
 
 def _make_question() -> Callable[[Iterable[str]], tuple[str, str, str, tuple[str, ...]]]:
-    """What a worker runs. A function inside a function travels as code: the worker need not have this module."""
+    """Make the function that a worker runs. A function inside a function travels as code: the worker need not have this
+    module.
+    """
 
     def answer(modules: Iterable[str]) -> tuple[str, str, str, tuple[str, ...]]:
         import importlib
@@ -111,7 +116,7 @@ def _make_question() -> Callable[[Iterable[str]], tuple[str, str, str, tuple[str
 
 
 def _describe_failure(executable: str, error: BaseException) -> str:
-    """Why the worker gave no answer."""
+    """Explain why the worker gave no answer."""
     text = str(error)
     subject = f"Spark's workers run {executable}"
     if "PYTHON_VERSION_MISMATCH" in text:

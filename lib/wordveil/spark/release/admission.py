@@ -1,12 +1,12 @@
-"""Which candidates a budget admits on the current ledger, as the section "Budgets" of docs/guarantees.md defines it.
+"""Admission of candidates by a budget on the current ledger, as defined by the section "Budgets" of docs/guarantees.md.
 
-Candidates are ordered by the bytes of their ids. In each scope a candidate is within the limit if and only if what its
-key has spent or reserved, all candidates of that key before it and itself cost no more. Refused candidates count for
+Candidates are ordered by the bytes of their ids. In each scope a candidate is within the limit if and only if its key's
+spent and reserved cost, all candidates of that key before it and itself cost no more. Refused candidates count for
 those after them, so that each decision is one running sum and needs no other decision.
 
-Whether a text has come back is a function of the texts. Where the length is hidden no decision may depend on it: such a
-version counts like any other one, though it is not charged again (:func:`wordveil.spark.release.ledger.count_used`).
-Where lengths are visible, ``is_charged`` candidates cost nothing and are let in, whatever has been spent.
+Whether a text has come back is a function of the texts. If the length is hidden no decision may depend on it: such a
+version counts like any other one, though it is not charged again (:func:`wordveil.spark.release.ledger.count_used`). If
+lengths are visible, ``is_charged`` candidates cost nothing and are admitted, whatever has been spent.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ _REASONS = (OVER_RECORD_BUDGET, OVER_AUTHOR_BUDGET, OVER_CORPUS_BUDGET)
 def admit_candidates(
     candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget, number: int | None = None
 ) -> DataFrame:
-    """``candidates`` (record_id, author, tokens, is_charged) with ``reason``: null, or which budget refuses them.
+    """Add ``reason`` to ``candidates`` (record_id, author, tokens, is_charged): null, or the budget that refuses them.
 
-    ``number``: how many candidates there are, if that is known. What a ledger holds of others than a few is not summed.
+    ``number``: the number of candidates, if that is known. With few candidates, the ledger's entries of other keys are
+    not summed.
     """
     own = ["record_id", "author", "tokens", "is_charged"]
     sums = [*_list_sums(budget, terms.release)]
@@ -69,8 +70,10 @@ def admit_candidates(
 
 
 class _Sum(NamedTuple):
-    """A sum that is limited. ``rank``: of its reason. ``key``: what it is the sum of, from the columns of a candidate
-    or an entry. ``counts``: whether it counts an entry. ``price``: of a unit, from the columns of an entry.
+    """Limited sum.
+
+    ``rank``: that of its reason. ``key``: the key of the sum, from the columns of a candidate or an entry. ``counts``:
+    whether it counts an entry. ``price``: that of a unit, from the columns of an entry.
     """
 
     rank: int
@@ -82,7 +85,7 @@ class _Sum(NamedTuple):
 
 
 def _list_sums(budget: Budget, release: str) -> Iterator[_Sum]:
-    """What is limited in each scope: the budget's unit, and deltas if the budget limits them."""
+    """List the limited sums of each scope: the budget's unit, and deltas if the budget limits them."""
     ours = F.col("release") == release
     scopes = (
         # Draws that were charged to a further author have been counted for the record before.
@@ -99,14 +102,14 @@ def _list_sums(budget: Budget, release: str) -> Iterator[_Sum]:
 
 
 def _part(item: _Sum, quantities: Mapping[str, Column], key: Column, **further: Column) -> Column:
-    """What a candidate or an entry adds to a sum: ``key``, ``unit_price``, ``quantity``, and ``further``."""
+    """Make the part of a candidate or an entry in a sum: ``key``, ``unit_price``, ``quantity``, and ``further``."""
     named = {"key": key, "unit_price": item.price, "quantity": quantities[item.unit], **further}
     return F.struct(*(value.alias(name) for name, value in named.items()))
 
 
 def price_of(budget: Budget) -> Column:
-    """What one unit of an entry costs in the budget: a token's price or a draw's epsilon, infinite where the budget
-    does not cover it.
+    """Return the cost of one unit of an entry in the budget: a token's price or a draw's epsilon. It is infinite if the
+    budget does not cover it.
     """
     covering = [str(relation) for relation in Relation if relation.covers(budget.relation)]
     if budget.unit == PURE:
@@ -116,21 +119,21 @@ def price_of(budget: Budget) -> Column:
 
 
 def total(parts: Column) -> Column:
-    """The sum of an array of (unit_price, quantity), in ascending order of price (:mod:`wordveil.release.budgets`)."""
+    """Sum an array of (unit_price, quantity), in ascending order of price (:mod:`wordveil.release.budgets`)."""
     return F.aggregate(
         F.array_sort(parts), F.lit(0.0), lambda sum_, part: sum_ + cost(part["unit_price"], part["quantity"])
     )
 
 
 def cost(price: Column, quantity: Column) -> Column:
-    """A quantity at a price. It is infinite where the price is, even for a quantity of 0."""
+    """Multiply a quantity by a price. The product is infinite if the price is, even for a quantity of 0."""
     return F.when(price == math.inf, F.lit(math.inf)).otherwise(price * quantity.cast("double"))
 
 
 def _with_total(asked: DataFrame, entries: DataFrame) -> DataFrame:
-    """Add ``total``: what a key has used once its candidates, up to this one in the order of ids, are drawn."""
+    """Add ``total``: the sum of a key once its candidates, up to this one in the order of ids, are drawn."""
     used = entries.groupBy("key", "unit_price").agg(F.sum("quantity").alias("quantity"), F.sum("draws").alias("draws"))
-    # A context without tokens costs nothing; where the budget does not cover it, its cost is still infinite.
+    # A context without tokens costs nothing; if the budget does not cover it, its cost is still infinite.
     parts = F.collect_list(F.struct("unit_price", "quantity")).alias("parts")
     spent = used.where("draws <> 0").groupBy("key").agg(parts)
     order = Window.partitionBy("key").orderBy("record_id").rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -144,5 +147,5 @@ def _with_total(asked: DataFrame, entries: DataFrame) -> DataFrame:
 
 
 def owner() -> Column:
-    """Whom a record counts for in the corpus: its author, or itself if it has none."""
+    """Return the key of a record in the corpus: its author, or itself if it has none."""
     return F.coalesce(F.concat(F.lit("author "), "author"), F.concat(F.lit("record "), "record_id"))

@@ -1,4 +1,4 @@
-"""Which records of the input a run draws: all, those whose content changed, or those that a change feed lists."""
+"""Selection of the records that a run draws: all, those whose content changed, or those that a change feed lists."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 @dataclass(frozen=True)
 class Candidates:
-    """The records that a run is about.
+    """Records that a run is about.
 
     ``rows``: records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used,
     or null. ``compared``: where contents were compared or tokens counted: id, ``__author``, ``__reason``, ``__tag``,
@@ -69,12 +69,12 @@ class Candidates:
 
     @property
     def changed(self) -> DataFrame | None:
-        """Those of ``compared`` that are to be drawn or refused."""
+        """Records of ``compared`` that are to be drawn or refused."""
         return None if self.compared is None else self.compared.where(CHANGED_COLUMN)
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many of ``compared`` are ``changed``, have another author (``corrected``), and have nothing but another
+        """Numbers of ``compared`` that are ``changed``, have another author (``corrected``), and nothing but another
         author (``same``). Empty without ``compared``.
         """
         if self.compared is None:
@@ -86,7 +86,7 @@ class Candidates:
 
     @property
     def number(self) -> int | None:
-        """How many records are to be drawn or refused, if that is known."""
+        """Number of records to be drawn or refused, if that is known."""
         return self.counts.get("changed")
 
     def unpersist(self) -> None:
@@ -97,9 +97,10 @@ class Candidates:
 
 
 class _Changes(NamedTuple):
-    """What may have changed since the release last read its input: ``rows`` that may be new or changed, and the newest
-    draws, as :func:`latest_state` gives them, of these records at least. ``is_unique``: whether no two rows have the
-    same id. The others as in :class:`Candidates`.
+    """Records that may have changed since the release last read its input.
+
+    ``rows``: those that may be new or changed, with the newest draws, as :func:`latest_state` gives them, of these
+    records at least. ``is_unique``: whether no two rows have the same id. The others as in :class:`Candidates`.
     """
 
     rows: DataFrame
@@ -118,8 +119,10 @@ def find_candidates(
     inspect: Inspect,
     journal: Events,
 ) -> Candidates:
-    """The candidates of a run. ``draws``: the release's draws, or None where there are none yet. ``withdrawn``:
-    records, column ``record_id``, that were withdrawn permanently.
+    """Find the candidates of a run.
+
+    ``draws``: the release's draws, or None if there are none yet. ``withdrawn``: records, column ``record_id``, that
+    were withdrawn permanently.
     """
     if draws is None:
         rows = _identify(_drop_withdrawn(source.read(intent.version), withdrawn, columns.id), columns)
@@ -143,7 +146,7 @@ def find_candidates(
 
 
 def _read_snapshot(source: InputTable, draws: DataFrame, intent: Intent, name: str) -> _Changes:
-    """All records of the input, to be compared with their newest draws."""
+    """Read all records of the input, to be compared with their newest draws."""
     # Used several times: to find the newest draw of each record, all draws are read and sorted.
     state = latest_state(draws, name, intent.seq).persist()
     rows, without_id = source.read(intent.version), column(name).isNull()
@@ -160,7 +163,7 @@ def _identify(rows: DataFrame, columns: Columns, *, is_unique: bool = False) -> 
 
 
 def _inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
-    """What would become of the records of a screened table. Nothing is drawn."""
+    """Inspect the records of a screened table for their outcome. Nothing is drawn."""
 
     def wordveil_inspect(batches: Any) -> Any:
         return inspect(batches)
@@ -173,7 +176,7 @@ def _inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
 
 
 def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns, inspect: Inspect) -> DataFrame:
-    """The records that are new, differ from their newest draw, or have another author than it."""
+    """Select the records that are new, differ from their newest draw, or have another author than it."""
     bare = replace(columns, keep=())
     seen = _inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
     if state is None:
@@ -203,7 +206,7 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
 
 
 def _drop_withdrawn(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
-    """The rows without the records whose withdrawal was requested, column ``record_id``."""
+    """Drop the records whose withdrawal was requested, column ``record_id``."""
     if withdrawn.isEmpty():
         return rows
     ids = withdrawn.select(try_cast("record_id", rows.schema[name].dataType).alias("__id"))
@@ -215,9 +218,9 @@ def _mark_leaving(ids: DataFrame, reason: str) -> DataFrame:
 
 
 def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str, journal: Events) -> _Changes:
-    """The records that the change feed leaves, and the ids that it deletes.
+    """Read the records that the change feed leaves, and the ids that it deletes.
 
-    Where the feed alone does not say what is left of an id, it is looked up in the table. No text is shuffled or
+    If the feed alone does not determine the records of an id, they are read from the table. No text is shuffled or
     written to scratch: images are counted by their ids and versions, and the rows fetched afterwards.
     """
     # Without a new version of the input, only what was refused is read again.
@@ -268,9 +271,11 @@ def _sum_images() -> Column:
 
 
 def _count_images(feed: DataFrame, name: str) -> DataFrame:
-    """One row for each id that the feed names, and one for records without an id: ``__id``, ``__more`` (by how many
-    records with that id the table has grown), ``__version`` (the last that changed one) and ``__is_left`` (whether that
-    version has left one). A record that takes, loses or keeps an id has an image before and one after.
+    """Count the images of each id that the feed names, and of records without an id.
+
+    Columns are ``__id``, ``__more`` (by how many records with that id the table has grown), ``__version`` (the last
+    that changed one) and ``__is_left`` (whether that version has left one). A record that takes, loses or keeps an id
+    has an image before and one after.
     """
     more, version = _sum_images(), F.max("_commit_version")
     is_left = version.eqNullSafe(F.max(F.when(_is_after(), F.col("_commit_version"))))
@@ -282,8 +287,8 @@ def _sort_out(named: DataFrame, state: DataFrame, *, is_alone: bool) -> tuple[Da
     """Count the records of each id: those before, by its newest draw, and those that the feed adds or takes away.
 
     Returns the ids that exactly one record has now, the one of ``__version``; the ids that no record has now; and those
-    of which the feed alone does not say how many records have them. ``is_alone``: whether the newest draws are those of
-    the slice; otherwise the feed says it of none.
+    whose number of records the feed alone does not determine. ``is_alone``: whether the newest draws are those of the
+    slice; otherwise the feed determines it for none.
     """
     is_gone = F.col("status").isNull() | (F.col("status") == WITHDRAWN)
     before = F.when(is_gone, 0).when(F.col("reason").isin(DUPLICATE_ID, INVALID_ID), 2).otherwise(1)
@@ -297,14 +302,18 @@ def _sort_out(named: DataFrame, state: DataFrame, *, is_alone: bool) -> tuple[Da
 
 
 def _fetch_rows(feed: DataFrame, single: DataFrame, name: str, number: int) -> DataFrame:
-    """The images of the ids in ``single`` that their versions have left. ``number``: how many there are at most."""
+    """Fetch the images of the ids in ``single`` that their versions have left. ``number``: the largest number of
+    them.
+    """
     keyed = feed.where(_is_after()).withColumn("__key", F.struct(column(name), "_commit_version"))
     keys = single.select(F.struct(F.col("__id").alias(name), F.col("__version").alias("_commit_version")).alias("__id"))
     return filter_by_ids(keyed, "__key", keys, number=number, texts=True)
 
 
 def _find_nameless(feed: DataFrame, name: str) -> DataFrame:
-    """The records without an id of versions that have left more of them than before. Nothing tells one from another."""
+    """Find the records without an id of versions that have left more of them than before. They are
+    indistinguishable.
+    """
     images = feed.where(column(name).isNull())
     more = images.groupBy("_commit_version").agg(_sum_images().alias("__more"))
     versions = [row[0] for row in more.where("__more > 0").collect()]
@@ -312,8 +321,9 @@ def _find_nameless(feed: DataFrame, name: str) -> DataFrame:
 
 
 def _read_beside(source: InputTable, beside: list[tuple[str, dict[str, str]]], version: int) -> DataFrame:
-    """The records of the other slices of a table. A slice that cannot be read any more, because a column of its
-    condition is gone, has none.
+    """Read the records of the other slices of a table.
+
+    A slice that cannot be read any more, because a column of its condition is gone, has none.
     """
     readable = set()
     for where, params in dict(beside).items():

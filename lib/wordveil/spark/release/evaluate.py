@@ -1,4 +1,4 @@
-"""Evaluations of a release: its newest draws, or what was published of them, beside the originals."""
+"""Evaluations of a release: its newest draws, or their published rows, beside the originals."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def evaluate_release(
     published: bool = False,
     progress: Callable[[str], None] = ignore,
 ) -> Evaluation:
-    """Measure a release against its originals: its newest draws, or what was ``published``.
+    """Measure a release against its originals: its newest draws, or the ``published`` rows.
 
     ``params``: those of ``input.where``: the records of this slice are measured; without any, all are.
 
-    Raises :class:`ReleaseError` where nothing was drawn, or published, yet; and as
+    Raises :class:`ReleaseError` if nothing was drawn, or published, yet; and as
     :func:`wordveil.spark.evaluate.job.evaluate_output`.
     """
     materials = find_materials(config)
@@ -57,12 +57,13 @@ def measure_gate_attacks(
     journal: Journal,
     progress: Callable[[str], None] = ignore,
 ) -> dict[str, float | None]:
-    """The figures of the rules ``attack_to_chance`` and ``linked``, where the gate has them, of the newest draws in
-    ``rows``. The first is None where fewer than two authors have enough records, and where these could not have shown
-    an attack above the bound.
+    """Measure the figures of the rules ``attack_to_chance`` and ``linked`` on the newest draws in ``rows``.
 
-    Nothing of it is left to chance, not even what the attacker draws: the same draws give the same figure, so that
-    repeating a gate repeats its decision. What the attacker draws stays in this process. Raises as
+    Only the gate's own rules are measured. The first figure is None if fewer than two authors have enough records, or
+    if these could not have shown an attack above the bound.
+
+    Nothing of it is left to chance, not even the attacker's draws: the same draws give the same figure, so that
+    repeating a gate repeats its decision. The attacker's draws stay in this process. Raises as
     :func:`evaluate_release`.
     """
     source, _ = _read_originals(config, spark, journal, NO_PARAMS)
@@ -80,7 +81,7 @@ def measure_gate_attacks(
 
 
 def _read_rows(release: OpenRelease, config: Config, *, published: bool) -> tuple[DataFrame, str]:
-    """The rows to measure, and what they are."""
+    """Read the rows to measure, with their description."""
     tables, journal = release.tables, release.journal
     if published:
         if not tables.public.exists():
@@ -96,10 +97,10 @@ def _read_rows(release: OpenRelease, config: Config, *, published: bool) -> tupl
 def _read_originals(
     config: Config, spark: SparkSession, journal: Journal, params: Mapping[str, str], *, published: bool = False
 ) -> tuple[DataFrame, str]:
-    """The input at the version that the rows' last run read, where the table still has it; and which version it is."""
+    """Read the input at the version of the rows' last run, if the table still has it; and name the version."""
     newest = replace(config.source, version=None, timestamp=None, where=config.source.where if params else None)
     source = open_input(spark, newest, params)
-    # Of what was published, the last run that read the input before that.
+    # For `published`: the last run that read the input before that publication.
     event = journal.latest(PUBLISHED) if published else None
     reads = [run for run in journal.intents() if run.kind == "sanitise" and (event is None or run.seq < event.seq)]
     intent = reads[-1] if reads else None

@@ -1,4 +1,4 @@
-"""The gate: a release is measured and checked against rules, and its journal records which version passed."""
+"""Gate of a release: it is measured and checked against rules, and its journal records which version passed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COUNTS = ("records", "released", "quarantined", "empty", "stale", "words", "unk
 
 @dataclass(frozen=True)
 class GateDecision:
-    """What a gate decided about one version of the draws.
+    """Decision of a gate about one version of the draws.
 
     ``rules``: the digest of the rules, which a publication compares. ``runs``: as :meth:`Journal.list_runs` lists them.
     ``fingerprints``: of mechanism, policy and key, which all runs share.
@@ -47,11 +47,11 @@ class GateDecision:
     fingerprints: dict[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; internal."""
+        """Return plain values for JSON; internal."""
         return {**self.to_event(), "runs": self.runs, "fingerprints": self.fingerprints}
 
     def to_event(self) -> dict[str, Any]:
-        """What the journal records; it has the runs already."""
+        """Return the body of the journal's event, which has the runs already."""
         versions = {DRAWS_VERSION: self.draws_version, LEDGER_VERSION: self.ledger_version}
         return {"release": self.release, **versions, **self.result.to_dict(), "rules": self.rules}
 
@@ -61,7 +61,7 @@ def run_gate(
 ) -> GateDecision:
     """Check the newest draws against the rules of ``gate`` and record the decision.
 
-    Raises :class:`ReleaseError` where the release has no runs, has an open one, or is frozen; and with the rules
+    Raises :class:`ReleaseError` if the release has no runs, has an open one, or is frozen; and with the rules
     ``attack_to_chance`` and ``linked`` as :func:`wordveil.spark.release.evaluate.measure_gate_attacks`.
     """
     attackers = find_attackers(config)
@@ -70,7 +70,7 @@ def run_gate(
 
 
 def find_attackers(config: Config) -> Materials | None:
-    """What the rules of ``gate`` on attacks need, which takes a second to load; None without such a rule."""
+    """Load the materials for rules of ``gate`` on attacks, which takes a second; None without such a rule."""
     if config.gate.attack_to_chance is None and config.gate.linked is None:
         return None
     from wordveil.spark.evaluate.job import find_materials
@@ -81,7 +81,7 @@ def find_attackers(config: Config) -> Materials | None:
 def gate_release(
     release: OpenRelease, config: Config, attackers: Materials | None, progress: Callable[[str], None]
 ) -> GateDecision:
-    """As :func:`run_gate`, of a release that is open."""
+    """Gate a release that is open, as :func:`run_gate` does."""
     rules = config.gate.rules
     with job_errors("nothing was decided"):
         tables, journal = release.tables, release.journal
@@ -118,11 +118,12 @@ def gate_release(
 
 
 def published_exposes(configured: Collection[str], journal: Journal) -> tuple[str, ...]:
-    """What a publication shows in addition to what each row said when it was drawn, sorted: what is ``configured`` now,
-    what the runs showed, and what earlier publications showed.
+    """List the exposures of a publication in addition to those that each row had when it was drawn, sorted.
 
-    A record that a condition or a budget kept out has no row that could say so. And readers remember what they have
-    seen, such as that private rules passed, when the rules are gone.
+    They are those ``configured`` now, those of the runs, and those of earlier publications.
+
+    A record that a condition or a budget kept out has no row that could state that. And readers remember earlier
+    exposures, such as that private rules passed, when the rules are gone.
     """
     before = journal.latest(PUBLISHED)
     seen = before.body["exposes"] if before else ()
@@ -130,8 +131,8 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
 
 
 def _measure(counted: Row, shown: Collection[str], distinct_words: int | None) -> Measured:
-    """The figures of a release. ``counted``: by :func:`wordveil.spark.release.latest.count_newest`. ``shown``: what a
-    publication would show besides what its rows say.
+    """Collect the figures of a release. ``counted``: by :func:`wordveil.spark.release.latest.count_newest`. ``shown``:
+    the exposures of a publication besides those of its rows.
     """
     exposes = tuple(sorted({*counted.exposes, *shown}))
     relations = {narrow_relation(Relation(name), exposes) for name in counted.relations}

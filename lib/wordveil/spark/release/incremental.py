@@ -1,4 +1,4 @@
-"""What a publication has to write of the public table: everything, some of its directories, or new records alone."""
+"""Increments of the public table: a publication writes everything, some of its directories, or new records alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wordveil.spark.release.latest import filter_by_ids
 from wordveil.spark.release.verify import SparkTable
 from wordveil.spark.sanitise.layout import TASK_ROWS
 
-# The condition names each directory. Where more have changed, the whole table is written.
+# The condition names each directory. If more have changed, the whole table is written.
 _MOST = 1000
 # Values of these types are the same after a cast to text and back. A timestamp is not where clocks are set back.
 _EXACT = (StringType, DateType, IntegralType, BooleanType)
@@ -35,7 +35,7 @@ _SPARE_FILES = 50
 
 @dataclass(frozen=True)
 class Increment:
-    """What a publication writes, while other files stay.
+    """Increment that a publication writes, while other files stay.
 
     ``where``: the directories whose rows are replaced, as a condition in SQL. None: the rows that were drawn since the
     last publication are added, and none is replaced.
@@ -47,12 +47,12 @@ class Increment:
 def find_increment(
     drawn: DataFrame, name: str, published: DataFrame, public: DeltaTable, signed: Manifest, output: OutputSection
 ) -> Increment | None:
-    """What has to be written after the publication of the manifest ``signed``; None: the whole table.
+    """Find what has to be written after the publication of the manifest ``signed``; None: the whole table.
 
     ``drawn``: the draws since. ``name``: the id column. ``published``: the rows to publish. ``public``: the public
     table. Directories are replaced in which a record was drawn, or stood before it was drawn again.
     """
-    # A table of one task is written sooner than it is searched.
+    # Rewriting a single-task table is faster than searching it.
     if not output.partition_by and signed.snapshot.records <= TASK_ROWS:
         return None
     if not _is_as_signed(public, signed, output):
@@ -81,7 +81,7 @@ def find_increment(
 def describe_directories(
     fields: Sequence[StructField], directories: Collection[tuple[str | None, ...]], signed: Snapshot
 ) -> str | None:
-    """``directories`` as a condition in SQL; None where it cannot name them, or no ``signed`` file would stay."""
+    """Write ``directories`` as a condition in SQL; None if it cannot name them, or no ``signed`` file would stay."""
     texts = (value for directory in directories for value in directory if value is not None)
     if len(directories) > _MOST or not all(map(_PLAIN.fullmatch, texts)):
         return None
@@ -93,7 +93,7 @@ def describe_directories(
 
 
 def _is_crowded(signed: Snapshot, output: OutputSection) -> bool:
-    """Whether publications have added so many files that some should be written again."""
+    """Return whether publications have added so many files that some should be written again."""
     rows_a_file = min(TASK_ROWS, output.records_per_file or TASK_ROWS)
     directories = {tuple(file.partition.values()) for file in signed.files}
     at_once = -(-signed.records // rows_a_file) + len(directories)
@@ -101,8 +101,9 @@ def _is_crowded(signed: Snapshot, output: OutputSection) -> bool:
 
 
 def _is_as_signed(public: DeltaTable, signed: Manifest, output: OutputSection) -> bool:
-    """Whether files of the public table may stay: they are as they were signed, and arranged as ``output`` says. Delta
-    may have added versions without a change, such as those of a VACUUM.
+    """Return whether files of the public table may stay: they are as signed, and arranged as ``output`` says.
+
+    Delta may have added versions without a change, such as those of a VACUUM.
     """
     before = signed.snapshot
     if tuple(output.partition_by) != before.partition_by:
@@ -119,7 +120,7 @@ def _is_as_signed(public: DeltaTable, signed: Manifest, output: OutputSection) -
 
 
 def _name_directory(fields: Sequence[StructField], values: Sequence[str | None]) -> str:
-    """One directory, as a condition."""
+    """Write one directory as a condition."""
     same = []
     for field, value in zip(fields, values, strict=True):
         wanted = "IS NULL" if value is None else f"= CAST('{value}' AS {field.dataType.simpleString()})"

@@ -1,4 +1,4 @@
-"""The journal of a release: an append-only table of events."""
+"""Journal of a release: an append-only table of events."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _SCHEMA = "seq bigint, event string, run_id string, at string, body string"
 
 
 class Journal(Events):
-    """The events of one release as they were when this object was made, and those that :meth:`add` has seen since."""
+    """Events of one release as of this object's creation, and those that :meth:`add` has seen since."""
 
     def __init__(self, table: DeltaTable) -> None:
         self._table = table
-        # Asked before the events are read: where it is too low, they are read once more.
+        # Read before the events: if it is too low, they are read once more.
         self._version = table.version()
         super().__init__(self._load(table.read(), self._version) if self._version >= 0 else [])
 
     @staticmethod
     def create(table: DeltaTable) -> None:
-        """Create the table where there is none."""
+        """Create the table if it is missing."""
         table.create(parse_schema(_SCHEMA))
 
     def refresh(self) -> None:
-        """Read the events again where others may have been written since."""
+        """Read the events again if others may have been written since."""
         if (version := self._table.version()) != self._version:
             self.events, self._version = self._load(self._table.read(), version), version
 
     def _load(self, events: DataFrame, version: int) -> list[Event]:
-        """The events of the table at a version. On this machine's disk no job of Spark reads the few rows, which would
-        take most of a second of the processor.
+        """Load the events of the table at a version. On this machine's disk no job of Spark reads the few rows, which
+        would take most of a second of the processor.
         """
         if (directory := self._table.find_directory()) is not None:
             with suppress(*UNREAD):
@@ -58,7 +58,7 @@ class Journal(Events):
     ) -> Event | None:
         """Write an event and return it. ``body`` makes its body from its number.
 
-        Returns None, and writes nothing, where ``unless`` is true of the events that were written by then.
+        Returns None, and writes nothing, if ``unless`` is true of the events that were written by then.
         """
 
         def decide(events: DataFrame, version: int) -> Decision[Event | None]:

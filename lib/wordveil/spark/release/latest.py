@@ -1,4 +1,4 @@
-"""The newest draw of each record."""
+"""Newest draw of each record."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FEW = 1_000_000
 
 @dataclass(frozen=True)
 class NewestRows:
-    """The newest draw of each record: the draws without those that a later run has superseded.
+    """Newest draw of each record: the draws without those that a later run has superseded.
 
-    ``again``: ids that may have been drawn more than once, which the session keeps; None where there are none.
+    ``again``: ids that may have been drawn more than once, which the session keeps; None if there are none.
     """
 
     rows: DataFrame
@@ -30,10 +30,10 @@ class NewestRows:
 
     @classmethod
     def find(cls, draws: DataFrame, name: str, journal: Events) -> NewestRows:
-        """Those of a release, of which the ``journal`` has a finished run. ``name``: the id column.
+        """Find the newest draws of a release, of which the ``journal`` has a finished run. ``name``: the id column.
 
-        The texts are joined only with the ids of runs after the first one or, where these have drawn many rows, with
-        the ids that were drawn more than once. The former are found without a look at the rows of the first run.
+        The texts are joined only with the ids of runs after the first one or, if these have drawn many rows, with the
+        ids that were drawn more than once. The former are found without reading the rows of the first run.
         """
         if len(journal.intents()) == 1:
             return cls(draws)
@@ -58,8 +58,9 @@ class NewestRows:
 
 
 def latest_state(draws: DataFrame, name: str, before: int | None = None) -> DataFrame:
-    """The newest draw of each record, of runs before ``before``: ``__id``, status, reason, content_tag,
-    ``__author``.
+    """Find the newest draw of each record, of runs before ``before``.
+
+    Columns are ``__id``, status, reason, content_tag, ``__author``.
     """
     seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
     state = F.max_by(F.struct("status", "reason", "content_tag", AUTHOR_COLUMN), F.col(SEQ_COLUMN)).alias("state")
@@ -67,9 +68,10 @@ def latest_state(draws: DataFrame, name: str, before: int | None = None) -> Data
 
 
 def count_newest(rows: DataFrame, texts: TextColumns) -> Row:
-    """What gate and publication have to know of the newest draws but the withdrawn: ``records``, how many are of each
-    kind, ``words`` and ``epsilons``; and of the released ones the ``runs``, the newest ``epoch`` and the newest run
-    (``seq``). A record is empty where all of its ``texts`` are.
+    """Count the newest draws except for the withdrawn, for gate and publication.
+
+    They are ``records``, the number of each kind, ``words`` and ``epsilons``; and of the released ones the ``runs``,
+    the newest ``epoch`` and the newest run (``seq``). A record is empty if all of its ``texts`` are.
     """
     released = F.col("status") == RELEASED
     counted = rows.where(F.col("status") != WITHDRAWN).agg(
@@ -94,13 +96,14 @@ def count_newest(rows: DataFrame, texts: TextColumns) -> Row:
 
 
 def join_texts(texts: TextColumns) -> Column:
-    """All texts of a record, as one."""
+    """Join all texts of a record into one."""
     return F.concat_ws(" ", *map(field_column, texts.paths))
 
 
 def count_statuses(draws: DataFrame, name: str) -> dict[str, tuple[int, int]]:
-    """Count the records of each status, in one pass: how many there are, and of how many the draws have a text, even if
-    of an earlier run. ``name``: the id column.
+    """Count the records of each status in one pass, and those that have a text in the draws.
+
+    A text of an earlier run counts, too. ``name``: the id column.
     """
     seq = F.col(SEQ_COLUMN)
     has_text = (F.col("status") == RELEASED) & (seq >= 0)
@@ -122,10 +125,11 @@ def filter_by_ids(
     *,
     texts: bool = False,
 ) -> DataFrame:
-    """Join ``rows`` with ``ids`` (column ``__id``) on the id column ``name``; by default, keep the rows whose id is
-    among them. Few ids are sent to the rows, and not the rows to the ids.
+    """Join ``rows`` with ``ids`` (column ``__id``) on the id column ``name``; by default, filter the rows by id.
 
-    ``how``: the kind of join. ``number``: how many ids there are, if that is known. ``texts``: whether the rows hold
+    Few ids are sent to the rows, and not the rows to the ids.
+
+    ``how``: the kind of join. ``number``: the number of ids, if that is known. ``texts``: whether the rows hold
     original texts, which are not shuffled in the open: raises :class:`PlatformError` for many ids in a session that
     does not encrypt its scratch.
     """

@@ -1,15 +1,15 @@
-"""The ledger: what every context costs, reserved before it is drawn and settled from what was drawn.
+"""Ledger: the cost of every context, reserved before it is drawn and settled after the draw.
 
-One row is one entry, and no entry is ever changed. ``reserve`` adds to what is reserved. ``settle`` takes that back and
-adds what was drawn, or nothing for a context that has been charged before. ``abandon`` takes it back and adds all of
-it. ``refuse`` says why a record was not admitted, ``readmit`` that one was let in whose context has been charged, where
-lengths are visible. So what is reserved and what is spent are plain sums, for any selection of rows, even after a
-crash. What counts towards a limit is :func:`count_used`.
+One row is one entry, and no entry is ever changed. ``reserve`` adds to the reserved cost. ``settle`` takes that back
+and adds the cost of the draws, or nothing for a context that has been charged before. ``abandon`` takes it back and
+charges all of it. ``refuse`` has the reason why a record was not admitted; ``readmit`` marks one that was admitted
+because its context has been charged, if lengths are visible. So reserved and spent costs are plain sums, for any
+selection of rows, even after a crash. :func:`count_used` defines what counts towards a limit.
 
-Three more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, whose record it turned
-out to be: it counts for that author, and not again for the record. ``withdraw`` names a record whose permanent
-withdrawal was requested. ``reset`` gives up the lost tables of a release. These entries must outlive the draws, so they
-are in the ledger.
+Three more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, to whom its record
+turned out to belong: it counts for that author, and not again for the record. ``withdraw`` names a record whose
+permanent withdrawal was requested. ``reset`` gives up the lost tables of a release. These entries must outlive the
+draws, so they are in the ledger.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _TASKS_A_CORE = 4
 
 
 def ledger_schema() -> StructType:
-    """The table's columns."""
+    """Return the table's columns."""
     return parse_schema(SCHEMA)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What one draw of a release costs: the constant part of its entries."""
+    """Cost of one draw of a release: the constant part of its entries."""
 
     release: str
     tables: str
@@ -74,22 +74,24 @@ class Terms:
 
     @classmethod
     def of(cls, terms: ReleaseTerms, *, tables: str, run_id: str, epoch: int, epoch_key: str) -> Terms:
-        """The costs of a draw under ``terms``, for a run in a noise epoch."""
+        """Make the cost of a draw under ``terms``, for a run in a noise epoch."""
         guarantee = terms.guarantee
         costs = (guarantee.pure, guarantee.epsilon, guarantee.delta, guarantee.metric.identifier)
         return cls(terms.release, tables, run_id, epoch, epoch_key, *costs, relation=str(terms.relation))
 
     @classmethod
     def naming(cls, release: str, tables: str, run_id: str) -> Terms:
-        """The name of a run, to look for its entries or to write entries that cost nothing."""
+        """Make the name of a run, to find its entries or to write entries that cost nothing."""
         return cls(release, tables, run_id, 0, "", 0.0, 0.0, 0.0, "", "")
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """What a run asks the ledger for: ``records`` with record_id, author, reason (null if the record is admitted),
-    tokens, the most that can be drawn, and is_charged, whether nothing is reserved for it. ``exceeding``: how many
-    exceed a budget that fails the run; if any do, nothing is reserved.
+    """Request of a run to the ledger.
+
+    ``records``: record_id, author, reason (null if the record is admitted), tokens, the most that can be drawn, and
+    is_charged, whether nothing is reserved for it. ``exceeding``: the number that exceed a budget that fails the run;
+    if any do, nothing is reserved.
     """
 
     records: DataFrame
@@ -97,22 +99,22 @@ class Reservation:
 
 
 class Ledger:
-    """The ledger's table."""
+    """Table of the ledger."""
 
     def __init__(self, table: DeltaTable) -> None:
         self.table = table
 
     def create(self) -> None:
-        """Create the table where there is none. Raises :class:`ReleaseError` for a table of another format."""
+        """Create the table if it is missing. Raises :class:`ReleaseError` for a table of another format."""
         self.table.create(ledger_schema(), indexed=INDEXED)
 
     def entries(self, terms: Terms, *kinds: str) -> DataFrame:
-        """A run's entries of these ``kinds``."""
+        """Select a run's entries of these ``kinds``."""
         ours = [F.col(name) == getattr(terms, name) for name in ("run_id", "release", "tables")]
         return self.table.read().where(ours[0] & ours[1] & ours[2] & F.col("kind").isin(*kinds))
 
     def has(self, terms: Terms, *kinds: str) -> bool:
-        """Whether a run has entries of these ``kinds``."""
+        """Return whether a run has entries of these ``kinds``."""
         return not self.entries(terms, *kinds).isEmpty()
 
     def reserve(
@@ -123,7 +125,8 @@ class Ledger:
         *,
         is_fresh: bool = False,
     ) -> int:
-        """Write, once for each run, what ``decide(ledger)`` reserves and refuses, while nobody else adds to the ledger.
+        """Write, once for each run, the reservations and refusals of ``decide(ledger)``, while nobody else adds to the
+        ledger.
 
         ``terms``: what a draw of the run costs. ``decide``: called with the ledger's entries. ``find_corrected``: gives
         record_id and author of records that may have another author than before; None: there are none. What was drawn
@@ -171,11 +174,11 @@ class Ledger:
         """Settle the reservations of a run, once.
 
         ``drawn``: record_id, author, reserved (null if nothing was), tokens (null if the record was not drawn) and
-        content_tag; ``number``: how many there are at most, if that is known. ``is_fresh``: whether it is known that
-        this run has settled nothing so far, and that this process reserved what was drawn. Otherwise reservations are
-        looked up: only those that exist are taken back, and what was drawn without one is charged too. ``is_first``:
-        whether the ledger knew nothing of the release when the run began. ``is_marked``: whether nothing was reserved
-        for a context that has been charged before, so that a fresh run need not look for these again.
+        content_tag; ``number``: their largest number, if that is known. ``is_fresh``: whether it is known that this run
+        has settled nothing so far, and that this process made the reservations. Otherwise reservations are looked up:
+        only those that exist are taken back, and draws without one are charged too. ``is_first``: whether the ledger
+        knew nothing of the release when the run began. ``is_marked``: whether nothing was reserved for a context that
+        has been charged before, so that a fresh run need not look for these again.
         """
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
@@ -208,7 +211,7 @@ class Ledger:
         self.table.compare_and_append(decide, step="settle")
 
     def _with_reservations(self, terms: Terms, drawn: DataFrame) -> DataFrame:
-        """Add to ``drawn`` what was really reserved for it, and rows for reservations of which nothing was drawn."""
+        """Add the real reservations to ``drawn``, and rows for reservations without draws."""
         reservations = self.entries(terms, RESERVE).select(
             "record_id",
             F.col("author").alias("reserved_author"),
@@ -248,20 +251,19 @@ class Ledger:
         self.table.compare_and_append(decide, step="withdraw")
 
     def withdrawn(self, release: str) -> DataFrame:
-        """The records of a release whose withdrawal was requested, even if its tables were lost: ``record_id``, of some
-        of them more than once.
+        """List the records of a release whose withdrawal was requested, even if its tables were lost.
+
+        The column is ``record_id``; some may occur more than once.
         """
         entries = self.table.read().where((F.col("release") == release) & (F.col("kind") == WITHDRAW))
         return entries.select("record_id")
 
     def knows(self, release: str) -> bool:
-        """Whether the release has entries, whichever tables it drew to."""
+        """Return whether the release has entries, whichever tables it drew to."""
         return self.table.exists() and not self.table.read().where(F.col("release") == release).isEmpty()
 
     def tables_of(self, release: str) -> list[str]:
-        """The identifiers of the tables that a release has drawn to or charged for, without those that were given
-        up.
-        """
+        """List the identifiers of the tables that a release has drawn to or charged for, without those given up."""
         if not self.table.exists():
             return []
         self.table.check()
@@ -282,13 +284,13 @@ class Ledger:
 
 
 def count_returned(unit: Literal["tokens", "draws"]) -> Column:
-    """What an entry takes back for a context that had been charged before: it adds nothing to what is spent."""
+    """Count what an entry takes back for a context that had been charged before: it adds nothing to the spent cost."""
     is_repeated = F.col("content_tag").isNotNull() & (F.col("spent_draws") == 0)
     return F.when(is_repeated, -F.least(F.col(f"reserved_{unit}"), F.lit(0))).otherwise(F.lit(0))
 
 
 def count_used(unit: Literal["tokens", "draws"]) -> Column:
-    """What an entry adds to a sum that is limited: what is spent and reserved; and a version that came back as well.
+    """Count what an entry adds to a limited sum: spent and reserved costs, and a version that came back as well.
 
     Otherwise a later decision, over this record or another one, would depend on which texts are equal.
     """
@@ -296,10 +298,9 @@ def count_used(unit: Literal["tokens", "draws"]) -> Column:
 
 
 def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> DataFrame:
-    """Entries that charge what was drawn of ``records`` (record_id, author) to these authors, unless it has been
-    charged to them.
+    """Make entries that charge the draws of ``records`` (record_id, author) to these authors, unless already charged.
 
-    They cover all contexts of a record that the release has charged to anybody, at the price of that time. Versions
+    They cover all contexts of a record that the release has charged to anyone, at the price of that time. Versions
     that came back are reserved and taken back, so that they count for the new author and are not charged.
     """
     is_returned = count_returned("draws") > 0
@@ -327,8 +328,10 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
 
 
 def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms, number: int | None = None) -> DataFrame:
-    """Add ``is_charged`` to ``records`` (record_id, content_tag): whether the release has been charged for the context
-    before, so that drawing it again costs nothing. ``number``: how many there are at most, if that is known.
+    """Add ``is_charged`` to ``records`` (record_id, content_tag): whether the release was charged for the context
+    before.
+
+    Drawing it again then costs nothing. ``number``: their largest number, if that is known.
     """
     # The contexts of few records are found before they are shuffled.
     ids = records.select(F.col("record_id").alias("__id"))
@@ -339,19 +342,19 @@ def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms, number: in
 
 
 def _find_charged(ledger: DataFrame, terms: Terms) -> DataFrame:
-    """The entries that charge the release for a context of the epoch. An abandoned run names no content."""
+    """Find the entries that charge the release for a context of the epoch. An abandoned run names no content."""
     is_spent = (F.col("release") == terms.release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0)
     return ledger.where(is_spent & (F.col("epoch_key") == terms.epoch_key))
 
 
 def _make_marks(records: DataFrame, terms: Terms, kind: str) -> DataFrame:
-    """Entries of a kind that costs nothing: the costs of a draw are left out."""
+    """Make entries of a kind that costs nothing: the costs of a draw are left out."""
     none = {name: F.lit(None) for name in ("epoch", "epoch_key", "price", "epsilon", "delta", "metric", "relation")}
     return _make_entries(records, terms, kind=F.lit(kind), **none)
 
 
 def _make_entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFrame:
-    """``frame`` (record_id, author and what ``columns`` use) as entries."""
+    """Make entries of ``frame`` (record_id, author and the columns that ``columns`` use)."""
     amounts = dict.fromkeys(("reserved_tokens", "reserved_draws", "spent_tokens", "spent_draws"), F.lit(0))
     constants = {name: F.lit(value) for name, value in asdict(terms).items()}
     known = {"record_id": F.col("record_id"), "author": F.col("author"), **amounts, **constants, **columns}
@@ -362,7 +365,7 @@ def _make_entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFram
 
 
 def _merge_tasks(entries: DataFrame) -> DataFrame:
-    """``entries`` in few tasks. Where texts are read, tasks are many and small, and a file for each of them would cost
-    more than the entries in it.
+    """Merge ``entries`` into few tasks. If texts are read, tasks are many and small, and a file for each of them would
+    cost more than the entries in it.
     """
     return entries.coalesce(_TASKS_A_CORE * entries.sparkSession.sparkContext.defaultParallelism)

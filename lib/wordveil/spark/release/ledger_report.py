@@ -1,6 +1,4 @@
-"""Reports of the ledger, summed in Spark: what is spent, reserved and left, by record, author or release, or by
-context.
-"""
+"""Reports of the ledger, summed in Spark: spent, reserved and remaining costs by record, author, release or context."""
 
 from __future__ import annotations
 
@@ -32,20 +30,20 @@ KEYS: dict[Scope, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Selection:
-    """Entries of the ledger. None: of all."""
+    """Selection of the ledger's entries. None: all."""
 
     release: str | None = None
     author: str | None = None
     record: str | None = None
 
     def cuts(self, by: Scope) -> bool:
-        """Whether it leaves out part of what a row of ``by`` sums, so that no limit applies to the sums."""
+        """Return whether it leaves out part of the sum of a row of ``by``, so that no limit applies."""
         given = {name for name in ("release", "author", "record") if getattr(self, name) is not None}
         return not given <= {"record": {"release", "record"}, "author": {"author"}, "release": {"release"}}[by]
 
 
 def read_ledger(spark: SparkSession, path: str, selection: Selection) -> DataFrame:
-    """The entries of the ledger at ``path``. Raises :class:`ReleaseError` where there is none."""
+    """Read the entries of the ledger at ``path``. Raises :class:`ReleaseError` if there is none."""
     table = DeltaTable(spark, path, "ledger")
     if not table.exists():
         raise ReleaseError(
@@ -61,7 +59,7 @@ def read_ledger(spark: SparkSession, path: str, selection: Selection) -> DataFra
 
 
 def relation_of(entries: DataFrame) -> Relation:
-    """The widest relation for which the costs of all entries are finite; ``any_text`` where there is none."""
+    """Find the widest relation for which the costs of all entries are finite; ``any_text`` if there is none."""
     held = [Relation(row.relation) for row in entries.select("relation").distinct().collect()]
     fitting = (wanted for wanted in Relation if all(relation.covers(wanted) for relation in held))
     return next(fitting, Relation.ANY_TEXT)
@@ -70,8 +68,7 @@ def relation_of(entries: DataFrame) -> Relation:
 def sum_costs(
     entries: DataFrame, by: Scope, budget: Budget, *, release: str | None = None, limited: bool = True
 ) -> DataFrame:
-    """One row for each record, author or release: its key, contexts and tokens spent, ``spent``, ``reserved``,
-    ``returned``, ``delta`` and ``left``.
+    """Sum a row for each record, author or release.
 
     Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite where the
     budget does not cover them. ``returned`` is what versions that came back count, which are not charged again.
@@ -105,13 +102,14 @@ def sum_costs(
 
 
 def count_runs(entries: DataFrame) -> int:
-    """How many runs have charged something."""
+    """Count the runs that have charged something."""
     return entries.where(F.col("spent_draws") > 0).select("release", "run_id").distinct().count()
 
 
 def forecast_runs(spark: SparkSession, config: Config) -> dict[str, int]:
-    """:func:`count_runs_left` of what is most expensive in each scope with a limit; nothing without budgets, and before
-    the first run.
+    """Forecast the runs left for the most expensive key in each scope with a limit, by :func:`count_runs_left`.
+
+    Nothing without budgets, and before the first run.
     """
     budget, ledger = config.budget, config.ledger
     if budget is None or ledger is None or not DeltaTable(spark, ledger.path, "ledger").exists():
@@ -128,8 +126,9 @@ def forecast_runs(spark: SparkSession, config: Config) -> dict[str, int]:
 
 
 def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
-    """One row for each context that is charged, or reserved by a run that has not ended, and one for each further
-    author to whom a context is charged.
+    """List a row for each context that is charged, or reserved by a run that has not ended.
+
+    Each further author to whom a context is charged has one more row.
     """
     ended = entries.where(F.col("kind").isin(SETTLE, ABANDON)).select("release", "run_id").distinct()
     # There are few runs and many contexts.
@@ -155,15 +154,16 @@ def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
 
 
 def order_by_cost(rows: DataFrame) -> DataFrame:
-    """``rows``, the most expensive first, then by name."""
+    """Order ``rows``, the most expensive first, then by name."""
     first = "cost" if "cost" in rows.columns else "spent"
     names = [name for name in ("release", "author", "record_id", "run_id") if name in rows.columns]
     return rows.orderBy(F.col(first).desc(), *names)
 
 
 def _used(entries: DataFrame, keys: tuple[str, ...], budget: Budget) -> DataFrame:
-    """What each key has used: contexts, tokens, ``spent``, ``reserved``, ``returned``, all together as ``used``, and
-    the ``delta`` of what is spent and reserved.
+    """Sum the use of each key: contexts, tokens, ``spent``, ``reserved``, ``returned``, and all of it as ``used``.
+
+    The sums include the ``delta`` of spent and reserved costs.
     """
     kinds = ("spent", "reserved", "returned")
     returned = {"returned_tokens": count_returned("tokens"), "returned_draws": count_returned("draws")}

@@ -1,4 +1,4 @@
-"""Maintenance of a release: purge what was withdrawn, compact files and delete old ones, show what still exists."""
+"""Maintenance of a release: purge withdrawn records, compact files and delete old ones, show what still exists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wordveil.spark.sanitise.run_log import new_run_id
 
 DEFAULT_RETAIN_HOURS = 168
 FILE_BYTES = 128 * 2**20
-"""Compaction makes no larger files."""
+"""Largest size of a file that compaction makes."""
 
 
 def purge(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore) -> int:
@@ -54,7 +54,7 @@ def purge(config: Config, session: Callable[[], SparkSession], *, progress: Call
 
 
 def _withdrawn_ids(draws: DeltaTable, name: str) -> DataFrame:
-    """The ids of withdrawn records, column ``__id``. ``name``: the id column."""
+    """List the ids of withdrawn records, column ``__id``. ``name``: the id column."""
     return latest_state(draws.read(), name).where(f"status = '{WITHDRAWN}'").select("__id")
 
 
@@ -65,8 +65,9 @@ def compact(
     retain_hours: int = DEFAULT_RETAIN_HOURS,
     progress: Callable[[str], None] = ignore,
 ) -> dict[str, dict[str, int]]:
-    """Merge small files, and delete files that no version of the last ``retain_hours`` needs, of draws, journal, public
-    table and ledger.
+    """Merge small files, and delete files that no version of the last ``retain_hours`` needs.
+
+    It covers draws, journal, public table and ledger.
 
     The public table's files are not merged: its manifest names them, so they stay as they are until the next
     publication. Returns, for each table, files and bytes before and after, data files of old versions included.
@@ -104,11 +105,11 @@ def compact(
 def reset(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> list[str]:
-    """Give up the lost tables of a release, so that the next run may make new ones. Returns Delta's identifiers of the
-    tables that were given up.
+    """Give up the lost tables of a release, so that the next run may make new ones. Return Delta's identifiers of these
+    tables.
 
-    What was spent stays charged, and records whose withdrawal was requested stay out. Raises :class:`ReleaseError`
-    where the tables exist, or the ledger does not know the release.
+    Spent budget stays spent, and records whose withdrawal was requested stay out. Raises :class:`ReleaseError` if the
+    tables exist, or if the ledger has no entry of the release.
     """
     with open_release(config, session, progress, outcome="nothing was given up") as release:
         tables, ledger = release.tables, release.tables.ledger
@@ -127,8 +128,8 @@ def reset(
 
 
 def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore) -> str:
-    """Mark a release whose key is about to be destroyed: nothing is drawn, gated or published afterwards. Returns since
-    when it is frozen (UTC).
+    """Mark a release whose key is about to be destroyed: nothing is drawn, gated or published afterwards. Return the
+    time since when it is frozen (UTC).
 
     Freezing a release a second time does nothing. Raises :class:`ReleaseError` for a release without runs, with an
     open one, or with another key.
@@ -146,8 +147,8 @@ def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Cal
 def show(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> dict[str, Any]:
-    """The state of a release: its runs, its records, what was published, and withdrawn text that still exists. Of most
-    releases :func:`wordveil.assembly.local_state.read_local_state` says the same without Spark.
+    """Describe the state of a release: its runs, its records, its publication, and withdrawn text that still exists.
+    For most releases :func:`wordveil.assembly.local_state.read_local_state` does so without Spark.
     """
     with open_release(config, session, progress, outcome="nothing was changed", is_locked=False) as release:
         tables = release.tables
@@ -158,7 +159,7 @@ def show(
 
 
 def _count_records(tables: ReleaseTables, name: str) -> dict[str, Any]:
-    """How many records have which status, and where text of withdrawn ones is. ``name``: the id column."""
+    """Count records by status, and copies of withdrawn text that remain. ``name``: the id column."""
     counts = count_statuses(tables.draws.read(), name)
     withdrawn, _ = counts.get(WITHDRAWN, (0, 0))
     in_public = 0
@@ -175,7 +176,7 @@ def _count_records(tables: ReleaseTables, name: str) -> dict[str, Any]:
 
 @contextmanager
 def _compaction_settings(spark: SparkSession, retain_hours: int) -> Iterator[None]:
-    """Set the options that Delta takes only from the session, for the duration of the block."""
+    """Set the options that Delta reads only from the session, for the duration of the block."""
     wanted = {
         "spark.databricks.delta.optimize.maxFileSize": str(FILE_BYTES),
         "spark.databricks.delta.optimize.minFileSize": str(FILE_BYTES),
@@ -198,7 +199,7 @@ def _compaction_settings(spark: SparkSession, retain_hours: int) -> Iterator[Non
 
 
 def _files_on_disk(table: DeltaTable) -> dict[str, int]:
-    """The data files under the table, whether its newest version needs them or not, with their bytes."""
+    """List the data files under the table, whether its newest version needs them or not, with their bytes."""
     return {
         name: size
         for name, size in Files(table.spark, table.path).list_files().items()
@@ -207,6 +208,6 @@ def _files_on_disk(table: DeltaTable) -> dict[str, int]:
 
 
 def _current_files(table: DeltaTable) -> set[str]:
-    """The data files of the table's newest version."""
+    """List the data files of the table's newest version."""
     root = str(Files(table.spark, table.path).path.toUri().getPath()).rstrip("/") + "/"
     return {unquote(name).split(root, 1)[1] for name in table.read().inputFiles()}

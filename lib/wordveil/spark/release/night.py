@@ -1,7 +1,7 @@
-"""A night of a release in one Spark session: update it, gate it and publish it, by the steps of the three commands.
+"""Nightly run of a release in one Spark session: update it, gate it and publish it, by the steps of the three commands.
 
-A night has no state outside the release. A night that was stopped is simply called again, and does what the three
-commands would do: it finishes the run, gates the draws and publishes what passed.
+A nightly run has no state outside the release. One that was stopped is simply started again, and does what the three
+commands would do: it finishes the run, gates the draws and publishes them if they passed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from wordveil.spark.sanitise.report import RunReport
 
 @dataclass(frozen=True)
 class Night:
-    """What the steps of a night did; None for a step that has not ended, and for a publication that did not pass the
-    gate.
+    """Results of the steps of a nightly run.
+
+    None for a step that has not ended, and for a publication that did not pass the gate.
     """
 
     report: RunReport | None = None
@@ -32,7 +33,9 @@ class Night:
     publication: Publication | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON: ``sanitise``, ``gate`` and ``publish``, each as its own command gives it, or None."""
+        """Return plain values for JSON: ``sanitise``, ``gate`` and ``publish``, each as its own command does, or
+        None.
+        """
         parts = {"sanitise": self.report, "gate": self.decision, "publish": self.publication}
         return {name: part.to_dict() if part else None for name, part in parts.items()}
 
@@ -48,11 +51,13 @@ def run_night(
     tasks: TaskProgress = ignore,
     done: Callable[[Night], None] = ignore,
 ) -> Night:
-    """Update a release from its input, gate it and, where it passes, publish it. Parameters as of
-    :func:`wordveil.spark.release.run.run_release`; ``done`` is called after each step with what has been done so far.
+    """Update a release from its input, gate it and, if it passes, publish it.
 
-    Raises what a step raises: the steps after it are not begun, and what the steps before it did stays. A gate that
-    does not pass is no error: the night then has no publication.
+    Parameters are those of :func:`wordveil.spark.release.run.run_release`; ``done`` is called after each step with the
+    results so far.
+
+    Raises what a step raises: the steps after it are not begun, and the results of the steps before it stay. A gate
+    that does not pass is no error: the nightly run then has no publication.
     """
     with open_runner(config, session, params, progress, tasks) as runner:
         night = Night(runner.run(run_id, full_snapshot=full_snapshot))

@@ -1,4 +1,4 @@
-"""Opening a release for a command: its session, its tables and, unless the command only looks, its lock."""
+"""Opening of a release for a command: its session, its tables and, unless the command only reads, its lock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wordveil.spark.release.tables import ReleaseTables
 
 @dataclass(frozen=True)
 class OpenRelease:
-    """A release that a command works on, in a classic session that has Delta.
+    """Release that a command works on, in a classic session that has Delta.
 
     ``name``: its id column. ``is_exclusive``: whether no other process can work on it until it is closed.
     """
@@ -37,24 +37,24 @@ class OpenRelease:
 
     @cached_property
     def journal(self) -> Journal:
-        """The release's events, read at the first use. Raises as :meth:`ReleaseTables.journal`."""
+        """Events of the release, read at the first use. Raises as :meth:`ReleaseTables.journal`."""
         return self.tables.journal()
 
     def newest_rows(self, version: int) -> DataFrame:
-        """The newest draw of each record at a version of the draws, looked for once."""
+        """Find the newest draw of each record at a version of the draws, once."""
         if version not in self._newest:
             draws = self.tables.draws.read(version)
             self._newest[version] = NewestRows.find(draws, self.name, self.journal)
         return self._newest[version].rows
 
     def count_rows(self, version: int, texts: TextColumns) -> Row:
-        """:func:`count_newest` at a version of the draws, for gate and publication of one night, counted once."""
+        """Count by :func:`count_newest` at a version of the draws, once for gate and publication of one nightly run."""
         if version not in self._counted:
             self._counted[version] = count_newest(self.newest_rows(version), texts)
         return self._counted[version]
 
     def close(self) -> None:
-        """Let the session forget what was kept for the block."""
+        """Let the session forget the frames kept for the block."""
         for found in self._newest.values():
             found.close()
 

@@ -1,4 +1,4 @@
-"""The public table: the released rows of the version that passed the gate, and a signed manifest."""
+"""Publication: the released rows of the version that passed the gate, and a signed manifest."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ _DATA_FILE = re.compile(r"([^_./][^/]*/)*part-\d{5}-[\w.-]+\.parquet")
 
 @dataclass(frozen=True)
 class Publication:
-    """What was published: the paths of the public table and its manifest, the digest of the manifest's file in
-    hexadecimal, and the signed manifest.
+    """Publication of a release.
+
+    It has the paths of the public table and its manifest, the digest of the manifest's file in hexadecimal, and the
+    signed manifest.
     """
 
     table: str
@@ -67,7 +69,7 @@ class Publication:
     document: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         files = {"table": self.table, "manifest_path": self.manifest_path, "manifest_sha256": self.manifest_sha256}
         return {**files, **self.document}
 
@@ -77,8 +79,8 @@ def publish(
 ) -> Publication:
     """Write the public table and its signed manifest, from the version of the draws that last passed the gate.
 
-    Publishing the same version a second time signs the same table again. Raises :class:`ReleaseError` where that
-    version is not the current one, or was measured by other rules than those of ``config``.
+    Publishing the same version a second time signs the same table again. Raises :class:`ReleaseError` if that version
+    is not the current one, or was measured by other rules than those of ``config``.
     """
     key = load_key(config.key.file, config.key.env)
     with open_release(config, session, progress, outcome=_OUTCOME) as release:
@@ -88,7 +90,7 @@ def publish(
 def publish_release(
     release: OpenRelease, config: Config, key: MasterKey, progress: Callable[[str], None]
 ) -> Publication:
-    """As :func:`publish`, of a release that is open."""
+    """Publish a release that is open, as :func:`publish` does."""
     name, output, rules = config.release, config.output, config.gate.rules
     with job_errors(_OUTCOME):
         tables, journal = release.tables, release.journal
@@ -151,8 +153,9 @@ def publish_release(
 
 
 def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Event:
-    """The last decision of the gate. Raises :class:`ReleaseError` unless it passed the current draws by the ``rules``
-    of that digest.
+    """Find the last decision of the gate.
+
+    Raises :class:`ReleaseError` unless it passed the current draws by the ``rules`` of that digest.
     """
     gate, version = journal.latest(GATE), tables.draws.version()
     where, hint = f"release {tables.release}:", "Run `wordveil release gate` with this configuration."
@@ -181,8 +184,10 @@ def _write_table(
     signed: Manifest | None,
     seq: int | None,
 ) -> tuple[int, Snapshot]:
-    """Write the released rows of a ``version`` of the draws. Of a table that was ``signed`` after the run ``seq``, what
-    need not be written stays. Returns the public table's version, and what its readers see.
+    """Write the released rows of a ``version`` of the draws.
+
+    Unchanged files of a table that was ``signed`` after the run ``seq`` stay. Returns the public table's version, and
+    what its readers see.
     """
     journal, public, before = release.journal, release.tables.public, release.tables.public.version()
     released = release.newest_rows(version).where(f"status = '{RELEASED}'")
@@ -217,7 +222,7 @@ def _write_table(
 
 
 def _require_plain(public: DeltaTable) -> None:
-    """Raise :class:`ReleaseError` where the log has what no manifest covers: a signature would confirm it."""
+    """Raise :class:`ReleaseError` if the log has content that no manifest covers: a signature would confirm it."""
     table = SparkTable(public)
     try:
         if table.version() >= 0:
@@ -227,7 +232,7 @@ def _require_plain(public: DeltaTable) -> None:
 
 
 def _delete_leftovers(public: DeltaTable, version: int) -> None:
-    """Delete data files that no version names, as a killed writer leaves them: who reads the directory sees them."""
+    """Delete data files that no version names, as a killed writer leaves them: readers of the directory see them."""
     table, files = SparkTable(public), Files(public.spark, public.path)
     for name in find_leftovers(table.list_files(), table.read_log(version)):
         if _DATA_FILE.fullmatch(name):
@@ -242,8 +247,10 @@ def _write_rows(
     number: int | None,
     increment: Increment | None = None,
 ) -> int:
-    """Replace the public table's rows by the given ones, ordered by ``seed``; with an ``increment``, those that it
-    replaces, or none. ``number``: how many are written, if that is known. Returns the table's version.
+    """Replace the public table's rows by the given ones, ordered by ``seed``.
+
+    With an ``increment``, only those that it replaces, or none. ``number``: the number written, if that is known.
+    Returns the table's version.
     """
     output = config.output
     where = increment.where if increment else None
@@ -257,13 +264,13 @@ def _write_rows(
 
 
 def _make_public(released: DataFrame, journal: Journal, shown: tuple[str, ...]) -> DataFrame:
-    """The public columns of ``released`` draws, where the table has ``shown``."""
+    """Make the public columns of ``released`` draws, with the table's exposures ``shown``."""
     rows = _add_exposures(_mark_stale(released, journal), shown)
     return rows.select(*(column(field) for field in rows.columns if not is_internal(field)))
 
 
 def _mark_stale(released: DataFrame, journal: Journal) -> DataFrame:
-    """Add to the ``released`` rows whether a budget has refused a later edit, where the release ever kept such rows."""
+    """Mark the ``released`` rows whose later edit a budget has refused, if the release ever kept such rows."""
     budgets = (intent.budget for intent in journal.intents())
     if not any(budget is not None and budget.on_exceeded == "keep_last" for budget in budgets):
         return released
@@ -288,12 +295,12 @@ def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
 
 
 def _kept_manifest(tables: ReleaseTables, publication: int) -> Files:
-    """The release's own copy of a publication's manifest."""
+    """Return the release's own copy of a publication's manifest."""
     return Files(tables.spark, f"{tables.path}/manifests/{publication:020d}.json")
 
 
 def _find_signed(tables: ReleaseTables, last: Event | None, shown: tuple[str, ...], public_key: str) -> Manifest | None:
-    """The manifest of the ``last`` publication, if that has ``shown`` the same and its table still exists."""
+    """Find the manifest of the ``last`` publication, if its ``shown`` is equal and its table still exists."""
     if last is None or last.body["exposes"] != list(shown):
         return None
     kept = _kept_manifest(tables, last.body.get("publication", 0))
@@ -305,8 +312,8 @@ def _find_signed(tables: ReleaseTables, last: Event | None, shown: tuple[str, ..
 
 
 def _require_unchanged(public: DeltaTable, signed: Manifest) -> None:
-    """Raise :class:`ReleaseError` where the table has changed since it was ``signed``: a new signature would confirm
-    that change.
+    """Raise :class:`ReleaseError` if the table has changed since it was ``signed``: a new signature would confirm the
+    change.
     """
     try:
         compare_with(SparkTable(public), signed)
@@ -317,8 +324,9 @@ def _require_unchanged(public: DeltaTable, signed: Manifest) -> None:
 
 
 def _next_publication(tables: ReleaseTables, journal: Journal, public_key: str) -> int:
-    """One more than the last publication's number, which is in the journal, and in the public table after a reset of
-    the release.
+    """Compute one more than the last publication's number.
+
+    That is in the journal, and in the public table after a reset of the release.
     """
     numbers = [event.body.get("publication", 0) for event in journal.events if event.event == PUBLISHED]
     manifest = Files(tables.spark, f"{tables.public.path}/{MANIFEST}")
@@ -330,7 +338,7 @@ def _next_publication(tables: ReleaseTables, journal: Journal, public_key: str) 
 
 
 def _check_name(tables: ReleaseTables, name: str) -> None:
-    """Raise :class:`ReleaseError` where the catalogue knows another table by the public table's name."""
+    """Raise :class:`ReleaseError` if the catalogue has another table under the public table's name."""
     with _catalogue_errors(name):
         if not tables.spark.catalog.tableExists(_quoted(name)):
             return
@@ -372,7 +380,7 @@ def _quoted(name: str) -> str:
 def _describe_release(
     facts: Row, journal: Journal, gate: Event, policy: TextPolicy, key: MasterKey, shown: tuple[str, ...]
 ) -> dict[str, Any]:
-    """What the manifest says about the released draws, of which ``facts`` are known, and how they were made."""
+    """Describe the released draws, from ``facts``, and how they were made, for the manifest."""
     first = journal.intents()[0]
     read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
     exposes = tuple(sorted({*facts.exposes, *shown}))
@@ -393,8 +401,9 @@ def _describe_release(
 
 
 def software_versions(spark_version: str) -> dict[str, str]:
-    """The versions of the software that drew and wrote. ``spark_version``: of a Spark that is not an installed package,
-    but was unpacked or belongs to a platform.
+    """Collect the versions of the software that drew and wrote.
+
+    ``spark_version``: that of a Spark that is not an installed package, but was unpacked or belongs to a platform.
     """
     versions = {"pyspark": spark_version}
     for name in _SOFTWARE:

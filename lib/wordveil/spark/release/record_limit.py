@@ -1,6 +1,6 @@
-"""How many records may still be drawn from weights that the private corpus trained.
+"""Limit on the records that may still be drawn from weights that the private corpus trained.
 
-Every record pays for ``mechanism.max_records`` of them from the first draw on, so that more must never be drawn: not in
+Every record pays for ``mechanism.max_records`` draws from the first one on, so that more must never be drawn: not in
 this run, and not in another run or release of the ledger. All draws of a ledger from such weights have one metric
 (:func:`wordveil.privacy.corpus.charge_corpus`), by which they are counted. One under another name would be a draw from
 other weights, or at another price, which records that were charged before have not paid for: it is refused.
@@ -17,8 +17,8 @@ from wordveil.spark.release.ledger import ABANDON, RESERVE, SETTLE, Terms, count
 
 
 class RecordLimitError(ReleaseError):
-    """A run would draw more from the weights than its ledger has room for, by ``over`` records. Nothing was drawn or
-    charged.
+    """Error for a run that would draw more from the weights than its ledger has room for, by ``over`` records. Nothing
+    was drawn or charged.
     """
 
     def __init__(self, message: str, over: int) -> None:
@@ -27,7 +27,7 @@ class RecordLimitError(ReleaseError):
 
 
 def check_record_limit(candidates: DataFrame, ledger: DataFrame, terms: Terms, max_records: int) -> None:
-    """Check that the ledger has room for what a run is about to draw from weights that the private corpus trained.
+    """Check that the ledger has room for a run's draws from weights that the private corpus trained.
 
     ``candidates``: what the run asks for, with ``reason``, null where the record is admitted. ``ledger``: the ledger's
     entries, of all its releases. ``terms``: what a draw of the run costs. ``max_records``: the most records that are

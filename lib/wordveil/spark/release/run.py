@@ -1,4 +1,4 @@
-"""The commands that run a release: update it from its input, withdraw records, give up a run."""
+"""Commands that run a release: update it from its input, withdraw records, give up a run."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def run_release(
     progress: Callable[[str], None] = ignore,
     tasks: TaskProgress = ignore,
 ) -> RunReport:
-    """Update a release from its input: draw what is new or has changed, withdraw what is gone, charge the ledger.
+    """Update a release from its input: draw new and changed records, withdraw missing ones, charge the ledger.
 
     Interrupted runs are finished first, with the settings that they started with. A ``run_id`` that has finished
-    reports what it did and does nothing; one that was interrupted is finished, and nothing else is done. If another run
+    reports its results and does nothing; one that was interrupted is finished, and nothing else is done. If another run
     of the same release is active on this machine, this one waits for it.
 
-    Raises a :class:`WordveilError`: a :class:`ReleaseError` where the release, its key, its ledger or a budget does not
+    Raises a :class:`WordveilError`: a :class:`ReleaseError` if the release, its key, its ledger or a budget does not
     allow the run. Whatever happens, another call can finish a run that has begun.
     """
     with open_runner(config, session, params, progress, tasks) as runner:
@@ -63,7 +63,7 @@ def withdraw(
 
 
 def abandon(config: Config, session: Callable[[], SparkSession], run_id: str) -> None:
-    """Give up an interrupted run: all that it reserved is charged, and nothing of it is ever released.
+    """Give up an interrupted run. Its reserved budget is spent; its rows are discarded.
 
     Raises :class:`ReleaseError` for a run that is not open, or whose draws are written.
     """

@@ -1,5 +1,6 @@
-"""A run of a release records what it is going to do, then reserves, draws and settles. Each step is done exactly once,
-even if processes crash in between.
+"""Runner of a release: a run records its intent, then reserves, draws and settles.
+
+Each step is done exactly once, even if processes crash in between.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ from wordveil.spark.sanitise.run_log import new_run_id
 
 @dataclass(frozen=True)
 class ReleaseRunner:
-    """Runs of one release that is open. ``settings``, ``source`` and ``budget`` are those of a run that begins now, and
-    ``params`` the parameters of ``input.where``. ``records_per_file``: the most rows of a file of draws; None for the
-    default. ``progress`` and ``tasks`` are called with what begins, and with how many tasks are done.
+    """Runner of one release that is open.
+
+    ``settings``, ``source`` and ``budget`` are those of a run that begins now, and ``params`` the parameters of
+    ``input.where``. ``records_per_file``: the largest number of rows of a file of draws; None for the default.
+    ``progress`` gets each step that begins, and ``tasks`` the number of finished tasks.
     """
 
     release: OpenRelease
@@ -55,7 +58,7 @@ class ReleaseRunner:
     tasks: TaskProgress
 
     def run(self, run_id: str | None, *, full_snapshot: bool) -> RunReport:
-        """See :func:`wordveil.spark.release.run.run_release`."""
+        """Run as :func:`wordveil.spark.release.run.run_release` describes."""
 
         def begin(journal: Journal) -> RunReport | None:
             table = open_input(self.release.spark, self.source, self.params)
@@ -75,7 +78,7 @@ class ReleaseRunner:
         return self._repeat(run_id, begin)
 
     def withdraw(self, run_id: str | None, ids: list[str]) -> RunReport:
-        """See :func:`wordveil.spark.release.run.withdraw`."""
+        """Withdraw as :func:`wordveil.spark.release.run.withdraw` describes."""
 
         def begin(journal: Journal) -> RunReport | None:
             if not journal.intents():
@@ -98,7 +101,7 @@ class ReleaseRunner:
         return self.settings.release
 
     def _repeat(self, run_id: str | None, begin: Callable[[Journal], RunReport | None]) -> RunReport:
-        """Finish interrupted runs, then begin this one unless it was among them. Start over where another process has
+        """Finish interrupted runs, then begin this one unless it was among them. Start over if another process has
         added to the journal meanwhile.
         """
         while True:
@@ -110,7 +113,7 @@ class ReleaseRunner:
                 return report
 
     def _begin(self, journal: Journal, intent: Intent, table: InputTable | None) -> RunReport | None:
-        """Begin a run. None where another process has added to the journal since the run was decided."""
+        """Begin a run. Return None if another process has added to the journal since the run was decided."""
         known = len(journal.events)
         event = journal.add(
             INTENT,
@@ -167,7 +170,7 @@ class ReleaseRunner:
         return report
 
     def _read_journal(self) -> Journal:
-        """The release's current journal. Raises :class:`ReleaseError` where it does not allow another run."""
+        """Read the release's current journal. Raises :class:`ReleaseError` if it does not allow another run."""
         journal = self.release.journal
         journal.refresh()
         require_live(journal, self._name)
@@ -184,7 +187,7 @@ class ReleaseRunner:
             self._execute(journal, intent, table)
 
     def _reopen_input(self, intent: Intent) -> InputTable:
-        """The input of an interrupted run, at its version."""
+        """Open the input of an interrupted run, at its version."""
         hint = (
             "Finish the run with its own configuration, or give it up, which charges it in full: "
             f"`wordveil release abandon {intent.run_id}`"
@@ -204,17 +207,17 @@ class ReleaseRunner:
         return table
 
     def _settings_of(self, intent: Intent) -> RecordSettings:
-        """What a run's rows say: what was true when it began."""
+        """Return the settings that a run's rows state: those of its beginning."""
         return replace(self.settings, run_id=intent.run_id, shown=intent.terms.shown)
 
     def _terms(self) -> RunTerms:
-        """What a run that begins now draws under."""
+        """Return the terms of a run that begins now."""
         key = self.materials.key
         settings = list_settings(self.settings.policy, self.materials.bundle, self.settings.columns)
         return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self.settings.shown, settings)
 
     def _fixed_terms(self) -> dict[str, str]:
-        """What is the same in all runs of a release."""
+        """Return the terms that are the same in all runs of a release."""
         source = self.source
         text = source.texts[0] if len(source.texts) == 1 else source.texts
         columns = {"id": source.id, "text": text, "author": source.author, "keep": source.keep}
@@ -233,7 +236,7 @@ class ReleaseRunner:
         }
 
     def _make_intent(self, journal: Journal, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
-        """What a new run is going to do."""
+        """Make the intent of a new run."""
         source, budget, runs = self.source, self.budget, journal.intents()
         if full_snapshot and source.where:
             raise ReleaseError(
@@ -277,10 +280,10 @@ class ReleaseRunner:
 
 
 def _close(journal: Journal, intent: Intent, over: int) -> None:
-    """Write down that a run was refused, so that it is not open. ``over``: the records that were too many."""
+    """Record that a run was refused, so that it is not open. ``over``: the records that were too many."""
     journal.add(REFUSED, intent.run_id, lambda _: {"over": over})
 
 
 def _has_finished(events: list[Event], intent: Intent) -> bool:
-    """Whether a run has finished: another process may have finished it too."""
+    """Return whether a run has finished: another process may have finished it too."""
     return any(event.event == FINISHED and event.run_id == intent.run_id for event in events)

@@ -1,4 +1,4 @@
-"""The steps of one run. Each finds out whether it has been done before."""
+"""Steps of one run. Each finds out whether it has been done before."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _REFUSED, _OVER, _READMITTED = "__refused", "__over", "__readmitted"
 
 @dataclass(kw_only=True)
 class RunSteps:
-    """Carries out one intent: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order.
+    """Execution of one intent: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order.
 
-    ``table``: the input; None for a withdrawal. ``records_per_file``: the most rows of a file of draws; None for the
-    default. ``is_fresh``: whether the intent was just written and no other process can have seen it, so that no step
-    has been done.
+    ``table``: the input; None for a withdrawal. ``records_per_file``: the largest number of rows of a file of draws;
+    None for the default. ``is_fresh``: whether the intent was just written and no other process can have seen it, so
+    that no step has been done.
     """
 
     tables: ReleaseTables
@@ -67,7 +67,7 @@ class RunSteps:
 
     @cached_property
     def _costs(self) -> Terms:
-        """What a draw of the run costs, for the ledger."""
+        """Cost of a draw of the run, for the ledger."""
         epoch = self.intent.terms.epoch
         return Terms.of(
             self.terms,
@@ -78,15 +78,15 @@ class RunSteps:
         )
 
     def close(self) -> None:
-        """Free what is kept in memory and scratch."""
+        """Free the frames kept in memory and scratch."""
         if self._known is not None:
             self._known.unpersist()
 
     def reserve(self) -> int:
-        """Reserve what is about to be drawn; of a withdrawal, record it in the ledger, which outlives the draws.
+        """Reserve the run's draws; record a withdrawal in the ledger, which outlives the draws.
 
-        Returns how many records exceed a budget that fails the run, so that nothing was reserved; otherwise 0. Raises
-        :class:`RecordLimitError` where the ledger has no room for them.
+        Returns the number of records that exceed a budget that fails the run, so that nothing was reserved; otherwise
+        0. Raises :class:`RecordLimitError` if the ledger has no room for them.
         """
         if self._has_drawn():
             return 0
@@ -98,7 +98,7 @@ class RunSteps:
         return ledger.reserve(self._costs, self._admit, self._find_corrected, is_fresh=self.is_fresh)
 
     def _admit(self, ledger: DataFrame) -> Reservation:
-        """Which candidates the ledger has room for, under the budget of the run and the limit of records."""
+        """Select the candidates that the ledger has room for, under the budget of the run and the limit of records."""
         candidates, exceeding = self._price(self._candidates()), 0
         if self._readmits and not self._is_first:
             candidates = mark_charged(candidates, ledger, self._costs, self._candidates().number)
@@ -143,7 +143,7 @@ class RunSteps:
         if self.table is None:
             return
         self.progress("settling")
-        # A context that was let in because it has been charged reserved nothing.
+        # A context that was admitted because it has been charged reserved nothing.
         is_drawn = F.col(RESERVED_COLUMN).isNotNull() | F.col("privacy").isNotNull()
         drawn = self._run_draws().where((F.col("run_id") == self.intent.run_id) & is_drawn)
         self.tables.ledger.settle(
@@ -162,9 +162,7 @@ class RunSteps:
         )
 
     def counts(self) -> dict[str, Any]:
-        """The counts of the run's draws: observed on their way to the table if this call wrote them, else read from
-        it.
-        """
+        """Count the run's draws: observed on their way to the table if this call wrote them, otherwise read from it."""
         refused = {}
         if self.table is not None and self.intent.budget is not None:
             refused = {"refused": self._count_refused()}
@@ -177,14 +175,14 @@ class RunSteps:
         return {**count_rows(drawn.where(is_own)), **copies, **refused}
 
     def _count_refused(self) -> dict[str, int]:
-        """How many records each budget refused, by reason."""
+        """Count the records that each budget refused, by reason."""
         if (seen := self._seen_decisions()) is not None:
             return {name: seen[name] for name in sorted(BUDGET_REASONS) if seen[name]}
         entries = self.tables.ledger.entries(self._costs, REFUSE).groupBy("reason").count()
         return {row.reason: row["count"] for row in entries.sort("reason").collect()}
 
     def _seen_decisions(self) -> dict[str, int] | None:
-        """How many records were refused, by reason, and how many readmitted; None where an earlier call decided."""
+        """Count the refused records, by reason, and the readmitted ones; None if an earlier call decided."""
         return None if self._decided is None else read_observation(self._decided)
 
     def _has_drawn(self) -> bool:
@@ -198,7 +196,8 @@ class RunSteps:
             assert self.table is not None
             self.progress("looking for what changed")
             draws = self.tables.draws
-            # At a version: what is kept of the newest one Spark plans again once the run has appended its draws.
+            # At a version: frames kept at the newest one are planned again by Spark once the run has appended its
+            # draws.
             earlier = None if self.intent.changes == "all" else draws.read(draws.version())
             bare = replace(self.job, settings=replace(self.job.settings, kept=(), internal=1))
             withdrawn = self.tables.ledger.withdrawn(self.tables.release)
@@ -207,7 +206,7 @@ class RunSteps:
         return self._known
 
     def _find_corrected(self) -> DataFrame | None:
-        """record_id and author of records that may have been charged to another author; None where there can be
+        """Find record_id and author of records that may have been charged to another author; None if there can be
         none.
         """
         if self.columns.author is None or self._is_first:
@@ -223,7 +222,7 @@ class RunSteps:
 
     @property
     def _is_first(self) -> bool:
-        """Whether the ledger knew nothing of the release when the run began."""
+        """True if the ledger had no entry of the release when the run began."""
         return self.intent.changes == "all" and not self.intent.anew
 
     def _record_id(self) -> Column:
@@ -231,13 +230,14 @@ class RunSteps:
 
     @property
     def _readmits(self) -> bool:
-        """Whether a context that has been charged is let in at no cost: where lengths are visible, and so is which
-        records a budget refuses.
+        """True if a charged context is admitted at no cost.
+
+        That is so if lengths are visible, and thus also which records a budget refuses.
         """
         return self.terms.n_max is None
 
     def _price(self, candidates: Candidates) -> DataFrame:
-        """Who may be charged, and for how many tokens: record_id, author, tokens; and content_tag where contents are
+        """List who may be charged, and for how many tokens: record_id, author, tokens. Also content_tag if contents are
         compared.
         """
         named = {"record_id": self._record_id(), "author": F.col(AUTHOR_COLUMN), "tokens": self._fixed_price()}
@@ -249,11 +249,11 @@ class RunSteps:
         return sound.select(*(value.alias(name) for name, value in named.items()))
 
     def _fixed_price(self) -> Column:
-        """Tokens where no contents are compared."""
+        """Return the tokens if no contents are compared."""
         return F.lit(self.terms.tokens).cast("bigint")
 
     def _make_draws(self) -> DataFrame:
-        """The run's part of the draws table."""
+        """Make the run's part of the draws table."""
         candidates = self._candidates()
         rows, tokens = candidates.rows, self._fixed_price()
         was, is_standing = F.lit(None).cast("string"), F.lit(False)
@@ -285,11 +285,11 @@ class RunSteps:
 
     @property
     def _keeps_last(self) -> bool:
-        """Whether a record whose edit is refused keeps the version that stands."""
+        """True if a record whose edit is refused keeps its released version."""
         return self.intent.budget is not None and self.intent.budget.on_exceeded == "keep_last"
 
     def _find_decided(self) -> DataFrame:
-        """The records (``__id``, as text) that reserved nothing: ``__over``, which budget refuses the record, or
+        """Find the records (``__id``, as text) that reserved nothing: ``__over``, which budget refuses the record, or
         ``__readmitted``.
         """
         entries = self.tables.ledger.entries(self._costs, REFUSE, READMIT)
@@ -297,8 +297,10 @@ class RunSteps:
         return entries.select(F.col("record_id").alias("__id"), F.col("reason").alias(_OVER), is_readmitted)
 
     def _find_copied(self, compared: DataFrame) -> DataFrame:
-        """Whose newest draw is copied: ``__id``, ``__now`` (the author now), and ``__over`` (which budget refuses the
-        record's edit, null where only the author has changed).
+        """Find the records whose newest draw is copied.
+
+        Columns are ``__id``, ``__now`` (the author now), and ``__over`` (which budget refuses the record's edit, null
+        if only the author has changed).
         """
         named = column(self.columns.id).alias("__id"), F.col(AUTHOR_COLUMN).alias("__now")
         same = compared.where(~F.col(CHANGED_COLUMN)).select(*named, F.lit(None).cast("string").alias(_OVER))
@@ -310,8 +312,10 @@ class RunSteps:
         return same.unionByName(refused.where(~F.col(WAS_COLUMN).eqNullSafe(F.col(_OVER))).select(*named, _OVER))
 
     def _add_copies(self, rows: DataFrame) -> DataFrame:
-        """Add to ``rows`` copies of the newest draws of records of which only the author has changed, and of those
-        whose edit a budget refuses where the version that stands is kept.
+        """Add to ``rows`` copies of the newest draws of records that keep them.
+
+        These are records of which only the author has changed, and those whose edit a budget refuses if their released
+        version is kept.
 
         Nothing is drawn for these records. A later run compares its input with the new author.
         """
@@ -332,7 +336,7 @@ class RunSteps:
         return rows.unionByName(self._as_table(copies, {**filled, "reason": F.coalesce(_OVER, "reason")}))
 
     def _withdrawn_ids(self) -> DataFrame:
-        """The ids of a withdrawal: ``__id``, of the draws' type, and ``named``."""
+        """List the ids of a withdrawal: ``__id``, of the draws' type, and ``named``."""
         return self.tables.cast_ids(self.intent.ids, self.columns.id)
 
     def _make_tombstones(self, leaving: DataFrame) -> DataFrame:
@@ -344,7 +348,9 @@ class RunSteps:
         )
 
     def _as_table(self, rows: DataFrame, filled: Mapping[str, Column] | None = None) -> DataFrame:
-        """``rows`` with exactly the columns of the draws table: those in ``filled``, else their own, else null."""
+        """Give ``rows`` exactly the columns of the draws table: those in ``filled``, otherwise their own, otherwise
+        null.
+        """
         chosen = filled or {SEQ_COLUMN: F.lit(self.intent.seq), EPOCH_COLUMN: F.lit(self.intent.terms.epoch)}
         known = {**{name: column(name) for name in rows.columns}, **chosen}
         fields = self.tables.draws.read().schema.fields

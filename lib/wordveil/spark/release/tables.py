@@ -1,4 +1,4 @@
-"""The tables of a release: its draws, its journal, its public table, and the ledger that it is charged to."""
+"""Tables of a release: its draws, its journal, its public table, and the ledger that it is charged to."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from wordveil.spark.sanitise.layout import check_directories
 
 
 class ReleaseTables:
-    """The tables of one release under ``output.path``, and its ledger, which other releases may be charged to as well.
+    """Tables of one release under ``output.path``, and its ledger, which other releases may be charged to as well.
 
     ``path``: the directory of the release, without a slash at its end.
     """
@@ -69,10 +69,10 @@ class ReleaseTables:
             yield is_exclusive
 
     def journal(self) -> Journal:
-        """The release's events.
+        """Read the release's events.
 
-        Raises :class:`ReleaseError` where one of its tables is missing or older than its events say, and where the
-        events are those of another release.
+        Raises :class:`ReleaseError` if one of its tables is missing or older than its events say, or if the events are
+        those of another release.
         """
         with job_errors("nothing was changed"):
             if not self.journal_table.exists():
@@ -97,11 +97,11 @@ class ReleaseTables:
         return journal
 
     def has_tables(self) -> bool:
-        """Whether there is a journal or a table of draws."""
+        """Return whether there is a journal or a table of draws."""
         return self.journal_table.exists() or self.draws.exists()
 
     def _require_unknown(self) -> None:
-        """Raise :class:`ReleaseError` where the ledger lists the release, but its tables are not here."""
+        """Raise :class:`ReleaseError` if the ledger lists the release, but its tables are not here."""
         if not self.ledger.tables_of(self.release):
             return
         raise ReleaseError(
@@ -113,8 +113,9 @@ class ReleaseTables:
         )
 
     def _check(self, table: DeltaTable, journal: Journal, name: str) -> None:
-        """Raise :class:`ReleaseError` where a table is gone, or older than the journal has seen it: only this table was
-        restored from a backup.
+        """Raise :class:`ReleaseError` if a table is gone, or older than the journal has seen it.
+
+        Only this table was then restored from a backup.
         """
         version, seen = table.version(), journal.newest_version(name)
         if version < 0:
@@ -131,18 +132,19 @@ class ReleaseTables:
             )
 
     def has_drawn(self, intent: Intent) -> bool:
-        """Whether a run has drawn."""
+        """Return whether a run has drawn."""
         return self.draws.has(self.idempotency_key(intent))
 
     def idempotency_key(self, intent: Intent) -> str:
-        """The key under which a run appends its draws: appending a second time does nothing."""
+        """Return the key under which a run appends its draws: appending a second time does nothing."""
         return f"{self.release} {intent.run_id} {intent.seq}"
 
     def create(self, rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> None:
-        """Create the tables that are missing, for the id column ``name`` and the ``kept`` columns of ``rows``, and for
-        the ``texts`` of the output.
+        """Create the missing tables.
 
-        Raises :class:`ReleaseError` where the draws have other columns.
+        They are for the id column ``name``, the ``kept`` columns of ``rows``, and the ``texts`` of the output.
+
+        Raises :class:`ReleaseError` if the draws have other columns.
         """
         with job_errors("nothing was drawn or charged"):
             check_directories(rows, self._partition_by)
@@ -170,7 +172,8 @@ class ReleaseTables:
             )
 
     def cast_ids(self, ids: Sequence[str], name: str) -> DataFrame:
-        """``ids`` in the type of the draws' id column ``name``: columns ``__id`` and ``named``, the id as it was given.
+        """Cast ``ids`` to the type of the draws' id column ``name``: columns ``__id`` and ``named``, the id as it was
+        given.
 
         A text that is no value of that type cannot be the id of a record: its ``__id`` is null.
         """
@@ -180,7 +183,9 @@ class ReleaseTables:
 
 
 def _draws_schema(rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> StructType:
-    """The columns of the draws table: those of a Parquet output, and internal ones that begin with two underscores."""
+    """Make the columns of the draws table: those of a Parquet output, and internal ones that begin with two
+    underscores.
+    """
     passed = rows.select(column(name), *map(column, kept)).schema.fields
     made = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS])).fields
     internal = [

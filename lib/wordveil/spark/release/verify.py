@@ -20,44 +20,44 @@ from wordveil.spark.platform.filesystem import Files, load_path
 def verify_by_spark(
     spark: SparkSession, path: str, manifest: str | None = None, public_key: str | None = None, at_least: int = 0
 ) -> Verified:
-    """As :func:`wordveil.release.verify.verify_table`, in a session that has Delta."""
+    """Verify as :func:`wordveil.release.verify.verify_table` does, in a session that has Delta."""
     with job_errors("nothing was verified"):
         return verify_table(SparkTable(DeltaTable(spark, path, "table")), manifest, public_key, at_least)
 
 
 class SparkTable(PublishedTable):
-    """A table as Spark reads it."""
+    """Table as Spark reads it."""
 
     def __init__(self, table: DeltaTable) -> None:
         self._table = table
         self.path = table.path
 
     def list_store(self) -> Mapping[str, int]:
-        """All files below the table, by their paths relative to it, with their sizes in bytes."""
+        """List all files below the table, by their paths relative to it, with their sizes in bytes."""
         return self._files().list_files()
 
     def read_file(self, path: str) -> bytes:
-        """The content of a small file of the table."""
+        """Read a small file of the table whole."""
         if directory := self.find_directory():  # past Hadoop's checksums: a changed file must be named
             return (directory / path).read_bytes()
         files = self._files()
         return files.read_bytes(files.below(path))
 
     def read_text(self, path: str) -> str | None:
-        """The text of a file, of the table or another; None where there is none."""
+        """Read the text of a file, of the table or another; None if there is none."""
         file = Files(self._table.spark, path)
         return file.read() if file.exists() else None
 
     def find_directory(self) -> Path | None:
-        """Where the table is on this machine's disk; None where it is elsewhere."""
+        """Find the table on this machine's disk; None if it is elsewhere."""
         return self._table.find_directory()
 
     def newest_version(self) -> int:
-        """The version that Spark opens where none is named."""
+        """Return the version that Spark opens if none is named."""
         return self._table.version()
 
     def is_read_as(self, version: int, state: State) -> bool:
-        """Return whether Spark finds what the log says."""
+        """Return whether Spark finds the log's state."""
         snapshot = self._table.snapshot(version)
         actions = [json.loads(action.json()) for action in (snapshot.metadata(), snapshot.protocol())]
         actions += [{"add": row.asDict(recursive=True)} for row in self._table.list_files(snapshot)]
@@ -67,7 +67,7 @@ class SparkTable(PublishedTable):
             return False
 
     def hash_files(self, paths: Collection[str]) -> Mapping[str, tuple[int, str]]:
-        """The sizes and SHA-256 of data files that are there."""
+        """Compute the sizes and SHA-256 of existing data files."""
         if not paths:
             return {}
         directory = self._files()
@@ -83,7 +83,7 @@ class SparkTable(PublishedTable):
         return {row.path.split(root, 1)[1]: (row.length, row.digest) for row in hashed}
 
     def count_rows(self, version: int, paths: Collection[str]) -> int:  # noqa: ARG002 - Spark asks the log for them
-        """How many rows Spark counts. Delta counts by its log alone, unless a column is asked for."""
+        """Count the rows as Spark does. Delta counts by its log alone, unless a column is asked for."""
         seen = self._table.read(version).agg(F.count("_metadata.file_name")).first()
         assert seen is not None
         return int(seen[0])

@@ -1,1 +1,1 @@
-"""The main job, and what runs in Spark's Python workers."""
+"""Main job, and the code that runs in Spark's Python workers."""

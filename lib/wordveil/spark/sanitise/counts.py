@@ -1,4 +1,4 @@
-"""The counts of a run's rows: aggregates that are observed while the table is written, or computed from it later."""
+"""Counts of a run's rows: aggregates that are observed while the table is written, or computed from it later."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NOTHING: Mapping[str, Any] = {
     "epsilon_pure": None,
     "delta": None,
 }
-"""The counts of a run that read nothing."""
+"""Counts of a run that read nothing."""
 _REASONS = (*ID_REASONS, *TEXT_REASONS, *BUDGET_REASONS)
 
 
 def aggregates() -> list[Column]:
-    """Aggregates of rows with the columns status, reason, privacy and the statistics."""
+    """List aggregates of rows with the columns status, reason, privacy and the statistics."""
     status, reason = F.col("status"), F.col("reason")
     released = status == RELEASED
     sums = {"tokens": "privacy.tokens", "words": WORDS_COLUMN, "unknown": UNKNOWN_COLUMN}
@@ -55,7 +55,7 @@ def count_rows(rows: DataFrame) -> dict[str, Any]:
 
 
 def read_observation(observation: Observation) -> dict[str, Any] | None:
-    """Read what was observed of the rows that were written; None if none were, because Delta already had them."""
+    """Read the aggregates observed of the written rows; None if none were written, because Delta already had them."""
     values: Any = observation._jo  # noqa: SLF001 - PySpark can only wait for the values, here possibly forever
     if not values.future().isCompleted():
         return None

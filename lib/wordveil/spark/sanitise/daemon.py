@@ -1,4 +1,4 @@
-"""The process from which Spark's Python workers fork. It imports what they need, so that each has it at once.
+"""Process from which Spark's Python workers fork. It imports what they need, so that each has it at once.
 
 A worker that imports it by itself takes four seconds of the processor.
 """
@@ -16,6 +16,6 @@ from wordveil.spark.sanitise.worker import keep_archives
 if __name__ == "__main__":
     pa.array([0])  # the first array has pyarrow import pandas
     keep_archives()
-    # After each task PySpark collects garbage, and would look at all modules again: 70 ms.
+    # After each task PySpark collects garbage, and would scan all modules again: 70 ms.
     gc.freeze()
     runpy.run_module("pyspark.daemon", run_name="__main__")

@@ -1,4 +1,4 @@
-"""How a bundle, and the n-gram model of a text policy, reach the executors.
+"""Distribution of a bundle, and of the n-gram model of a text policy, to the executors.
 
 The bundle's identity (manifest and checksums; a few kilobytes) travels with the function. Executors that see the
 driver's path read the payload there. Otherwise Spark sends it once to each executor as an uncompressed archive and

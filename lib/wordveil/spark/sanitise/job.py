@@ -1,4 +1,4 @@
-"""The main job: a corpus in, one table of sanitised and quarantined records out."""
+"""Main job: a corpus in, one table of sanitised and quarantined records out."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def run_sanitise(
 ) -> RunReport:
     """Sanitise the corpus of ``config`` and write the output table atomically.
 
-    ``session`` is called once all checks without Spark have passed. ``params``: those of ``input.where``. Raises a
-    :class:`WordveilError` that says what is wrong; the output is then as it was before.
+    ``session`` is called once all checks without Spark have passed. ``params``: those of ``input.where``. Raises
+    :class:`WordveilError`; the output is then unchanged.
     """
     check_params(config.source.where, params)
     settings = config.record_settings(run_id or new_run_id())
@@ -103,10 +103,9 @@ def write_sanitised(
 ) -> dict[str, Any]:
     """Sanitise ``table`` and write the result as Parquet to the new directory ``path``.
 
-    ``output``: the order of rows, the columns that name directories, the rows of a file, and whether only what may be
-    passed on is written; its ``path`` is not used.
-    ``progress`` is told what begins. Returns the counts of :func:`wordveil.spark.sanitise.counts.report_counts`. Errors
-    of Spark and of workers pass through.
+    ``output``: the order of rows, the columns that name directories, the rows of a file, and whether only publishable
+    columns are written; its ``path`` is not used. ``progress`` gets each step that begins. Returns the counts of
+    :func:`wordveil.spark.sanitise.counts.report_counts`. Errors of Spark and of workers pass through.
     """
     progress("looking for duplicate ids")
     rows = sanitise_records(screen_input(table, columns), job)
@@ -125,7 +124,7 @@ def _leftover_note(path: str) -> str:
 
 
 def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
-    """The sanitised records of a screened table, with the statistics columns."""
+    """Sanitise a screened table, with the statistics columns."""
 
     def wordveil_sanitise(batches: Any) -> Any:
         return job(batches)
@@ -146,7 +145,7 @@ def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any
     observation = Observation()
     rows = result.observe(observation, *aggregates())
     if output.public_only:
-        # All rows were arranged, so that where files end follows from ids alone.
+        # All rows were arranged, so the ends of files follow from ids alone.
         public = [column(name) for name in rows.columns if not is_internal(name)]
         rows = rows.where(F.col("status") == RELEASED).select(public)
     writer = rows.drop(*STATISTICS).write.mode("error").options(**_WRITE_OPTIONS)

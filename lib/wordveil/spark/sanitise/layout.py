@@ -1,11 +1,11 @@
-"""Rows and files of an output in an order that no text decides.
+"""Order of an output's rows and files that no text decides.
 
 Spark packs its input by bytes, the largest split first. An output that keeps the input's order therefore shows which
 texts are long, although the bound compares texts of any length. A longer text moves its record to the front, and a
 record that has grown changes the rows before it.
 
 Here a keyed hash of a row's id determines its position. The number of tasks follows from the number of rows, each task
-has the rows of one range of hashes, in their order, and files end after a number of rows. Where rows are written to
+has the rows of one range of hashes, in their order, and files end after a number of rows. If rows are written to
 directories, tasks take these one after the other, so that there are at most as many files as tasks and directories. So
 order, file boundaries and the number of files depend on ids, on the number of rows of each directory, and on public
 settings. Rows without an id of their own have no text either; their kept columns order them.
@@ -26,18 +26,18 @@ from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.versions import repartition_by_number
 
 TASK_ROWS = 50_000
-"""The approximate number of rows that one task sorts and writes: hashes spread ids by chance."""
+"""Approximate number of rows that one task sorts and writes: hashes spread ids by chance."""
 _ORDER, _TASK, _TIE = "__order", "__task", "__tie"
 # Values for which Spark and Delta write the directory of null.
 _NULLS = ("", "__HIVE_DEFAULT_PARTITION__")
-# What Spark and Delta write as % and two digits in the name of a directory.
+# Characters that Spark and Delta write as % and two digits in the name of a directory.
 _ESCAPED, _LONGEST = r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""", 255
 _ROWS, _BEFORE = "__rows", "__before"
 
 
 def check_directories(rows: DataFrame, partition_by: Sequence[str]) -> None:
-    """Raise :class:`InputError` where a value of ``partition_by`` cannot be read back from a directory's name. Reads
-    only these columns.
+    """Raise :class:`InputError` if a value of ``partition_by`` cannot be read back from a directory's name. Only these
+    columns are read.
     """
     for name in partition_by:
         if not isinstance(rows.schema[name].dataType, StringType):
@@ -70,10 +70,10 @@ def arrange_rows(
 ) -> DataFrame:
     """Arrange ``rows`` in the order of keyed hashes of their ids, which are in the column ``name``.
 
-    ``seed``: :attr:`wordveil.crypto.keys.ReleaseKeys.layout_seed`. ``number``: how many rows there are; None counts
-    them. ``kept``: the columns that order rows whose ``reason`` is about their id. ``partition_by``: the columns by
-    whose values the rows will be written to directories. ``counted``: rows that are counted in their place, which have
-    the same values of these columns and are read sooner.
+    ``seed``: :attr:`wordveil.crypto.keys.ReleaseKeys.layout_seed`. ``number``: the number of rows; None counts them.
+    ``kept``: the columns that order rows whose ``reason`` is about their id. ``partition_by``: the columns by whose
+    values the rows will be written to directories. ``counted``: rows to count instead of them, which have the same
+    values of these columns and are read sooner.
     """
     counted, directories = rows if counted is None else counted, None
     if partition_by and (number is None or number > TASK_ROWS):
@@ -97,8 +97,9 @@ def arrange_rows(
 
 
 def _count_directories(rows: DataFrame, partition_by: Sequence[str]) -> tuple[DataFrame, int]:
-    """The values of each directory, how many rows it has (``__rows``) and those before it (``__before``); and how many
-    rows there are. Rows are counted once; the directories are few, and their names public.
+    """Count the rows of each directory (``__rows``) and those before it (``__before``), and all rows.
+
+    Rows are counted once; the directories are few, and their names public.
     """
     names = [f"__directory_{place}" for place in range(len(partition_by))]
     values = rows.select(*(column(of).alias(name) for of, name in zip(partition_by, names, strict=True)))
@@ -110,7 +111,7 @@ def _count_directories(rows: DataFrame, partition_by: Sequence[str]) -> tuple[Da
 
 
 def _tie(rows: DataFrame, kept: Sequence[str]) -> Column:
-    """The expression that orders rows with the same id, or without one."""
+    """Return the expression that orders rows with the same id, or without one."""
     if not kept or "reason" not in rows.columns:
         return F.lit(None).cast("string")
     return F.when(F.col("reason").isin(*ID_REASONS), F.to_json(F.struct(*map(column, kept))))

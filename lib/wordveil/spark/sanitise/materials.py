@@ -1,4 +1,4 @@
-"""What a job draws with: the key, the bundle and the n-gram model, found before Spark starts."""
+"""Materials of a job: the key, the bundle and the n-gram model, found before Spark starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from wordveil.text.slots import NgramModel
 
 @dataclass(frozen=True)
 class Materials:
-    """What a job draws with, and how bundle and model reach the executors: ``auto``, ``path`` or ``archive``."""
+    """Materials that a job draws with, and the way of bundle and model to the executors: ``auto``, ``path`` or
+    ``archive``.
+    """
 
     key: MasterKey
     bundle: Bundle
@@ -29,7 +31,7 @@ class Materials:
     how: str
 
     def distribute(self, spark: SparkSession, settings: RecordSettings, epoch: int | None = None) -> Sanitise:
-        """What workers do under ``settings``, with the keys of a noise ``epoch`` (by default the current one)."""
+        """Make the workers' job under ``settings``, with the keys of a noise ``epoch`` (by default the current one)."""
         location = distribute(spark, self.bundle, self.how)
         model = distribute_model(spark, self.ngrams, self.how)
         keys = self.key.for_release(settings.release, epoch)

@@ -1,4 +1,4 @@
-"""What a run did."""
+"""Report of a run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from wordveil.records.sanitiser import RecordSettings, release_terms
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run did. Counts are of this run's input; nothing here is text.
+    """Report of a run. Counts are of this run's input; nothing here is text.
 
     ``epsilon_bound`` and ``epsilon_pure``: the minimum and maximum price of a released record; None without released
     records or, of the latter, without a pure bound under the relation. ``delta``: the maximum of a released record.
-    ``changes``: how a release's run found what to draw: ``all``, ``feed``, ``scan``, ``none`` if the input had not
-    changed and nothing was read, or ``withdraw``. ``corrected``: records of which only the author had changed, so that
-    nothing was drawn. ``refused``: records that a budget keeps out, by its name, those among them that the last run had
-    refused already. ``stale``: records whose edit a budget has refused in this run and whose last version stays
-    released. ``recovery``: what an attacker recovers of single words, as
-    :class:`wordveil.privacy.recovery.Recovery` writes it; None where the bundle does not say.
-    ``padding_as_words``: the share of padding that comes out as words, by the mechanism's law, so that it tells nothing
-    of the texts; None where none is drawn or the law is not known.
+    ``changes``: the way in which a release's run found its records: ``all``, ``feed``, ``scan``, ``none`` if the input
+    had not changed and nothing was read, or ``withdraw``. ``corrected``: records of which only the author had changed,
+    so that nothing was drawn. ``refused``: records that a budget keeps out, by its name, those among them that the last
+    run had refused already. ``stale``: records whose edit a budget has refused in this run and whose last version stays
+    released. ``recovery``: the share of single words that an attacker recovers, as
+    :class:`wordveil.privacy.recovery.Recovery` writes it; None if the bundle lacks it. ``padding_as_words``: the share
+    of padding that becomes words, by the mechanism's law, so that it reveals nothing of the texts; None if none is
+    drawn or the law is not known.
     """
 
     run_id: str
@@ -60,23 +60,23 @@ class RunReport:
 
     @property
     def unknown_rate(self) -> float | None:
-        """The share of words in released records that are not in the vocabulary."""
+        """Share of words in released records that are not in the vocabulary."""
         return self.unknown / self.words if self.words else None
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens drawn per second, over the time from reading to the finished table."""
+        """Number of tokens drawn per second, over the time from reading to the finished table."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RunReport:
-        """The inverse of :meth:`to_dict`, from JSON."""
+        """Read what :meth:`to_dict` returned, from JSON."""
         chosen: dict[str, Any] = {item.name: values[item.name] for item in fields(cls) if item.name in values}
         chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
         return cls(**chosen)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {**self.__dict__, "unknown_rate": self.unknown_rate, "tokens_per_second": self.tokens_per_second}
 
 
@@ -92,9 +92,9 @@ def make_report(
     changes: str = "all",
     input_version: int | None = None,
 ) -> RunReport:
-    """The report of a run under ``settings``. ``notes`` follow those of the bundle.
+    """Make the report of a run under ``settings``. ``notes`` follow those of the bundle.
 
-    ``counts``: as :func:`wordveil.spark.sanitise.counts.report_counts` names them, and what releases count besides.
+    ``counts``: those of :func:`wordveil.spark.sanitise.counts.report_counts`, and further ones of releases.
     """
     terms = release_terms(settings, bundle)
     return RunReport(

@@ -1,4 +1,4 @@
-"""Runs of code that is not the job: recorded before they can draw, or drawn with a key that is thrown away."""
+"""Runs of code other than the job: recorded before they can draw, or drawn with a key that is thrown away."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class Run:
 
 
 def _read_records(session: SparkSession, directory: str) -> list[str]:
-    """The records of a release: files, or directories of one file where a session of Spark Connect wrote them."""
+    """Read the records of a release: files, or directories of one file if a session of Spark Connect wrote them."""
     if is_connect(session):
         return read_texts(session, directory, "*.json")
     files = Files(session, f"{directory}/NAME")

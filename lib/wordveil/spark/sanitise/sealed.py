@@ -1,6 +1,6 @@
 """Bundles of a private corpus on their way to the executors: an encrypted archive, and a directory for its owner alone.
 
-Spark writes archives and what it unpacks with the modes of the umask, so that every user of an executor's machine could
+Spark writes archives and unpacked files with the modes of the umask, so that every user of an executor's machine could
 read them. Therefore Spark gets them encrypted with AES-256 in counter mode. The key is random, belongs to the session
 and reaches the workers in the task, as the keys of the release do. The manifest's checksums show alterations.
 """
@@ -22,12 +22,12 @@ from wordveil.crypto.keys import Secret
 from wordveil.crypto.private_files import create_file
 
 SEALED = "sealed.bin"
-"""The only file of the archive that Spark gets."""
+"""Name of the only file of the archive that Spark gets."""
 _NONCE = 16
 
 
 class _Encrypted:
-    """A stream that encrypts what is written to it, or decrypts what is read. In counter mode both are the same."""
+    """Stream that encrypts what is written to it, or decrypts what is read. In counter mode both are the same."""
 
     def __init__(self, stream: BinaryIO, key: Secret, nonce: bytes) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers. It imports neither the configuration nor the command line."""
+"""Code that runs in Spark's Python workers. It imports neither the configuration nor the command line."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ _PACKAGE = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class BundlePlace:
-    """Where a worker finds a bundle or an n-gram model: at ``path`` or, if ``archive``, in Spark's unpacked archive of
-    that name. ``key``: of an encrypted archive.
+    """Place of a bundle or an n-gram model for a worker.
+
+    It is at ``path`` or, if ``archive``, in Spark's unpacked archive of that name. ``key``: that of an encrypted
+    archive.
     """
 
     path: str
@@ -50,10 +52,10 @@ class BundlePlace:
 
 @dataclass(frozen=True)
 class Sanitise:
-    """The body of ``mapInArrow``: takes batches and returns sanitised batches, without side effects.
+    """Body of ``mapInArrow``: takes batches and returns sanitised batches, without side effects.
 
     ``identity`` carries the bundle's manifest. Each worker checks the payload at ``location`` against it once.
-    ``model`` is where the n-gram model is, if the policy names one; each worker checks its digest once.
+    ``model`` is the place of the n-gram model, if the policy names one; each worker checks its digest once.
     """
 
     settings: RecordSettings
@@ -63,7 +65,7 @@ class Sanitise:
     model: BundlePlace | None = None
 
     def sanitiser(self) -> RecordSanitiser:
-        """Return what sanitises batches; each worker makes it once."""
+        """Return the sanitiser of batches; each worker makes it once."""
         return _sanitiser(self.settings, self.keys, self.location, self.identity, self.model)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,7 +78,7 @@ class Sanitise:
 
 @dataclass(frozen=True)
 class Inspect:
-    """The body of ``mapInArrow`` that draws nothing: returns batches without text, and what would become of each."""
+    """Body of ``mapInArrow`` that draws nothing: returns batches without text, with each record's outcome."""
 
     job: Sanitise
 
@@ -90,7 +92,9 @@ class Inspect:
 
 @dataclass(frozen=True)
 class SanitiseColumns:
-    """The body of a function for SQL: takes ids and the text columns, and returns structs of
+    """Body of a function for SQL.
+
+    It takes ids and the text columns, and returns structs of
     :attr:`wordveil.records.columns.TextColumns.struct_fields`.
     """
 
@@ -136,7 +140,7 @@ def _sanitiser(
 
 @lru_cache(maxsize=1)
 def load_bundle(location: BundlePlace, identity: bytes) -> Bundle:
-    """The verified bundle. Spark keeps workers from job to job, and they keep the bundle."""
+    """Load and verify the bundle. Spark keeps workers from job to job, and they keep the bundle."""
     # Spark runs one task on each core. A BLAS that starts a thread for each core in each task would make them compete.
     threadpool_limits(limits=1)
     keep_archives()
@@ -145,7 +149,7 @@ def load_bundle(location: BundlePlace, identity: bytes) -> Bundle:
 
 @lru_cache(maxsize=1)
 def _model(location: BundlePlace, digest: str | None) -> NgramModel:
-    """The verified n-gram model, kept in the same way."""
+    """Load and verify the n-gram model, kept in the same way."""
     return open_model(location.resolve(), digest)
 
 

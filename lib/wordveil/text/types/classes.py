@@ -1,4 +1,4 @@
-"""The classes of tokens that are not words, and what may happen to each."""
+"""Classes of tokens that are not words, and the actions on each."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 
 class TokenType(StrEnum):
-    """What a token is. Lists of words identify those of :data:`NAME_TYPES` (:mod:`wordveil.text.types.names`), and a
-    text's characters the others (:mod:`wordveil.text.types.recogniser`).
+    """Class of a token.
+
+    Lists of words identify those of :data:`NAME_TYPES` (:mod:`wordveil.text.types.names`), and a text's characters the
+    others (:mod:`wordveil.text.types.recogniser`).
     """
 
     EMAIL = "email"
@@ -73,7 +75,7 @@ DIGIT_TYPES = (
 
 
 class TypeAction(StrEnum):
-    """What happens to the tokens of a class."""
+    """Action on the tokens of a class."""
 
     WORDS = "words"
     """They are not distinguished: they are cut into words, which are replaced like any other."""
@@ -156,7 +158,7 @@ LISTED_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 
 
 class TypeSpans(NamedTuple):
-    """The tokens of a string array, in the order of the text; none overlap.
+    """Tokens of a string array, in the order of the text; none overlap.
 
     ``starts``, ``ends``: int64 ``(spans,)``, byte offsets into the array's data buffer. A span never cuts a character.
     ``kinds``: int8 ``(spans,)``, indices in :data:`TYPES`. ``offsets``: int64 ``(records + 1,)``, the spans of each

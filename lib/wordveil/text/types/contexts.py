@@ -1,4 +1,4 @@
-"""What a word is besides its roles, and what the signs around it and its neighbours say."""
+"""Context of a word: its form besides its roles, the signs around it, and its neighbours."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ PERSON = FIRST | SUR
 
 @compiled_part
 def is_certain(level: Whole, flags: Whole, gap: Whole, following: Whole, before: Whole, after: Whole) -> Whole:
-    """Return whether a word of the lists is a name without another name beside it. ``gap``, ``following``: around it;
-    ``before``, ``after``: the flags of its neighbours.
+    """Return whether a word of the lists is a name without another name beside it.
+
+    ``gap``, ``following``: the signs around it; ``before``, ``after``: the flags of its neighbours.
     """
     titled, short = flags & TITLED != 0, flags & BRIEF != 0
     if level == RARE:
@@ -34,7 +35,10 @@ def is_certain(level: Whole, flags: Whole, gap: Whole, following: Whole, before:
 
 @compiled_part
 def is_alone(gap: Whole, following: Whole) -> Whole:
-    """Whether a word is alone in its cell, line, quotation marks or brackets, or before a colon first in its line."""
+    """Return whether a word is alone in its cell, line, quotation marks or brackets.
+
+    A word before a colon at the beginning of its line is, too.
+    """
     speaks = gap & (NO_GAP | LINE) != 0 and following & LABELLED != 0 and following & END != 0
     return speaks or (gap & CELL != 0 and following & CELL != 0)
 
@@ -69,8 +73,9 @@ def is_this_word(text: UInt8, start: Whole, stop: Whole, first: Whole, second: W
 
 @compiled_part
 def is_written_small(level: Whole, gap: Whole, following: Whole, left: Whole, right: Whole) -> Whole:
-    """Return whether a name of the lists stands in an address, a path or a row of a table, where its case says nothing.
-    ``left``, ``right``: the roles of its neighbours, with FIRST for an initial.
+    """Return whether a name of the lists is in an address, a path or a row of a table.
+
+    Its case is meaningless there. ``left``, ``right``: the roles of its neighbours, with FIRST for an initial.
     """
     sign, other = gap & TIGHT, following & TIGHT
     alone = (0x5F, 0x5C, 0x40, 0x3D, 0x25, 0x7E)  # _ \ @ = % ~
@@ -91,8 +96,9 @@ def is_written_small(level: Whole, gap: Whole, following: Whole, left: Whole, ri
 
 @compiled_part
 def follows_initial(gap: Whole, letter: Whole, vague: Whole, state: Whole) -> Whole:
-    """Whether what stands between an initial and a word makes them parts of a name. ``vague``: the initial may be a
-    word; ``state``: it ends an abbreviation such as U.S.
+    """Return whether the signs between an initial and a word make them parts of a name.
+
+    ``vague``: the initial may be a word; ``state``: it ends an abbreviation such as U.S.
     """
     if gap & BLANK:
         return not vague

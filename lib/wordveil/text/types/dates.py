@@ -15,14 +15,14 @@ from wordveil.crypto.streams import scale_words
 from wordveil.text.types.shapes import MONTHS
 
 FIRST_DAY, LAST_DAY = "1970-01-01", "2037-12-31"
-"""The range of days. No two of its years have the same last two digits."""
+"""Range of days. No two of its years have the same last two digits."""
 
 _PIECE = re.compile("0000|00|0(?:th)?|Month|Mon|th")
 _LEAP_YEAR = 2000
 
 
 class _Form(NamedTuple):
-    """How a date is written: its parts and what stands between them (``parts``), and which days fit (``days``)."""
+    """Form of a date: its parts with the text between them (``parts``), and the days that fit (``days``)."""
 
     parts: tuple[str, ...]
     days: NDArray[np.int64]
@@ -49,7 +49,7 @@ def _range() -> _Days:
 
 @cache
 def _strings() -> dict[str, pa.StringArray]:
-    """How a part is written, by its value: years from 1970, months and days from 1."""
+    """Write each part by its value: years from 1970, months and days from 1."""
     endings = ["st", "nd", "rd", *["th"] * 17, "st", "nd", "rd", *["th"] * 7, "st"]
     years = [str(year) for year in range(int(FIRST_DAY[:4]), int(LAST_DAY[:4]) + 1)]
     return {
@@ -101,20 +101,20 @@ def _form_of(shape: str, *, month_first: bool) -> _Form:
 
 
 def list_years() -> pa.StringArray:
-    """The years of the range, as four digits."""
+    """List the years of the range, as four digits."""
     return _strings()["y4"]
 
 
 def count_days(shape: str, language: str) -> int:
-    """How many dates of the range a shape can have."""
+    """Count the dates of the range that a shape can have."""
     return len(_form_of(shape, month_first=language == "en").days)
 
 
 def draw_dates(shape: str, words: NDArray[np.uint64], language: str) -> pa.StringArray:
-    """Real dates in the form of ``shape``, uniform among those of the range that have it.
+    """Draw real dates in the form of ``shape``, uniformly among those of the range that have it.
 
-    ``words``: uint64 ``(tokens,)``. Where figures leave it open, the month stands first in English; the day does in
-    other languages and before a point. Returns a string array ``(tokens,)``.
+    ``words``: uint64 ``(tokens,)``. If figures are ambiguous, the month is first in English; the day is in other
+    languages and before a point. Returns a string array ``(tokens,)``.
     """
     form = _form_of(shape, month_first=language == "en")
     drawn = form.days[scale_words(words, np.array(len(form.days), np.uint64))]

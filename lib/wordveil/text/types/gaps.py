@@ -1,4 +1,4 @@
-"""What stands between two words of a text, as far as it says whether they are names."""
+"""Gaps between two words of a text, as far as they show whether the words are names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from wordveil.text.types.finders.characters import Whole
 
 NO_GAP, BLANK, POINT, END, COMMA, HYPHEN, TIGHT, LABELLED, LINE, CELL = (1 << bit for bit in range(10))
 """Bits: the beginning or end of a text; one space; a point and a space; a sign that ends a sentence; a comma and maybe
-a blank, or quotation marks on both sides of it; a hyphen alone; one sign alone, which is in bits 16 to 23; what parts a
-label from its value; one line break and blanks; a sign that parts cells, quotation marks, brackets or mark-up.
+a blank, or quotation marks on both sides of it; a hyphen alone; one sign alone, which is in bits 16 to 23; a separator
+of a label from its value; one line break and blanks; a separator of cells, quotation marks, brackets or mark-up.
 """
 
 
 @compiled_part
 def read_gap(text: UInt8, start: Whole, stop: Whole) -> Whole:
-    """The bits of what stands from ``start`` to ``stop``."""
+    """Read the bits of the gap from ``start`` to ``stop``."""
     length = stop - start
     if length == 1:
         byte = np.int64(text[start])
@@ -47,7 +47,7 @@ def read_gap(text: UInt8, start: Whole, stop: Whole) -> Whole:
 
 @compiled_part
 def _read_long(text: UInt8, start: Whole, stop: Whole) -> Whole:
-    """The bits of a gap of several signs."""
+    """Read the bits of a gap of several signs."""
     if stop - start == 3 and text[start + 1] == 0x40 and text[start] == 0x20 and text[start + 2] == 0x20:
         return np.int64(TIGHT | (0x40 << 16))
     found = np.int64(0)

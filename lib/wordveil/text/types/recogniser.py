@@ -1,17 +1,17 @@
-"""Finds tokens of texts that are not words: addresses, numbers, dates, markup and the like, in one compiled pass.
+"""Recogniser of tokens that are not words: addresses, numbers, dates, markup and the like, in one compiled pass.
 
 This is no part of the privacy protection. It decides how a text looks, never what is protected: a token that is missed,
 or taken for another, is cut into words like any text, and words are protected.
 
-The pass looks at each byte once and stops only at those that such a token can have: digits, ``. : @ # < & * / ( [``,
-their likes and what begins an emoji. There it asks small automata (:mod:`wordveil.text.types.finders`), which look a
+The pass reads each byte once and stops only at those that such a token can have: digits, ``. : @ # < & * / ( [``, their
+likes and the beginnings of emoji. There it calls small automata (:mod:`wordveil.text.types.finders`), which read a
 bounded distance back and forward, so that any text takes linear time. The rules:
 
 - What begins first wins; of those, the longest; of those, the first in the order markup, url, email, ip, date, time,
   card, phone, account, amount, year, number, mention, hashtag, emoji.
-- A class that was not asked for is still recognised, then left out. So the spans of a class do not depend on which
-  others are asked for.
-- No span begins or ends inside a word (letters, marks, digits, ``_``), with three exceptions: a unit is cut from its
+- A class that was not requested is still recognised, then left out. So the spans of a class do not depend on the other
+requested ones. - No span begins or ends inside a word (letters, marks, digits, ``_``), with three exceptions: a unit is
+cut from its
   number (``10km``: the number 10, then a word), a character entity may stand inside a word (``caf&eacute;``), and the
   time of ``2026-11-23T14:30`` begins with its T.
 - Other words with digits (``abc123``, ``v1.2.3``, ``3D``) are words. But eight capitals and digits and more, five of
@@ -45,8 +45,9 @@ from wordveil.text.types.finders.scan import scan_types
 
 
 class Recogniser:
-    """Finds the tokens of the classes ``types``. Raises :class:`ValueError` for a class of names, which lists of words
-    identify.
+    """Recogniser of the tokens of the classes ``types``.
+
+    Raises :class:`ValueError` for a class of names, which lists of words identify.
     """
 
     def __init__(self, types: Collection[TokenType]) -> None:
@@ -55,7 +56,7 @@ class Recogniser:
         self._wanted = np.array([kind in types for kind in TYPES], np.bool_)
 
     def find(self, texts: pa.StringArray) -> TypeSpans:
-        """``texts``: string array without nulls, valid UTF-8, possibly a slice."""
+        """Find tokens in ``texts``, a string array without nulls, valid UTF-8, possibly a slice."""
         data, offsets = view_strings(texts)
         # No two spans that follow each other have a byte each. Memory that is not written to is not taken.
         most = (int(offsets[-1]) - int(offsets[0])) // 2 + len(texts) + 1

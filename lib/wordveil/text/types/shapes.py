@@ -1,9 +1,9 @@
-"""What is shown of a token besides its class, where its value is drawn among those of the same shape.
+"""Shapes of tokens: what shows besides the class, if a value is drawn among those of the same shape.
 
 A shape is a function of the token alone. It has the token's separators and lengths, and signs from short public lists
 (currencies, elements of HTML). Every digit is written as ``0``, every letter of an account as ``A``, a month's name as
-``Month`` or ``Mon``, am or pm as ``xm``. What does not fit the grammar of its class, or is longer than 40 characters,
-has the one default shape of the class.
+``Month`` or ``Mon``, am or pm as ``xm``. A token that does not fit the grammar of its class, or is longer than 40
+characters, has the one default shape of the class.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from wordveil.text.types.classes import DEFAULTS, NAME_TYPES, TYPES, TokenType, TypeAction
 
 LONGEST = 40
-"""How many characters a shape may have."""
+"""Largest number of characters of a shape."""
 _REMEMBERED = 4096
 _OfStrings = Callable[[TokenType, pa.StringArray], pa.Array]
 
@@ -29,7 +29,7 @@ MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-"""The months as shapes know them."""
+"""Months as shapes have them."""
 
 _ELEMENTS = (
     "a abbr address article aside audio b big blockquote body br button canvas caption center cite code col dd "
@@ -39,10 +39,10 @@ _ELEMENTS = (
     "sup svg table tbody td template textarea tfoot th thead time title tr tt u ul var video wbr"
 )
 ELEMENTS = tuple(_ELEMENTS.split())
-"""The elements of HTML that a shape may name."""
+"""Elements of HTML that a shape may name."""
 
 ENTITIES = ("&amp;", "&lt;", "&gt;", "&quot;", "&apos;", "&nbsp;", "&#39;", "&#34;", "&ndash;", "&mdash;")
-"""The character entities that a shape may name."""
+"""Character entities that a shape may name."""
 
 _CURRENCIES = (
     r"(?:(?:US|HK|NZ|[ACRS])\$|[$\x{20AC}\x{A3}\x{A5}\x{A2}\x{20B9}\x{20BD}\x{20A9}\x{20AA}\x{20BA}]|"
@@ -92,7 +92,7 @@ _SIGNS = {TokenType.TIME: _HALVES, TokenType.DATE: (*_DATE_NAMES, _ORDINAL), Tok
 
 
 def _make_table(characters: str, signs: str) -> NDArray[np.uint8]:
-    """A table for :func:`_strike`: each of the characters is written as the sign at its index."""
+    """Make a table for :func:`_strike`: each of the characters is written as the sign at its index."""
     return np.frombuffer(bytes.maketrans(characters.encode(), signs.encode()), np.uint8)
 
 
@@ -105,10 +105,10 @@ _TABLES = {TokenType.ACCOUNT: _LETTERS, **dict.fromkeys(NAME_TYPES, _CASES)}
 def find_shapes(
     kinds: NDArray[np.int8], actions: Mapping[TokenType, TypeAction], originals: pa.StringArray
 ) -> pa.StringArray:
-    """The shape of each token, ``""`` where nothing but its class shows: string array ``(tokens,)``.
+    """Find the shape of each token, ``""`` if only its class shows: string array ``(tokens,)``.
 
-    ``kinds``, int8 ``(tokens,)``: indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: what happens to
-    each class; only ``resample`` shows a shape. ``originals``: string array ``(tokens,)`` without nulls.
+    ``kinds``, int8 ``(tokens,)``: indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: the action on each
+    class; only ``resample`` shows a shape. ``originals``: string array ``(tokens,)`` without nulls.
     """
 
     def shapes_of(number: int, rows: NDArray[np.int64]) -> pa.StringArray:
@@ -123,8 +123,9 @@ def find_shapes(
 
 
 def _remember(result: pa.DataType) -> Callable[[_OfStrings], _OfStrings]:
-    """Let a function of a class and strings remember its results for some thousand short ones of each class. Arrow
-    compiles patterns at each call, which takes longer than matching the few distinct strings of a batch.
+    """Cache ``compute(kind, strings)``: a bounded number of short strings for each token type.
+
+    Arrow compiles patterns at each call, which takes longer than matching the few distinct strings of a batch.
     """
 
     def decorate(compute: _OfStrings) -> _OfStrings:
@@ -147,14 +148,14 @@ def _remember(result: pa.DataType) -> Callable[[_OfStrings], _OfStrings]:
 
 @_remember(pa.bool_())
 def are_shapes(kind: TokenType, shapes: pa.StringArray) -> pa.BooleanArray:
-    """Which strings are shapes of the class."""
+    """Return which strings are shapes of the class."""
     return pc.and_(
         pc.less_equal(pc.utf8_length(shapes), LONGEST), pc.match_substring_regex(shapes, f"^(?:{_GRAMMARS[kind]})$")
     )
 
 
 def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]], pa.StringArray]) -> pa.StringArray:
-    """A string for each of ``keys``, made for all rows of the same key at once: ``make(key, rows)``."""
+    """Make a string for each of ``keys``, for all rows of the same key at once: ``make(key, rows)``."""
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
     groups = [make(key, rows) for key, rows in zip(distinct.tolist(), np.split(order, starts[1:]), strict=False)]
@@ -162,8 +163,9 @@ def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]
 
 
 def _shapes_of(kind: TokenType, originals: pa.StringArray) -> pa.StringArray:
-    """The shapes of tokens of a class. What no shape shows is struck in all tokens; the rest is done once for each
-    distinct one.
+    """Find the shapes of tokens of a class.
+
+    Characters that no shape shows are struck in all tokens; the rest is done once for each distinct one.
     """
     special = {TokenType.IP: _of_addresses, TokenType.MARKUP: _of_markup}
     if kind not in special:
@@ -175,14 +177,14 @@ def _shapes_of(kind: TokenType, originals: pa.StringArray) -> pa.StringArray:
 
 
 def _strike(strings: pa.StringArray, table: NDArray[np.uint8]) -> pa.StringArray:
-    """Each byte translated by ``table``. ``strings`` begin with their buffer."""
+    """Translate each byte by ``table``. ``strings`` begin with their buffer."""
     data = np.frombuffer(strings.buffers()[2] or b"", np.uint8)
     return pa.StringArray.from_buffers(len(strings), strings.buffers()[1], pa.py_buffer(table[data]))
 
 
 @_remember(pa.string())
 def _of_struck(kind: TokenType, marked: pa.StringArray) -> pa.StringArray:
-    """The shapes of tokens whose digits, or letters of names, are struck."""
+    """Find the shapes of tokens whose digits, or letters of names, are struck."""
     if kind in NAME_TYPES:
         return _of_names(marked)
     for pattern, sign in _SIGNS.get(kind, ()):
@@ -208,7 +210,7 @@ def _of_markup(originals: pa.StringArray) -> pa.StringArray:
 
 
 def _of_names(originals: pa.StringArray) -> pa.StringArray:
-    """The case, and the ending ``'s`` as it is written."""
+    """Find the case, and the ending ``'s`` as it is written."""
     ends = pc.match_substring_regex(originals, r"['\x{2019}][sS]$")  # few do, and the rest need no copy
     groups = pc.extract_regex(originals.filter(ends), r"^(?P<stem>(?s:.*))(?P<end>['\x{2019}][sS])$")
     stem = pc.replace_with_mask(originals, ends, pc.struct_field(groups, "stem"))

@@ -1,9 +1,10 @@
-"""Values drawn from public finite sets, which replace tokens that are not words.
+"""Surrogates: values drawn from public finite sets, which replace tokens that are not words.
 
 A value is a function of the token's class, action and shape and of uniform words of its noise stream: given class and
-shape, it tells nothing about the original. Most of the sets hold only what is nobody's: addresses under the names that
-RFC 2606 keeps for documentation, IP addresses of RFC 5737 and 3849, telephone numbers kept for fiction, and numbers of
-cards, IBANs and social security that fail their own checks. A random address at a real provider might be somebody's.
+shape, it reveals nothing about the original. Most of the sets hold only values that belong to no one: addresses under
+the names that RFC 2606 keeps for documentation, IP addresses of RFC 5737 and 3849, telephone numbers kept for fiction,
+and numbers of cards, IBANs and social security that fail their own checks. A random address at a real provider might
+belong to someone.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def draw_values(
     words: UInt64,
     lists: PublicLists | None,
 ) -> pa.StringArray:
-    """What replaces each token: string array ``(tokens,)``, the same for the same arguments.
+    """Draw the replacement of each token: string array ``(tokens,)``, the same for the same arguments.
 
     ``kinds``: int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: what happens to
     each class: ``tag``, ``surrogate`` or, where :data:`ALLOWED` permits it, ``resample``. ``shapes``: string array
@@ -78,8 +79,10 @@ def draw_values(
 
 
 def set_size(kind: TokenType, action: TypeAction, shape: str, lists: PublicLists) -> int:
-    """How many values a token of this class and shape may get. An original that is one of them survives once in as many
-    draws. ``shape`` counts for ``resample`` alone. Raises :class:`ValueError` for an action that draws no value.
+    """Count the values that a token of this class and shape may get.
+
+    An original that is one of them survives once in as many draws. ``shape`` counts for ``resample`` alone. Raises
+    :class:`ValueError` for an action that draws no value.
     """
     action = _action_of(kind, {kind: action})
     if action == TypeAction.TAG:
@@ -112,7 +115,7 @@ def _default(kind: TokenType, lists: PublicLists) -> str:
 
 
 def _draw_shaped(kind: TokenType, shapes: pa.StringArray, words: UInt64, lists: PublicLists) -> pa.StringArray:
-    """Values by their shapes, each distinct shape looked at once."""
+    """Draw values by their shapes, each distinct shape read once."""
     encoded = shapes.dictionary_encode()
     if not pc.all(are_shapes(kind, encoded.dictionary), min_count=0).as_py():
         # The message leaves the string out: it may be an original.
@@ -135,7 +138,7 @@ def _draw_shaped(kind: TokenType, shapes: pa.StringArray, words: UInt64, lists: 
 
 
 def _join(parts: _Parts, words: UInt64) -> pa.StringArray:
-    """Values joined from ``parts``, with a string drawn from each set by the next of a token's ``words``."""
+    """Join values from ``parts``, with a string drawn from each set by the next of a token's ``words``."""
     column = iter(words.T)
     drawn = [part if isinstance(part, str) else _pick(part, next(column)) for part in parts]
     return pc.binary_join_element_wise(*drawn, "")
@@ -146,7 +149,7 @@ def _count(parts: _Parts) -> int:
 
 
 def _pick(values: pa.StringArray, words: NDArray[np.uint64]) -> pa.StringArray:
-    """A string of ``values``, drawn uniformly, for each of ``words``."""
+    """Pick a string of ``values``, uniformly, for each of ``words``."""
     return values.take(pa.array(scale_words(words, np.array(len(values), np.uint64))))
 
 
@@ -165,7 +168,7 @@ def _draw_names(names: pa.StringArray, shape: str, words: UInt64) -> pa.StringAr
 
 @cache
 def _addresses(shape: str) -> _Parts:
-    """The addresses of RFC 5737, or those under 2001:db8::/32 of RFC 3849."""
+    """List the addresses of RFC 5737, or those under 2001:db8::/32 of RFC 3849."""
     if shape == "v4":
         nets = ("192.0.2", "198.51.100", "203.0.113")
         return (pa.array([f"{net}.{host}" for net in nets for host in range(256)]),)

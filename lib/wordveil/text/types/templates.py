@@ -1,4 +1,4 @@
-"""Shapes filled with uniform characters: numbers, times, telephone numbers, accounts, cards.
+"""Templates: shapes filled with uniform characters, for numbers, times, telephone numbers, accounts, cards.
 
 A template is a shape whose drawn characters are codes below 0x20, each of a known number of values. All values of one
 template have its length, so one compiled pass fills them in place. Each character is the next digit, to its
@@ -26,9 +26,9 @@ from wordveil.text.types.finders.numerals import add_luhn
 # digits: the byte after them is their second.
 DIGIT, NONZERO, AREA, LETTER, LUHN, SUFFIX, FIVE, SIX, PAIR, TWELVE, HALF, HALF_CAPITAL, SKIP = range(1, 14)
 BASES = np.array([1, 10, 9, 8, 26, 9, 1, 5, 6, 24, 12, 2, 2, 1], np.uint64)
-"""How many values each code has."""
+"""Number of values of each code."""
 CHARACTERS_A_WORD = 10
-"""How many characters one uniform word serves."""
+"""Number of characters that one uniform word serves."""
 
 _SHORTEST_IBAN = 15
 # Ranges that telephone authorities keep for fiction, by forms of shapes and the digits that replace their zeros: N is a
@@ -49,11 +49,11 @@ _THOUSANDS = re.compile("0(?:0|[.,'\u2019\u00a0\u202f ]000(?!0))")
 
 @lru_cache(maxsize=4096)
 def compile_shape(kind: TokenType, shape: str) -> bytes:
-    """The template of a shape of NUMBER, AMOUNT, PHONE, ACCOUNT, CARD or TIME.
+    """Compile the template of a shape of NUMBER, AMOUNT, PHONE, ACCOUNT, CARD or TIME.
 
-    Numbers do not begin with 0 where they have two digits or more before their decimals, nor do denominators. Telephone
-    numbers are of ranges kept for fiction where the shape is one of theirs. Cards fail the Luhn check; IBANs have the
-    check digits 00 and social security numbers an area and group that are never given: none is anybody's.
+    Numbers do not begin with 0 if they have two digits or more before their decimals, nor do denominators. Telephone
+    numbers are of ranges kept for fiction if the shape is one of theirs. Cards fail the Luhn check; IBANs have the
+    check digits 00 and social security numbers an area and group that are never given: none belongs to anyone.
     """
     return {
         TokenType.PHONE: _of_phone,
@@ -64,12 +64,12 @@ def compile_shape(kind: TokenType, shape: str) -> bytes:
 
 
 def count_values(template: bytes) -> int:
-    """How many values a template has."""
+    """Count the values of a template."""
     return math.prod(int(BASES[code]) for code in template if code < len(BASES))
 
 
 def fill_templates(templates: list[bytes], which: NDArray[np.int64], words: NDArray[np.uint64]) -> pa.StringArray:
-    """A value of ``templates[which]`` for each token.
+    """Fill ``templates[which]`` with a value for each token.
 
     ``which``: int64 ``(tokens,)``; ``words``: uint64 ``(tokens, 4)``. Returns a string array ``(tokens,)``.
     """
@@ -82,7 +82,7 @@ def fill_templates(templates: list[bytes], which: NDArray[np.int64], words: NDAr
 
 
 def _code(shape: str, codes: dict[int, int]) -> bytes:
-    """The shape's bytes, with codes for some characters, and a digit for other zeros."""
+    """Encode the shape's bytes, with codes for some characters, and a digit for other zeros."""
     return b"".join(
         bytes([codes[index]]) if index in codes else bytes([DIGIT]) if sign == "0" else sign.encode()
         for index, sign in enumerate(shape)
@@ -154,7 +154,7 @@ def _of_time(shape: str) -> bytes:
 
 @compiled_part
 def _next(word: np.uint64, base: np.uint64) -> tuple[np.int64, np.uint64]:
-    """The next digit of the fraction ``word / 2**64`` to a base below 2**32, and the rest of the fraction."""
+    """Compute the next digit of the fraction ``word / 2**64`` to a base below 2**32, and the rest of the fraction."""
     low = (word & np.uint64(0xFFFFFFFF)) * base
     high = (word >> np.uint64(32)) * base + (low >> np.uint64(32))
     return np.int64(high >> np.uint64(32)), word * base
@@ -162,7 +162,7 @@ def _next(word: np.uint64, base: np.uint64) -> tuple[np.int64, np.uint64]:
 
 @compiled_part
 def _suffix(text: UInt8) -> Whole:
-    """Which of st, nd, rd, th follows the figures that ``text`` ends with: 0 to 3."""
+    """Find which of st, nd, rd, th follows the figures that ``text`` ends with: 0 to 3."""
     length = len(text)
     units = np.int64(text[length - 1]) - 0x30
     teen = length > 1 and text[length - 2] == 0x31
@@ -171,7 +171,7 @@ def _suffix(text: UInt8) -> Whole:
 
 @compiled
 def _write(code: Whole, value: Whole, out: UInt8, index: int) -> None:
-    """Write the character of a code, or both where it stands for two; ``out[:index]`` is written."""
+    """Write the character of a code, or both if it encodes two; ``out[:index]`` is written."""
     if code == SUFFIX:
         ending = (0x7374, 0x6E64, 0x7264, 0x7468)[_suffix(out[:index])]
         out[index], out[index + 1] = ending >> 8, ending & 0xFF

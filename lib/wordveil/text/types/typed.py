@@ -1,4 +1,4 @@
-"""Which tokens of texts are typed, and what is shown of them."""
+"""Typed tokens of texts, and what is shown of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLACEHOLDER = "\x02"
 
 @dataclass(frozen=True)
 class ShownTokens:
-    """The typed tokens of texts whose class shows: what they are written as does not depend on anything else.
+    """Typed tokens of texts whose class shows: the values written for them depend on nothing else.
 
     ``kinds``: int8 ``(shown,)``, indices in :data:`TYPES`. ``shapes``: string array ``(shown,)``, what shows besides
     the class. ``offsets``: int64 ``(records + 1,)``, those of each record. ``pattern``: which of them are the same, or
@@ -47,7 +47,7 @@ class ShownTokens:
 
 @dataclass(frozen=True)
 class TypeFinder:
-    """Finds the typed tokens of the classes that a policy distinguishes.
+    """Finder of the typed tokens of the classes that a policy distinguishes.
 
     ``policy``: what happens to each class. ``lists``: the public lists of names; None where the policy looks nothing
     up. ``words``: the words of the index that :meth:`tell_apart` is given numbers of.
@@ -75,23 +75,24 @@ class TypeFinder:
 
     @property
     def shows(self) -> bool:
-        """Whether the class of some tokens shows."""
+        """True if the class of some tokens shows."""
         return not set(self._actions.values()).isdisjoint(SHOWN_ACTIONS)
 
     @classmethod
     def of(cls, policy: TextPolicy, lists: PublicLists | None, words: pa.StringArray) -> Self | None:
-        """The finder of a policy; None where it distinguishes no class."""
+        """Make the finder of a policy; None if it distinguishes no class."""
         return cls(policy, lists, words) if policy.type_actions else None
 
     def find(self, texts: pa.StringArray) -> TypeSpans:
-        """The typed tokens that the characters of ``texts`` identify. Texts hold no placeholder
+        """Find the typed tokens that the characters of ``texts`` identify. Texts hold no placeholder
         (:func:`remove_placeholders`).
         """
         return self._recogniser.find(texts)
 
     def tell_apart(self, scanned: Scanned) -> Int8:
-        """The class of each token, int8 ``(tokens,)``: an index in :data:`TYPES`, or -1 for words. ``scanned``: texts
-        cut with the spans that :meth:`find` returns for them.
+        """Find the class of each token, int8 ``(tokens,)``: an index in :data:`TYPES`, or -1 for words.
+
+        ``scanned``: texts cut with the spans that :meth:`find` returns for them.
         """
         if self._matches is None:
             return scanned.kinds
@@ -102,12 +103,12 @@ class TypeFinder:
         return kinds
 
     def is_shown(self, kinds: Int8) -> NDArray[np.bool_]:
-        """Of which tokens the class shows: bool ``(tokens,)``. ``kinds``: what :meth:`tell_apart` returns."""
+        """Find the tokens whose class shows: bool ``(tokens,)``. ``kinds``: the result of :meth:`tell_apart`."""
         return self._shown[kinds]
 
     def show(self, scanned: Scanned, kinds: Int8, shown: NDArray[np.bool_]) -> ShownTokens:
-        """The tokens that are ``shown``, bool ``(tokens,)``, all with a class that shows. ``kinds``: what
-        :meth:`tell_apart` returns.
+        """Collect the tokens that are ``shown``, bool ``(tokens,)``, all with a class that shows. ``kinds``: the result
+        of :meth:`tell_apart`.
         """
         kinds, originals, bounds = kinds[shown], scanned.cut(shown), keep_offsets(shown, scanned.offsets)
         if self.policy.case == Case.LOWER:
@@ -121,21 +122,22 @@ class TypeFinder:
 
 
 def compile_finder(policy: TextPolicy) -> None:
-    """Compile what finds the typed tokens of ``policy``, so that the workers of the first job need not. Instant where
-    the machine has compiled it, and where the policy distinguishes no class.
+    """Compile the finder of ``policy``'s typed tokens, so that the workers of the first job need not.
+
+    It is instant if the machine has compiled it, or if the policy distinguishes no class.
     """
     if kinds := [kind for kind in policy.type_actions if kind not in NAME_TYPES]:
         Recogniser(kinds).find(pa.array(["a 1"]))
 
 
 def remove_placeholders(texts: pa.StringArray) -> pa.StringArray:
-    """``texts`` with a space instead of each placeholder that they hold themselves."""
+    """Replace each placeholder that ``texts`` hold themselves by a space."""
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
     return pc.replace_substring(texts, PLACEHOLDER, " ") if (data == ord(PLACEHOLDER)).any() else texts
 
 
 def _identify(kinds: Int8, shapes: pa.StringArray, originals: pa.StringArray) -> pa.StringArray:
-    """A string for each token, equal for those that are the same: ``ALICE's`` is the name ``Alice``."""
+    """Make a string for each token, equal for those that are the same: ``ALICE's`` is the name ``Alice``."""
     are_names, encoded = _are_names(kinds), originals.dictionary_encode()
     folded = fold_words(encoded.dictionary)
     stems = pc.replace_substring_regex(folded, "'s$", "")

@@ -1,1 +1,1 @@
-"""The automata that find typed tokens in a text's bytes, one module for each family of classes."""
+"""Automata that find typed tokens in a text's bytes, one module for each family of classes."""

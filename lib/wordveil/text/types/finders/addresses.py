@@ -38,8 +38,10 @@ _LOCAL, _HOST = 64, 253  # the longest that RFC 5321 and RFC 1035 allow
 def _read_host(
     data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole, Whole, Whole]:
-    """A host's name of two labels and more at an offset: where it ends (-1 where there is none), its top-level domain
-    packed, the number of capitals in that (0 where all are), and its labels.
+    """Read a host's name of two labels or more at an offset.
+
+    Returns its end (-1 if there is none), its top-level domain packed, the number of capitals in that (0 if all are),
+    and its labels.
 
     It ends with its last label of two letters and more. A label that begins with a capital, after a known top-level
     domain in lower case, begins the next sentence.
@@ -81,7 +83,7 @@ def _read_host(
 
 @compiled_part
 def match_label(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the name of a machine at an offset ends, which begins with a letter; -1 where there is none."""
+    """Match the name of a machine at an offset, from a letter; return its end, -1 if there is none."""
     if letter_at(data, offset, end)[1] == 0:
         return NONE
     stop = skip_word(data, offset, end, characters)
@@ -94,8 +96,9 @@ def match_label(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
 def match_email(
     data: UInt8, begin: Whole, floor: Whole, at: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole]:
-    """The e-mail address around the ``@`` at an offset: start and end, -1 where there is none. Its host may be a name
-    without a dot, if both sides of the ``@`` have two letters.
+    """Match the e-mail address around the ``@`` at an offset; return start and end, -1 if there is none.
+
+    Its host may be a name without a dot, if both sides of the ``@`` have two letters.
     """
     start = at
     while start > floor and at - start <= _LOCAL:
@@ -130,21 +133,22 @@ def match_email(
 
 @compiled_part
 def _is_url_mark(byte: Whole) -> Whole:
-    """Whether a sign of ASCII may stand in a web address: all but quotes, angle and curly brackets and blanks."""
+    """Return whether a sign of ASCII may be in a web address: all but quotes, angle and curly brackets and blanks."""
     refused = byte in (0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60)
     return (0x20 < byte < 0x7B and not refused) or byte == 0x7E
 
 
 @compiled_part
 def _is_closing(byte: Whole) -> Whole:
-    """Whether a sign of ASCII at the end of an address belongs to the sentence: ``!'(*,.:;?[_~``."""
+    """Return whether a sign of ASCII at the end of an address belongs to the sentence: ``!'(*,.:;?[_~``."""
     return byte in (0x21, 0x27, 0x28, 0x2A, 0x2C, 0x2E, 0x3A, 0x3F, 0x5B, 0x5F, 0x7E)
 
 
 @compiled_part
 def _url_end(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where an address ends whose host has ended or begins at an offset. Closing marks are no part, nor is a closing
-    bracket that nothing in the address opened.
+    """Find the end of an address whose host has ended or begins at an offset.
+
+    Closing marks are no part, nor is a closing bracket that nothing in the address opened.
     """
     stop = offset
     round_open, square_open = 0, 0
@@ -177,8 +181,9 @@ def _url_end(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole
 def match_scheme(
     data: UInt8, begin: Whole, floor: Whole, colon: Whole, end: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
-    """The address whose scheme (http, https, ftp) ends with the colon at an offset: start and end, -1 where there is
-    none.
+    """Match the address whose scheme (http, https, ftp) ends with the colon at an offset.
+
+    Return start and end, -1 if there is none.
     """
     if byte_at(data, colon + 1, end) != 0x2F or byte_at(data, colon + 2, end) != 0x2F:
         return NONE, NONE
@@ -200,8 +205,9 @@ def match_scheme(
 
 @compiled_part
 def match_domain(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where the address without a scheme at an offset ends: www.name.tld, or a name with a well-known top-level domain.
-    -1 where there is none.
+    """Match the address without a scheme at an offset; return its end, -1 if there is none.
+
+    It is www.name.tld, or a name with a well-known top-level domain.
     """
     stop, top, mixed, labels = _read_host(data, offset, end, characters, names)
     if stop < 0 or labels < 2:
@@ -230,7 +236,7 @@ def match_domain(data: UInt8, offset: Whole, end: Whole, characters: UInt8, name
 
 @compiled_part
 def _is_second_level(data: UInt8, stop: Whole) -> Whole:
-    """Whether registries use the label before a top-level domain of two letters: co, com, ac, org, gov."""
+    """Return whether registries use the label before a top-level domain of two letters: co, com, ac, org, gov."""
     last = stop - 3  # the dot
     letter, two = np.int64(data[last - 3]) | 0x20, np.int64(data[last - 2]) | 0x20
     three = np.int64(data[last - 1]) | 0x20
@@ -244,7 +250,7 @@ def _is_second_level(data: UInt8, stop: Whole) -> Whole:
 
 @compiled_part
 def match_ip4(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the IPv4 address at an offset ends, its prefix length (/24) with it; -1 where there is none."""
+    """Match the IPv4 address at an offset with its prefix length (/24); return its end, -1 if there is none."""
     stop = offset
     for part in range(4):
         if part > 0:
@@ -263,7 +269,7 @@ def match_ip4(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whol
 
 @compiled_part
 def _skip_prefix(data: UInt8, stop: Whole, end: Whole, most: Whole, characters: UInt8) -> Whole:
-    """Where a prefix length after an address ends."""
+    """Skip a prefix length after an address."""
     if byte_at(data, stop, end) == 0x2F:
         last = skip_digits(data, stop + 1, min(end, stop + 5))
         if (
@@ -282,7 +288,9 @@ def _is_hex(byte: Whole) -> Whole:
 
 @compiled_part
 def match_ip6(data: UInt8, begin: Whole, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the IPv6 address at an offset ends, its prefix length with it; -1 where there is none. It has a digit."""
+    """Match the IPv6 address at an offset with its prefix length; return its end, -1 if there is none. It has a
+    digit.
+    """
     before = byte_before(data, offset, begin)
     if before in (0x3A, 0x2E) or word_before(data, offset, begin, end, characters):
         return NONE
@@ -335,8 +343,10 @@ def match_ip6(data: UInt8, begin: Whole, offset: Whole, end: Whole, characters: 
 
 @compiled_part
 def read_run(data: UInt8, floor: Whole, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole]:
-    """The run of letters, digits and ``._%+-`` around an offset: its start and end, and where a host's name in it can
-    begin (after its last ``%`` or ``+``, at a letter or digit); the end where it has no dot or no letter.
+    """Read the run of letters, digits and ``._%+-`` around an offset.
+
+    Returns its start and end, and where a host's name in it can begin (after its last ``%`` or ``+``, at a letter or
+    digit); the end if it has no dot or no letter.
     """
     start = offset
     while start > floor:
@@ -376,8 +386,9 @@ def read_run(data: UInt8, floor: Whole, offset: Whole, end: Whole, characters: U
 
 @compiled_part
 def match_mention(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where ``@name`` or ``@name@host`` at an offset ends, -1 where there is none. A name begins with a letter or
-    ``_``, and may have points and hyphens inside.
+    """Match ``@name`` or ``@name@host`` at an offset; return its end, -1 if there is none.
+
+    A name begins with a letter or ``_``, and may have points and hyphens inside.
     """
     first = offset + 1
     if word_at(data, first, end, characters) == 0 or is_digit(byte_at(data, first, end)):

@@ -1,7 +1,7 @@
-"""What the recogniser's automata ask of single characters and of names, over UTF-8 bytes.
+"""Tests of single characters and of names for the recogniser's automata, over UTF-8 bytes.
 
-Everything is read between ``begin`` and ``end`` of a record: beyond them is nothing, which separates like a space. The
-Kelvin sign U+212A counts as the letter K and U+037E as a semicolon: normalisation form C makes them so, and the
+Everything is read between ``begin`` and ``end`` of a record: beyond them nothing is read, which separates like a space.
+The Kelvin sign U+212A counts as the letter K and U+037E as a semicolon: normalisation form C makes them so, and the
 recogniser gives the same spans before and after.
 """
 
@@ -49,7 +49,7 @@ A_SLASH, A_BRACKET = 10, 11
 
 
 class Tables(NamedTuple):
-    """What the automata know.
+    """Tables of the automata.
 
     They take these one by one: compiled code counts references to the arrays of a tuple at every call, which made the
     pass take 1.6 times as long.
@@ -64,7 +64,7 @@ class Tables(NamedTuple):
 
 
 def pack_name(name: str) -> int:
-    """A name of up to 12 ASCII letters, whatever their case, as one number."""
+    """Pack a name of up to 12 ASCII letters, whatever their case, into one number."""
     packed = 0
     for letter in name.lower():
         packed = packed * 32 + ord(letter) - 96
@@ -73,7 +73,7 @@ def pack_name(name: str) -> int:
 
 @cache
 def load_tables() -> Tables:
-    """The tables, made once in a process, in a quarter of a second."""
+    """Make the tables once in a process, in a quarter of a second."""
     roles = np.zeros(256, np.uint8)
     roles[48:58] = A_DIGIT
     for byte, role in zip(b".:@#<&*", (A_DOT, A_COLON, AN_AT, A_HASH, A_LESS, AN_AMPERSAND, A_STAR), strict=True):
@@ -110,7 +110,7 @@ def _find_characters() -> UInt8:
 
 @compiled_part
 def byte_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """The byte at an offset, 0 beyond the end."""
+    """Return the byte at an offset, 0 beyond the end."""
     if offset < end:
         return np.int64(data[offset])
     return np.int64(0)
@@ -118,7 +118,7 @@ def byte_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def byte_before(data: UInt8, offset: Whole, begin: Whole) -> Whole:
-    """The byte before an offset, 0 before the beginning."""
+    """Return the byte before an offset, 0 before the beginning."""
     if offset > begin:
         return np.int64(data[offset - 1])
     return np.int64(0)
@@ -126,13 +126,13 @@ def byte_before(data: UInt8, offset: Whole, begin: Whole) -> Whole:
 
 @compiled_part
 def is_digit(byte: Whole) -> Whole:
-    """Whether a byte is a digit of ASCII."""
+    """Return whether a byte is a digit of ASCII."""
     return (byte >= 0x30) & (byte <= 0x39)
 
 
 @compiled_part
 def decode(data: UInt8, offset: Whole) -> tuple[Whole, Whole]:
-    """The code point at an offset and its bytes."""
+    """Decode the code point at an offset; return it and its number of bytes."""
     lead = np.int64(data[offset])
     if lead < 0x80:
         return lead, np.int64(1)
@@ -148,7 +148,7 @@ def decode(data: UInt8, offset: Whole) -> tuple[Whole, Whole]:
 
 @compiled_part
 def step_back(data: UInt8, offset: Whole) -> Whole:
-    """Where the character before an offset begins."""
+    """Return where the character before an offset begins."""
     offset -= 1
     while data[offset] & 0xC0 == 0x80:
         offset -= 1
@@ -157,7 +157,7 @@ def step_back(data: UInt8, offset: Whole) -> Whole:
 
 @compiled_part
 def word_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Bytes of the letter, mark, digit or underscore at an offset; 0 where there is none."""
+    """Count the bytes of the letter, mark, digit or underscore at an offset; 0 if there is none."""
     if offset >= end:
         return np.int64(0)
     if data[offset] < 0x80:
@@ -170,7 +170,7 @@ def word_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
 
 @compiled_part
 def word_before(data: UInt8, offset: Whole, begin: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Whether a letter, mark, digit or underscore stands before an offset."""
+    """Return whether a letter, mark, digit or underscore is before an offset."""
     if offset <= begin:
         return False
     if data[offset - 1] < 0x80:
@@ -180,7 +180,7 @@ def word_before(data: UInt8, offset: Whole, begin: Whole, end: Whole, characters
 
 @compiled_part
 def skip_word(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the word at an offset ends."""
+    """Skip the word at an offset."""
     while True:
         width = word_at(data, offset, end, characters)
         if width == 0:
@@ -190,7 +190,9 @@ def skip_word(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whol
 
 @compiled_part
 def word_start(data: UInt8, offset: Whole, floor: Whole, most: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the word that ends at an offset begins, ``most`` bytes back or a few more, and not before ``floor``."""
+    """Find the beginning of the word that ends at an offset, ``most`` bytes back or a few more. It is not before
+    ``floor``.
+    """
     least = max(floor, offset - most)
     while offset > least:
         before = step_back(data, offset)
@@ -202,7 +204,7 @@ def word_start(data: UInt8, offset: Whole, floor: Whole, most: Whole, end: Whole
 
 @compiled_part
 def skip_digits(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Where the digits at an offset end."""
+    """Skip the digits at an offset."""
     while offset < end and is_digit(np.int64(data[offset])):
         offset += 1
     return offset
@@ -210,7 +212,7 @@ def skip_digits(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def number_of(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """The value of a few digits."""
+    """Compute the value of a few digits."""
     value = np.int64(0)
     for i in range(offset, end):
         value = value * 10 + np.int64(data[i]) - 0x30
@@ -219,7 +221,7 @@ def number_of(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def letter_at(data: UInt8, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
-    """The ASCII letter at an offset and its bytes; 0 and 0 where there is none. The Kelvin sign is a K."""
+    """Return the ASCII letter at an offset and its bytes; 0 and 0 if there is none. The Kelvin sign is a K."""
     byte = byte_at(data, offset, end)
     if (byte >= 0x41) & (byte <= 0x5A) or (byte >= 0x61) & (byte <= 0x7A):
         return byte, np.int64(1)
@@ -230,7 +232,7 @@ def letter_at(data: UInt8, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
 
 @compiled_part
 def has_letters(data: UInt8, start: Whole, stop: Whole, characters: UInt8) -> Whole:
-    """Return whether a stretch has two letters; what is not in ASCII counts as one."""
+    """Return whether a stretch has two letters; a character outside ASCII counts as one."""
     letters: Whole = np.int64(0)
     for offset in range(start, stop):
         byte = np.int64(data[offset])
@@ -240,8 +242,10 @@ def has_letters(data: UInt8, start: Whole, stop: Whole, characters: UInt8) -> Wh
 
 @compiled_part
 def read_name(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
-    """The word of ASCII letters at an offset, packed (-1 where it is longer than 12 letters or has other characters);
-    where its letters end; how many there are; how many of these are capitals.
+    """Read the word of ASCII letters at an offset.
+
+    Returns it packed (-1 if it is longer than 12 letters or has other characters), the end of its letters, their
+    number, and the number of capitals.
     """
     packed, letters, capitals = np.int64(0), np.int64(0), np.int64(0)
     while letters <= _LONGEST_NAME:
@@ -259,7 +263,7 @@ def read_name(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tupl
 
 @compiled_part
 def contains(names: Int64, listed: Whole, packed: Whole) -> Whole:
-    """Whether a packed name is in a list, by the list's number."""
+    """Return whether a packed name is in a list, by the list's number."""
     wanted = packed * 8 + listed
     index = find_first_from(wanted, 0, len(names), names)
     return index < len(names) and names[index] == wanted
@@ -267,7 +271,7 @@ def contains(names: Int64, listed: Whole, packed: Whole) -> Whole:
 
 @compiled_part
 def skip_blanks(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where one or two blanks at an offset end; the offset itself where there is none."""
+    """Skip one or two blanks at an offset; return the offset itself if there is none."""
     for _ in range(2):
         if offset < end and data[offset] < 0x80 and characters[data[offset]] & BLANK:
             offset += 1
@@ -276,7 +280,7 @@ def skip_blanks(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
 
 @compiled_part
 def semicolon_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Bytes of the semicolon at an offset, 0 where there is none. The Greek question mark is one."""
+    """Count the bytes of the semicolon at an offset, 0 if there is none. The Greek question mark is one."""
     byte = byte_at(data, offset, end)
     if byte == 0x3B:
         return np.int64(1)
@@ -287,7 +291,7 @@ def semicolon_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def continues(data: UInt8, offset: Whole, begin: Whole) -> Whole:
-    """Whether digits at an offset continue a row of figures: one of ``-./:,`` before them and a digit before it."""
+    """Return whether digits at an offset continue a row of figures: one of ``-./:,`` and a digit are before them."""
     mark = byte_before(data, offset, begin)
     joined = (mark >= 0x2C and mark <= 0x2F) or mark == 0x3A
     return joined and is_digit(byte_before(data, offset - 1, begin))

@@ -32,7 +32,7 @@ _OF = pack_name("of")
 
 @compiled_part
 def _find_month(names: Int64, packed: Whole) -> Whole:
-    """0 for no month, 1 for a month, 2 for a month whose name is a common word too."""
+    """Return 0 for no month, 1 for a month, 2 for a month whose name is a common word too."""
     if contains(names, A_MONTH, packed):
         return np.int64(1)
     return np.int64(2 * contains(names, A_WORD_MONTH, packed))
@@ -45,8 +45,9 @@ def _is_day(data: UInt8, offset: Whole, stop: Whole) -> Whole:
 
 @compiled_part
 def _ends_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Whether figures of a date may end at an offset: at no letter but the T of a time, and not followed by more
-    digits.
+    """Return whether figures of a date may end at an offset.
+
+    They may at no letter but the T of a time, and not before more digits.
     """
     mark = byte_at(data, offset, end)
     if word_at(data, offset, end, characters) > 0:
@@ -56,8 +57,9 @@ def _ends_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Who
 
 @compiled_part
 def match_figures_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where a date in figures at an offset ends: 2026-11-23, 23.11.2026, 11/23/26, 11/2026, 2026-11. -1 where there is
-    none.
+    """Match a date in figures at an offset; return its end, -1 if there is none.
+
+    Such are 2026-11-23, 23.11.2026, 11/23/26, 11/2026, 2026-11.
     """
     first = skip_digits(data, offset, min(end, offset + 5))
     mark = byte_at(data, first, end)
@@ -98,15 +100,21 @@ def match_figures_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8
 
 @compiled_part
 def _year_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where a year after a day or month ends, a comma or none before its blanks; -1 where there is none."""
+    """Match a year after a day or month, with or without a comma before its blanks.
+
+    Return its end, -1 if there is none.
+    """
     first = gap_after(data, offset, np.int64(0x2C), end, characters)
     return year_at(data, first, end, characters) if first >= 0 else NONE
 
 
 @compiled_part
 def match_day_first(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where a date at an offset ends whose day stands before the month's name: 23 August 2004, 3rd of May, 23-Aug-04.
-    -1 where there is none.
+    """Match a date at an offset with its day before the month's name; return its end, or -1.
+
+    Such are 23 August 2004, 3rd of May, 23-Aug-04.
+
+    Such are 23 August 2004, 3rd of May, 23-Aug-04.
     """
     stop = skip_digits(data, offset, min(end, offset + 3))
     if not _is_day(data, offset, stop):
@@ -142,8 +150,11 @@ def match_day_first(data: UInt8, offset: Whole, end: Whole, characters: UInt8, n
 def match_month_first(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole]:
-    """The date whose month's name stands before the digits at an offset: Aug. 23, 2004; Sept 3rd; August 2004. Start
-    and end, -1 where there is none.
+    """Match the date whose month's name is before the digits at an offset; return start and end, or -1.
+
+    Such are Aug. 23, 2004; Sept 3rd; August 2004.
+
+    Such are Aug. 23, 2004; Sept 3rd; August 2004.
     """
     last = offset
     while last > floor and offset - last < 2 and data[last - 1] < 0x80 and characters[data[last - 1]] & BLANK:
@@ -177,7 +188,7 @@ def match_month_first(
 
 @compiled_part
 def _half_of_day(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where am, pm, a.m. or p.m. at an offset ends, one blank before it; the offset itself where there is none."""
+    """Skip am, pm, a.m. or p.m. at an offset, one blank before it; return the offset itself if there is none."""
     i = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
     if byte_at(data, i, end) | 0x20 not in (0x61, 0x70):
         return offset
@@ -191,7 +202,7 @@ def _half_of_day(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> W
 
 @compiled_part
 def _zone(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Where Z, +01:00 or -0700 at an offset ends; the offset itself where there is none."""
+    """Skip Z, +01:00 or -0700 at an offset; return the offset itself if there is none."""
     mark = byte_at(data, offset, end)
     if mark == 0x5A:
         return offset + 1
@@ -207,7 +218,10 @@ def _zone(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def match_time(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the time of day at an offset ends: 14:30, 2:30 pm, 3pm, 14:30:05.123Z. -1 where there is none."""
+    """Match the time of day at an offset; return its end, -1 if there is none.
+
+    Such are 14:30, 2:30 pm, 3pm, 14:30:05.123Z.
+    """
     stop = skip_digits(data, offset, min(end, offset + 3))
     hour = number_of(data, offset, stop)
     if stop - offset > 2 or hour > 24:

@@ -8,8 +8,8 @@ jan january feb february apr april jun june jul july aug august sep sept septemb
 # Common words too, so that they need a capital or a year beside them.
 WORD_MONTHS = "mar march may"
 
-# Without a scheme or www. a domain is an address only where its last part is one of these. Endings that are common in
-# file names (.py, .sh, .rs) are left out.
+# Without a scheme or www. a domain is an address only if its last part is one of these. Endings that are common in file
+# names (.py, .sh, .rs) are left out.
 TLDS = """
 com org net edu gov mil int info biz name pro museum coop aero jobs mobi travel app dev blog shop store online site
 tech cloud xyz top club live news world agency email design digital media group page space website wiki io ai co tv

@@ -35,7 +35,7 @@ IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 
 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25
 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30
 """
-# Where the country AA is 0 and ZZ is 675: how many letters and digits its IBAN has.
+# Number of letters and digits of a country's IBAN; country AA is 0 and ZZ is 675.
 _IBAN = np.zeros(676, np.int64)
 for _entry in _IBAN_COUNTRIES.split():
     _IBAN[(ord(_entry[0]) - 65) * 26 + ord(_entry[1]) - 65] = int(_entry[2:])
@@ -48,7 +48,7 @@ def _is_blank(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whol
 
 @compiled_part
 def _skip_value(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the value of an attribute at an offset ends, quoted or not; -1 where it is none."""
+    """Skip the value of an attribute at an offset, quoted or not; return -1 if there is none."""
     quote = byte_at(data, offset, end)
     if quote in (0x22, 0x27):
         offset += 1
@@ -65,7 +65,7 @@ def _skip_value(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
 
 @compiled_part
 def _match_element(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where the tag whose name begins at an offset ends; -1 where it is none. Reads no second ``<``."""
+    """Match the tag whose name begins at an offset; return its end, -1 if there is none. No second ``<`` is read."""
     while True:
         width = letter_at(data, offset, end)[1]
         byte = byte_at(data, offset, end)
@@ -106,8 +106,9 @@ def _match_element(data: UInt8, offset: Whole, end: Whole, characters: UInt8, na
 
 @compiled_part
 def match_tag(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where the tag, declaration or comment at the ``<`` at an offset ends. -1: there is none; -2: a comment begins
-    that nothing in the record ends.
+    """Match the tag, declaration or comment at the ``<`` at an offset; return its end.
+
+    -1: there is none; -2: a comment begins that nothing in the record ends.
     """
     mark = byte_at(data, offset + 1, end)
     if mark == 0x21 and byte_at(data, offset + 2, end) == 0x2D and byte_at(data, offset + 3, end) == 0x2D:
@@ -130,7 +131,7 @@ def match_tag(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: 
 
 @compiled_part
 def match_entity(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Where the character entity at the ``&`` at an offset ends (&amp; &#39; &#x27;), -1 where there is none."""
+    """Match the character entity at the ``&`` at an offset (&amp; &#39; &#x27;); return its end, or -1."""
     i = offset + 1
     if byte_at(data, i, end) == 0x23:
         i += 1
@@ -164,7 +165,7 @@ def match_entity(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def match_hashtag(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where ``#topic`` at an offset ends; -1 where it is none, or has no letter."""
+    """Match ``#topic`` at an offset; return its end, -1 if there is none, or it has no letter."""
     first = offset + 1
     i = first
     lettered = False
@@ -178,7 +179,7 @@ def match_hashtag(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> 
 
 @compiled_part
 def match_keycap(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Where a keycap at the digit, ``#`` or ``*`` at an offset ends, -1 where there is none."""
+    """Match a keycap at the digit, ``#`` or ``*`` at an offset; return its end, -1 if there is none."""
     i = offset + 1
     if byte_at(data, i, end) == 0xEF:
         point, width = decode(data, i)
@@ -194,8 +195,9 @@ def match_keycap(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def _match_element_of_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole]:
-    """Where an emoji without joiners at an offset ends (-1 where there is none), and whether it is an emoji without
-    what follows it.
+    """Match an emoji without joiners at an offset.
+
+    Returns its end (-1 if there is none), and whether it is an emoji without the characters after it.
     """
     if byte_at(data, offset, end) < 0xC2:
         return NONE, False
@@ -234,7 +236,7 @@ def _match_element_of_emoji(data: UInt8, offset: Whole, end: Whole, characters: 
 
 @compiled_part
 def match_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the emoji at an offset ends, with its modifiers and all that joiners join to it; -1 where there is none.
+    """Match the emoji at an offset, with its modifiers and all joined parts; return its end, or -1.
 
     After the grammar of Unicode's Technical Standard 51. Signs below U+2600, such as the copyright sign and arrows, are
     an emoji before U+FE0F or in a sequence alone.
@@ -253,8 +255,9 @@ def match_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
 
 @compiled_part
 def match_iban(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the IBAN at an offset ends, -1 where there is none: of its country's length, single blanks in it or none,
-    and with sound check digits (ISO 7064, 97-10).
+    """Match the IBAN at an offset; return its end, -1 if there is none.
+
+    It is of its country's length, with single blanks in it or none, and with sound check digits (ISO 7064, 97-10).
     """
     first, width = letter_at(data, offset, end)
     second, wide = letter_at(data, offset + width, end)

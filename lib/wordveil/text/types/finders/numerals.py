@@ -32,19 +32,19 @@ from wordveil.text.types.finders.characters import (
 )
 
 GROUPS = 12
-"""How many groups of digits a telephone number or a card can have, and room to see that there are more."""
+"""Largest number of groups of digits of a telephone number or a card, and room to detect more."""
 _THOUSANDS = 12  # groups of three digits
 
 
 @compiled_part
 def _three(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Whether exactly three digits stand at an offset."""
+    """Return whether exactly three digits are at an offset."""
     return skip_digits(data, offset, min(end, offset + 4)) == offset + 3
 
 
 @compiled_part
 def _decimals(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Where a comma and one or two decimals at an offset end; the offset itself where there are none."""
+    """Skip a comma and one or two decimals at an offset; return the offset itself if there are none."""
     if byte_at(data, offset, end) == 0x2C:
         stop = skip_digits(data, offset + 1, min(end, offset + 5))
         listed = byte_at(data, stop, end) == 0x2C and is_digit(byte_at(data, stop + 1, end))
@@ -55,8 +55,9 @@ def _decimals(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def match_figures(data: UInt8, begin: Whole, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
-    """A number without sign at an offset: where it ends, and whether it is whole, so that ``st`` or ``th`` may
-    follow.
+    """Match a number without sign at an offset.
+
+    Returns its end, and whether it is whole, so that ``st`` or ``th`` may follow.
     """
     stop = skip_digits(data, offset, end)
     mark = byte_at(data, stop, end)
@@ -98,7 +99,7 @@ def match_figures(data: UInt8, begin: Whole, offset: Whole, end: Whole) -> tuple
 
 @compiled_part
 def skip_ordinal(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where ``st``, ``nd``, ``rd`` or ``th`` at an offset ends; the offset itself where there is none."""
+    """Skip ``st``, ``nd``, ``rd`` or ``th`` at an offset; return the offset itself if there is none."""
     first, second = byte_at(data, offset, end) | 0x20, byte_at(data, offset + 1, end) | 0x20
     pair = (first << 8) | second
     if pair in (0x7374, 0x6E64, 0x7264, 0x7468) and word_at(data, offset + 2, end, characters) == 0:
@@ -108,7 +109,7 @@ def skip_ordinal(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> W
 
 @compiled_part
 def _sign_before(data: UInt8, begin: Whole, floor: Whole, offset: Whole, characters: UInt8) -> Whole:
-    """Where the sign before an offset begins; the offset itself where there is none, or what is no sign."""
+    """Find the beginning of the sign before an offset; the offset itself if there is no sign."""
     start = offset
     byte = byte_before(data, offset, floor)
     if byte in (0x2B, 0x2D):
@@ -125,7 +126,7 @@ def _sign_before(data: UInt8, begin: Whole, floor: Whole, offset: Whole, charact
 
 @compiled_part
 def _is_currency(point: Whole) -> Whole:
-    """Whether a character is a sign of currency."""
+    """Return whether a character is a sign of currency."""
     return point == 0x24 or (0xA2 <= point <= 0xA5) or (0x20A0 <= point <= 0x20CF)
 
 
@@ -133,8 +134,9 @@ def _is_currency(point: Whole) -> Whole:
 def _currency_before(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> Whole:
-    """Where the currency before a number begins: its sign or code, and one blank. The offset itself where there is
-    none.
+    """Find the beginning of the currency before a number: its sign or code, and one blank.
+
+    Return the offset itself if there is none.
     """
     last = offset - 1 if byte_before(data, offset, floor) == 0x20 else offset
     if last <= floor:
@@ -165,8 +167,9 @@ def _currency_before(
 
 @compiled_part
 def _currency_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where a currency or per cent sign after a number ends, one blank between; the offset itself where there is
-    none.
+    """Skip a currency or per cent sign after a number, one blank between.
+
+    Return the offset itself if there is none.
     """
     first = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
     if first >= end:
@@ -188,8 +191,9 @@ def _currency_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8, n
 def match_number(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole, Whole]:
-    """The number or amount whose digits begin at an offset: start, end and whether it is an amount; -1 where there is
-    none.
+    """Match the number or amount whose digits begin at an offset.
+
+    Returns start, end and whether it is an amount; -1 if there is none.
     """
     stop, whole = match_figures(data, begin, offset, end)
     if whole:
@@ -217,8 +221,9 @@ def match_number(
 
 @compiled_part
 def add_luhn(data: UInt8, offset: Whole, end: Whole, doubles: bool) -> Whole:  # noqa: FBT001
-    """Luhn's sum of the digits from one offset to another, modulo 10; other bytes are skipped. Every second digit is
-    doubled, counted from the last; ``doubles``: the last one too.
+    """Compute Luhn's sum of the digits from one offset to another, modulo 10; other bytes are skipped.
+
+    Every second digit is doubled, counted from the last; ``doubles``: the last one too.
     """
     total: Whole = 0
     for i in range(end - 1, offset - 1, -1):
@@ -231,7 +236,7 @@ def add_luhn(data: UInt8, offset: Whole, end: Whole, doubles: bool) -> Whole:  #
 
 @compiled_part
 def read_groups(data: UInt8, offset: Whole, end: Whole, groups: Int64) -> Whole:
-    """Groups of digits at an offset with single separators: how many there are.
+    """Read groups of digits at an offset with single separators; return their number.
 
     ``groups``: int64 ``(GROUPS, 3)``, for each group its digits, where it ends, and the separator before it: a blank, a
     hyphen, a dot, a slash or a closing parenthesis (one blank or hyphen may follow it), as bytes.
@@ -255,7 +260,7 @@ def read_groups(data: UInt8, offset: Whole, end: Whole, groups: Int64) -> Whole:
 
 @compiled_part
 def match_card(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8) -> Whole:
-    """Where the card's number at an offset ends, -1 where there is none."""
+    """Match the card's number at an offset; return its end, -1 if there is none."""
     if data[offset] == 0x30:
         return NONE
     stop: Whole = NONE
@@ -283,8 +288,9 @@ def match_card(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Who
 
 @compiled_part
 def match_account(data: UInt8, end: Whole, groups: Int64, count: Whole, characters: UInt8) -> Whole:
-    """Where eight digits and more at an offset end, or three groups and more with hyphens and nine digits in all; -1
-    where there are none.
+    """Match an account at an offset; return its end, -1 if there is none.
+
+    It has eight digits or more, or three groups or more with hyphens and nine digits in all.
     """
     digits: Whole = groups[0, 0]
     last = 0
@@ -302,8 +308,9 @@ def match_account(data: UInt8, end: Whole, groups: Int64, count: Whole, characte
 
 @compiled_part
 def match_reference(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the word at an offset ends if it is a reference number: eight capitals and digits and more, with five
-    digits at least. -1 where it is none.
+    """Match the word at an offset as a reference number; return its end, -1 if it is none.
+
+    It has eight capitals and digits or more, at least five of them digits.
     """
     length, digits = 0, 0
     while True:
@@ -321,7 +328,7 @@ def match_reference(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -
 
 @compiled_part
 def year_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where a year of four digits at an offset ends, -1 where there is none."""
+    """Match a year of four digits at an offset; return its end, -1 if there is none."""
     stop = skip_digits(data, offset, min(end, offset + 5))
     if stop != offset + 4 or not 1000 <= number_of(data, offset, stop) <= 2999 or word_at(data, stop, end, characters):
         return NONE
@@ -333,7 +340,7 @@ def year_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
 
 @compiled_part
 def gap_after(data: UInt8, offset: Whole, mark: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where blanks at an offset end, with a mark before them or without one; -1 where there are no blanks."""
+    """Skip blanks at an offset, with a mark before them or without one; return -1 if there are no blanks."""
     first = offset + 1 if byte_at(data, offset, end) == mark else offset
     stop = skip_blanks(data, first, end, characters)
     return stop if stop > first else NONE

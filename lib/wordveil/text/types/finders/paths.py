@@ -27,8 +27,11 @@ from wordveil.text.types.finders.characters import (
 def match_path(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
-    r"""The path of a file that begins with the slash or backslash at an offset, or with ``~``, dots or a drive before
-    it: start and end, -1 where there is none. It has two parts (``/home/john``), or one after ``~`` or a drive.
+    r"""Match a file's path from the slash or backslash at an offset; return start and end, or -1.
+
+    ``~``, dots or a drive may be before it. It has two parts (``/home/john``), or one after ``~`` or a drive.
+
+    ``~``, dots or a drive may be before it. It has two parts (``/home/john``), or one after ``~`` or a drive.
     """
     slash = np.int64(data[offset])
     start, least = offset, 2
@@ -63,7 +66,7 @@ def match_path(
 
 @compiled_part
 def _local_start(data: UInt8, floor: Whole, stop: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the name before an offset begins, the offset itself where there is none."""
+    """Find the beginning of the name before an offset, the offset itself if there is none."""
     start = stop
     while start > floor and stop - start < 64:
         before = step_back(data, start)
@@ -80,7 +83,7 @@ def _local_start(data: UInt8, floor: Whole, stop: Whole, end: Whole, characters:
 
 @compiled_part
 def _skip_word_sign(data: UInt8, offset: Whole, end: Whole, characters: UInt8, first: Whole, last: Whole) -> Whole:
-    """Where "at" or "dot" ends, by its first and last letter, with blanks and brackets around it; -1 for others."""
+    """Skip "at" or "dot", by its first and last letter, with blanks and brackets around it; return -1 for others."""
     offset = skip_blanks(data, offset, end, characters)
     if byte_at(data, offset, end) in (0x28, 0x5B, 0x7B):
         offset = skip_blanks(data, offset + 1, end, characters)
@@ -99,7 +102,7 @@ def _skip_word_sign(data: UInt8, offset: Whole, end: Whole, characters: UInt8, f
 def match_disguised(
     data: UInt8, begin: Whole, floor: Whole, bracket: Whole, end: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
-    """The address whose ``@`` is written ``[at]`` or ``(at)``: start and end, -1 where there is none."""
+    """Match the address whose ``@`` is written ``[at]`` or ``(at)``; return start and end, -1 if there is none."""
     host = _skip_word_sign(data, bracket, end, characters, 0x61, 0x74)
     if host < 0 or word_at(data, host, end, characters) == 0:
         return NONE, NONE
@@ -123,8 +126,9 @@ def match_disguised(
 
 @compiled_part
 def match_encoded(data: UInt8, start: Whole, stop: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where the address ends whose name begins a run of letters and ``._%+-`` and whose ``@`` is written ``%40``; -1
-    where there is none.
+    """Match the address whose ``@`` is written ``%40``; return its end, -1 if there is none.
+
+    Its name begins a run of letters and ``._%+-``.
     """
     for sign in range(start + 1, stop - 3):
         if data[sign] == 0x25 and data[sign + 1] == 0x34 and data[sign + 2] == 0x30:

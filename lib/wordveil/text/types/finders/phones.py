@@ -1,4 +1,4 @@
-"""The automaton for telephone numbers, over groups of digits."""
+"""Automaton for telephone numbers, over groups of digits."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from wordveil.text.types.finders.numerals import read_groups
 
 @compiled_part
 def _last_group(groups: Int64, first: Whole, count: Whole, most: Whole) -> tuple[Whole, Whole]:
-    """The last of the groups that, with those before it, has no more than ``most`` digits and ends a word, and how many
-    digits they have. A single digit after a blank is no part of them, except after a country's code (+33 6 ...).
+    """Find the last group that, with those before it, has at most ``most`` digits and ends a word.
+
+    Also returns the number of these digits. A single digit after a blank is no part of them, except after a country's
+    code (+33 6 ...).
     """
     digits, best, best_digits = np.int64(0), NONE, np.int64(0)
     for i in range(count):
@@ -38,19 +40,19 @@ def _last_group(groups: Int64, first: Whole, count: Whole, most: Whole) -> tuple
 
 @compiled_part
 def _is_area(data: UInt8, offset: Whole) -> Whole:
-    """Whether a digit may begin an area code of North America."""
+    """Return whether a digit may begin an area code of North America."""
     return 0x32 <= data[offset] <= 0x39
 
 
 @compiled_part
 def _goes_on(groups: Int64, last: Whole, count: Whole) -> Whole:
-    """Whether more digits follow a group after a mark other than a blank."""
+    """Return whether more digits follow a group after a mark other than a blank."""
     return last + 1 < count and groups[last + 1, 2] not in (0x20, 0x29)
 
 
 @compiled_part
 def _extension(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where an extension at an offset ends (x12, ext. 12); the offset itself where there is none."""
+    """Skip an extension at an offset (x12, ext. 12); return the offset itself if there is none."""
     i = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
     if byte_at(data, i, end) | 0x20 == 0x65:  # ext
         if byte_at(data, i + 1, end) | 0x20 != 0x78 or byte_at(data, i + 2, end) | 0x20 != 0x74:
@@ -70,9 +72,11 @@ def _extension(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Who
 
 @compiled_part
 def _north_american(data: UInt8, offset: Whole, groups: Int64, count: Whole, closed: Whole) -> Whole:
-    """The last group of 555-123-4567, with a 1 before it or not, or of 555-1234; -1 where there is none.
+    """Find the last group of 555-123-4567, with or without a 1 before it, or of 555-1234.
 
-    ``closed``: whether a parenthesis stands before the digits.
+    Return -1 if there is none.
+
+    ``closed``: whether a parenthesis is before the digits.
     """
     k = 1 if groups[0, 0] == 1 and data[offset] == 0x31 and count >= 4 and groups[1, 2] != 0x29 else 0
     area = groups[k, 1] - groups[k, 0]
@@ -93,7 +97,10 @@ def _north_american(data: UInt8, offset: Whole, groups: Int64, count: Whole, clo
 
 @compiled_part
 def _national(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whole, closed: Whole) -> Whole:
-    """The last group of a number with an area code in parentheses or with a 0 before it; -1 where there is none."""
+    """Find the last group of a number with an area code in parentheses or with a 0 before it.
+
+    Return -1 if there is none.
+    """
     zero = data[offset] == 0x30
     most = 15 if zero and byte_at(data, offset + 1, end) == 0x30 else 11 + zero
     if count == 1:
@@ -119,7 +126,7 @@ def _national(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whol
 def match_phone(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
-    """The telephone number whose digits begin at an offset: start and end, -1 where there is none.
+    """Match the telephone number whose digits begin at an offset; return start and end, -1 if there is none.
 
     ``groups``, ``count``: from :func:`wordveil.text.types.finders.numerals.read_groups`.
     """
@@ -165,9 +172,11 @@ def match_phone(
 
 @compiled_part
 def _after_trunk(data: UInt8, end: Whole, groups: Int64, count: Whole) -> Whole:
-    """Where a number such as +44 (0)20 7946 0958 ends, of which the groups are the country's code alone; else -1.
+    """Match a number such as +44 (0)20 7946 0958, whose groups are the country's code alone.
 
-    The groups are read anew after the trunk's 0.
+    Return its end, otherwise -1.
+
+    The groups are read again after the trunk's 0.
     """
     if count != 1 or groups[0, 0] > 3:
         return NONE

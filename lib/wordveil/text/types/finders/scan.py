@@ -1,4 +1,4 @@
-"""The pass over texts that calls the recogniser's automata where a byte may belong to a typed token."""
+"""Scan of texts that calls the recogniser's automata if a byte may belong to a typed token."""
 
 from __future__ import annotations
 
@@ -85,8 +85,9 @@ def _offer(best: Int64, start: Whole, end: Whole, kind: Whole) -> None:
 def _match_run(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
 ) -> Whole:
-    """Addresses in the run of letters, digits and ``._%+-`` around an offset. Returns where to look again: the run's
-    end, or where an address begins behind the offset.
+    """Match addresses in the run of letters, digits and ``._%+-`` around an offset.
+
+    Returns where to continue: the run's end, or where an address begins behind the offset.
     """
     start, stop, host = read_run(data, floor, offset, end, characters)
     after = byte_at(data, stop, end)
@@ -123,7 +124,7 @@ def _match_figures(
     groups: Int64,
     best: Int64,
 ) -> None:
-    """All that can be at the first digit of a row, no letter before it."""
+    """Match all classes that can be at the first digit of a row, no letter before it."""
     joined = continues(data, offset, begin)
     row = skip_digits(data, offset, min(end, offset + _MANY))
     after = byte_at(data, row, end)
@@ -168,7 +169,10 @@ def _match_figures(
 def _match_in_word(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
 ) -> None:
-    """Accounts that begin with letters, amounts such as EUR20 and the time of a date, at the first digit of a word."""
+    """Match accounts that begin with letters, amounts such as EUR20 and the time of a date.
+
+    The offset is the first digit of a word.
+    """
     start = word_start(data, offset, floor, np.int64(_LONGEST_REFERENCE), end, characters)
     if word_before(data, start, begin, end, characters):
         if start == floor and offset == floor + 1 and data[floor] == 0x54 and is_digit(byte_before(data, floor, begin)):
@@ -185,7 +189,7 @@ def _match_in_word(
 
 @compiled_part
 def _skip_figures(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where a word with digits ends that is nothing else, dotted figures after it included."""
+    """Skip a word with digits of no other class, dotted figures after it included."""
     while True:
         offset = skip_word(data, offset, end, characters)
         if byte_at(data, offset, end) != 0x2E or not is_digit(byte_at(data, offset + 1, end)):
@@ -197,7 +201,7 @@ def _skip_figures(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> 
 def _match_colon(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, best: Int64
 ) -> None:
-    """A scheme's address or an IPv6 address at a colon."""
+    """Match a scheme's address or an IPv6 address at a colon."""
     start, stop = match_scheme(data, begin, floor, offset, end, characters)
     _offer(best, start, stop, _URL)
     if byte_at(data, offset + 1, end) == 0x3A or word_at(data, offset + 1, end, characters) > 0:
@@ -219,8 +223,9 @@ def scan_types(
     kinds: NDArray[np.int8],
     bounds: Int64,
 ) -> None:
-    """See :class:`wordveil.text.types.recogniser.Recogniser`. The last four take the spans; the automata work in
-    ``groups``.
+    """Scan for :class:`wordveil.text.types.recogniser.Recogniser`.
+
+    The last four arrays take the spans; the automata work in ``groups``.
     """
     best = np.zeros(3, np.int64)
     count = 0
