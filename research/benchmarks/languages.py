@@ -4,7 +4,7 @@
   texts are those of four public data sets of shared/data, other languages the sentences below, cut to their first
   words. A text counts as another language where some language is `margin` times as probable as English.
 * tokenisers: rjieba, jieba, SudachiPy, fugashi (with unidic-lite) and Janome where they are installed; runs without
-  punctuation, as wordveil.text.segmentation cuts them.
+  punctuation, as wordveil.text.tokeniser cuts them.
 
 Each row is measured in a process of its own, on one thread.
 
@@ -202,7 +202,7 @@ IDENTIFIERS: dict[str, tuple[str, Callable[[], Ratio]]] = {
 
 
 def load_rjieba() -> Callable[[str], Any]:
-    """As wordveil.text.segmentation has it."""
+    """As wordveil.text.tokeniser has it."""
     import rjieba
 
     return lambda run: rjieba.cut(run, True)
@@ -217,7 +217,7 @@ def load_jieba() -> Callable[[str], Any]:
 
 
 def load_sudachi() -> Callable[[str], Any]:
-    """As wordveil.text.segmentation has it."""
+    """As wordveil.text.tokeniser has it."""
     from sudachipy import Dictionary, SplitMode
 
     tokeniser = Dictionary(dict="small").tokenizer(mode=SplitMode.A)

@@ -43,7 +43,7 @@ from wordveil.text.tokeniser import Tokeniser
 from wordveil.text.types.classes import CHARACTER_TYPES, NAME_TYPES, TYPES
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.names import find_names
-from wordveil.text.types.recogniser import Recogniser
+from wordveil.text.types.typed import Recogniser
 
 TEXT = {"profile": "readable", "language": "en"}
 KEYS, QUICK_KEYS, QUICK_NAMES = 10, 2, 3

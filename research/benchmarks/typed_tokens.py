@@ -55,7 +55,7 @@ from wordveil.text.stop_words import load_stop_words
 from wordveil.text.types.classes import TYPES
 from wordveil.text.types.finders.characters import load_tables
 from wordveil.text.types.lists import PublicLists
-from wordveil.text.types.recogniser import Recogniser
+from wordveil.text.types.typed import Recogniser
 
 FOUND = TYPES[:14]
 CORPORA = ("aclImdb", "c50_reuters", "enron_jstylo50")

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from wordveil.text.characters import COPYABLE
 from wordveil.text.choices import TokeniserKind
-from wordveil.text.segmentation import cut_run
+from wordveil.text.tokeniser import cut_run
 
 SEGMENTED = ("Han", "Hiragana", "Katakana", "Bopomofo")
 SPACELESS = (*SEGMENTED, "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Javanese", "Balinese", "Yi")

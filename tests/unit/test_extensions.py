@@ -15,7 +15,7 @@ import pytest
 
 from support.plugins import environment_with, install_plugin
 from wordveil.text.types.classes import CHARACTER_TYPES, EXAMPLES, TYPES
-from wordveil.text.types.recogniser import Recogniser
+from wordveil.text.types.typed import Recogniser
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "lib" / "wordveil"

@@ -34,8 +34,7 @@ from wordveil.mechanisms.base import PRIVATE_WEIGHTS, Mechanism, MechanismArtifa
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.recovery import Recovery
-from wordveil.text.contradictions import find_context_faults
-from wordveil.text.policy import TextPolicy
+from wordveil.text.policy import TextPolicy, find_context_faults
 from wordveil.text.types.classes import TokenType, TypeAction
 from wordveil.text.types.lists import PublicLists
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from wordveil.assembly.remote import fetch
@@ -15,14 +18,41 @@ from wordveil.crypto.private_files import create_directory, find_exposure
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import GeneratorError, InputError
-from wordveil.generators.training.corpus import Corpus, find_corpus, write_corpus
+from wordveil.generators.training.corpus import Corpus, Piece, find_corpus, write_corpus
 from wordveil.generators.training.packages import require_packages
 from wordveil.generators.weights import digest_words
 from wordveil.text.codec import Codec
-from wordveil.text.sequences import encode_texts
+from wordveil.text.offsets import count_kept
 
 if TYPE_CHECKING:
     from wordveil.generators.training.train import Trained
+
+# The end of a sentence: its sign, closing quotes or brackets, and space; or an empty line. RE2 cannot look behind, so a
+# separator is put after the sign.
+_SENTENCE_END = "([.!?\u2026][\"'\u00bb\u201d\u2019)\\]]*)\\s+|\\n\\s*\\n\\s*"
+
+
+def encode_texts(texts: pa.StringArray, codec: Codec, cut: str, unknown: int) -> Piece:
+    """Encode ``texts``, a string array without nulls, into sequences by ``cut``: ``sentences`` or ``windows``.
+
+    ``unknown`` is the id of unknown words. Sequences without any other word are left out.
+    """
+    hashes = np.array([_hash(text) for text in texts.to_pylist()], np.uint64)
+    if cut == "sentences":
+        lines = pc.split_pattern(pc.replace_substring_regex(texts, _SENTENCE_END, "\\1\x1e"), "\x1e")
+        hashes = np.repeat(hashes, np.asarray(pc.list_value_length(lines)))
+        texts = lines.flatten()
+    encoded = codec.encode(texts)
+    ids, offsets = encoded.ids, encoded.offsets
+    kept = count_kept(ids != unknown, offsets) > 0
+    lengths = np.diff(offsets)
+    bounds = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
+    return Piece(ids[np.repeat(kept, lengths)], bounds, hashes[kept])
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
 
 _ROWS = 4096
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview
     from wordveil.spark.sanitise.report import RunReport
-    from wordveil.text.encoded import TokenReading
+    from wordveil.text.codec import TokenReading
 
 PRIVATE_NOTE = (
     "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: use public "

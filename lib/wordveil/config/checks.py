@@ -34,10 +34,8 @@ from wordveil.release.budgets import STALE, ReleaseFacts, find_budget_faults
 from wordveil.release.exposures import output_exposes
 from wordveil.release.rules import find_gate_faults
 from wordveil.text.choices import Length, OtherLanguage, Slots
-from wordveil.text.contradictions import find_context_faults
 from wordveil.text.draft import DraftPolicy
-from wordveil.text.faults import find_policy_faults
-from wordveil.text.policy import TextPolicy
+from wordveil.text.policy import TextPolicy, find_context_faults, find_policy_faults
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,7 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, UNKNOWN_COLUMN, WORDS_COLUMN
-from wordveil.text.codec import Codec
-from wordveil.text.encoded import TokenReading
+from wordveil.text.codec import Codec, TokenReading
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 

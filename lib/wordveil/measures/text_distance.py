@@ -32,8 +32,7 @@ from wordveil.privacy.events import Composition, ReleaseTerms
 from wordveil.privacy.metrics import uncap
 from wordveil.privacy.relations import Relation
 from wordveil.records.sanitiser import RecordSettings, release_terms
-from wordveil.text.codec import Codec
-from wordveil.text.encoded import Encoded
+from wordveil.text.codec import Codec, Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 

@@ -17,8 +17,7 @@ from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.records.columns import TextColumns
 from wordveil.text.choices import OtherLanguage
-from wordveil.text.codec import Codec
-from wordveil.text.encoded import Encoded
+from wordveil.text.codec import Codec, Encoded
 from wordveil.text.language import UNKNOWN_SHARE_REFUSED
 from wordveil.text.order import sample
 from wordveil.text.policy import TextPolicy

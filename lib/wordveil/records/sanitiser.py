@@ -49,7 +49,7 @@ from wordveil.records.schema import (
     UNDECODABLE,
     split_reasons,
 )
-from wordveil.text.encoded import Encoded
+from wordveil.text.codec import Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 

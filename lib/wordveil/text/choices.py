@@ -22,7 +22,7 @@ class TokeniserKind(StrEnum):
     WHITESPACE = "whitespace"
     """A run of characters without white space: the text is already segmented."""
     CHINESE = "chinese"
-    """As ``words``, and runs of Chinese characters are cut by a dictionary (:mod:`wordveil.text.segmentation`)."""
+    """As ``words``, and runs of Chinese characters are cut by a dictionary (:mod:`wordveil.text.tokeniser`)."""
     JAPANESE = "japanese"
     """The same for Japanese."""
 
@@ -76,7 +76,7 @@ class Punctuation(StrEnum):
 
 
 class Controls(StrEnum):
-    """Treatment of characters that show nothing of their own (:mod:`wordveil.text.controls`)."""
+    """Treatment of characters that show nothing of their own (:mod:`wordveil.text.codec`)."""
 
     KEEP = "keep"
     """They are like punctuation: they end a word, and are copied where punctuation is."""

@@ -7,42 +7,207 @@ after the policy dropped, copied, cut and padded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.arrays import Int8, Int32
+from wordveil.arrays import Int8, Int32, UInt32
+from wordveil.crypto.streams import Payload
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex, view_strings
 from wordveil.text.actions import DROP, HIDE, KEEP, SHOW
 from wordveil.text.articles import ARTICLES, PlacedArticles, find_vowels
-from wordveil.text.cases import UPPER, write_cases
-from wordveil.text.characters import read_bits
+from wordveil.text.characters import CONTROL, FORMAT, count_unsegmented, read_bits
 from wordveil.text.choices import (
     Articles,
     Case,
     Controls,
     Digits,
+    OtherLanguage,
     Punctuation,
     StopWordCapitals,
     StopWords,
+    TokeniserKind,
     UnknownWords,
 )
-from wordveil.text.controls import drop_controls, find_controls
-from wordveil.text.encoded import CutWords, Encoded, TokenReading
-from wordveil.text.foreign import ForeignTexts, find_unsegmented
+from wordveil.text.language import OTHER_REFUSED, UNKNOWN_SHARE_REFUSED, find_other, require_packages
 from wordveil.text.offsets import count_kept, fit_records
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Forms, Pattern
-from wordveil.text.scanner import A_WORD, Scanned
+from wordveil.text.scanner import A_WORD, UPPER, Scanned, write_cases
 from wordveil.text.skeleton import Skeleton, join_words
 from wordveil.text.slots import NgramModel
 from wordveil.text.tokeniser import Tokeniser, fold_words, straighten_apostrophes
 from wordveil.text.types.classes import TYPES
 from wordveil.text.types.lists import PublicLists
-from wordveil.text.types.typed import PLACEHOLDER, TypeFinder, remove_placeholders
+from wordveil.text.types.typed import PLACEHOLDER, ShownTokens, TypeFinder, remove_placeholders
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Texts as canonical ids.
+
+    ``ids``: int32 ``(tokens,)``. ``offsets``: int64 ``(records + 1,)``. ``words``: int64 ``(records,)``, words of the
+    text before the policy. ``unknown``: int64 ``(records,)``, of those outside the vocabulary. ``refused``: reason code
+    per record, or None: object ``(records,)``. A refused record has no ids. ``skeleton``: what is copied, or None where
+    the policy copies nothing. ``pattern``: which tokens are the same word, or None where each is drawn on its own. A
+    token of padding is the same as no other. ``forms``: the form in which each token is looked up. None where
+    ``pattern`` is.
+    """
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    words: NDArray[np.int64]
+    unknown: NDArray[np.int64]
+    refused: NDArray[np.object_]
+    skeleton: Skeleton | None
+    pattern: Pattern | None = None
+    forms: Forms | None = None
+
+    @property
+    def shown(self) -> ShownTokens | None:
+        """Typed tokens whose class shows; None if the policy shows no class."""
+        return self.skeleton.shown if self.skeleton else None
+
+    @property
+    def shown_content(self) -> list[Payload]:
+        """All inputs of the output besides the hidden words' ids.
+
+        They are the copied parts with the classes that the policy shows, and which positions hold the same word or
+        token.
+        """
+        content = [] if self.skeleton is None else [self.skeleton.serialise()]
+        patterns = (self.pattern, self.shown.pattern if self.shown else None)
+        return content + [pattern.payload for pattern in patterns if pattern is not None]
+
+
+@dataclass(frozen=True)
+class CutWords:
+    """Words of texts: their ids, int32 ``(tokens,)``, the action on each, and the reason why a text is refused.
+
+    ``action``: int8 ``(tokens,)``, None if every word is hidden. ``kinds``: int8 ``(tokens,)``, the classes of typed
+    tokens, -1 for words. ``barred``: bool ``(records,)``, texts that are refused for an invisible character.
+    """
+
+    tokens: Scanned
+    ids: Int32
+    action: Int8 | None
+    kinds: Int8
+    refused: NDArray[np.object_]
+    barred: NDArray[np.bool_]
+
+    @property
+    def unlisted(self) -> Int32:
+        """Ids, with -1 for typed tokens: these are not words that the vocabulary lacks."""
+        return np.where(self.kinds == A_WORD, self.ids, np.int32(-1))
+
+
+class TokenReading(NamedTuple):
+    """Explanation of a token: the token, its class (or ``word``, ``unknown word``), and the action on it."""
+
+    token: str
+    taken_for: str
+    treatment: str
+
+
+class ForeignTexts:
+    """Treatment of such records under one policy, a batch at a time; ``unknown`` is the unknown word's id.
+
+    They are records of another language (``other_language``), those with too many words outside the vocabulary
+    (``max_unknown_share``), and those mostly in scripts that the tokeniser does not segment. In all methods ``other``
+    is bool ``(records,)``, as :meth:`find` returns it, and ``offsets`` int64 ``(records + 1,)``. Raises
+    :class:`wordveil.errors.PlatformError` if the packages that the policy needs are not installed in its versions.
+    """
+
+    def __init__(self, policy: TextPolicy, unknown: int) -> None:
+        require_packages(policy)
+        self._rule = policy.other_language
+        self._language = policy.language
+        self._share = policy.max_unknown_share
+        self._unknown = unknown
+
+    def find(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
+        """Find the texts of another language (:func:`wordveil.text.language.find_other`). There are none if the policy
+        does not distinguish languages.
+        """
+        if self._rule == OtherLanguage.RELEASE:
+            return np.zeros(len(texts), np.bool_)
+        return find_other(texts, self._language, named)
+
+    def blank(self, texts: pa.StringArray, other: NDArray[np.bool_]) -> pa.StringArray:
+        """Return the texts to cut into words: those that are refused are empty."""
+        return pc.if_else(pa.array(other), "", texts) if self._rule == OtherLanguage.QUARANTINE else texts
+
+    def mask(
+        self, numbers: NDArray[np.int32], offsets: NDArray[np.int64], other: NDArray[np.bool_]
+    ) -> NDArray[np.bool_] | None:
+        """Find the words to mask, bool ``(tokens,)``; None if there are none.
+
+        Their ids, ``numbers`` int32 ``(tokens,)``, become the unknown word's.
+        """
+        if self._rule != OtherLanguage.MASK or not other.any():
+            return None
+        masked = np.repeat(other, np.diff(offsets))
+        numbers[masked] = self._unknown
+        return masked
+
+    def refuse(
+        self,
+        refused: NDArray[np.object_],
+        unknown: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        other: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        """Write the reasons of refused records into ``refused``, object ``(records,)``. Return which records have too
+        many unknown words, bool ``(records,)``. ``unknown``: the number of each, int64 ``(records,)``. Masked records
+        may have any number.
+        """
+        if self._rule == OtherLanguage.QUARANTINE:
+            refused[other] = OTHER_REFUSED
+        if self._share is None:
+            return np.zeros(len(other), np.bool_)
+        over = ~other & (unknown > self._share * np.diff(offsets))
+        refused[over] = UNKNOWN_SHARE_REFUSED
+        return over
+
+
+def find_unsegmented(tokens: Scanned, kind: TokeniserKind) -> NDArray[np.bool_]:
+    """Find the texts mostly in scripts that the tokeniser does not segment, bool ``(records,)``.
+
+    More than half of the characters of their words are. In other texts such words are words like any.
+    """
+    records = np.repeat(np.arange(len(tokens.refused)), np.diff(tokens.offsets))
+    words = np.flatnonzero(tokens.refused[records] & (tokens.kinds == A_WORD))
+    strings = tokens.cut(words)
+    unsegmented = count_unsegmented(strings, kind)
+    majority = 2 * unsegmented - np.asarray(pc.utf8_length(strings))
+    return np.bincount(records[words], majority, len(tokens.refused)) > 0
+
+
+def find_controls(bits: UInt32) -> NDArray[np.bool_]:
+    """Find the texts with an invisible character, bool ``(records,)``, by their bits
+    (:func:`wordveil.text.characters.read_bits`).
+
+    They are control characters (category Cc) other than tab and line breaks, and format characters (Cf), such as marks
+    of direction, zero-width spaces and joiners, soft hyphens and tags. A policy that copies the text between words
+    would copy them too. They may carry a mark of the original, or break software that reads the output.
+    """
+    return np.asarray(bits & np.uint32(CONTROL | FORMAT), np.bool_)
+
+
+def drop_controls(texts: pa.StringArray, bits: UInt32) -> pa.StringArray:
+    """Replace each control character of ``texts`` by a space, and remove format characters.
+
+    A control character ends a word. A format character has no width, so a word continues after it.
+    """
+    if not (barred := find_controls(bits)).any():
+        return texts
+    spaced = pc.replace_substring_regex(texts.filter(pa.array(barred)), r"[^\P{Cc}\t\n\r]", " ")
+    return pc.replace_with_mask(texts, pa.array(barred), pc.replace_substring_regex(spaced, r"\p{Cf}+", ""))
+
 
 SCRIPT_REFUSED = "script_without_word_spaces"
 UNKNOWN_REFUSED = "unknown_words"

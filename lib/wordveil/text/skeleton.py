@@ -64,7 +64,7 @@ class Skeleton:
         """Write ``words[ids]`` for the hidden tokens, and ``values`` for those whose class shows.
 
         ``words``: the vocabulary, and under :attr:`case` all of it in each case
-        (:func:`wordveil.text.cases.write_cases`); then, if there are :attr:`articles`, these. Raises
+        (:func:`wordveil.text.scanner.write_cases`); then, if there are :attr:`articles`, these. Raises
         :class:`ValueError` if values are missing: the tokens themselves would be written.
         """
         if values is None and self.shown is not None:

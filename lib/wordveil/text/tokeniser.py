@@ -7,12 +7,17 @@ every character that may not be copied belongs to words too: symbols can be read
 normalisation form C first; U+0001 becomes a space.
 
 ``chinese`` and ``japanese`` cut runs of Chinese or Japanese letters into words by a dictionary
-(:mod:`wordveil.text.segmentation`), each distinct run once a batch.
+(:mod:`wordveil.text.tokeniser`), each distinct run once a batch.
+
+Chinese and Japanese are written without spaces. A *run* is a sequence of letters of Han, Hiragana, Katakana and
+Bopomofo, with their marks. A dictionary cuts each run by itself, so the words of a run depend on it alone. The words of
+a run, joined, are the run.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -24,8 +29,46 @@ from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.characters import CONTROL, LOOSE, load_table, read_bits
 from wordveil.text.choices import Hyphens, TokeniserKind
 from wordveil.text.scanner import A_WORD, Scanned, scan
-from wordveil.text.segmentation import cut_run
 from wordveil.text.types.classes import TypeSpans
+
+_BLOCK = 1000
+"""Number of characters that are cut at once: a longer run is cut into blocks first."""
+Cut = Callable[[str], list[str]]
+
+
+def cut_run(run: str, kind: TokeniserKind) -> list[str]:
+    """Cut a run into words, none of them empty; ``kind`` is ``chinese`` or ``japanese``.
+
+    A block is cut into its characters if the dictionary's words, joined, are not the block.
+    """
+    cut = _load(kind)
+    words: list[str] = []
+    for start in range(0, len(run), _BLOCK):
+        block = run[start : start + _BLOCK]
+        pieces = [word for word in cut(block) if word]
+        words += pieces if "".join(pieces) == block else block
+    return words
+
+
+@lru_cache(maxsize=2)
+def _load(kind: TokeniserKind) -> Cut:
+    return _load_chinese() if kind == TokeniserKind.CHINESE else _load_japanese()
+
+
+def _load_chinese() -> Cut:
+    """Load jieba's dictionary, with its hidden Markov model for words that the dictionary lacks."""
+    import rjieba
+
+    return lambda run: list(rjieba.cut(run, True))
+
+
+def _load_japanese() -> Cut:
+    """Load Sudachi's small dictionary, with the shortest of its units: those of UniDic."""
+    from sudachipy import Dictionary, SplitMode
+
+    tokeniser = Dictionary(dict="small").tokenizer(mode=SplitMode.A)
+    return lambda run: [word.surface() for word in tokeniser.tokenize(run)]
+
 
 MARK = "\x01"
 """Placeholder for hidden words in hashed content; texts have a space instead."""

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.assembly.generator_texts import encode_texts
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import InputError
 from wordveil.generators.inference import WholeNumberGenerator
 from wordveil.scores.documents import Documents
 from wordveil.text.codec import Codec
-from wordveil.text.sequences import encode_texts
 from wordveil_research.papers.systems import WORDS_ALONE
 
 _FEWEST = 4

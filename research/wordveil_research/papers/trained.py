@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from filelock import FileLock
 
+from wordveil.assembly.generator_texts import encode_texts
 from wordveil.embeddings.embedding import DEMO, Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.generators.shape import GeneratorShape
@@ -27,7 +28,6 @@ from wordveil.generators.weights import GeneratorWeights, digest_words, load_wei
 from wordveil.scores.measurement import Measurement
 from wordveil.scores.score import Group, Score
 from wordveil.text.codec import Codec
-from wordveil.text.sequences import encode_texts
 from wordveil_research.papers.systems import WORDS_ALONE
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from wordveil.report.page import render_evaluation
 from wordveil.report.values import show_cell, show_value
 from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.sanitise.report import RunReport
-from wordveil.text.encoded import TokenReading
+from wordveil.text.codec import TokenReading
 
 BUDGET = Budget("pure", Relation.ANY_TEXT)
 COSTS = {"spent": 1.5, "unbounded": False}

@@ -13,13 +13,12 @@ import pytest
 import yaml
 
 from support.repository import ROOT
-from wordveil.assembly.generator_texts import prepare_corpus, read_texts, train_generator
+from wordveil.assembly.generator_texts import encode_texts, prepare_corpus, read_texts, train_generator
 from wordveil.config.generators import GeneratorSection, TextsSection, WordsSection, load_generator_config
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, InputError, PlatformError
 from wordveil.generators.training import packages
 from wordveil.text.codec import Codec
-from wordveil.text.sequences import encode_texts
 
 WORDS = pa.array(["the", "cat", "sat", "dog", "ran"])
 TEXTS = ["The cat sat. The dog ran!", "\u201cThe cat ran.\u201d The zebra  (sat)", "Zebra zebra?", None]

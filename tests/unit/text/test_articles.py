@@ -8,8 +8,7 @@ import pytest
 
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text.articles import find_vowels
-from wordveil.text.codec import Codec
-from wordveil.text.encoded import Encoded
+from wordveil.text.codec import Codec, Encoded
 from wordveil.text.policy import with_profile
 from wordveil.text.types.classes import ALLOWED, READABLE_ACTIONS, TYPES
 from wordveil.text.types.lists import PublicLists

@@ -14,8 +14,7 @@ from support.toys import unravel
 from wordveil.artifacts.bundle import Bundle
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.records.schema import LANGUAGE_MARK, REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS
-from wordveil.text.codec import Codec
-from wordveil.text.encoded import Encoded
+from wordveil.text.codec import Codec, Encoded
 from wordveil.text.policy import TextPolicy
 
 WORDS = ["the", "train", "was", "late", "again", "last", "night", "my", "parcel", "in", "an", "ok", "thanks"]
@@ -138,7 +137,7 @@ def test_the_share_counts_all_words_of_the_text(policy):
 
 
 def test_without_the_settings_no_text_is_identified(monkeypatch):
-    monkeypatch.setattr("wordveil.text.foreign.find_other", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr("wordveil.text.codec.find_other", lambda *_: pytest.fail("asked"))
     assert encode().refused.tolist() == [None] * len(ROWS)
 
 

@@ -11,10 +11,9 @@ import pytest
 from support.repository import needs
 from wordveil.errors import PlatformError
 from wordveil.text import language
-from wordveil.text.contradictions import find_faults
 from wordveil.text.draft import DraftPolicy
 from wordveil.text.language import IDENTIFIED, LANGUAGES, _load_model, find_other, require_packages
-from wordveil.text.policy import TextPolicy
+from wordveil.text.policy import TextPolicy, find_faults
 
 NEEDS_IDENTIFIER = needs("py3langid")
 OTHERS = {

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from support.toys import ragged, unravel
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.text.codec import Codec
-from wordveil.text.encoded import Encoded
+from wordveil.text.codec import Codec, Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Pattern
 from wordveil.text.tokeniser import Tokeniser, fold_words

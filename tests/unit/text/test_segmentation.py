@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from support.repository import needs
 from support.toys import unravel
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.text import segmentation
 from wordveil.text.choices import TokeniserKind
 from wordveil.text.codec import Codec
 from wordveil.text.language import SEGMENTERS
 from wordveil.text.policy import TextPolicy
-from wordveil.text.segmentation import cut_run
-from wordveil.text.tokeniser import Tokeniser
+from wordveil.text.tokeniser import Tokeniser, cut_run
 
 KINDS = [pytest.param(kind, marks=needs(*packages.names)) for kind, packages in SEGMENTERS.items()]
 NEEDS = {str(kind): needs(*packages.names) for kind, packages in SEGMENTERS.items()}
@@ -79,7 +77,7 @@ def test_long_runs_are_cut_in_blocks(kind):
 
 
 def test_what_a_dictionary_does_not_give_back_is_cut_into_characters(monkeypatch):
-    monkeypatch.setattr(segmentation, "_load", lambda _: lambda run: [run[:-1]])
+    monkeypatch.setattr("wordveil.text.tokeniser._load", lambda _: lambda run: [run[:-1]])
     assert cut_run("我们在", TokeniserKind.CHINESE) == ["我", "们", "在"]
 
 

@@ -16,7 +16,7 @@ from wordveil.text.codec import UNKNOWN_WORD, WORD, Codec
 from wordveil.text.policy import TextPolicy, with_profile
 from wordveil.text.types.classes import ALLOWED, CHARACTER_TYPES, NAME_TYPES, TokenType, TypeAction
 from wordveil.text.types.lists import PublicLists
-from wordveil.text.types.recogniser import Recogniser
+from wordveil.text.types.typed import Recogniser
 
 WORDS = ["the", "cat", "sat", "mail", "to", "will", "go", "smith", "3", "500", "john", "corp", "com"]
 VOCABULARY = Vocabulary(pa.array(WORDS))

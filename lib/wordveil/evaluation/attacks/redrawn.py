@@ -34,7 +34,7 @@ from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import ONE_TEXT
 from wordveil.text.actions import DROP, HIDE, SHOW
 from wordveil.text.choices import Length, Output, Refused, StopWordCapitals, StopWords
-from wordveil.text.encoded import Encoded
+from wordveil.text.codec import Encoded
 from wordveil.text.offsets import keep_offsets
 from wordveil.text.policy import TextPolicy
 from wordveil.text.tokeniser import fold_words

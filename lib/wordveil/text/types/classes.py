@@ -15,7 +15,7 @@ class TokenType(StrEnum):
     """Class of a token.
 
     Lists of words identify those of :data:`NAME_TYPES` (:mod:`wordveil.text.types.names`), and a text's characters the
-    others (:mod:`wordveil.text.types.recogniser`).
+    others (:mod:`wordveil.text.types.typed`).
     """
 
     EMAIL = "email"

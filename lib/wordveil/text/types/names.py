@@ -46,16 +46,24 @@ from numpy.typing import NDArray
 from wordveil.arrays import Int8, Int32, Int64, UInt8
 from wordveil.compiled import compiled, compiled_part, inlined
 from wordveil.embeddings.vocabulary import find, hash_bytes, view_strings
-from wordveil.text.cases import CAPITAL, LOWER
-from wordveil.text.plain_words import HAS_DIGIT
-from wordveil.text.scanner import A_WORD, Scanned
+from wordveil.text.scanner import A_WORD, CAPITAL, HAS_DIGIT, LOWER, Scanned
 from wordveil.text.types.classes import TYPES, TokenType
 from wordveil.text.types.contexts import (
+    BLANK,
     BRIEF,
+    CELL,
+    COMMA,
+    END,
+    HYPHEN,
     INITIAL,
+    LABELLED,
+    LINE,
+    NO_GAP,
     OWNING,
     PERSON,
+    POINT,
     SMALL,
+    TIGHT,
     TITLED,
     UNLISTED,
     WITH_CAPITAL,
@@ -65,9 +73,9 @@ from wordveil.text.types.contexts import (
     is_certain,
     is_this_word,
     is_written_small,
+    read_gap,
 )
 from wordveil.text.types.finders.characters import Whole
-from wordveil.text.types.gaps import BLANK, CELL, COMMA, END, HYPHEN, LABELLED, LINE, NO_GAP, POINT, TIGHT, read_gap
 from wordveil.text.types.lists import (
     CAPITALISED,
     COMMON,

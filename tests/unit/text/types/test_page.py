@@ -13,9 +13,9 @@ from support.repository import ROOT
 from wordveil.text.scanner import cut_strings
 from wordveil.text.types.classes import DEFAULTS, NAME_TYPES, TYPES, TokenType, TypeAction
 from wordveil.text.types.lists import LANGUAGES, PublicLists
-from wordveil.text.types.recogniser import Recogniser
 from wordveil.text.types.shapes import find_shapes
 from wordveil.text.types.surrogates import set_size
+from wordveil.text.types.typed import Recogniser
 
 PAGE = (ROOT / "docs" / "types.md").read_text("utf-8")
 SECTION = PAGE.split("## Classes and their sets")[1].split("\n## ")[0]

@@ -14,7 +14,7 @@ import pytest
 
 from wordveil.text.scanner import cut_strings
 from wordveil.text.types.classes import CHARACTER_TYPES, TYPES, TokenType, TypeSpans
-from wordveil.text.types.recogniser import Recogniser
+from wordveil.text.types.typed import Recogniser
 
 FOUND = CHARACTER_TYPES
 EVERY = Recogniser(FOUND)

@@ -11,7 +11,7 @@ import pytest
 
 from wordveil.text.scanner import cut_strings
 from wordveil.text.types.classes import CHARACTER_TYPES, TYPES
-from wordveil.text.types.recogniser import Recogniser
+from wordveil.text.types.typed import Recogniser
 
 EVERY = Recogniser(CHARACTER_TYPES)
 

@@ -18,11 +18,18 @@ from scipy import stats
 
 from wordveil.text.types import shapes
 from wordveil.text.types.classes import ALLOWED, DEFAULTS, TYPES, TokenType, TypeAction
-from wordveil.text.types.dates import FIRST_DAY, LAST_DAY
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.shapes import LONGEST, find_shapes
-from wordveil.text.types.surrogates import WORDS, draw_values, set_size
-from wordveil.text.types.templates import BASES, compile_shape, count_values
+from wordveil.text.types.surrogates import (
+    BASES,
+    FIRST_DAY,
+    LAST_DAY,
+    WORDS,
+    compile_shape,
+    count_values,
+    draw_values,
+    set_size,
+)
 
 LISTS = {language: PublicLists.load(language) for language in ("en", "de")}
 CANARY = "xqzzkanary"

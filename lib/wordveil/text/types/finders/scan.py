@@ -46,15 +46,17 @@ from wordveil.text.types.finders.characters import (
 )
 from wordveil.text.types.finders.dates import match_day_first, match_figures_date, match_month_first, match_time
 from wordveil.text.types.finders.marks import (
+    match_disguised,
     match_emoji,
+    match_encoded,
     match_entity,
     match_hashtag,
     match_iban,
     match_keycap,
+    match_path,
     match_tag,
 )
 from wordveil.text.types.finders.numerals import match_account, match_card, match_number, match_reference, read_groups
-from wordveil.text.types.finders.paths import match_disguised, match_encoded, match_path
 from wordveil.text.types.finders.phones import match_phone
 
 _EMAIL, _URL, _PHONE, _IP, _DATE, _TIME, _NUMBER, _AMOUNT, _ACCOUNT, _CARD, _MENTION, _HASHTAG, _EMOJI, _MARKUP = (
@@ -223,7 +225,7 @@ def scan_types(
     kinds: NDArray[np.int8],
     bounds: Int64,
 ) -> None:
-    """Scan for :class:`wordveil.text.types.recogniser.Recogniser`.
+    """Scan for :class:`wordveil.text.types.typed.Recogniser`.
 
     The last four arrays take the spans; the automata work in ``groups``.
     """
