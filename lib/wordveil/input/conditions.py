@@ -15,7 +15,7 @@ from typing import Literal
 
 from wordveil.errors import Fault, shown_value
 from wordveil.privacy.relations import Exposure, Relation
-from wordveil.records.paths import read_path
+from wordveil.records.columns import read_path
 
 PARAMETER = r"[A-Za-z_][A-Za-z0-9_]*"
 """Name of a parameter, a regular expression."""

@@ -31,7 +31,7 @@ from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.records.drawing import draw_shown, write_words
+from wordveil.records.codec import draw_shown, write_words
 from wordveil.text.choices import Length, Output, Refused
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy

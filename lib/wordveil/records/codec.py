@@ -1,4 +1,9 @@
-"""Codec of records' text columns. Token positions continue across columns."""
+"""Codec of records: their text columns to token ids, and drawn words to written ones.
+
+Token positions continue across columns. The written words are a function of the drawn ones, of public data and of an
+order that does not depend on the words. If a word is drawn once for all its occurrences, they also depend on which
+positions hold the same word.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +17,72 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.crypto.keys import Secret
-from wordveil.crypto.streams import Contexts
+from wordveil.crypto.keys import ReleaseKeys, Secret
+from wordveil.crypto.streams import Contexts, KeyedStream, scale_words
 from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.records.columns import TextColumns
 from wordveil.text.choices import OtherLanguage
 from wordveil.text.codec import Codec, Encoded
 from wordveil.text.language import UNKNOWN_SHARE_REFUSED
-from wordveil.text.order import sample
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Forms, Pattern
 from wordveil.text.slots import NgramModel
 from wordveil.text.types.lists import PublicLists
+from wordveil.text.types.surrogates import WORDS, draw_values
 from wordveil.text.types.typed import ShownTokens
+
+
+def _draw_stream(
+    key: Secret, contexts: Contexts, offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Compute the record of each token, and a uniform 64-bit word for it."""
+    record = np.repeat(np.arange(len(contexts)), np.diff(offsets))
+    return record, KeyedStream(key, 1).record_words(contexts, offsets)[:, 0]
+
+
+def sample(
+    ids: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    contexts: Contexts,
+    key: Secret,
+    count: int,
+    unknown: int,
+    *,
+    first: int = 0,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Draw ``count`` ids of each record i.i.d. with replacement (Fernandes, Dras, McIver 2018, section 5.2).
+
+    A record without ids becomes ``unknown``, ``count`` times. Returns ids and offsets of the same number of records.
+    ``first``: the number of positions of each record's stream that other texts of the record use.
+    """
+    drawn_offsets = np.arange(len(offsets), dtype=np.int64) * count
+    record, word = _draw_stream(key, contexts, np.arange(len(offsets), dtype=np.int64) * (first + count))
+    if first:
+        own = np.tile(np.arange(first + count) >= first, len(contexts))
+        record, word = record[own], word[own]
+    length = np.diff(offsets)
+    pick = offsets[record] + scale_words(word, np.maximum(length, 1)[record].astype(np.uint64))
+    symbols = np.append(ids, np.int32(unknown))
+    return symbols[np.where(length[record] > 0, pick, len(ids))], drawn_offsets
+
+
+def draw_order(
+    offsets: NDArray[np.int64], contexts: Contexts, key: Secret, bounds: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Draw a uniformly random order of each record's tokens, independent of their values: int64 ``(tokens,)``.
+
+    Entry ``i`` is the index in the batch of the token that comes ``i``-th. ``bounds``, int64 ``(texts + 1,)``, if
+    records have several texts: the tokens of each text, which stay in their text.
+    """
+    record, word = _draw_stream(key, contexts, offsets)
+    text = record if bounds is None else np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    return np.lexsort((word, text))
+
+
+def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contexts, key: Secret) -> NDArray[np.int32]:
+    """Shuffle ``ids`` within each record into the order of :func:`draw_order`."""
+    return ids[draw_order(offsets, contexts, key)]
 
 
 @dataclass(frozen=True)
@@ -239,3 +297,78 @@ class ColumnsCodec:
         offsets = [np.concatenate([[0], np.cumsum(column)]) for column in lengths]
         rows = zip(self._codecs, layout.split(ids), offsets, texts.columns, shown, strict=True)
         return [codec.decode(part, bounds, column.skeleton, drawn) for codec, part, bounds, column, drawn in rows]
+
+
+@dataclass(frozen=True)
+class Written:
+    """Tokens written for those of records, with their offsets.
+
+    ``replaced``: int32 ``(tokens,)``, the id that each written one replaces. ``drawn``: int64 ``(records,)``, the
+    number of tokens drawn.
+    """
+
+    batch: TokenBatch
+    replaced: NDArray[np.int32]
+    drawn: NDArray[np.int64]
+
+
+def write_words(
+    mechanism: Mechanism[Any],
+    batch: TokenBatch,
+    keys: ReleaseKeys,
+    pattern: Pattern | None = None,
+    *,
+    bag: bool = False,
+    bounds: NDArray[np.int64] | None = None,
+) -> Written:
+    """Draw the words of records and choose the words to write for them.
+
+    ``mechanism``: what draws and renders. ``batch``: the tokens of records. ``keys``: the keys of noise and order.
+    ``pattern``: which tokens are the same word. Each word is drawn once, and its position is the number of distinct
+    words before it. What is rendered for its first occurrence is written for all. None: every token is drawn. ``bag``:
+    whether each text's tokens are written in a random order. ``bounds``: int64 ``(texts + 1,)``, the tokens of each
+    text. Each record has the same number of texts. None: one.
+    """
+    if pattern is None:
+        drawn = mechanism.draw(batch, keys)
+        counts = np.diff(batch.offsets)
+    else:
+        distinct = TokenBatch(pattern.choose(batch.ids), pattern.distinct_offsets, batch.contexts)
+        drawn = replace(batch, ids=pattern.spread(mechanism.draw(distinct, keys).ids))
+        counts = np.diff(distinct.offsets)
+    replaced = batch.ids
+    if bag:
+        order = draw_order(batch.offsets, batch.contexts, keys.shuffle, bounds)
+        replaced, drawn = replaced[order], replace(drawn, ids=drawn.ids[order])
+        pattern = pattern and pattern.reorder(order)
+    written = mechanism.render(drawn if bounds is None else _by_text(drawn, bounds))
+    if pattern is not None:
+        written = replace(written, ids=pattern.unify(written.ids))
+    return Written(replace(written, offsets=batch.offsets, contexts=batch.contexts), replaced, counts)
+
+
+def draw_shown(
+    shown: ShownTokens | None, contexts: Contexts, keys: ReleaseKeys, policy: TextPolicy, lists: PublicLists | None
+) -> pa.StringArray | None:
+    """Draw the texts to write for tokens whose class shows: uniformly, by class and shape alone.
+
+    Within a class and shape a draw costs nothing, because the original token does not enter it. Equal tokens are drawn
+    once if the policy draws words once. Of ``keys`` only ``types`` is used.
+
+    Returns strings ``(shown,)``; None if the policy shows no class. ``lists``: the public lists, if the policy draws
+    from them.
+    """
+    if shown is None:
+        return None
+    offsets = shown.offsets if shown.pattern is None else shown.pattern.distinct_offsets
+    blocks = WORDS // 2  # a position of a stream has two words
+    words = KeyedStream(keys.types, 1).record_words(contexts, offsets * blocks).reshape(-1, WORDS)
+    if shown.pattern is not None:
+        words = words[shown.pattern.spread(np.arange(len(words), dtype=np.int32))]
+    return draw_values(shown.kinds, policy.type_actions, shown.shapes, words, lists)
+
+
+def _by_text(batch: TokenBatch, bounds: NDArray[np.int64]) -> TokenBatch:
+    """Split the tokens of records into texts, so that the output of one column does not depend on another."""
+    texts = (len(bounds) - 1) // max(len(batch), 1)
+    return TokenBatch(batch.ids, bounds, np.repeat(batch.contexts, texts, axis=0))

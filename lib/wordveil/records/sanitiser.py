@@ -30,9 +30,8 @@ from wordveil.privacy.accounting import price
 from wordveil.privacy.corpus import charge_corpus
 from wordveil.privacy.events import Composition, ReleaseTerms
 from wordveil.privacy.relations import Relation, column_exposure, narrow_relation
-from wordveil.records.codec import ColumnsCodec, Texts
+from wordveil.records.codec import ColumnsCodec, Texts, draw_shown, write_words
 from wordveil.records.columns import ONE_TEXT, TextColumns
-from wordveil.records.drawing import draw_shown, write_words
 from wordveil.records.schema import (
     INSPECTED_FIELDS,
     INVALID_ID,

@@ -17,7 +17,7 @@ from support.hostile_texts import HOSTILE, random_texts
 from support.toys import unravel
 from wordveil.artifacts.bundle import Bundle
 from wordveil.mechanisms.base import TokenBatch
-from wordveil.records.drawing import write_words
+from wordveil.records.codec import write_words
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy

@@ -22,7 +22,7 @@ from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.streams import id_payload
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.tables.exponential import Exponential
-from wordveil.records import drawing, sanitiser
+from wordveil.records import codec, sanitiser
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.text.codec import Codec
@@ -191,7 +191,7 @@ def test_a_length_that_shows(audit: Callable[..., list[Finding]], monkeypatch: p
 
 def test_an_order_that_stays(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
     """A bag that is not shuffled, under a mechanism that keeps most words."""
-    monkeypatch.setattr(drawing, "draw_order", lambda offsets, *_: np.arange(offsets[-1]))
+    monkeypatch.setattr(codec, "draw_order", lambda offsets, *_: np.arange(offsets[-1]))
     assert "canary:order" in list_refuted(audit(POLICIES["bag"], "order", alpha=0.05))
 
 

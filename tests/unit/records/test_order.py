@@ -13,7 +13,7 @@ from scipy.stats import chi2
 
 from support.toys import ragged, unravel
 from wordveil.crypto.keys import Secret
-from wordveil.text.order import sample, shuffle
+from wordveil.records.codec import sample, shuffle
 
 KEY = Secret(bytes(range(10, 42)))
 OTHER_KEY = Secret(bytes(range(11, 43)))
