@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts import ngram_model
 from wordveil.artifacts.bundle import KEEP_ONLY, name_setting
-from wordveil.assembly.word_frequencies import digest_wordfreq, has_wordfreq, is_wordfreq, read_wordfreq
 from wordveil.assembly.word_lists import (
     digest_ordinary,
     digest_sensitive,
@@ -29,7 +28,17 @@ from wordveil.assembly.word_lists import (
     read_groups,
     read_writable,
 )
-from wordveil.assembly.word_tables import CASE, FittedWords, WordTable, read_word_table, require_file
+from wordveil.assembly.word_tables import (
+    CASE,
+    FittedWords,
+    WordTable,
+    digest_wordfreq,
+    has_wordfreq,
+    is_wordfreq,
+    read_word_table,
+    read_wordfreq,
+    require_file,
+)
 from wordveil.config.mechanisms import FREQUENCIES
 from wordveil.config.paths import STOP_WORDS
 from wordveil.embeddings import embedding as embeddings

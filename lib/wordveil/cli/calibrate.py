@@ -65,8 +65,7 @@ def calibrate(
 
     Example: `wordveil calibrate --config reviews.yaml --epsilon 2,5,10 --target bayes_recovery=0.1`
     """
-    from wordveil.assembly.calibration import run_calibration
-    from wordveil.assembly.calibration_arguments import Request
+    from wordveil.assembly.calibration import Request, run_calibration
     from wordveil.neighbours.blocks import BuildContext
     from wordveil.report.calibration import render_calibration
 

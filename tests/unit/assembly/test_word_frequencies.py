@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from support.repository import needs
-from wordveil.assembly import word_frequencies
+from wordveil.assembly import word_tables
 from wordveil.assembly.inputs import digest_files, read_files
 from wordveil.errors import PublicFileError
 
@@ -24,10 +24,10 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module.available_languages = lambda _: {"xx": "path"}  # type: ignore[attr-defined]
     module.get_frequency_dict = lambda _language, _kind: module.shares  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "wordfreq", module)
-    monkeypatch.setattr(word_frequencies, "find_version", lambda _: "1.0")
-    for cached in (word_frequencies._languages, word_frequencies._load):
+    monkeypatch.setattr(word_tables, "find_version", lambda _: "1.0")
+    for cached in (word_tables._languages, word_tables._load):
         cached.cache_clear()
-        monkeypatch.setattr(word_frequencies, cached.__name__, cached.__wrapped__)
+        monkeypatch.setattr(word_tables, cached.__name__, cached.__wrapped__)
     return module
 
 
@@ -53,7 +53,7 @@ def test_a_list_that_is_not_there_is_named(toy):
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setattr(word_frequencies, "find_version", lambda _: None)
+    monkeypatch.setattr(word_tables, "find_version", lambda _: None)
     with pytest.raises(PublicFileError, match=r"needs wordfreq.*`pip install 'wordveil\[languages\]'`\."):
         digest_files(GERMAN)
     assert digest_files(GERMAN, missing_allowed=True) == {}

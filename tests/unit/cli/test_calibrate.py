@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from support.calibrations import EPSILONS, make_calibration
-from wordveil.assembly.calibration_arguments import Request, Target
+from wordveil.assembly.calibration import Request, Target
 from wordveil.cli.app import app
 from wordveil.cli.calibrate import FIGURES_NOTE, print_calibration
 from wordveil.errors import ConfigError, OutputExistsError, WordveilError
