@@ -20,7 +20,7 @@ from wordveil.assembly.local_paths import find_local, open_directory
 from wordveil.config.load import Config
 from wordveil.records.schema import RELEASED, WITHDRAWN
 from wordveil.release.delta_log import DELTA_LOG, DeltaLog, UnusualTableError, read_log
-from wordveil.release.events import Event, Events, parse_events
+from wordveil.release.events import Event, Events, describe_records, describe_release, parse_events
 from wordveil.release.layout import (
     DRAWS,
     DRAWS_VERSION,
@@ -31,7 +31,6 @@ from wordveil.release.layout import (
     TABLE_VERSION,
     VERSION_PROPERTY,
 )
-from wordveil.release.state import describe_records, describe_release
 
 MAX_ROWS = 5_000_000
 """Largest number of draws read here; Spark needs no memory for all ids at once."""

@@ -31,8 +31,7 @@ from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.relations import column_exposure, narrow_relation
 from wordveil.release.budgets import STALE, ReleaseFacts, find_budget_faults
-from wordveil.release.exposures import output_exposes
-from wordveil.release.rules import find_gate_faults
+from wordveil.release.rules import find_gate_faults, output_exposes
 from wordveil.text.choices import Length, OtherLanguage, Slots
 from wordveil.text.draft import DraftPolicy
 from wordveil.text.policy import TextPolicy, find_context_faults, find_policy_faults

@@ -39,7 +39,7 @@ from wordveil.privacy.relations import Relation, narrow_relation
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.release.budgets import PURE, Budget
-from wordveil.release.exposures import output_exposes
+from wordveil.release.rules import output_exposes
 from wordveil.scores.methods import ENCODERS
 from wordveil.text.policy import TextPolicy
 

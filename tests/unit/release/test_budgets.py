@@ -34,7 +34,7 @@ from wordveil.release.budgets import (
     find_budget_faults,
     multiply,
 )
-from wordveil.release.exposures import output_exposes
+from wordveil.release.rules import output_exposes
 from wordveil.spark.release.ledger import Terms
 
 METRIC = "euclidean:1f0c9a0000000000"

@@ -14,8 +14,7 @@ from wordveil.config.load import Config
 from wordveil.crypto.keys import load_key
 from wordveil.errors import ReleaseError, usage_error
 from wordveil.records.schema import WITHDRAWN
-from wordveil.release.events import FROZEN, PURGED, VACUUMED
-from wordveil.release.state import describe_records, describe_release
+from wordveil.release.events import FROZEN, PURGED, VACUUMED, describe_records, describe_release
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
