@@ -19,7 +19,7 @@ def main() -> None:
     """
     from wordveil.spark.platform.delta import fetched_jars
     from wordveil.spark.platform.iceberg import ARTIFACT, fetched_iceberg_jars
-    from wordveil.spark.platform.s3 import fetched_s3_jars
+    from wordveil.spark.platform.session import fetched_s3_jars
 
     find, what, settings = {
         "": (fetched_jars, "Delta's", ""),

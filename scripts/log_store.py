@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from wordveil.spark.platform.delta import fetched_jars
-from wordveil.spark.platform.log_store import JAR, SOURCE
+from wordveil.spark.platform.delta import JAR, SOURCE, fetched_jars
 
 RELEASE = "17"
 

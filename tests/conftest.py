@@ -62,8 +62,7 @@ _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedChe
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session as the job builds it, with Delta and an event log."""
     from wordveil.config.schema import SparkSection
-    from wordveil.spark.platform.s3 import fetched_s3_jars
-    from wordveil.spark.platform.session import SHORT_JAVA, build_session
+    from wordveil.spark.platform.session import SHORT_JAVA, build_session, fetched_s3_jars
     from wordveil.spark.platform.versions import VERSION
 
     # One process compiles the loops. The other one starts Spark while it waits for them.

@@ -86,9 +86,9 @@ def run_steps(spark: Any, config: Any, counter: Counter, name: str, records: int
 
 def run_parts(spark: Any, counter: Counter) -> None:
     """What commands do on object stores alone."""
+    from wordveil.spark.platform.delta import require_exclusive_commits
     from wordveil.spark.platform.filesystem import Files
-    from wordveil.spark.platform.leases import hold_lease
-    from wordveil.spark.platform.log_store import require_exclusive_commits
+    from wordveil.spark.platform.locks import hold_lease
     from wordveil.spark.platform.output import MARKER
 
     with counter.count("probe"):

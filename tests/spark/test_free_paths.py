@@ -16,10 +16,10 @@ from support.workspaces import corpus
 from wordveil.config.load import load_config
 from wordveil.errors import ConfigError, SparkJobError
 from wordveil.spark.plan.plan import make_plan
-from wordveil.spark.platform import log_store
+from wordveil.spark.platform import delta
+from wordveil.spark.platform.delta import require_exclusive_commits
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import describe_cause
-from wordveil.spark.platform.log_store import require_exclusive_commits
 from wordveil.spark.platform.versions import VERSION
 from wordveil.spark.sanitise.job import run_sanitise
 
@@ -135,7 +135,7 @@ def test_a_store_whose_commits_are_not_exclusive_is_refused_by_name(released: St
     [
         ("theirs", None),
         ("io.delta.storage.S3SingleDriverLogStore", "commits are not exclusive"),
-        (log_store.CLASS, "does not know conditional writes. S3A of Hadoop 3.4.2 or newer does"),
+        (delta.CLASS, "does not know conditional writes. S3A of Hadoop 3.4.2 or newer does"),
         (
             "io.github.wordveil.Missing",
             "the Spark session has no class io.github.wordveil.Missing. Start it with --jars",
@@ -149,7 +149,7 @@ def test_a_log_store_must_exclude_writers(
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     hadoop.set("fs.pfile.impl", "org.apache.hadoop.fs.ProxyLocalFileSystem")
     if log_store_class.endswith("Missing"):
-        monkeypatch.setattr(log_store, "CLASS", log_store_class)
+        monkeypatch.setattr(delta, "CLASS", log_store_class)
     # One of the options with which Spark started: Delta asks no others.
     spark.sparkContext._conf.set("spark.delta.logStore.pfile.impl", log_store_class)
     try:

@@ -28,10 +28,10 @@ from wordveil.config.schema import OutputSection
 from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import verify_table
-from wordveil.spark.platform import delta_table, leases
+from wordveil.spark.platform import delta_table, locks
+from wordveil.spark.platform.delta import CLASS, require_exclusive_commits
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
-from wordveil.spark.platform.log_store import CLASS, require_exclusive_commits
 from wordveil.spark.platform.output import MARKER, Draft, list_drafts, require_complete
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.maintenance import show
@@ -201,8 +201,8 @@ def test_a_release_on_s3_is_the_release_on_a_disk(released: States, endpoint: st
 def test_a_run_waits_for_another_and_not_for_one_that_has_died(
     spark: Any, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(leases, "_SECONDS", 0.5)
-    monkeypatch.setattr(leases, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(locks, "_LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(locks, "_LEASE_POLL_SECONDS", 0.05)
     tables = ReleaseTables(spark, "support", OutputSection(path="s3a://lake/shared-release"), "s3a://lake/l")
     file = Files(spark, "s3a://lake/shared-release/.release.lease-7")
     events: list[str] = []

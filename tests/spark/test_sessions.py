@@ -14,9 +14,17 @@ import pytest
 from support.workspaces import clean_environment, delta_jars
 from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
-from wordveil.spark.platform import delta, s3
-from wordveil.spark.platform.log_store import JAR, log_store_options
-from wordveil.spark.platform.session import ENCRYPTION, build_session, check_session, require_encryption
+from wordveil.spark.platform import delta
+from wordveil.spark.platform.delta import JAR, log_store_options
+from wordveil.spark.platform.session import (
+    ENCRYPTION,
+    JARS,
+    build_session,
+    check_session,
+    fetched_s3_jars,
+    require_encryption,
+    s3_options,
+)
 from wordveil.spark.platform.versions import VERSION
 from wordveil.spark.release import latest
 from wordveil.spark.release.latest import filter_by_ids
@@ -269,24 +277,24 @@ def test_what_spark_submit_began_keeps_its_jars_and_extensions():
     assert options["spark.sql.extensions"] == submitted["spark.sql.extensions"]
     assert not {"spark.jars", "spark.jars.packages", "spark.sql.catalog.spark_catalog"} & set(options)
     assert not log_store_options(submitted).keys() & options.keys(), "it may have no jar of the log store"
-    assert s3.s3_options(submitted, submitted=True) == {}
+    assert s3_options(submitted, submitted=True) == {}
 
 
 @pytest.mark.skipif(VERSION < (4, 1), reason="needs Spark 4.1")
 def test_s3a_comes_by_path_where_ivy_has_fetched_it(tmp_path: Path):
     given = {"spark.jars.ivy": str(tmp_path), "spark.jars": "mine.jar", "spark.jars.packages": "a:b:1"}
-    packages = s3.s3_options(given, submitted=False)
+    packages = s3_options(given, submitted=False)
     assert packages["spark.jars.packages"].startswith("a:b:1,org.apache.hadoop:hadoop-aws:3.4.2,")
     assert "software.amazon.awssdk:bundle" in packages["spark.jars.excludes"].split(",")
     assert delta.delta_options({**given, **packages}, None, submitted=False)["spark.jars.packages"] == ",".join(
         [packages["spark.jars.packages"], delta.artifact()]
     )
     (tmp_path / "jars").mkdir()
-    for fetched in delta.list_jars(s3.JARS, tmp_path):
-        assert s3.fetched_s3_jars(str(tmp_path)) == []
+    for fetched in delta.list_jars(JARS, tmp_path):
+        assert fetched_s3_jars(str(tmp_path)) == []
         fetched.touch()
-    jars = s3.s3_options(given, submitted=False)["spark.jars"].split(",")
-    assert jars == ["mine.jar", *map(str, delta.list_jars(s3.JARS, tmp_path))]
+    jars = s3_options(given, submitted=False)["spark.jars"].split(",")
+    assert jars == ["mine.jar", *map(str, delta.list_jars(JARS, tmp_path))]
     assert len(jars) == 37
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from support.repository import ROOT
-from wordveil.spark.platform.s3 import fetched_s3_jars
+from wordveil.spark.platform.session import fetched_s3_jars
 
 HOME = ROOT / ".venv-s3"
 BUCKETS = ("lake", "ignores-conditions")

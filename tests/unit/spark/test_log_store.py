@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.repository import load_script
-from wordveil.spark.platform.log_store import CLASS, JAR, SOURCE, log_store_options
+from wordveil.spark.platform.delta import CLASS, JAR, SOURCE, log_store_options
 
 script = load_script("scripts/log_store.py")
 

@@ -1,7 +1,11 @@
-"""Locks between processes that write to one local file system, where Delta's commits are not exclusive.
+"""Locks between processes that write to one local file system, where Delta's commits are not exclusive, and leases.
 
 The Java virtual machine holds the lock, because it is the process that commits. It holds the lock until it ends,
 however it ends, even if the Python that drives it ends first.
+
+Leases are the way for runs to wait for each other on file systems where no file can be locked. A lease only makes
+others wait. A process that pauses for too long loses its lease without notice: preventing two processes from
+overwriting each other's commits is up to Delta's log store.
 """
 
 from __future__ import annotations
@@ -9,10 +13,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from wordveil.spark.platform.filesystem import Files
@@ -71,3 +75,92 @@ def _acquire(spark: SparkSession, files: Files, name: str, waiting: Callable[[],
     except BaseException:
         channel.close()
         raise
+
+
+_LEASE_SECONDS = 20.0
+"""Time after which a lease that is not renewed is taken over."""
+_LEASE_POLL_SECONDS = 1.0
+_LOST_RACES = 5
+
+
+@contextmanager
+def hold_lease(spark: SparkSession, path: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold a lease on ``path`` until the block ends; ``waiting`` is called once if another process has it.
+
+    The lease is an empty file beside ``path``, whose number grows with each renewal. A file that exists is never
+    created again, so one of several processes gets it. No clocks are compared: a lease expires once a waiter has seen
+    no renewal for 20 s.
+    """
+    lease = _Lease(Files(spark, path))
+    lease.take(waiting)
+    ended = threading.Event()
+    renewal = threading.Thread(target=lease.renew_until, args=[ended], daemon=True)
+    renewal.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        renewal.join()
+        lease.give_back()
+
+
+class _Lease:
+    """Lease of one process. ``_held``: the number of its file."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._prefix = f".{files.path.getName()}.lease-"
+        self._held = 0
+
+    def take(self, waiting: Callable[[], None]) -> None:
+        """Wait until there is no other lease, or it has expired, and take it."""
+        seen, since, failures, has_reported = None, 0.0, 0, False
+        while True:
+            standing = self._list()
+            if standing != seen:
+                seen, since = standing, time.monotonic()
+            if not standing or time.monotonic() - since > _LEASE_SECONDS:
+                try:
+                    self._create(max(standing, default=0) + 1)
+                except Py4JError:
+                    # Another process was faster, and may have renewed its lease or ended since; or nothing can be
+                    # written here.
+                    failures += 1
+                    if failures > _LOST_RACES and not self._list():
+                        raise
+                else:
+                    self._delete(standing)
+                    return
+            if standing and not has_reported:
+                waiting()
+                has_reported = True
+            time.sleep(_LEASE_POLL_SECONDS)
+
+    def renew_until(self, ended: threading.Event) -> None:
+        """Renew the lease until ``ended``, or until another process has taken it over."""
+        while not ended.wait(_LEASE_SECONDS / 4):
+            with suppress(Py4JError):  # a store that does not answer is asked again
+                if (before := self._held) not in self._list():
+                    return
+                self._create(before + 1)
+                self._delete([before])
+
+    def give_back(self) -> None:
+        """Delete the lease. One that cannot be deleted expires."""
+        with suppress(Py4JError):
+            self._delete([self._held])
+
+    def _list(self) -> list[int]:
+        return [int(path.getName().removeprefix(self._prefix)) for path in self._files.list_beside(self._prefix)]
+
+    def _create(self, number: int) -> None:
+        """Create the file of a number. Raises Py4JError if it exists."""
+        self._files.write_new("", self._file(number))
+        self._held = number
+
+    def _delete(self, numbers: list[int]) -> None:
+        for number in numbers:
+            self._files.delete(self._file(number))
+
+    def _file(self, number: int) -> Any:
+        return self._files.sibling(f"{self._prefix}{number}")

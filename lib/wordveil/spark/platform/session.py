@@ -1,11 +1,13 @@
-"""Spark sessions: which options the job needs, each with its reason."""
+"""Spark sessions: which options the job needs, each with its reason, and the jars of S3A, the file system for S3."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import sys
+from collections.abc import Mapping
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
@@ -16,9 +18,9 @@ from pyspark.sql.utils import is_remote
 
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.connect import SERVED_ALONE, check_server, is_connect
-from wordveil.spark.platform.delta import delta_options, require_delta
+from wordveil.spark.platform.delta import delta_options, find_fetched, require_delta
 from wordveil.spark.platform.jvm import check_java, check_user, java_log, redirect_console, start_java
-from wordveil.spark.platform.s3 import s3_options
+from wordveil.spark.platform.versions import VERSION
 
 if TYPE_CHECKING:
     from wordveil.config.load import Config
@@ -281,3 +283,67 @@ def check_session(session: SparkSession, *, allow_unencrypted: bool = False, may
                 f"{name} = {value}: this does not bound a worker's memory. Set it to {OPTIONS[name]}, as the job does, "
                 "or to another value from 1 to 2^28."
             )
+
+
+# Hadoop names the SDK as one bundle of 641 MB. These modules are 13 MB, and Spark itself has their other dependencies.
+_SDK = "software.amazon.awssdk"
+_SDK_VERSION = "2.29.52"
+# Ivy is asked for these, ...
+_ASKED = (
+    "org.apache.hadoop:hadoop-aws:3.4.2",
+    *(f"{_SDK}:{name}:{_SDK_VERSION}" for name in ("s3", "s3-transfer-manager", "sts")),
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.2.1",
+    "org.wildfly.openssl:wildfly-openssl:2.1.4.Final",
+)
+# ... which need these modules of the SDK, ...
+_MODULES = (
+    *("annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol", "aws-xml-protocol"),
+    *("checksums", "checksums-spi", "crt-core", "endpoints-spi", "http-auth", "http-auth-aws"),
+    *("http-auth-aws-eventstream", "http-auth-spi", "http-client-spi", "identity-spi", "json-utils"),
+    *("metrics-spi", "netty-nio-client", "profiles", "protocol-core", "regions", "retries", "retries-spi"),
+    *("sdk-core", "third-party-jackson-core", "utils"),
+)
+JARS = (
+    *_ASKED,
+    *(f"{_SDK}:{name}:{_SDK_VERSION}" for name in _MODULES),
+    "software.amazon.eventstream:eventstream:1.0.1",
+    "org.reactivestreams:reactive-streams:1.0.4",
+)
+# ... and neither the bundle nor modules that Spark has in other versions.
+_EXCLUDED = (
+    f"{_SDK}:bundle",
+    *("org.slf4j:slf4j-api", "commons-logging:commons-logging", "commons-codec:commons-codec"),
+    *("org.apache.httpcomponents:httpclient", "org.apache.httpcomponents:httpcore", "io.netty:*"),
+)
+
+
+def s3_options(given: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
+    """Return the options that bring S3A to a new session, in addition to those ``given``.
+
+    They name jars that Ivy has fetched, or will fetch. None if spark-submit started its Java process, which takes no
+    more jars.
+
+    Raises :class:`PlatformError` before Spark 4.1, which has an older Hadoop.
+    """
+    if submitted:
+        return {}
+    if VERSION < (4, 1):
+        raise PlatformError(
+            "spark.s3 = true: it brings hadoop-aws 3.4.2, which needs Spark 4.1 or newer. Name the jars of hadoop-aws "
+            "that fit this Spark in spark.jars, or give them to spark-submit by --packages."
+        )
+    if files := fetched_s3_jars(given.get("spark.jars.ivy")):
+        return {"spark.jars": _join(given.get("spark.jars"), *map(str, files))}
+    return {
+        "spark.jars.packages": _join(given.get("spark.jars.packages"), *_ASKED),
+        "spark.jars.excludes": _join(given.get("spark.jars.excludes"), *_EXCLUDED),
+    }
+
+
+def fetched_s3_jars(ivy: str | None = None) -> list[Path]:
+    """Find the jars, as :func:`find_fetched` does; none before Spark 4.1."""
+    return find_fetched(JARS, ivy) if VERSION >= (4, 1) else []
+
+
+def _join(*parts: str | None) -> str:
+    return ",".join(part for part in parts if part)

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from wordveil.config.load import Config
 from wordveil.records.columns import TextColumns
+from wordveil.spark.platform.delta import require_exclusive_commits
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.free_paths import require_free_paths
-from wordveil.spark.platform.log_store import require_exclusive_commits
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.release.journal import Journal

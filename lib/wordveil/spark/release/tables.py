@@ -30,8 +30,7 @@ from wordveil.release.layout import (
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.leases import hold_lease
-from wordveil.spark.platform.locks import hold_lock
+from wordveil.spark.platform.locks import hold_lease, hold_lock
 from wordveil.spark.platform.versions import from_arrow, try_cast
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.ledger import Ledger
