@@ -18,8 +18,7 @@ from wordveil.errors import ReleaseError, WordveilError
 from wordveil.release.events import Intent
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.run import run_release
-from wordveil.spark.release.runner import ReleaseRunner
+from wordveil.spark.release.run import ReleaseRunner, run_release
 from wordveil.spark.sanitise.report import RunReport
 
 RESERVED = 5

@@ -26,8 +26,7 @@ from wordveil.records.sanitiser import release_terms
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import check_preview, sample_table
 from wordveil.spark.platform.versions import from_arrow
-from wordveil.spark.release.ledger import Terms
-from wordveil.spark.release.record_limit import check_record_limit
+from wordveil.spark.release.ledger import Terms, check_record_limit
 from wordveil.spark.sanitise.distribution import distribute
 from wordveil.spark.sanitise.job import run_sanitise
 from wordveil.spark.sanitise.worker import load_bundle

@@ -21,11 +21,10 @@ from wordveil.release.lake_table import LakeTable
 from wordveil.release.manifest import Manifest
 from wordveil.release.verify import verify_table
 from wordveil.spark.platform.delta_table import DeltaTable
-from wordveil.spark.release import incremental
 from wordveil.spark.release import publish as publishing
-from wordveil.spark.release.incremental import Increment, describe_directories, find_increment
 from wordveil.spark.release.maintenance import purge
 from wordveil.spark.release.night import run_night
+from wordveil.spark.release.publish import Increment, describe_directories, find_increment
 from wordveil.spark.release.run import withdraw
 
 DAYS = ["2026-11-20", "a=b c%/ü", None, "{x}[y]", "2026-11-21"]
@@ -91,9 +90,9 @@ def test_the_condition_names_the_directories_of_the_drawn_and_of_what_stood(lake
     assert find(("new", "x"), output=settings(lake, partition_by=[]).output) == {"whole"}
     for spare, expected in ((-8, "(`day` = CAST('x' AS string))"), (-7, "added")):
         with monkeypatch.context() as patched:
-            patched.setattr(incremental, "_SPARE_FILES", spare)
+            patched.setattr(publishing, "_SPARE_FILES", spare)
             assert find(("new", "x")) == {expected}, "of 5 files, where twice 1 of a task and 5 of days are spared"
-    monkeypatch.setattr(incremental, "_MOST", 1)
+    monkeypatch.setattr(publishing, "_MOST", 1)
     assert find(("r00000", "2026-11-20")) != {"whole"}
     assert find(("r00002", "2026-11-22")) == {"whole"}
     assert find(("a", "1"), ("b", "2")) == {"added"}
@@ -147,7 +146,7 @@ def test_new_records_are_added_and_no_file_is_written_again(lake: Lake):
 def test_a_large_table_without_directories_grows_by_files_of_new_records(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(incremental, "TASK_ROWS", 10)
+    monkeypatch.setattr(publishing, "TASK_ROWS", 10)
     lake = Lake(spark, Workspace(tmp_path))
     lake.write(corpus(20))
     config, public = lake.config(gate={"min_records": 1}), DeltaTable(spark, str(lake.public), "table")

@@ -12,7 +12,7 @@ from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ReleaseError
 from wordveil.release.events import ABANDONED, FINISHED, FROZEN, INTENT, Event, Intent, RunTerms
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.preconditions import (
+from wordveil.spark.release.opening import (
     check_key,
     require_feed,
     require_live,

@@ -21,8 +21,7 @@ from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import join_texts
-from wordveil.spark.release.opening import OpenRelease, open_release
-from wordveil.spark.release.preconditions import require_live, require_no_open_runs
+from wordveil.spark.release.opening import OpenRelease, open_release, require_live, require_no_open_runs
 
 if TYPE_CHECKING:
     from wordveil.spark.evaluate.job import Materials

@@ -20,8 +20,7 @@ from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.latest import count_statuses, latest_state
-from wordveil.spark.release.opening import open_release
-from wordveil.spark.release.preconditions import check_key, require_no_open_runs
+from wordveil.spark.release.opening import check_key, open_release, require_no_open_runs
 from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.sanitise.run_log import new_run_id
 

@@ -1,12 +1,15 @@
-"""Publication: the released rows of the version that passed the gate, and a signed manifest."""
+"""Publication: the released rows of the version that passed the gate, and a signed manifest.
+
+A publication writes everything, some of the table's directories, or new records alone.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
 from importlib.metadata import PackageNotFoundError
@@ -17,11 +20,12 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F  # noqa: N812  # noqa: N812
+from pyspark.sql.types import BooleanType, DateType, IntegralType, StringType, StructField, StructType
 
 from wordveil.assembly.bundles import find_recovery
 from wordveil.config.load import Config
+from wordveil.config.schema import OutputSection
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
@@ -32,21 +36,125 @@ from wordveil.release.layout import SEQ_COLUMN
 from wordveil.release.manifest import Manifest, Snapshot, gate_entries, open_document, sign
 from wordveil.release.published_log import PROPERTIES
 from wordveil.release.rules import GateResult
-from wordveil.release.verify import MANIFEST, compare_with, find_leftovers, hash_text
+from wordveil.release.verify import MANIFEST, compare_with, find_leftovers, hash_text, summarise
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import describe_cause, job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
-from wordveil.spark.release.incremental import Increment, find_increment
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.opening import OpenRelease, open_release
-from wordveil.spark.release.preconditions import check_key, require_live, require_no_open_runs
+from wordveil.spark.release.latest import filter_by_ids
+from wordveil.spark.release.opening import OpenRelease, check_key, open_release, require_live, require_no_open_runs
 from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.release.verify import SparkTable
-from wordveil.spark.sanitise.layout import arrange_rows
+from wordveil.spark.sanitise.layout import TASK_ROWS, arrange_rows
 from wordveil.text.policy import TextPolicy
+
+# The condition names each directory. If more have changed, the whole table is written.
+_MOST = 1000
+# Values of these types are the same after a cast to text and back. A timestamp is not where clocks are set back.
+_EXACT = (StringType, DateType, IntegralType, BooleanType)
+# What a quoted text of SQL keeps as it is: "$" may begin a variable. Delta writes an empty text as null.
+_PLAIN = re.compile(r"[^'\\$\x00-\x1f]+")
+# Records are added until there are so many files more than twice those of a table that is written at once.
+_SPARE_FILES = 50
+
+
+@dataclass(frozen=True)
+class Increment:
+    """Increment that a publication writes, while other files stay.
+
+    ``where``: the directories whose rows are replaced, as a condition in SQL. None: the rows that were drawn since the
+    last publication are added, and none is replaced.
+    """
+
+    where: str | None = None
+
+
+def find_increment(
+    drawn: DataFrame, name: str, published: DataFrame, public: DeltaTable, signed: Manifest, output: OutputSection
+) -> Increment | None:
+    """Find what has to be written after the publication of the manifest ``signed``; None: the whole table.
+
+    ``drawn``: the draws since. ``name``: the id column. ``published``: the rows to publish. ``public``: the public
+    table. Directories are replaced in which a record was drawn, or stood before it was drawn again.
+    """
+    # Rewriting a single-task table is faster than searching it.
+    if not output.partition_by and signed.snapshot.records <= TASK_ROWS:
+        return None
+    if not _is_as_signed(public, signed, output):
+        return None
+    standing = public.read()
+    was, now = ({field.name: field.dataType.simpleString() for field in of.schema} for of in (standing, published))
+    if was != now:
+        return None
+    stood = filter_by_ids(standing, name, drawn.where(column(name).isNotNull()).select(column(name).alias("__id")))
+    directories: set[tuple[str | None, ...]] = {()}
+    if output.partition_by:
+        places = [column(of).cast("string").alias(f"__{place}") for place, of in enumerate(output.partition_by)]
+        now_in = drawn.where(f"status = '{RELEASED}'").select(*places, F.lit(True).alias("__new"))
+        found = now_in.union(stood.select(*places, F.lit(False))).distinct().limit(2 * _MOST + 1).collect()
+        directories = {tuple(row)[:-1] for row in found}
+        is_new = len(found) <= 2 * _MOST and all(row["__new"] for row in found)
+    else:  # where many stood, one is found in the first files
+        is_new = stood.isEmpty()
+    if is_new and not _is_crowded(signed.snapshot, output):
+        return Increment()
+    fields = [standing.schema[name] for name in output.partition_by]
+    where = describe_directories(fields, directories, signed.snapshot)
+    return Increment(where) if where else None
+
+
+def describe_directories(
+    fields: Sequence[StructField], directories: Collection[tuple[str | None, ...]], signed: Snapshot
+) -> str | None:
+    """Write ``directories`` as a condition in SQL; None if it cannot name them, or no ``signed`` file would stay."""
+    texts = (value for directory in directories for value in directory if value is not None)
+    if len(directories) > _MOST or not all(map(_PLAIN.fullmatch, texts)):
+        return None
+    if any(not isinstance(field.dataType, _EXACT) for field in fields):
+        return None
+    if {tuple(file.partition[field.name] for field in fields) for file in signed.files} <= set(directories):
+        return None
+    return " OR ".join(_name_directory(fields, directory) for directory in directories)
+
+
+def _is_crowded(signed: Snapshot, output: OutputSection) -> bool:
+    """Return whether publications have added so many files that some should be written again."""
+    rows_a_file = min(TASK_ROWS, output.records_per_file or TASK_ROWS)
+    directories = {tuple(file.partition.values()) for file in signed.files}
+    at_once = -(-signed.records // rows_a_file) + len(directories)
+    return len(signed.files) > 2 * at_once + _SPARE_FILES
+
+
+def _is_as_signed(public: DeltaTable, signed: Manifest, output: OutputSection) -> bool:
+    """Return whether files of the public table may stay: they are as signed, and arranged as ``output`` says.
+
+    Delta may have added versions without a change, such as those of a VACUUM.
+    """
+    before = signed.snapshot
+    if tuple(output.partition_by) != before.partition_by:
+        return False
+    if output.order == "hashed" and Exposure.LAYOUT in signed.exposes:
+        return False
+    digests = {file.path: file.sha256 for file in before.files}
+    with suppress(ReleaseError):  # somebody has made it a table that not all readers know
+        version = public.version()
+        log = summarise(SparkTable(public).read_log(version).states[version])
+        files = tuple(file._replace(sha256=digests.get(file.path, "")) for file in log.files)
+        return replace(log, files=files, records=before.records) == before
+    return False
+
+
+def _name_directory(fields: Sequence[StructField], values: Sequence[str | None]) -> str:
+    """Write one directory as a condition."""
+    same = []
+    for field, value in zip(fields, values, strict=True):
+        wanted = "IS NULL" if value is None else f"= CAST('{value}' AS {field.dataType.simpleString()})"
+        same.append(f"`{field.name}` {wanted}")
+    return f"({' AND '.join(same)})"
+
 
 _SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptography")
 _OUTCOME = "what was published before is unchanged"

@@ -1,24 +1,299 @@
-"""Commands that run a release: update it from its input, withdraw records, give up a run."""
+"""Commands that run a release: update it from its input, withdraw records, give up a run.
+
+A run records its intent, then reserves, draws and settles. Each step is done exactly once, even if processes crash in
+between.
+"""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.input.parameters import NO_PARAMS
-from wordveil.records.sanitiser import release_terms
-from wordveil.release.budgets import ReleaseFacts, find_budget_faults
-from wordveil.release.events import ABANDONED
-from wordveil.spark.platform.progress import TaskProgress, ignore
-from wordveil.spark.release.ledger import Terms
-from wordveil.spark.release.opening import open_release
-from wordveil.spark.release.runner import ReleaseRunner
-from wordveil.spark.sanitise.materials import load_materials
-from wordveil.spark.sanitise.report import RunReport
+from wordveil.input.source import Source
+from wordveil.records.fixed_settings import list_settings
+from wordveil.records.sanitiser import RecordSettings, release_terms
+from wordveil.release.budgets import Budget, ReleaseFacts, find_budget_faults
+from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, Event, Intent, RunTerms
+from wordveil.spark.input.source import InputTable, open_input
+from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
+from wordveil.spark.release.journal import Journal
+from wordveil.spark.release.ledger import RecordLimitError, Terms
+from wordveil.spark.release.opening import (
+    OpenRelease,
+    check_key,
+    find_known_ids,
+    open_release,
+    require_feed,
+    require_live,
+    require_same_terms,
+)
+from wordveil.spark.release.steps import RunSteps
+from wordveil.spark.release.tables import ReleaseTables
+from wordveil.spark.sanitise.counts import NOTHING
+from wordveil.spark.sanitise.materials import Materials, load_materials
+from wordveil.spark.sanitise.report import RunReport, make_report
+from wordveil.spark.sanitise.run_log import new_run_id
+
+
+@dataclass(frozen=True)
+class ReleaseRunner:
+    """Runner of one release that is open.
+
+    ``settings``, ``source`` and ``budget`` are those of a run that begins now, and ``params`` the parameters of
+    ``input.where``. ``records_per_file``: the largest number of rows of a file of draws; None for the default.
+    ``progress`` gets each step that begins, and ``tasks`` the number of finished tasks.
+    """
+
+    release: OpenRelease
+    materials: Materials
+    settings: RecordSettings
+    source: Source
+    budget: Budget | None
+    records_per_file: int | None
+    params: Mapping[str, str]
+    progress: Callable[[str], None]
+    tasks: TaskProgress
+
+    def run(self, run_id: str | None, *, full_snapshot: bool) -> RunReport:
+        """Run as :func:`wordveil.spark.release.run.run_release` describes."""
+
+        def begin(journal: Journal) -> RunReport | None:
+            table = open_input(self.release.spark, self.source, self.params)
+            if table.latest_version is None:
+                raise ReleaseError(
+                    f"input {self.source.name}: is neither a Delta nor an Iceberg table. A release reads one of these, "
+                    "so that a run that was interrupted can read the same version again. Name one, or write Parquet."
+                )
+            intent = self._make_intent(journal, table, run_id or new_run_id(), full_snapshot=full_snapshot)
+            last = journal.last_of(intent.slice)
+            if last is not None and not full_snapshot and last.reads_as(intent):
+                return self._report(replace(intent, changes="none"), NOTHING, 0.0)
+            rows = table.read(intent.version)
+            self._tables.create(rows, self.source.keep, self.source.id, self.settings.columns)
+            return self._begin(journal, intent, table)
+
+        return self._repeat(run_id, begin)
+
+    def withdraw(self, run_id: str | None, ids: list[str]) -> RunReport:
+        """Withdraw as :func:`wordveil.spark.release.run.withdraw` describes."""
+
+        def begin(journal: Journal) -> RunReport | None:
+            if not journal.intents():
+                raise ReleaseError(
+                    f"release {self._name}: has no runs, so there is nothing to withdraw. Check release and "
+                    "output.path."
+                )
+            known = find_known_ids(self._tables, ids, self.source.id)
+            intent = Intent(run_id or new_run_id(), 0, "withdraw", self._terms(), ids=known)
+            return self._begin(journal, intent, None)
+
+        return self._repeat(run_id, begin)
+
+    @property
+    def _tables(self) -> ReleaseTables:
+        return self.release.tables
+
+    @property
+    def _name(self) -> str:
+        return self.settings.release
+
+    def _repeat(self, run_id: str | None, begin: Callable[[Journal], RunReport | None]) -> RunReport:
+        """Finish interrupted runs, then begin this one unless it was among them. Start over if another process has
+        added to the journal meanwhile.
+        """
+        while True:
+            journal = self._read_journal()
+            self._finish_open(journal)
+            if run_id is not None and (done := journal.finished(run_id)) is not None:
+                return RunReport.from_dict(done)
+            if (report := begin(journal)) is not None:
+                return report
+
+    def _begin(self, journal: Journal, intent: Intent, table: InputTable | None) -> RunReport | None:
+        """Begin a run. Return None if another process has added to the journal since the run was decided."""
+        known = len(journal.events)
+        event = journal.add(
+            INTENT,
+            intent.run_id,
+            lambda seq: replace(intent, seq=seq).to_dict(),
+            unless=lambda events: len(events) != known,
+        )
+        if event is None:
+            return None
+        return self._execute(journal, replace(intent, seq=event.seq), table, is_fresh=self.release.is_exclusive)
+
+    def _execute(
+        self, journal: Journal, intent: Intent, table: InputTable | None, *, is_fresh: bool = False
+    ) -> RunReport:
+        started = time.perf_counter()
+        spark, settings = self.release.spark, self._settings_of(intent)
+        give_up = f"`wordveil release abandon {intent.run_id}`"
+        outcome = f"run {intent.run_id} is open (start it again, or give it up with {give_up})"
+        steps = RunSteps(
+            tables=self._tables,
+            journal=journal,
+            intent=intent,
+            table=table,
+            job=self.materials.distribute(spark, replace(settings, internal=2), intent.terms.epoch),
+            terms=release_terms(settings, self.materials.bundle),
+            columns=replace(self.source, max_bytes=intent.max_bytes) if table else self.source,
+            records_per_file=self.records_per_file,
+            progress=self.progress,
+            is_fresh=is_fresh,
+        )
+        try:
+            with job_errors(outcome), watch_tasks(spark.sparkContext, intent.run_id, self.tasks):
+                if exceeding := steps.reserve():
+                    _close(journal, intent, exceeding)
+                    raise ReleaseError(
+                        f"budgets: {exceeding:,} records would exceed a limit and on_exceeded is fail. Nothing was "
+                        "drawn or charged. Raise the limit, leave records out with input.where, or set "
+                        "on_exceeded: quarantine."
+                    )
+                steps.draw()
+                steps.settle()
+                report = self._report(intent, steps.counts(), time.perf_counter() - started)
+                journal.add(
+                    FINISHED,
+                    intent.run_id,
+                    lambda _: report.to_dict(),
+                    unless=lambda events: _has_finished(events, intent),
+                )
+        except RecordLimitError as error:
+            _close(journal, intent, error.over)
+            raise
+        finally:
+            steps.close()
+        return report
+
+    def _read_journal(self) -> Journal:
+        """Read the release's current journal. Raises :class:`ReleaseError` if it does not allow another run."""
+        journal = self.release.journal
+        journal.refresh()
+        require_live(journal, self._name)
+        if journal.intents():
+            check_key(journal, self.materials.key, self._name)
+            require_same_terms(journal, self._terms(), self._name)
+        return journal
+
+    def _finish_open(self, journal: Journal) -> None:
+        """Finish the interrupted runs, with the settings that they started with."""
+        for intent in journal.open_intents():
+            self.progress(f"finishing the interrupted run {intent.run_id} with the settings that it started with")
+            table = self._reopen_input(intent) if intent.kind == "sanitise" else None
+            self._execute(journal, intent, table)
+
+    def _reopen_input(self, intent: Intent) -> InputTable:
+        """Open the input of an interrupted run, at its version."""
+        hint = (
+            "Finish the run with its own configuration, or give it up, which charges it in full: "
+            f"`wordveil release abandon {intent.run_id}`"
+        )
+        if self.source.name != intent.source:
+            raise ReleaseError(
+                f"run {intent.run_id} was interrupted while it read {intent.source}, and the configuration names "
+                f"{self.source.name}. {hint}"
+            )
+        pinned = replace(self.source, where=intent.where or None, version=intent.version, timestamp=None)
+        table = open_input(self.release.spark, pinned, intent.params)
+        if table.table_id != intent.source_id:
+            raise ReleaseError(
+                f"run {intent.run_id} was interrupted while it read {intent.source}, and that table has since been "
+                f"replaced by another. {hint}"
+            )
+        return table
+
+    def _settings_of(self, intent: Intent) -> RecordSettings:
+        """Return the settings that a run's rows state: those of its beginning."""
+        return replace(self.settings, run_id=intent.run_id, shown=intent.terms.shown)
+
+    def _terms(self) -> RunTerms:
+        """Return the terms of a run that begins now."""
+        key = self.materials.key
+        settings = list_settings(self.settings.policy, self.materials.bundle, self.settings.columns)
+        return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self.settings.shown, settings)
+
+    def _fixed_terms(self) -> dict[str, str]:
+        """Return the terms that are the same in all runs of a release."""
+        source = self.source
+        text = source.texts[0] if len(source.texts) == 1 else source.texts
+        columns = {"id": source.id, "text": text, "author": source.author, "keep": source.keep}
+        if source.language is not None:  # releases that were begun before this setting have no entry
+            columns["language"] = source.language
+        limit = self.settings.max_records
+        return {
+            "release": self._name,
+            "mechanism_fingerprint": self.materials.bundle.fingerprint,
+            "policy_fingerprint": self.settings.policy_fingerprint,
+            "key_fingerprint": self.materials.key.fingerprint,
+            "columns": json.dumps(columns),
+            "ledger": self._tables.ledger.table.path,
+            # Only weights that the private corpus trained have a limit.
+            **({} if limit is None else {"max_records": str(limit)}),
+        }
+
+    def _make_intent(self, journal: Journal, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
+        """Make the intent of a new run."""
+        source, budget, runs = self.source, self.budget, journal.intents()
+        if full_snapshot and source.where:
+            raise ReleaseError(
+                "--full-snapshot: input.where selects a part of the input, and a record outside that part has not left "
+                "the corpus. Remove --full-snapshot or input.where."
+            )
+        intent = Intent(
+            run_id=run_id,
+            seq=0,
+            kind="sanitise",
+            terms=self._terms(),
+            source=source.name,
+            source_id=table.table_id or "",
+            version=-1 if table.latest_version is None else table.latest_version,
+            where=source.where or "",
+            params=dict(self.params),
+            full_snapshot=full_snapshot,
+            budgets=budget.to_dict() if budget else None,
+            max_bytes=source.max_bytes,
+            anew=runs[0].anew if runs else self._tables.ledger.knows(self._name),
+        )
+        last = journal.last_of(intent.slice)
+        if last is None or source.changes != "feed" or full_snapshot:
+            changes = "scan" if any(run.kind == "sanitise" for run in runs) else "all"
+            return replace(intent, changes=changes, null_id_count=journal.null_id_count(intent.slice))
+        require_feed(last, intent)
+        return replace(intent, changes="feed", since=last.version, retried=not last.refuses_as(intent))
+
+    def _report(self, intent: Intent, counts: Mapping[str, Any], seconds: float) -> RunReport:
+        reads_input = intent.kind == "sanitise"
+        return make_report(
+            self._settings_of(intent),
+            self.materials.bundle,
+            self.materials.key.fingerprint,
+            counts,
+            output=self._tables.path,
+            seconds=seconds,
+            changes=intent.changes if reads_input else intent.kind,
+            input_version=intent.version if reads_input else None,
+        )
+
+
+def _close(journal: Journal, intent: Intent, over: int) -> None:
+    """Record that a run was refused, so that it is not open. ``over``: the records that were too many."""
+    journal.add(REFUSED, intent.run_id, lambda _: {"over": over})
+
+
+def _has_finished(events: list[Event], intent: Intent) -> bool:
+    """Return whether a run has finished: another process may have finished it too."""
+    return any(event.event == FINISHED and event.run_id == intent.run_id for event in events)
 
 
 def run_release(

@@ -31,8 +31,7 @@ from wordveil.spark.release.changes import (
     find_candidates,
 )
 from wordveil.spark.release.latest import filter_by_ids
-from wordveil.spark.release.ledger import READMIT, REFUSE, Reservation, Terms, mark_charged
-from wordveil.spark.release.record_limit import check_record_limit
+from wordveil.spark.release.ledger import READMIT, REFUSE, Reservation, Terms, check_record_limit, mark_charged
 from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
