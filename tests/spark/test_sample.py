@@ -15,8 +15,7 @@ from wordveil.assembly.bundles import build_bundle
 from wordveil.cli import app
 from wordveil.errors import BundleError, ConfigError, SparkJobError
 from wordveil.spark.input.inspect import read_columns
-from wordveil.spark.plan import spread
-from wordveil.spark.plan.sample import MAX_RECORDS, check_preview, make_preview
+from wordveil.spark.plan.sample import MAX_RECORDS, MAX_SEED, MAX_WINDOWS, check_preview, make_preview, spread_records
 from wordveil.spark.platform.versions import from_arrow
 
 CANARY = "zqxcanaryzqx"
@@ -88,14 +87,14 @@ def damage(file: Path) -> None:
 @pytest.mark.parametrize("kind", ["delta", pytest.param("parquet", marks=pytest.mark.long)])
 def test_only_the_files_that_were_chosen_are_read(spark, workspace: Workspace, monkeypatch, kind: str):
     """All others hold a footer and damaged data: reading one of them fails."""
-    monkeypatch.setattr(spread.spread_records, "__defaults__", (2,))
+    monkeypatch.setattr(spread_records, "__defaults__", (2,))
     path = workspace.root / "corpus"
     if kind == "parquet":
         workspace.write_corpus(corpus(4000), files=8)
     else:
         from_arrow(spark, corpus(4000)).repartition(8).write.format("delta").save(str(path))
     files = {f"file:{file}": pq.read_metadata(file).num_rows for file in path.glob("*.parquet")}
-    chosen = [set(spread.spread_records(files, 100, seed)) for seed in range(50)]
+    chosen = [set(spread_records(files, 100, seed)) for seed in range(50)]
     seed = next(number for number, names in enumerate(chosen) if len(names) == 2)
     other = next(number for number, names in enumerate(chosen) if not names & chosen[seed])
     for name in files.keys() - chosen[seed]:
@@ -121,7 +120,7 @@ def test_a_table_sorted_by_length_is_represented(spark, workspace: Workspace):
     for seed in (1, 1, 2):
         found = preview_of(spark, workspace, 300, seed=seed, text=policy).sample
         assert (found.rows, found.sample.records, found.files) == (3000, 300, 60)
-        assert found.files_read <= 2 * spread.MAX_WINDOWS
+        assert found.files_read <= 2 * MAX_WINDOWS
         means.append((found.sample.words, found.sample.lengths, found.seed))
     assert means[0] == means[1]
     assert means[2][:2] != means[0][:2]
@@ -202,7 +201,7 @@ def test_what_cannot_be_shown_is_refused_before_spark(workspace: Workspace):
             check_preview(config, rows, None)
     with pytest.raises(ConfigError, match=r"--seed = 3: chooses a sample. Add --sample N"):
         check_preview(config, None, "word", seed=3)
-    for seed in (-1, spread.MAX_SEED + 1):
+    for seed in (-1, MAX_SEED + 1):
         with pytest.raises(ConfigError, match="--seed"):
             check_preview(config, 10, None, seed=seed)
     with pytest.raises(ConfigError, match="at least one word"):

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from wordveil.spark.plan.spread import MAX_WINDOWS, choose_records, draw_rate, new_seed, spread_records
+from wordveil.spark.plan.sample import MAX_WINDOWS, choose_records, draw_rate, new_seed, spread_records
 
 UNEVEN = {"a": 1, "b": 500, "c": 3, "d": 120, "e": 1, "f": 1, "g": 2000, "h": 74}
 SEEDS = 3000

@@ -46,8 +46,7 @@ from wordveil.spark.platform.filesystem import Files, load_path
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import is_local, require_classic
 from wordveil.spark.platform.versions import from_arrow, repartition_by_number, to_arrow
-from wordveil.spark.sanitise.job import write_sanitised
-from wordveil.spark.sanitise.materials import Materials
+from wordveil.spark.sanitise.job import Materials, write_sanitised
 from wordveil.version import __version__
 
 OUTCOME = "nothing was audited"

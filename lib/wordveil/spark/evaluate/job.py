@@ -33,7 +33,7 @@ from wordveil.spark.evaluate.measures import (
 )
 from wordveil.spark.evaluate.pairs import Pairs, read_pairs
 from wordveil.spark.input.source import open_input
-from wordveil.spark.plan.spread import draw_words
+from wordveil.spark.plan.sample import draw_words
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files, load_path
 from wordveil.spark.platform.output import require_complete

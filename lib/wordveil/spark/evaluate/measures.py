@@ -30,7 +30,7 @@ from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Confusion
 from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS, Make
 from wordveil.scores.score import Group, Score
-from wordveil.spark.plan.spread import draw_words
+from wordveil.spark.plan.sample import draw_words
 from wordveil.text.stop_words import load_stop_words
 
 RELEASE = "release"

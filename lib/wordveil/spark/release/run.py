@@ -40,7 +40,7 @@ from wordveil.spark.release.opening import (
 from wordveil.spark.release.steps import RunSteps
 from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.sanitise.counts import NOTHING
-from wordveil.spark.sanitise.materials import Materials, load_materials
+from wordveil.spark.sanitise.job import Materials, load_materials
 from wordveil.spark.sanitise.report import RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 

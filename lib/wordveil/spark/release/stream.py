@@ -36,7 +36,7 @@ from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.maintenance import compact
 from wordveil.spark.release.night import Night, run_night
-from wordveil.spark.sanitise.materials import load_materials
+from wordveil.spark.sanitise.job import load_materials
 
 _STREAM = "stream "
 _PLACES = 2**32
