@@ -1,7 +1,7 @@
-"""Checkpoints of published tables: all that a file of Parquet tells one reader or another, compared with itself.
+"""Checks that a published table's checkpoint, a Parquet file, gives every reader the same content.
 
-A checkpoint says some things twice. Readers skip files by parsed statistics instead of their text, find columns by a
-schema beside the columns, and leave out groups of rows by the bounds that the file gives for them.
+A checkpoint has some facts twice. Readers skip files by parsed statistics instead of their text, find columns by a
+schema beside the columns, and leave out groups of rows by the bounds in the file.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _PARSED = {"stats_parsed": "stats", "partitionValues_parsed": "partitionValues"}
 
 
 class LogError(ValueError):
-    """A file of a log that says what no manifest covers, or two things. The message says what it does."""
+    """A file of a log that contradicts itself or has what no manifest covers, which the message describes."""
 
 
 def read_checkpoint(content: bytes, declared: Any = None) -> list[tuple[str, dict[str, Any]]]:
-    """The actions of a checkpoint in one file, by their kinds.
+    """Read the actions of a checkpoint in one file, each with its kind.
 
-    ``declared``: its schema as Spark writes it, where another file says so. Raises :class:`LogError`, and what
-    pyarrow raises for a damaged file.
+    ``declared``: its schema as Spark writes it, if another file declares one. Raises :class:`LogError`, and pyarrow's
+    errors for a damaged file.
     """
     file = pq.ParquetFile(pa.BufferReader(content))
     _check_footer(file, declared)
@@ -62,7 +62,7 @@ def _read_row(row: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> tuple
     for parsed, text in _PARSED.items():
         value = action.pop(parsed, None)
         told = action.get(text)
-        # Numbers as they are written: a decimal has more digits than a float.
+        # Numbers stay strings: a decimal has more digits than a float.
         told = json.loads(told, parse_float=str) if isinstance(told, str) else told
         if value is not None and not _is_same(value, told, types[kind].field(parsed).type):
             raise LogError(f"has {parsed} that contradict {text}")
@@ -70,7 +70,7 @@ def _read_row(row: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> tuple
 
 
 def _is_same(parsed: Any, told: Any, kind: pa.DataType) -> bool:
-    """Return whether a parsed value of a type is the one that was written as text or JSON."""
+    """Return whether a parsed value of a type equals the value in text or JSON."""
     if isinstance(parsed, Mapping):
         values = told or {}
         return isinstance(values, Mapping) and all(
@@ -110,7 +110,7 @@ def _in_utc(when: datetime) -> datetime:
 
 
 def _check_footer(file: pq.ParquetFile, declared: Any) -> None:
-    """Raise :class:`LogError` unless each schema that the file, or another about it, declares is its own."""
+    """Raise :class:`LogError` unless the file has the schemas that its footer and ``declared`` give."""
     _refuse_repeated(list(file.schema_arrow))
     told = file.metadata.metadata or {}
     if unknown := sorted(told.keys() - _FOOTER):
@@ -121,7 +121,7 @@ def _check_footer(file: pq.ParquetFile, declared: Any) -> None:
 
 
 def _refuse_repeated(fields: Iterable[pa.Field]) -> None:
-    """Raise :class:`LogError` for two columns by one name: each reader takes another of them."""
+    """Raise :class:`LogError` for two columns with one name: readers choose differently."""
     names = set[str]()
     for field in fields:
         if (name := field.name.lower()) in names:
@@ -131,7 +131,7 @@ def _refuse_repeated(fields: Iterable[pa.Field]) -> None:
 
 
 def _declares(declared: Any, kind: pa.DataType) -> bool:
-    """Return whether a type of Spark's, in its JSON, is that of a column."""
+    """Return whether a Spark type, in its JSON, is the type of a column."""
     if not isinstance(declared, Mapping):
         if pa.types.is_timestamp(kind):
             return declared in ("timestamp", "timestamp_ntz")
@@ -160,7 +160,7 @@ def _declares(declared: Any, kind: pa.DataType) -> bool:
 
 
 def _check_bounds(table: pa.Table, group: Any) -> None:
-    """Raise :class:`LogError` where a group of rows holds something else than the file says of it."""
+    """Raise :class:`LogError` if the file's statistics of a group of rows are false."""
     leaves = [leaf for column in table.columns for leaf in _list_leaves(column.combine_chunks(), column.type)]
     for place, leaf in enumerate(leaves):
         about = group.column(place)
@@ -179,7 +179,7 @@ def _check_bounds(table: pa.Table, group: Any) -> None:
 
 
 def _list_leaves(array: Any, kind: pa.DataType) -> Iterator[Any]:
-    """The columns of a file in their order; None for one that has several values a row."""
+    """Yield the columns of a file in order; None for one with several values a row."""
     if pa.types.is_struct(kind):
         for place in range(kind.num_fields):
             child = None if array is None else pc.struct_field(array, [place])

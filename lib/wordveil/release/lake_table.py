@@ -1,6 +1,6 @@
 """Published tables as the package deltalake reads them: without Spark and Java, on disks and object stores.
 
-deltalake opens stores, and lists what it finds in a version: the log has to say the same.
+deltalake opens stores and lists the files of a version, which must match the log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 INSTALL = "pip install 'wordveil[verify]'"
-# deltalake reads more. Of these it takes credentials from the variables that other tools read, too.
+# deltalake reads more. For these it takes credentials from the variables that other tools read, too.
 _SCHEMES = ("file", "s3", "s3a", "gs", "az", "abfs", "abfss")
 # Empty objects by which Hadoop remembers directories.
 _MARKER = re.compile(r"(.*/)?([^/]*=[^/]*|_delta_log|_staged_commits)?")
@@ -41,15 +41,15 @@ _SHOWN = 300
 
 
 def is_installed() -> bool:
-    """Whether there is a package deltalake."""
+    """Return whether the package deltalake is installed."""
     return find_spec("deltalake") is not None
 
 
 def find_obstacle(path: str) -> str:
-    """Why a table at this path is not read here; empty where it is."""
+    """Describe why deltalake cannot read a table at this path; empty if it can."""
     if (scheme := _find_scheme(path)) not in ("", *_SCHEMES):
         return f"deltalake does not read {scheme}: here."
-    # It unescapes the path of a table twice, and takes a backslash for a slash: it would read another table.
+    # deltalake unescapes a table's path twice, and takes a backslash for a slash: it would read another table.
     return next((f"deltalake reads no path with a {what}." for sign, what in _UNREAD.items() if sign in path), "")
 
 
@@ -59,15 +59,17 @@ def _find_scheme(path: str) -> str:
 
 
 class LakeTable(PublishedTable):
-    """A table as deltalake reads it. Each method raises :class:`ReleaseError` where the store cannot be read, and
-    :class:`UnusualTableError` for a table that is left to Spark.
+    """A table as deltalake reads it.
+
+    Each method raises :class:`ReleaseError` if the store cannot be read, and :class:`UnusualTableError` for a table
+    that is left to Spark.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path.rstrip("/")
 
     def list_store(self) -> Mapping[str, int]:
-        """All files below the table, by their paths relative to it, with their sizes in bytes."""
+        """Map each file below the table, by its relative path, to its size in bytes."""
         from deltalake.exceptions import TableNotFoundError
 
         with self._errors():
@@ -79,12 +81,12 @@ class LakeTable(PublishedTable):
         return {path: size for path, size in files.items() if size or not _MARKER.fullmatch(path)}
 
     def read_file(self, path: str) -> bytes:
-        """The content of a small file of the table."""
+        """Return the content of a small file of the table."""
         with self._errors():
             return read_file(self._store(), path)
 
     def read_text(self, path: str) -> str | None:
-        """The text of a file, of the table or another; None where there is none."""
+        """Return the text of a file, of the table or another; None if there is none."""
         from deltalake.exceptions import TableNotFoundError
 
         directory, _, name = path.rpartition("/")
@@ -95,19 +97,19 @@ class LakeTable(PublishedTable):
                 return None
 
     def find_directory(self) -> Path | None:
-        """Where the table is on this machine's disk; None where it is elsewhere."""
+        """Return the table's directory on this machine's disk; None if it is elsewhere."""
         return _find_directory(self.path) if _find_scheme(self.path) in ("", "file") else None
 
     def newest_version(self) -> int:
-        """The version that deltalake opens where none is named."""
+        """Return the version that deltalake opens by default."""
         return int(self._open(None).version())
 
     def is_read_as(self, version: int, state: State) -> bool:
-        """Return whether deltalake finds the files, properties and features that the log says."""
+        """Return whether deltalake finds the files, properties and features of the log."""
         opened = self._open(version)
         with self._errors():
             adds = opened.get_add_actions()
-            # It gives paths as the log has them.
+            # These paths are escaped, as in the log.
             seen = dict(zip(map(unquote, adds["path"].to_pylist()), adds["size_bytes"].to_pylist(), strict=True))
             about, asked = opened.metadata(), opened.protocol()
         told = {
@@ -125,11 +127,11 @@ class LakeTable(PublishedTable):
         )
 
     def hash_files(self, paths: Collection[str]) -> Mapping[str, tuple[int, str]]:
-        """The sizes and SHA-256 of data files that are there."""
+        """Return the size and SHA-256 of each data file; all exist."""
         return self._map(_hash_file, paths)
 
     def count_rows(self, version: int, paths: Collection[str]) -> int:  # noqa: ARG002 - the log is not asked
-        """How many rows the files have; less than none where one is no file of Parquet."""
+        """Count the rows of the files; -1 if one is not a Parquet file."""
         counts = self._map(_count_rows, paths).values()
         return sum(counts) if all(count >= 0 for count in counts) else -1
 
@@ -149,7 +151,7 @@ class LakeTable(PublishedTable):
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn errors of stores and of deltalake into those of this class."""
+        """Turn errors of stores and of deltalake into the errors of this class."""
         from deltalake.exceptions import DeltaError, DeltaProtocolError
 
         try:
@@ -163,7 +165,7 @@ class LakeTable(PublishedTable):
 def _hash_file(store: FileSystem, path: str) -> tuple[int, str]:
     digest, size = hashlib.sha256(), 0
     with store.open_input_stream(path) as stream:
-        # Of an object store each piece is a request.
+        # Each chunk is one request to an object store.
         while piece := stream.read(_CHUNK):
             digest.update(piece)
             size += len(piece)
@@ -171,21 +173,21 @@ def _hash_file(store: FileSystem, path: str) -> tuple[int, str]:
 
 
 def _count_rows(store: FileSystem, path: str) -> int:
-    """How many rows a file has; -1 for another file than of Parquet."""
+    """Count the rows of a file; -1 if it is not a Parquet file."""
     with suppress(pa.ArrowInvalid), store.open_input_file(path) as content:
         return int(pq.ParquetFile(content).metadata.num_rows)
     return -1
 
 
 def _open_store(directory: str) -> FileSystem:
-    """The directory as a file system of its own, which opens nothing outside it."""
+    """Open the directory as a file system of its own, which opens nothing outside it."""
     from deltalake.fs import DeltaStorageHandler
 
     return PyFileSystem(DeltaStorageHandler(_make_uri(directory)))
 
 
 def _make_uri(path: str) -> str:
-    """A path as a URI: deltalake takes percent signs of others for escapes."""
+    """Turn a path into a URI: deltalake takes percent signs of other paths for escapes."""
     if _find_scheme(path) in ("", "file"):
         return _find_directory(path).as_uri()
     return path
@@ -196,6 +198,6 @@ def _find_directory(path: str) -> Path:
 
 
 def _describe(error: Exception) -> str:
-    """Its message in one line, without the colours of deltalake's."""
+    """Return the error's message in one line, without deltalake's colours."""
     text = " ".join(re.sub(r"\x1b\[[0-9;]*m|\u21b3", "", str(error)).split())
     return (text[:_SHOWN] or type(error).__name__).rstrip(".")

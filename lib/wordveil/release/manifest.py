@@ -1,4 +1,4 @@
-"""Manifests: signed descriptions of published tables. A table is checked against what a reader of it sees.
+"""Manifests: signed descriptions of what readers of published tables see.
 
 A manifest contains only what may be published with the table. Its signature is Ed25519 over canonical JSON: keys sorted
 by code point, no white space, UTF-8 without escapes, and only whole numbers. Other numbers are strings in their
@@ -35,9 +35,9 @@ class File(NamedTuple):
     """A data file of a table.
 
     ``path``: relative to the table, with ``/``. ``bytes``: its size. ``sha256``: of its content, in hexadecimal; empty
-    where the file is gone. ``partition``: the values of the partition columns in its rows, which readers take from the
+    if the file is missing. ``partition``: the values of the partition columns in its rows, which readers take from the
     table's log. ``statistics``: the SHA-256 of the log's statistics of its columns, by which readers skip files; empty
-    where there are none.
+    if there are none.
     """
 
     path: str
@@ -49,11 +49,11 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that decides what readers of one version of a Delta table see.
+    """The content of one version of a Delta table, as far as readers see it.
 
     ``schema``: as in Delta's log. ``partition_by``: the columns whose values are in the log and not in the files.
-    ``metadata``: what else the log says about the table: its identifier, and its properties as ``configuration``.
-    ``protocol``: what Delta asks of readers and writers. ``records``: how many rows a reader counts.
+    ``metadata``: the rest of the log's description: the table's identifier, and its properties as ``configuration``.
+    ``protocol``: what Delta requires of readers and writers. ``records``: the number of rows that a reader counts.
     """
 
     schema: Mapping[str, Any]
@@ -69,16 +69,16 @@ class Manifest:
     """The description of a published table.
 
     ``publication``: rises with each publication, so that readers recognise an older table. ``draws_version``,
-    ``public_version``: versions of the table of draws and of the public one. ``run_ids``: the runs whose draws the
-    table holds. ``mechanism``, ``policy``, ``key``: the fingerprints; of the key, its root's. ``epoch``: the last noise
-    epoch that drew. ``relation``, ``exposes``: as in the ``privacy`` column. ``input``, ``input_version``: the
+    ``public_version``: versions of the draws table and of the public table. ``run_ids``: runs whose draws the
+    table holds. ``mechanism``, ``policy``, ``key``: the fingerprints; for the key, its root's. ``epoch``: the last
+    noise epoch that drew. ``relation``, ``exposes``: as in the ``privacy`` column. ``input``, ``input_version``: the
     identifier of the corpus that Delta or Iceberg gave it, and its version or the id of its snapshot. Its path would
-    reveal private storage. ``n_max``: the public number of tokens where the length is hidden, else None. ``rules``: the
+    reveal private storage. ``n_max``: the public number of tokens if the length is hidden, else None. ``rules``: the
     digest of the gate's rules. ``gate``: one entry for each rule, as :func:`gate_entries` makes them, without values of
     private rules. ``software``: versions by name. ``created``: UTC, as ``2026-11-20T02:00:00Z``. ``snapshot``: what
     readers of the public version see. ``recovery``: what an attacker recovers of single words, a function of public
-    data alone; None where it is not known. ``writers``: ``one`` where the owner states that one process at a time wrote
-    to the release and its ledger; the document has it then alone.
+    data alone; None if it is not known. ``writers``: ``one`` if the owner states that one process at a time wrote
+    to the release and its ledger; otherwise the document lacks it.
 
     Raises
     ------
@@ -128,7 +128,7 @@ class Manifest:
                 )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON: text, whole numbers, None, lists and mappings of these."""
+        """Convert to plain values for JSON: text, whole numbers, None, lists and mappings of these."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.writers is None:
             del values["writers"]
@@ -140,7 +140,7 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Manifest:
-        """The inverse of :meth:`to_dict`. Raises :class:`ReleaseError` for anything but a manifest of this version."""
+        """Invert :meth:`to_dict`. Raises :class:`ReleaseError` for anything but a manifest of this version."""
         _check_version(values)
         table = [field.name for field in fields(Snapshot)]
         try:
@@ -168,7 +168,7 @@ class Manifest:
 
 
 def gate_entries(result: GateResult) -> tuple[dict[str, Any], ...]:
-    """A gate's rules as a manifest lists them: name, kind and bound, and the value of all but private rules."""
+    """List a gate's rules for a manifest: name, kind, bound, and the value unless the rule is private."""
     return tuple(
         {"name": rule.name, "kind": str(rule.kind), "bound": _plain(rule.bound)}
         | ({} if rule.kind is Kind.PRIVATE else {"value": _plain(rule.value)})
@@ -177,9 +177,9 @@ def gate_entries(result: GateResult) -> tuple[dict[str, Any], ...]:
 
 
 def sign(manifest: Manifest, private_key: Ed25519PrivateKey) -> dict[str, Any]:
-    """The signed document: ``manifest``, ``signature`` and ``public_key``, the last two in hexadecimal.
+    """Return the signed document: ``manifest``, ``signature`` and ``public_key``, the last two in hexadecimal.
 
-    Raises :class:`ValueError` where a text cannot be UTF-8.
+    Raises :class:`ValueError` if a text cannot be UTF-8.
     """
     values = manifest.to_dict()
     return {
@@ -190,10 +190,10 @@ def sign(manifest: Manifest, private_key: Ed25519PrivateKey) -> dict[str, Any]:
 
 
 def open_document(document: Any, pinned_public_key: str | None) -> Manifest:
-    """The manifest of a signed ``document``, as JSON gives it, if its signature is valid.
+    """Return the manifest of a signed ``document``, as JSON gives it, if its signature is valid.
 
-    ``pinned_public_key``: the release's, 64 hexadecimal digits, from a source other than the document. With None the
-    document's own key checks it, which finds accidental changes but not forgery. Raises :class:`ReleaseError`.
+    ``pinned_public_key``: the release's, 64 hexadecimal digits, from a source other than the document. If it is None,
+    the document's own key checks it, which finds accidental changes but not forgery. Raises :class:`ReleaseError`.
     """
     given = document if isinstance(document, Mapping) else {}
     values, public_key, signature = (given.get(name) for name in ("manifest", "public_key", "signature"))
@@ -234,8 +234,9 @@ def _check_version(values: Mapping[str, Any]) -> None:
 
 
 def compare(signed: Snapshot, seen: Snapshot) -> None:
-    """Raise :class:`ReleaseError` where the table that readers see is not the one that was signed. It says what
-    differs, and names files and columns, never what they contain.
+    """Raise :class:`ReleaseError` if readers see another table than the signed one.
+
+    The message lists the differences; it names files and columns, never what they contain.
     """
     listed = {file.path: file for file in signed.files}
     present = {file.path: file for file in seen.files if file.sha256 or file.path not in listed}
@@ -261,9 +262,9 @@ def compare(signed: Snapshot, seen: Snapshot) -> None:
 
 
 def _differing_columns(signed: Snapshot, seen: Snapshot) -> set[str]:
-    """The columns that only one of two tables has, or that are not the same; their order where nothing else differs."""
+    """Return the names of columns that differ between two tables; "their order" if only that differs."""
     was, now = _plain(signed.schema), _plain(seen.schema)
-    # As texts: in Python, True is 1.
+    # As texts: in Python, True equals 1.
     before, after = (
         {field["name"]: json.dumps(field, sort_keys=True) for field in schema["fields"]} for schema in (was, now)
     )
@@ -272,7 +273,7 @@ def _differing_columns(signed: Snapshot, seen: Snapshot) -> set[str]:
 
 
 def _list_properties(table: Snapshot) -> dict[str, str]:
-    """All but columns and files, as texts by their names."""
+    """Return everything except columns and files, as texts by their names."""
     about = {**table.metadata, **table.protocol}
     properties = about.pop("configuration", {})
     about |= {"partition_by": ", ".join(table.partition_by) or "none", "records": table.records, **properties}
@@ -288,8 +289,9 @@ def _names(paths: Iterable[str]) -> str:
 
 
 def is_inside(path: str) -> bool:
-    """Whether a path is that of a file below the table, in its only spelling. A line feed would make the lines of the
-    checksum ambiguous.
+    """Return whether a path leads to a file below the table, in its only spelling.
+
+    A line feed would make the lines of the checksum ambiguous.
     """
     parts = PurePosixPath(path).parts
     is_plain = path == "/".join(parts) and not path.startswith("/") and not set(path) & set("\n\r\0")
@@ -297,7 +299,7 @@ def is_inside(path: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Values of JSON whose only numbers are whole."""
+    """Convert to JSON values whose only numbers are whole."""
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -310,8 +312,9 @@ def _plain(value: Any) -> Any:
 
 
 def _canonical(values: Mapping[str, Any]) -> bytes:
-    """The bytes that are signed. Raises :class:`ValueError` for a number that is not whole, or text that is not valid
-    UTF-8.
+    """Return the bytes to sign.
+
+    Raises :class:`ValueError` for a number that is not whole, or text that is not valid UTF-8.
     """
     _refuse_floats(values)
     return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")

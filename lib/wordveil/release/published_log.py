@@ -1,8 +1,8 @@
-"""Logs of published tables, read strictly: what wordveil and Delta write into one, and nothing else.
+"""Strict reader of the logs of published tables: it accepts only what wordveil and Delta write.
 
 Readers of Delta choose among the files of a log: one begins at the first commit, another at a checkpoint, a third takes
-the schema from a summary. So all files of a log are read, and each has to tell of the same table. What a reader could
-take for something that no manifest covers is refused by name: other files, actions, properties and features.
+the schema from a summary. So all files of a log are read, and all must describe the same table. Other files, actions,
+properties and features, which no manifest covers, are refused by name.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Actions = Sequence[tuple[str, Mapping[str, Any]]]
 
 _VERSION = re.compile(r"(\d{20})\.(json|crc|checkpoint\.parquet)", re.ASCII)
 _POINTER = "_last_checkpoint"
-# Hadoop's checksums, drafts of a commit that was killed, and notes of VACUUM: no reader of Delta looks there.
+# Hadoop's checksums, drafts of a commit that was killed, and notes of VACUUM: Delta's readers ignore them.
 _HIDDEN = re.compile(r"_last_vacuum_info|\.[._]?[\w.-]+\.(crc|tmp)", re.ASCII)
-# What an action has to say, what it may say, and the types. All else is null or empty.
+# Required and optional fields of each action, with their types. All others are null or empty.
 _ACTIONS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
     "add": (
         {"path": str, "partitionValues": dict, "size": int, "modificationTime": int, "dataChange": bool},
@@ -45,7 +45,7 @@ _ACTIONS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
     ),
     "protocol": ({"minReaderVersion": int, "minWriterVersion": int}, {"readerFeatures": list, "writerFeatures": list}),
 }
-# What stands beside actions: remarks of a commit on itself, by which nobody reads a table.
+# A commit's remarks on itself, beside its actions. No reader uses them.
 _REMARKS = "commitInfo"
 _FORMAT = {"provider": "parquet", "options": {}}
 # Features that some types of columns need, and those that only bind writers: none changes which rows a reader finds.
@@ -64,14 +64,14 @@ PROPERTIES = {
 }
 """Properties that wordveil sets, and those that only say when files are merged, summed up or deleted."""
 _VALUES = {"delta.enableDeletionVectors": "false"}
-# What Spark writes beside a column to compute its values, or to find it under another name.
+# Properties of a column by which Spark computes its values, or finds it under another name.
 _COLUMN_PROPERTY = re.compile(r"delta\..*|(current|exists)_default", re.IGNORECASE)
-# What a summary of a version may say: figures that say nothing, what the log tells (nothing is not the same as none),
-# what has to be empty, and figures that must be these.
+# Fields of a version's summary: ignored figures, facts of the log (absent is not the same as empty), fields that must
+# be empty, and figures that must have these values.
 _UNREAD = {"txnId", "histogramOpt", "fileSizeHistogram", "deletedRecordCountsHistogramOpt"}
 _TOLD, _UNTOLD = ("metadata", "protocol", "allFiles"), ("setTransactions", "domainMetadata", "inCommitTimestampOpt")
 _EXPECTED = {"numMetadata": 1, "numProtocol": 1, "numDeletedRecordsOpt": 0, "numDeletionVectorsOpt": 0}
-# What stands in a URI only as an escape: readers differ in what they make of it.
+# Characters that a URI must escape: readers interpret them differently.
 _UNESCAPED = re.compile(r"[\x00-\x20\x7f\"<>\\^`{|}?#:]|%2[Ff]|%(?![0-9A-Fa-f]{2})")
 _SHOWN = 200
 
@@ -82,8 +82,9 @@ class LostVersionError(ValueError):
 
 @dataclass(frozen=True)
 class State:
-    """A version of a table: its actions ``metaData`` and ``protocol``, and ``add`` of each file by its path, which is
-    relative and without escapes. What is null is left out.
+    """A version of a table: its actions ``metaData`` and ``protocol``, and ``add`` of each file by its path.
+
+    Paths are relative and without escapes. Null values are left out.
     """
 
     metadata: Mapping[str, Any]
@@ -91,16 +92,18 @@ class State:
     added: Mapping[str, Mapping[str, Any]]
 
     def __str__(self) -> str:
-        """The same text for the same table, as JSON: in Python, True is 1."""
-        # Whether a file was new says nothing about the table.
+        """Serialise to JSON, in which equal tables have equal texts; in Python, True equals 1."""
+        # dataChange does not affect the table's content.
         added = {path: {**add, "dataChange": True} for path, add in self.added.items()}
         return json.dumps([self.metadata, self.protocol, added], sort_keys=True)
 
 
 @dataclass(frozen=True)
 class PublishedLog:
-    """What a log says. ``states``: the table at the newest version, and at those asked for that the log has.
-    ``named``: the paths of all files that it names, also of other versions.
+    """The content of a log.
+
+    ``states``: the table at the newest version, and at the requested versions that the log has. ``named``: the paths of
+    all files that any version names.
     """
 
     newest: int
@@ -109,14 +112,14 @@ class PublishedLog:
 
 
 def find_newest(names: Iterable[str]) -> int:
-    """The greatest version of any file of a log, given their names; -1 where there is none."""
+    """Return the greatest version of a log's files, given their names; -1 if there is none."""
     return max((int(match[1]) for match in map(_VERSION.fullmatch, names) if match), default=-1)
 
 
 def read_published_log(names: Iterable[str], read: Callable[[str], bytes], versions: Iterable[int]) -> PublishedLog:
-    """Read a log whole. ``names``: those of its files. ``read``: gives the content of one.
+    """Read a whole log, given the ``names`` of its files; ``read`` returns the content of one.
 
-    Raises :class:`LogError`, and :class:`LostVersionError` where a commit is missing.
+    Raises :class:`LogError`, and :class:`LostVersionError` if a commit is missing.
     """
     files = _Files(names, read)
     replay, states = _Replay(), {}
@@ -141,21 +144,21 @@ def read_published_log(names: Iterable[str], read: Callable[[str], bytes], versi
 
 
 def load_strictly(text: str) -> Any:
-    """JSON in which all readers see the same: no name twice, no NaN, no half of a character."""
+    """Parse JSON that all readers read alike: without duplicate names, NaN or lone surrogates."""
     value = json.loads(text, object_pairs_hook=_require_unique, parse_constant=_refuse_constant)
     json.dumps(value, ensure_ascii=False).encode("utf-8")
     return value
 
 
 def make_state(actions: Actions) -> State:
-    """The table that actions add up to, as another reader of Delta has them. Raises :class:`LogError`."""
+    """Return the table that actions from another source add up to. Raises :class:`LogError`."""
     replay = _Replay()
     replay.commit(actions, counts=True)
     return replay.state()
 
 
 class _Files:
-    """The files of a log by their kinds, and the version that it can be read from: ``begin``."""
+    """The files of a log by their kinds; ``begin`` is the first readable version."""
 
     def __init__(self, names: Iterable[str], read: Callable[[str], bytes]) -> None:
         self._read = read
@@ -186,7 +189,7 @@ class _Files:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[bytes]:
-        """The content of a file, whose name errors of the block begin with."""
+        """Yield the content of a file, and begin errors of the block with its name."""
         content = self._read(name)
         try:
             yield content
@@ -197,7 +200,7 @@ class _Files:
 
 
 class _Replay:
-    """A table as the actions that came so far left it. ``spelled``: how the log writes each path that it names."""
+    """A table after the actions so far. ``spelled``: each path as the log spells it."""
 
     def __init__(self) -> None:
         self._state: dict[str, Mapping[str, Any]] = {}
@@ -205,7 +208,7 @@ class _Replay:
         self.spelled: dict[str, str] = {}
 
     def commit(self, actions: Actions, *, counts: bool) -> None:
-        """Take the actions of one commit; look at them alone where it is not one that ``counts``."""
+        """Check the actions of one commit, and apply them if it ``counts``."""
         found: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in _ACTIONS}
         for kind, action in actions:
             found[kind].append(_check_action(kind, action))
@@ -221,7 +224,7 @@ class _Replay:
             self._added |= dict(zip(added, found["add"], strict=True))
 
     def resume(self, actions: Actions, *, is_first: bool) -> None:
-        """Go on from a checkpoint; where it is not the ``first`` thing that is known, it has to say what is known."""
+        """Continue from a checkpoint; unless it ``is_first``, it must match the table so far."""
         summed = _Replay()
         summed.spelled = self.spelled
         summed.commit(actions, counts=True)
@@ -230,7 +233,7 @@ class _Replay:
         self._state, self._added = summed._state, summed._added
 
     def state(self) -> State:
-        """The table as it is. Raises :class:`KeyError` for one that nothing describes."""
+        """Return the table so far. Raises :class:`KeyError` if no action describes it."""
         metadata, protocol = self._state["metaData"], self._state["protocol"]
         columns = set(metadata["partitionColumns"])
         if any(add["partitionValues"].keys() != columns for add in self._added.values()):
@@ -238,7 +241,7 @@ class _Replay:
         return State(metadata, protocol, dict(self._added))
 
     def _locate(self, path: str) -> str:
-        """The path without escapes. Raises :class:`LogError` for one that not all readers take for the same file."""
+        """Unescape a path. Raises :class:`LogError` unless all readers take it for the same file."""
         place = unquote(path, errors="strict")
         if _UNESCAPED.search(path) or not is_inside(place):
             raise LogError(f"names the file {show_name(path)}, which is not inside the table or not by a plain path")
@@ -248,7 +251,7 @@ class _Replay:
 
 
 def parse_commit(content: bytes) -> Actions:
-    """The actions of a commit, by their kinds; without its remarks on itself, by which nobody reads a table."""
+    """Return the actions of a commit, each with its kind, without the commit's remarks."""
     text = content.decode("utf-8")
     if "\r" in text:
         raise LogError("breaks its lines in two ways")
@@ -281,7 +284,7 @@ def _require_known(kind: str) -> str:
 
 
 def _check_action(kind: str, action: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An action without what is null or empty, if it says nothing that no manifest covers."""
+    """Return an action without null and empty values, if manifests cover all of it."""
     required, optional = _ACTIONS[kind]
     _refuse_variants(action, [*required, *optional], f"has an action {kind} with")
     said = {name: value for name, value in action.items() if name in required or not _is_empty(value)}
@@ -303,8 +306,9 @@ def _check_action(kind: str, action: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _refuse_variants(names: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Raise :class:`LogError` for another spelling of a known name, also where it says nothing: not all readers tell
-    them apart.
+    """Raise :class:`LogError` for another spelling of a known name, even without a value.
+
+    Some readers do not distinguish the spellings.
     """
     variants = {name.lower(): name for name in known}
     for name in names:
@@ -328,7 +332,7 @@ def _check_metadata(metadata: Mapping[str, Any]) -> None:
 
 
 def _list_column_properties(schema: Any) -> Iterator[str]:
-    """The names of what stands beside the columns of a schema, inner ones too."""
+    """List the names of the properties of a schema's columns, including nested ones."""
     if isinstance(schema, list):
         for item in schema:
             yield from _list_column_properties(item)
@@ -347,7 +351,7 @@ def _check_protocol(protocol: Mapping[str, Any]) -> None:
 
 
 def _check_summary(summary: Mapping[str, Any], state: State) -> None:
-    """Raise :class:`LogError` unless the summary of a version agrees with it."""
+    """Raise :class:`LogError` unless the summary of a version matches its state."""
     said = {
         name: value
         for name, value in summary.items()
@@ -383,5 +387,5 @@ def _refuse_constant(name: str) -> None:
 
 
 def show_name(name: str) -> str:
-    """A name that somebody else chose, as it may be printed."""
+    """Return an untrusted name in a form that is safe to print."""
     return name if name.isascii() and name.isprintable() and len(name) <= _SHOWN else ascii(name[:_SHOWN])

@@ -1,7 +1,7 @@
-"""Whether a published table is the one that was signed: what its readers see is compared with the manifest.
+"""Comparison of a published table, as its readers see it, with its signed manifest.
 
-The files alone do not decide that. Delta's log gives a table its columns, the values of its partition columns, and the
-rows that readers skip. All of this is compared, at exactly the version that was signed, and at the newest version.
+The files alone do not decide what readers see. Delta's log gives a table its columns, the values of its partition
+columns, and the rows that readers skip. All of this is compared, at the signed version and at the newest.
 """
 
 from __future__ import annotations
@@ -33,53 +33,54 @@ from wordveil.release.published_log import (
 MANIFEST = "_manifest.json"
 """The manifest's name inside the public table. Readers of Delta and Parquet skip it."""
 _IN_LOG = f"{DELTA_LOG}/"
-# Directories that Delta makes in a log. Spark takes another one for a commit, by its name.
+# Directories that Delta makes in a log. Spark may take another directory for a commit, by its name.
 _IN_LOGS = {f"{DELTA_LOG}/{name}" for name in ("_staged_commits", "_sidecars", "_commits")}
 _CHECKSUM = re.compile(r"(.*/)?\.[^/]+\.crc")
 _FORGED = "The table is not the one that was signed."
 
 
 class PublishedTable(ABC):
-    """A published table as one implementation of Delta reads it. ``path``: where it is."""
+    """A published table at ``path`` as one implementation of Delta reads it."""
 
     path: str
 
     @abstractmethod
     def list_store(self) -> Mapping[str, int]:
-        """As :meth:`list_files`, of a table that is not on this machine's disk."""
+        """List files as :meth:`list_files` does, for a table that is not on this machine's disk."""
 
     @abstractmethod
     def read_file(self, path: str) -> bytes:
-        """The content of a small file of the table."""
+        """Return the content of a small file of the table."""
 
     @abstractmethod
     def read_text(self, path: str) -> str | None:
-        """The text of a file, of the table or another; None where there is none."""
+        """Return the text of a file, of the table or another; None if there is none."""
 
     @abstractmethod
     def find_directory(self) -> Path | None:
-        """Where the table is on this machine's disk; None where it is elsewhere."""
+        """Return the table's directory on this machine's disk; None if it is elsewhere."""
 
     @abstractmethod
     def is_read_as(self, version: int, state: State) -> bool:
-        """Return whether the implementation reads a version as its log says."""
+        """Return whether the implementation reads ``state`` from the log at this version."""
 
     @abstractmethod
     def newest_version(self) -> int:
-        """The version that the implementation opens where none is named."""
+        """Return the version that the implementation opens by default."""
 
     @abstractmethod
     def hash_files(self, paths: Collection[str]) -> Mapping[str, tuple[int, str]]:
-        """The sizes and SHA-256 of data files that are there."""
+        """Return the size and SHA-256 of each data file; all exist."""
 
     @abstractmethod
     def count_rows(self, version: int, paths: Collection[str]) -> int:
-        """How many rows a version has, whose files are all there."""
+        """Count the rows of a version whose files all exist."""
 
     def list_files(self) -> Mapping[str, int]:
-        """All files below the table, by their paths relative to it, with their sizes in bytes. Raises
-        :class:`ReleaseError` for symbolic links: what they lead to is not the table's; and for what readers may take
-        for a file, or cannot be listed.
+        """Map each file below the table, by its relative path, to its size in bytes.
+
+        Raises :class:`ReleaseError` for symbolic links, whose targets are not the table's, for anything else that
+        readers may take for a file, and if a directory cannot be listed.
         """
         root = self.find_directory()
         if root is None:
@@ -99,20 +100,21 @@ class PublishedTable(ABC):
         return {path: about.st_size for path, about in found.items() if stat.S_ISREG(about.st_mode)}
 
     def version(self) -> int:
-        """The greatest version of any file of the log; -1 where there is no table."""
+        """Return the greatest version of any file of the log; -1 if there is no table."""
         return find_newest(_names_of_log(self.list_files()))
 
     def read_log(self, *versions: int) -> PublishedLog:
-        """The log, with the table at these versions. Raises :class:`ReleaseError` for one that wordveil has not
-        written, or that lacks a version.
+        """Read the log, with the table at these versions.
+
+        Raises :class:`ReleaseError` if wordveil has not written the log, or if it lacks a version.
         """
         return self._read_log(self.list_files(), versions)
 
     def describe(self, version: int, signed: Iterable[File] = ()) -> Snapshot:
-        """What readers of a version see, whichever they are. Files that were ``signed`` are not read again while they
-        have the same size: another content is found by whoever verifies them.
+        """Describe what every reader of a version sees.
 
-        Raises :class:`ReleaseError` where two readers could see two tables, and as :meth:`read_log`.
+        Files that were ``signed`` are not read again while they have the same size: verification finds another content.
+        Raises :class:`ReleaseError` if two readers could see two tables, and as :meth:`read_log`.
         """
         present = self.list_files()
         log = self._read_log(present, (version,))
@@ -130,7 +132,7 @@ class PublishedTable(ABC):
     def _add_contents(
         self, told: Snapshot, version: int, present: Mapping[str, int], signed: Iterable[File]
     ) -> Snapshot:
-        """What the log has ``told``, with the digests of files and the number of rows."""
+        """Add the digests of files and the number of rows to what the log has ``told``."""
         digests = {file.path: file.sha256 for file in signed if present.get(file.path) == file.bytes}
         contents = {path: (present[path], digest) for path, digest in digests.items()}
         unread = [file.path for file in told.files if file.path in present.keys() - contents.keys()]
@@ -160,7 +162,7 @@ class PublishedTable(ABC):
 
 @dataclass(frozen=True)
 class Verified:
-    """A manifest that its table agrees with, and the digest of the manifest's file."""
+    """A manifest that its table matches, and the digest of the manifest's file."""
 
     manifest: Manifest
     manifest_sha256: str
@@ -171,15 +173,10 @@ def verify_table(
 ) -> Verified:
     """Check a published table against its manifest. This needs neither key nor configuration.
 
-    ``table``: the published table. ``manifest``: the path of the manifest; None: the one inside the table.
-    ``public_key``: the release's public key, 64 hexadecimal digits, from another source than the table; None: any key
-    will do. ``at_least``: the smallest number of the publication. Nothing else reveals an older publication that
-    somebody has put back.
-
-    Raises
-    ------
-    ReleaseError
-        If the table is not the one that was signed; the message says what differs.
+    ``manifest``: the path of the manifest; None: the one inside the table. ``public_key``: the release's public key,
+    64 hexadecimal digits, from another source than the table; None: any key will do. ``at_least``: the smallest number
+    of the publication; nothing else reveals that somebody has put back an older one. Raises :class:`ReleaseError` with
+    the differences if the table is not the one that was signed.
     """
     file = manifest or f"{table.path}/{MANIFEST}"
     text = table.read_text(file)
@@ -202,9 +199,7 @@ def verify_table(
 
 
 def compare_with(table: PublishedTable, signed: Manifest) -> None:
-    """Raise :class:`ReleaseError` unless readers of a table see what was signed, whether they name its version or
-    none.
-    """
+    """Raise :class:`ReleaseError` unless readers see the signed table, at its version and by default."""
     newest = table.version()
     if newest < signed.public_version:
         raise ReleaseError(
@@ -224,7 +219,7 @@ def compare_with(table: PublishedTable, signed: Manifest) -> None:
 
 
 def summarise(state: State) -> Snapshot:
-    """A version as its log has it: no rows are counted, and no file is hashed."""
+    """Describe a version by its log alone: no rows are counted, and no file is hashed."""
     metadata = dict(state.metadata)
     files = (
         File(path, add["size"], "", dict(add["partitionValues"]), hash_text(add["stats"]) if add.get("stats") else "")
@@ -241,13 +236,13 @@ def summarise(state: State) -> Snapshot:
 
 
 def find_leftovers(present: Iterable[str], log: PublishedLog) -> set[str]:
-    """The files below a table that no version of it names, beside the log and the manifest."""
+    """Return the files below a table that no version of it names, except log and manifest."""
     ours = {path for path in present if path.startswith(_IN_LOG) or path == MANIFEST or _CHECKSUM.fullmatch(path)}
     return set(present) - ours - log.named
 
 
 def _walk(root: Path) -> Iterator[Path]:
-    """All that is below a directory. Raises :class:`OSError` for what cannot be listed."""
+    """List everything below a directory. Raises :class:`OSError` if a directory cannot be listed."""
 
     def fail(error: OSError) -> None:
         if Path(error.filename) != root:  # there is no table
@@ -258,12 +253,12 @@ def _walk(root: Path) -> Iterator[Path]:
 
 
 def lost_version(subject: str, version: int) -> ReleaseError:
-    """The error of a version that cannot be read. ``subject``: which table."""
+    """Make the error of a version that cannot be read; ``subject`` names the table."""
     return ReleaseError(f"{subject}: its log no longer has version {version}, or is damaged. Publish again.")
 
 
 def hash_text(text: str) -> str:
-    """SHA-256 of a text in UTF-8, in hexadecimal."""
+    """Return the SHA-256 of a text in UTF-8, in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
