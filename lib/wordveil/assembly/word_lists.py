@@ -1,4 +1,4 @@
-"""Lists of words that say what clusters join, and what may be written for one.
+"""Lists of words that decide which words clusters join, and which may be written for one.
 
 The package has an English list of words of special categories (``data/word_lists/sensitive.tsv``), which
 ``mechanism.merge`` joins, and one of ordinary words (``ordinary.tsv``). `make word-lists` makes both from WordNet.
@@ -23,19 +23,22 @@ from wordveil.text.types.lists import PublicLists
 
 _DATA = files("wordveil") / "data" / "word_lists"
 _SENSITIVE, _ORDINARY = str(_DATA / "sensitive.tsv"), str(_DATA / "ordinary.tsv")
-# An embedding is English where half of so many of its first words, which are frequent, are ordinary English words.
+# An embedding counts as English if half of its first words, this many, are ordinary English words.
 _FIRST = 1_000
 
 
 def read_groups(source: str, setting: str) -> WordTable:
-    """The table of ``mechanism.merge``. Raises :class:`wordveil.errors.PublicFileError` where it has a fault."""
+    """Read the table of ``mechanism.merge``. Raises :class:`wordveil.errors.PublicFileError` if it has a fault."""
     table = read_word_table(_SENSITIVE if source == SENSITIVE else source, setting, ("word", "group"))
     table.require_distinct(1)
     return WordTable(setting, source, table.columns)
 
 
 def fit_groups(table: WordTable, to: FittedWords) -> Groups:
-    """Groups, numbered in the order of the table; a word that names a group is in it, unless it is in another one."""
+    """Fit groups to an embedding, numbered in the table's order.
+
+    A word that names a group is in it, unless it is in another one.
+    """
     ids = to.find(table.columns[0])
     if not (ids >= 0).any():
         raise table.error("has no word of the embedding.", f"Name another file. {CASE}")
@@ -57,21 +60,22 @@ def fit_groups(table: WordTable, to: FittedWords) -> Groups:
 
 
 def digest_sensitive() -> str:
-    """The SHA-256 of the package's list, hexadecimal."""
+    """Return the SHA-256 of the package's list of sensitive words, in hexadecimal."""
     return hashlib.sha256((_DATA / "sensitive.tsv").read_bytes()).hexdigest()
 
 
 def read_writable(source: str, setting: str) -> WordTable:
-    """The list of ``mechanism.written``. Raises :class:`wordveil.errors.PublicFileError` where it has a fault."""
+    """Read the list of ``mechanism.written``. Raises :class:`wordveil.errors.PublicFileError` if it has a fault."""
     table = read_word_table(_ORDINARY if source == ORDINARY else source, setting, ("word",))
     table.require_distinct(1)
     return WordTable(setting, source, table.columns)
 
 
 def fit_writable(table: WordTable, to: FittedWords) -> NDArray[np.bool_]:
-    """Which words of an embedding may be written: bool ``(size,)``.
+    """Select the words of an embedding that may be written: bool ``(size,)``.
 
-    Those of a file; or, of ``ordinary``, those that are no name, and where the embedding is English stand in the list.
+    They are those of a file or, for ``ordinary``, all except names and, if the embedding is English, words that the
+    list lacks.
     """
     if to.source != ORDINARY:
         ids = to.find(table.columns[0])
@@ -92,8 +96,9 @@ def fit_writable(table: WordTable, to: FittedWords) -> NDArray[np.bool_]:
 
 
 def find_names(words: pa.StringArray) -> NDArray[np.bool_]:
-    """Which words in lower case are a name, place or nationality of the package's lists, of any language, also with
-    ``'s`` or as a plural: bool ``(words,)``.
+    """Find names, places and nationalities of any language's list among lower-case words: bool ``(words,)``.
+
+    A word with ``'s`` or a plural ending counts, too.
     """
     found = np.zeros(len(words), np.bool_)
     stems = pc.replace_substring_regex(words, "['\u2019]s?$", "")
@@ -108,7 +113,10 @@ def _names() -> WordIndex:
 
 
 def list_names(*, world: bool = True) -> set[str]:
-    """The names, places and nationalities of all lists, in lower case. ``world``: also names that are never drawn."""
+    """List names, places and nationalities of all lists, in lower case.
+
+    ``world``: include names that are never drawn.
+    """
     lists = [PublicLists.load(language) for language in LISTED_LANGUAGES]
     kinds = [names for one in lists for names in (one.first_names, one.surnames, one.places, one.nationalities)]
     kinds += [names for one in lists for names, _ in one.others.values() if world]
@@ -117,7 +125,7 @@ def list_names(*, world: bool = True) -> set[str]:
 
 @cache
 def digest_ordinary() -> str:
-    """The SHA-256 of all that says which words are ordinary, hexadecimal."""
+    """Return the SHA-256 of all data that decide which words are ordinary, in hexadecimal."""
     digest = hashlib.sha256((_DATA / "ordinary.tsv").read_bytes())
     digest.update("".join(f"{name}\n" for name in sorted(list_names())).encode())
     return digest.hexdigest()

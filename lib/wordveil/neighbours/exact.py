@@ -1,4 +1,4 @@
-"""The true nearest word: a fast pass over all words with a rigorous error bound, then float64.
+"""Exact search for the nearest word: a fast pass over all words with a rigorous error bound, then float64.
 
 For a query ``z`` and a point ``w``, the nearest point has the largest score ``z.w - |w|^2/2``. A first pass
 (:mod:`wordveil.neighbours.first_pass`) computes all scores roughly, with a proved bound on each one's error. Every word
@@ -19,21 +19,20 @@ from wordveil.neighbours.first_pass import FirstPass, Float32Pass, LorentzPass
 from wordveil.neighbours.kernels import Notes, Rows, decide, half_squares
 
 DEFAULT_SCORE_BYTES = 64 * 2**20
-# A noted word takes 12 bytes, and most queries note few. At least the words of one tile must fit.
+# A noted word takes 12 bytes, and most queries note few. The words of one tile must fit.
 _NOTES_A_QUERY = 256
 _BYTES_A_NOTE = 12
 
 
 def scoring_rows(points: Float32) -> Float32:
-    """``points`` (float32 ``(count, n)``) with the column ``-|w|^2/2`` appended: float32 ``(count, n + 1)``."""
+    """Append the column ``-|w|^2/2`` to ``points``, float32 ``(count, n)``: float32 ``(count, n + 1)``."""
     coordinates = points.astype(np.float64).T
     bias = -0.5 * inner(coordinates, coordinates)
     return np.concatenate([points, bias.astype(np.float32)[:, None]], axis=1)
 
 
 class CertifiedSearch:
-    """Finds the row of the largest ``z.w - half``: a first pass leaves few candidates, and float64 decides between
-    them.
+    """Exact search for the largest ``z.w - half`` over rows, in which float64 decides between candidates of a first pass.
 
     ``rows``: ``(count, columns)``; a query's coordinates are multiplied with the first columns. ``half``: float64
     ``(count,)``. ``score_bytes`` bounds the memory of scores, for any vocabulary and any number of queries. Only one
@@ -52,7 +51,7 @@ class CertifiedSearch:
         self._score = np.empty(block)
 
     def search(self, queries: Float64) -> Int32:
-        """Ids of the nearest points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first.
+        """Return ids of the nearest points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first.
 
         Raises :class:`ValueError` if a query is not finite or too long for float64 squares.
         """
@@ -83,7 +82,7 @@ class CertifiedSearch:
 
 
 class ExactNearest(CertifiedSearch):
-    """Nearest of the first ``candidates`` rows of ``rows`` by Euclidean distance.
+    """Exact search among the first ``candidates`` of ``rows`` by Euclidean distance.
 
     ``rows``: float32 ``(count, n + 1)`` from :func:`scoring_rows`; it may be memory-mapped.
     """
@@ -96,11 +95,11 @@ class ExactNearest(CertifiedSearch):
 
 
 class LorentzNearest(CertifiedSearch):
-    """Nearest of ``rows`` by hyperbolic distance: ``cosh d(z, w) = z_0 w_0 - z.w`` is least where ``(-z_0, z).(w_0,
-    w)`` is largest.
+    """Exact search among ``rows`` by hyperbolic distance.
 
-    ``rows``: float64 ``(count, n + 1)``, points of the hyperboloid, time first. Queries of :meth:`search` are ``(-z_0,
-    z)``, scaled by any positive factor each.
+    ``cosh d(z, w) = z_0 w_0 - z.w`` is least for the largest ``(-z_0, z).(w_0, w)``. ``rows``: float64
+    ``(count, n + 1)``, points of the hyperboloid, time first. Queries of :meth:`search` are ``(-z_0, z)``, each scaled
+    by any positive factor.
     """
 
     def __init__(self, rows: Float64, score_bytes: int = DEFAULT_SCORE_BYTES) -> None:

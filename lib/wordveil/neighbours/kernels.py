@@ -1,4 +1,4 @@
-"""The compiled loops of the exact search: scanning scores for candidates, and deciding between candidates."""
+"""Compiled loops of the exact search, which scan scores for candidates and decide between candidates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wordveil.compiled import compiled, compiled_bounds, compiled_part, larger
 
 Rows = Float32 | Float64
 
-# Scores between two checks of the threshold: few enough to find the one above it quickly, many enough for vectors.
+# Scores between two checks of the threshold: few enough to find a score above it soon, enough for vector instructions.
 CHUNK = 128
 _LOWEST = np.float32(-3e38)
 
@@ -20,7 +20,7 @@ class Notes(NamedTuple):
     """The words of a block of queries that may be nearest.
 
     ``query``, ``word``, ``upper``: the noted words and the upper bounds of their scores, the first ``size[0]`` entries.
-    ``best``: of each query, the largest lower bound of a score so far; ``slack``: how much rounding may add to a
+    For each query, ``best``: the largest lower bound of a score so far; ``slack``: the most that rounding may add to a
     difference of bounds; ``scale``: the power of two by which its scores are scaled down.
     """
 
@@ -34,7 +34,7 @@ class Notes(NamedTuple):
 
     @classmethod
     def for_queries(cls, count: int, capacity: int) -> Notes:
-        """Room for ``capacity`` words of ``count`` queries."""
+        """Allocate room for ``capacity`` words of ``count`` queries."""
         return cls(
             np.empty(capacity, np.int32),
             np.empty(capacity, np.int32),
@@ -48,7 +48,10 @@ class Notes(NamedTuple):
 
 @compiled
 def half_squares(rows: Float32, out: Float64) -> None:
-    """``out[w]``: half the squared length of row ``w`` without its last column, added from first to last coordinate."""
+    """Set ``out[w]`` to half the squared length of row ``w`` without its last column.
+
+    Coordinates are added from first to last.
+    """
     for w in range(len(out)):
         total = 0.0
         for k in range(rows.shape[1] - 1):
@@ -61,10 +64,9 @@ def half_squares(rows: Float32, out: Float64) -> None:
 def float32_queries(
     queries: Float64, longest: float, gamma: float, floor: float, out: Float32, slack: Float64, scales: Float64
 ) -> bool:
-    """Queries as rows of the float32 product, with the factor ``scales`` of the bias; ``slack``: twice the bound on a
-    score's error.
+    """Write queries as rows of the float32 product, with the factor ``scales`` of the bias.
 
-    False where a query is not finite or its length leaves float64.
+    ``slack``: twice the bound on a score's error. Returns False if a query is not finite or its length leaves float64.
     """
     n = queries.shape[1]
     for q in range(len(queries)):
@@ -85,7 +87,7 @@ def float32_queries(
 
 @compiled
 def _scale(length: float) -> float:
-    """The power of two that brings a length over 2^60 under it; 1 for others."""
+    """Return the power of two that brings a length over 2^60 under it; 1 for others."""
     scale = 1.0
     while length * scale > 2.0**60:
         scale *= 2.0**-16
@@ -96,7 +98,7 @@ def _scale(length: float) -> float:
 def scan_float32(scores: Float32, start: int, first: int, notes: Notes) -> int:
     """Note the words of a tile that may be nearest. ``notes.best``: the largest score so far.
 
-    Returns the query at which the room ran out, to continue from there, or the number of queries.
+    Returns the query at which the notes were full, to continue from there, or the number of queries.
     """
     query, word, upper, size, best, slack, _ = notes
     words = scores.shape[1]
@@ -131,8 +133,9 @@ def scan_float32(scores: Float32, start: int, first: int, notes: Notes) -> int:
 def lorentz_queries(
     queries: Float64, gamma: float, out: Float32, gaps: Float32, slack: Float64, scales: Float64
 ) -> bool:
-    """Queries as rows of the float32 product; ``gaps``: ``gamma`` times their lengths. False where one is not finite or
-    too long.
+    """Write queries as rows of the float32 product, and ``gamma`` times their lengths to ``gaps``.
+
+    Returns False if one is not finite or too long.
     """
     for q in range(len(queries)):
         square = 0.0
@@ -149,8 +152,9 @@ def lorentz_queries(
 
 @compiled_bounds
 def scan_lorentz(products: Float32, start: int, first: int, gaps: Float32, row_gap: Float32, notes: Notes) -> int:
-    """As :func:`scan_float32`, from products whose error is at most ``gaps`` times ``row_gap``: ``notes.best`` holds
-    lower bounds, ``notes.upper`` upper bounds of scores.
+    """Note words as :func:`scan_float32` does, from products whose error is at most ``gaps`` times ``row_gap``.
+
+    ``notes.best`` holds lower bounds, ``notes.upper`` upper bounds of scores.
     """
     query, word, upper, size, best, slack, _ = notes
     words = products.shape[1]
@@ -187,7 +191,7 @@ def scan_lorentz(products: Float32, start: int, first: int, gaps: Float32, row_g
 
 @compiled
 def threshold(best: float, slack: float) -> np.float32:
-    """A float32 not above ``best - slack``, and close to it."""
+    """Return a float32 not above ``best - slack``, and close to it."""
     exact = np.float64(best) - slack
     return np.float32(exact - abs(exact) * 2.0**-23 - 1e-40)
 
@@ -204,12 +208,12 @@ def decide(
     nearest: Int32,
     last: bool,  # noqa: FBT001 - compiled code takes no keywords
 ) -> None:
-    """Score the noted words in float64, from the first coordinate to the last, keep each query's best, and drop the
-    rest.
+    """Score the noted words in float64, keep each query's best, and drop the rest.
 
-    ``score`` and ``nearest``: the best so far, -inf and -1 where there is none. The lower id wins a tie. The word with
-    the largest upper bound comes first: its score rules out most of the others. If no more words are to come
-    (``last``), a word without a rival needs no score. ``rivals`` and ``top`` are working memory.
+    Coordinates are added from first to last. ``score`` and ``nearest``: the best so far, -inf and -1 if there is none.
+    The lower id wins a tie. The word with the largest upper bound comes first: its score rules out most of the others.
+    If no more words are to come (``last``), a word without a rival needs no score. ``rivals`` and ``top`` are working
+    memory.
     """
     query, word, upper, size, best, slack, scale = notes
     rivals[:] = 0

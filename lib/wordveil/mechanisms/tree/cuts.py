@@ -1,4 +1,4 @@
-"""How words are cut into nested clusters: by the settings, public frequencies, classes, hypernyms and groups."""
+"""Cuts of the words into nested clusters: by settings, public frequencies, classes, hypernyms and groups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cut:
     """Nested clusters.
 
     ``hierarchy``: the clusters. ``heads``: int32 ``(heads,)``, words that are to stand for their lowest clusters.
-    ``notes``: what the clusters are made of, in sentences.
+    ``notes``: sentences that describe the clusters.
     """
 
     hierarchy: Hierarchy
@@ -42,7 +42,7 @@ class Cut:
         inputs: PublicInputs,
         work: BuildContext,
     ) -> Self:
-        """The clusters of the settings. Raises :class:`BundleError` where there are too few words for them."""
+        """Make the clusters of the settings. Raises :class:`BundleError` if there are too few words for them."""
         try:
             if settings.clusters:
                 return cls._of_any_size(embedding, settings, frequencies, inputs, work)
@@ -92,9 +92,9 @@ class Cut:
 
 
 def join_small(groups: Groups, least: int) -> Groups:
-    """Groups of ``least`` words or more: the two smallest are joined while one is smaller, under the larger one's name.
+    """Join the two smallest groups, under the larger one's name, until each has ``least`` words.
 
-    Raises :class:`BundleError` where all words together are fewer.
+    Raises :class:`BundleError` if all words together are fewer.
     """
     labels, names = groups.labels.copy(), groups.names.copy()
     while True:
@@ -114,7 +114,7 @@ def join_small(groups: Groups, least: int) -> Groups:
 
 
 def _pairs_among(pairs: Pairs, words: Int32, size: int) -> Pairs:
-    """The pairs of ``words``, which are then numbered by their place."""
+    """Keep the pairs among ``words``, and number words by their place there."""
     place = np.full(size, -1, np.int32)
     place[words] = np.arange(len(words))
     low, high = place[pairs.words], place[pairs.others]

@@ -1,4 +1,4 @@
-"""Which word is written for each lowest cluster, and which of its words at all.
+"""Choice of the words that may be written for each lowest cluster, and of the one that stands for it.
 
 Only public data decide, so that draws and their certificate do not depend on it: post-processing (Dwork and Roth 2014,
 proposition 2.1).
@@ -21,11 +21,11 @@ from wordveil.neighbours.hierarchy import Hierarchy
 
 @dataclass(frozen=True)
 class Outputs:
-    """What may be written for lowest clusters.
+    """The words that may be written for lowest clusters.
 
     ``representatives``: int32 ``(clusters,)``, distinct: the word that stands for each. ``order``: int32
-    ``(members,)``, the words that may be written, those of a cluster together. ``starts``: int64 ``(clusters + 1,)``,
-    cluster ``c`` has ``order[starts[c]:starts[c + 1]]``, one word at least.
+    ``(members,)``, the words that may be written, grouped by cluster. ``starts``: int64 ``(clusters + 1,)``, cluster
+    ``c`` has ``order[starts[c]:starts[c + 1]]``, one word at least.
     """
 
     representatives: Int32
@@ -41,13 +41,13 @@ class Outputs:
         writable: NDArray[np.bool_] | None,
         preferred: Int32,
     ) -> Self:
-        """The most frequent word of each cluster that may be written stands for it; the lower id wins a tie.
+        """Choose the most frequent writable word of each cluster to stand for it; the lower id wins a tie.
 
-        For a cluster without one, that is the word that may be written, stands for no cluster and is nearest to it.
+        A cluster without one takes the nearest writable word that stands for no cluster.
 
         ``frequencies``: float64 ``(size,)``. ``vectors``: float32 ``(size, n)``. ``writable``: bool ``(size,)``; None:
-        all words. ``preferred``: words that stand for their clusters, where they may be written. Raises
-        :class:`ValueError` where too few words may be written.
+        all words. ``preferred``: words that stand for their clusters if they may be written. Raises
+        :class:`ValueError` if too few words may be written.
         """
         bounds, order = hierarchy.bounds[0], hierarchy.order
         clusters = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
@@ -77,23 +77,24 @@ class Outputs:
         return cls(representatives, chosen, starts)
 
     def share_members(self, frequencies: Float64) -> UInt64:
-        """The last random word that draws each of ``order``: uint64 ``(members,)``, rising within a cluster.
+        """Return the last random word that draws each of ``order``: uint64 ``(members,)``, rising within a cluster.
 
         Shares of 2^64 are in proportion to public frequency, and at least about ``2^-40``. The last member of a cluster
-        has what is left. ``frequencies``: float64 ``(size,)``, positive.
+        gets the remainder. ``frequencies``: float64 ``(size,)``, positive.
         """
         edges = np.empty(len(self.order), np.uint64)
         for start, stop in pairwise(self.starts.tolist()):
             chosen = frequencies[self.order[start:stop]]
             shares = np.maximum(chosen / math.fsum(chosen), 2.0**-40)
-            # A little less than all of 2^64, since shares round.
+            # Slightly less than 2^64 leaves slack for the rounding of shares.
             whole = np.floor(shares / math.fsum(shares) * (1 - 2.0**-50) * 2.0**64).astype(np.uint64)
             edges[start:stop] = np.cumsum(whole) - np.uint64(1)
         return edges
 
     def write_members(self, hierarchy: Hierarchy) -> Int32:
-        """What is written at the position of each word, where positions are words: int32 ``(size,)``. The cluster's
-        own word stands, beside itself, in place of those that may not be written.
+        """Return the word to write at each position, where positions are words: int32 ``(size,)``.
+
+        The cluster's representative, next to itself, replaces members that may not be written.
         """
         written = np.empty(len(hierarchy.order), np.int32)
         spans = zip(pairwise(hierarchy.bounds[0].tolist()), pairwise(self.starts.tolist()), strict=True)
@@ -106,7 +107,7 @@ class Outputs:
 
 
 def _stand_ins(hierarchy: Hierarchy, vectors: Float32, clusters: Int64, free: Int64) -> Int32:
-    """For each of ``clusters`` the nearest word of ``free`` to the middle of its words, each once: int32."""
+    """Find for each cluster the word of ``free`` nearest to its mean direction, each word once: int32."""
     if len(free) < len(clusters):
         raise ValueError(
             f"{len(clusters):,} clusters have no word that may be written, and {len(free):,} others may be written."
