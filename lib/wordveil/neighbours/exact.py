@@ -32,7 +32,7 @@ def scoring_rows(points: Float32) -> Float32:
 
 
 class CertifiedSearch:
-    """Exact search for the largest ``z.w - half`` over rows, in which float64 decides between candidates of a first pass.
+    """Exact search for the row with the largest ``z.w - half``; float64 decides between candidates of a first pass.
 
     ``rows``: ``(count, columns)``; a query's coordinates are multiplied with the first columns. ``half``: float64
     ``(count,)``. ``score_bytes`` bounds the memory of scores, for any vocabulary and any number of queries. Only one

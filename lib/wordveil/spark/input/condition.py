@@ -1,5 +1,6 @@
-"""What ``input.where`` reads according to Spark's own plan, and whether it could fail on a text, which Spark would
-then write into its event log.
+"""Check of ``input.where`` in Spark's own plan, for what it reads and for functions that could fail on a text.
+
+Spark would write such a text into its event log.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from wordveil.spark.input.listing import find_relations, name_class
 from wordveil.spark.platform.jvm import gateway, list_items
 
 _LONG = 10
-"""Digits, with a sign, of a number that may not be an INT."""
+"""The length, including a sign, from which a number may not be an INT."""
 _WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
 _NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[dDfF]?", re.ASCII)
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
@@ -39,11 +40,11 @@ _SEARCHES = {"Contains", "StartsWith", "EndsWith", "BinaryPredicate", "StringIns
 _PARTS = {"Substring", "Left", "Right"}
 _FORMS = {"Length", "OctetLength", "BitLength", "Lower", "Upper"}
 _TRIMS = {"StringTrim", "StringTrimLeft", "StringTrimRight", "StringTrimBoth"}
-# A field of a struct, and what surrounds a value that is used twice.
+# A field of a struct, and the nodes around a value that is used twice.
 _FRAMES = {"GetStructField", "With", "CommonExpressionDef", "TypedNullLiteral"}
 _QUERY_PARTS = {"Alias", "AggregateExpression", "Count", "Max", "Min"}
 _SAFE = frozenset(_LOGIC | _EQUAL | _ORDER | _AMONG | _SEARCHES | _PARTS | _FORMS | _TRIMS | _FRAMES | _QUERY_PARTS)
-# The error about a wrong pattern quotes it: the text may be what is matched, never the pattern.
+# The error about a wrong pattern quotes it: the text may be the matched value, never the pattern.
 _MATCHES = frozenset({"Like", "ILike", "RLike"})
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 _PLANS = frozenset(
@@ -63,7 +64,7 @@ _PLANS = frozenset(
 
 
 def check_condition(spark: SparkSession, plan: Any, source: Source) -> None:
-    """Raise :class:`ConfigError` for a condition that must not be used. ``plan``: Spark's, of the condition alone."""
+    """Raise :class:`ConfigError` for an unsafe condition, given Spark's ``plan`` of it alone."""
     if problem := next(_problems(spark, plan, source), None):
         raise ConfigError("configuration", [Fault("input.where", (source.where or "")[:80], problem)])
 
@@ -90,7 +91,7 @@ def _problems(spark: SparkSession, plan: Any, source: Source) -> Iterator[str]:
             "reads more than the record itself, which can then enter and leave without a change that the table's feed "
             "lists. Set input.changes: scan, or join what it reads into the table."
         )
-    # Spark reads the whole struct that a text is in.
+    # Spark reads the whole struct that contains a text.
     roots = frozenset(fold_name(part) for name in source.texts for part in (name, read_path(name)[0]))
     shown = ", ".join(source.texts)
     use = _ConditionInspector(spark, roots).inspect(plan.condition())
@@ -113,8 +114,9 @@ def _problems(spark: SparkSession, plan: Any, source: Source) -> Iterator[str]:
 
 
 def _find_misordered(plan: Any) -> Iterator[tuple[str, str]]:
-    """Columns of directories, with the type to which to cast them, that hold numbers or dates alone and are ordered as
-    texts where that is another order, or compared with a value as no directory writes it.
+    """Find columns of directories that are compared as texts but hold only numbers or dates, with those types.
+
+    A column counts if texts have another order than its values, or if no directory spells the compared value like that.
     """
     everything = [*_walk(plan.condition())]
     compared = [node for node in everything if name_class(node) in _COMPARED and _is_string(node.children().head())]
@@ -128,7 +130,7 @@ def _find_misordered(plan: Any) -> Iterator[tuple[str, str]]:
                 continue
             read = {literal: value for literal in _find_literals(nodes) if (value := _read(literal, kind)) is not None}
             known = {value: _read(value, kind) for value in written}
-            if is_ordered and name not in direct:  # of what is computed with a value the order is unknown
+            if is_ordered and name not in direct:  # the order of computed values is unknown
                 is_other = len({*map(len, {**known, **read})}) > 1
             elif is_ordered:
                 ordered = [value for _, value in sorted({**known, **read}.items())]
@@ -140,7 +142,7 @@ def _find_misordered(plan: Any) -> Iterator[tuple[str, str]]:
 
 
 def _find_literals(nodes: list[Any]) -> Iterator[str]:
-    """The values of texts, and of what Spark casts to text to compare it with one."""
+    """Yield literal texts, and literals that Spark casts to text to compare them with one."""
     for node in nodes:
         inner = node.child() if name_class(node) == "Cast" and _is_string(node) else node
         if name_class(inner) == "Literal" and _is_string(node):
@@ -148,21 +150,21 @@ def _find_literals(nodes: list[Any]) -> Iterator[str]:
 
 
 def _find_kind(values: set[str]) -> str:
-    """The type of which all values are; empty where they are texts."""
+    """Return the type that all values have; empty if they are texts."""
     if all(map(_WHOLE.fullmatch, values)):
         return "INT" if max(map(len, values)) < _LONG else "BIGINT"
     return next((kind for kind in ("DOUBLE", "DATE") if all(_read(value, kind) is not None for value in values)), "")
 
 
 def _read(value: str, kind: str) -> Any:
-    """The number or the day that a value is; None for other texts."""
+    """Parse a value as a number or a day; None for other texts."""
     if kind == "DATE":
         return tuple(map(int, day.groups())) if (day := _DATE.fullmatch(value)) else None
     return Decimal(number[1]) if (number := _NUMBER.fullmatch(value)) else None
 
 
 def _find_values(plan: Any) -> dict[str, set[str]]:
-    """The values of each column of directories that holds text, but for null."""
+    """Return the values of each text column of directories, except null."""
     found: dict[str, set[str]] = {}
     indexes = [relation.location() for relation in find_relations(plan)]
     for spec in (index.partitionSpec() for index in indexes if name_class(index) == "InMemoryFileIndex"):
@@ -187,7 +189,7 @@ def _is_string(node: Any) -> bool:
 
 @dataclass(frozen=True)
 class _TextUse:
-    """Whether a part of a condition reads the text, and the functions applied to it that could fail."""
+    """The use of the text by a part of a condition; ``risks`` are functions applied to it that could fail."""
 
     reads: bool
     risks: tuple[str, ...] = ()
@@ -195,8 +197,10 @@ class _TextUse:
 
 @dataclass(frozen=True)
 class _ConditionInspector:
-    """Inspects a condition. ``columns``: the folded names of the text; None in a subquery, where any column may be it.
-    ``refers``: whether references to an expression that is used twice refer to the text.
+    """An inspector of conditions.
+
+    ``columns``: the folded names of the text columns; None in a subquery, where any column may be one. ``refers``:
+    whether references to an expression that is used twice refer to the text.
     """
 
     spark: SparkSession
@@ -215,7 +219,10 @@ class _ConditionInspector:
         return _TextUse(reads, (*own, *(risk for use in below for risk in use.risks)))
 
     def _inspect_children(self, node: Any) -> list[_TextUse]:
-        """Inspect each child and all below it. What is used twice comes last: Spark holds its value separately."""
+        """Inspect each child and all below it, last the expressions that are used twice.
+
+        Spark keeps their values separately.
+        """
         children = list_items(node.children())
         if name_class(node) != "With":
             return [self.inspect(child) for child in children]
@@ -234,7 +241,7 @@ class _ConditionInspector:
         )
 
     def _is_text(self, node: Any) -> bool:
-        """Whether an expression is the text column itself, or refers to what may be."""
+        """Return whether an expression is a text column or refers to a value that may be one."""
         if name_class(node) == "CommonExpressionRef":
             return self.refers
         if name_class(node) not in ("AttributeReference", "OuterReference"):
@@ -243,7 +250,7 @@ class _ConditionInspector:
 
 
 def _is_safe(node: Any, below: list[_TextUse]) -> bool:
-    """Whether an expression returns a value for any text; ``below``: what each of its children does with it."""
+    """Return whether an expression has a value for any text; ``below``: the uses of its children."""
     if name_class(node) == "Cast":
         return _is_safe_cast(node)
     if name_class(node) in _MATCHES:
@@ -252,7 +259,7 @@ def _is_safe(node: Any, below: list[_TextUse]) -> bool:
 
 
 def _is_safe_cast(node: Any) -> bool:
-    """Whether a cast returns null where it fails, is to a string or to bytes, or is between numbers without loss."""
+    """Return whether a cast cannot fail: try_cast, or to strings, bytes, or numbers without loss."""
     source, target = node.child().dataType(), node.dataType()
     if node.evalMode().toString() == "TRY" or target.typeName() in ("string", "binary"):
         return True
@@ -260,5 +267,5 @@ def _is_safe_cast(node: Any) -> bool:
 
 
 def _name_function(node: Any) -> str:
-    """Return a function's name for a message."""
+    """Name a function for a message."""
     return f"cast to {node.dataType().simpleString()}" if name_class(node) == "Cast" else str(node.prettyName())

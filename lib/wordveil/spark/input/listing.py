@@ -1,4 +1,4 @@
-"""Files below a table that Spark does not read, and says nothing about."""
+"""Files below a table that Spark leaves out silently."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from wordveil.spark.platform.formats import is_hidden, walk_files, walk_folders
 from wordveil.spark.platform.jvm import java_array, java_class, list_items
 
 _HADOOP = "org.apache.hadoop.fs"
-# Of these an empty file is one without records.
+# An empty file of these formats has no records.
 _ROWS = {"CSVFileFormat", "JsonFileFormat", "XmlFileFormat"}
 _HIDDEN = "{_*,.*,*._COPYING_}"
-# What writers leave beside their files, and directories of theirs. They hold no records.
+# Files and directories that writers leave beside their data. They have no records.
 _MARKS = re.compile(r"_SUCCESS|_(common_)?metadata|_(committed|started)_\d+|\..*\.crc")
 _LOGS = {"_delta_log", "_spark_metadata"}
 _CATALOGUE, _PATHS, _SINK = "CatalogFileIndex", "InMemoryFileIndex", "MetadataLogFileIndex"
@@ -27,10 +27,10 @@ _LEFT_OUT = "and Spark would leave it out without a word."
 
 
 def check_listing(frame: DataFrame, setting: str, name: str) -> None:
-    """Raise :class:`InputError` where Spark would leave out a file of a table that ``frame`` reads. Reads no file.
+    """Raise :class:`InputError` if Spark would leave out a file of a table that ``frame`` reads. Reads no file.
 
-    ``setting`` and ``name``: what names the input. Spark lists all files below a directory, and reads none that is
-    empty, and none in a directory that is no partition.
+    ``setting`` and ``name`` name the input. Spark lists all files below a directory, but reads no empty file, and none
+    in a directory that is not a partition.
     """
     for index, kind in _find_indexes(frame, _PATHS):
         if problem := next(_find_unread(frame.sparkSession, index, kind), None):
@@ -38,8 +38,9 @@ def check_listing(frame: DataFrame, setting: str, name: str) -> None:
 
 
 def describe_hidden(frame: DataFrame) -> tuple[str, ...]:
-    """A sentence about each table that ``frame`` reads which has files with hidden names: no reader takes them; and
-    about each that a stream has written, beside whose files are others: Spark reads those of the stream's log.
+    """Describe, in a sentence for each table that ``frame`` reads, files that Spark skips.
+
+    No reader takes files with hidden names. In a table that a stream has written, Spark reads only files of its log.
     """
     spark, sentences = frame.sparkSession, list[str]()
     for index, _ in _find_indexes(frame, _PATHS):
@@ -71,8 +72,9 @@ def _find_system(spark: SparkSession, path: Any) -> Any:
 
 
 def _list_hidden(spark: SparkSession, index: Any, root: str) -> Iterator[str]:
-    """The hidden names in the directories of a table that hold files, and in those above them; on this machine's disk
-    in all its directories. What is in a hidden directory counts as one.
+    """List hidden names in the directories of a table that have files, and in their parents.
+
+    On this machine's disk all its directories are searched. A hidden directory counts as one name.
     """
     folders = set()
     for leaf in map(_name_path, list_items(index.leafDirToChildrenFiles().keys().toSeq())):
@@ -91,8 +93,9 @@ def _list_hidden(spark: SparkSession, index: Any, root: str) -> Iterator[str]:
 
 
 def _find_indexes(frame: DataFrame, kind: str) -> Iterator[tuple[Any, str]]:
-    """Spark's own lists of the files that a frame reads, of the class ``kind``, each with the name of their format's
-    class. Delta and Iceberg have lists of their own, in which every file counts.
+    """Find Spark's indexes of the files that a frame reads, of the class ``kind``, each with its format's class name.
+
+    Delta and Iceberg have indexes of their own, in which every file counts.
     """
     if is_connect(frame.sparkSession):
         return
@@ -109,7 +112,7 @@ def _find_indexes(frame: DataFrame, kind: str) -> Iterator[tuple[Any, str]]:
 
 
 def find_relations(plan: Any) -> list[Any]:
-    """Spark's tables of files that a plan reads, in subqueries too."""
+    """Find Spark's tables of files that a plan reads, including its subqueries."""
     parts = (plan, *list_items(plan.subqueriesAll()))
     leaves = (leaf for part in parts for leaf in list_items(part.collectLeaves()))
     relations = (leaf.relation() for leaf in leaves if name_class(leaf) == "LogicalRelation")
@@ -122,7 +125,7 @@ def name_class(item: Any) -> str:
 
 
 def _find_unread(spark: SparkSession, index: Any, kind: str) -> Iterator[str]:
-    """What is wrong with each file that Spark would leave out."""
+    """Describe the problem of each file that Spark would leave out."""
     roots = [*map(_name_path, list_items(index.rootPaths()))]
     local = [Path(root.removeprefix("file:")) for root in roots if root.startswith("file:")]
     for path in (path for root in local for path in walk_files(root)):
@@ -143,7 +146,7 @@ def _find_unread(spark: SparkSession, index: Any, kind: str) -> Iterator[str]:
 
 
 def _describe_unread(file: str, size: int, kind: str) -> Iterator[str]:
-    """What is wrong with a file that Spark lists and does not read; nothing where it has no record."""
+    """Describe the problem of a file that Spark lists and does not read; nothing if it has no record."""
     if is_hidden(file.rpartition("/")[2]):
         return
     if size > 0:

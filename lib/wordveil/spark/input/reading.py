@@ -1,8 +1,8 @@
-"""Reading the files of an input, or a source of Spark: by format, options and columns.
+"""Reader of an input's files, or of a Spark source: by format, options and columns.
 
 A row of CSV, JSON or XML that cannot be parsed becomes a row without values, marked in ``__malformed``. Spark's mode
-PERMISSIVE alone would fill its columns with what it could read. After a stray quote in a text that can be a piece of
-the text in another column, which may be published. DROPMALFORMED loses the row; FAILFAST writes it into Spark's logs.
+PERMISSIVE alone would fill its columns with what it could read. After a stray quote in a text, a piece of the text
+could land in another column, which may be published. DROPMALFORMED loses the row; FAILFAST writes it into Spark's logs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def read_source(
     columns: StructType | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
-    """Read a source without a ``table``, with ``__malformed`` where rows can be malformed.
+    """Read a source without a ``table``, with ``__malformed`` if rows can be malformed.
 
     ``columns``: those of :func:`find_columns`, by default found again. ``options``: more options of the reader, such
     as a version of a Delta table. Raises :class:`ConfigError` if an environment variable is missing or
@@ -61,8 +61,10 @@ def read_source(
 
 
 def find_columns(spark: SparkSession, source: Source) -> StructType | None:
-    """The columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`: as configured, or else from the first
-    line of CSV, or from reading JSON once. None for other formats, which know their columns.
+    """Find the columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`.
+
+    They are configured, or come from the first line of CSV, or from reading JSON once. None for other formats, whose
+    files have a schema.
     """
     if source.kind not in PARSED_FORMATS or source.table is not None:
         return None
@@ -77,10 +79,10 @@ def find_columns(spark: SparkSession, source: Source) -> StructType | None:
 
 
 def _infer_columns(spark: SparkSession, source: Source) -> DataFrame:
-    """The source with the columns that Spark finds in its files.
+    """Load the source with the columns that Spark finds in its files.
 
-    To find a first record of CSV that may have line breaks, Hadoop reads the files by their names, as globs. Where that
-    would be other files, the first line alone is read.
+    To find a first record of CSV that may have line breaks, Hadoop reads the files by their names, as globs. If those
+    could match other files, only the first line is read.
     """
     if source.kind != "csv" or source.path is None or source.columns is not None:
         return load_files(spark, source)
@@ -103,7 +105,7 @@ def _check_environment(options_env: Mapping[str, str]) -> None:
     """Raise :class:`ConfigError` unless the environment has the variables that ``options_env`` names."""
     problem = "is not set in the environment. Name a variable that is, or remove this option."
     faults = [
-        # What is not a variable's name may be the secret itself.
+        # A value that is not a variable's name may be the secret itself.
         Fault(f"input.options_env.{name}", variable if variable.isupper() else "", problem)
         for name, variable in options_env.items()
         if variable not in os.environ
@@ -113,9 +115,7 @@ def _check_environment(options_env: Mapping[str, str]) -> None:
 
 
 def _parse_columns(spark: SparkSession, columns: str) -> StructType:
-    """The columns that ``input.columns`` names. Raises :class:`ConfigError` for what Spark cannot read, and for unknown
-    types.
-    """
+    """Parse ``input.columns``. Raises :class:`ConfigError` if Spark cannot, and for unknown types."""
     try:
         return StructType.fromJson(
             json.loads(java_class(spark, "org.apache.spark.sql.types.StructType").fromDDL(columns).json())
@@ -135,7 +135,7 @@ def load_files(
     columns: StructType | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
-    """The source as Spark reads it, with :data:`CORRUPT_COLUMN` among ``columns`` where rows are parsed."""
+    """Load the source as Spark reads it; ``columns`` include :data:`CORRUPT_COLUMN` if rows are parsed."""
     reader = _reader(spark, source, columns, options)
     if source.path is None:
         return reader.load()
@@ -151,7 +151,7 @@ def load_files(
 def _readable_columns(spark: SparkSession, source: Source) -> StructType:
     """Return the columns of a Parquet file whose types Spark reads: not times of a day, nor times in nanoseconds.
 
-    Raises :class:`InputError` where the configuration names another column.
+    Raises :class:`InputError` if the configuration names another column.
     """
     files = Files(spark, source.path or "")
     below = sorted(name for name in files.list_files() if not is_hidden(name.rpartition("/")[2]))
@@ -188,7 +188,7 @@ def _readable_columns(spark: SparkSession, source: Source) -> StructType:
 
 
 def _mark_malformed(frame: DataFrame) -> DataFrame:
-    """The frame with ``__malformed`` in place of Spark's column. A malformed row keeps only its directory's values."""
+    """Replace Spark's column by ``__malformed``. A malformed row keeps only its directory's values."""
     sound = F.col(CORRUPT_COLUMN).isNull()
     partitions = partition_columns(frame)
     columns = [name for name in frame.columns if name != CORRUPT_COLUMN]
@@ -199,7 +199,7 @@ def _mark_malformed(frame: DataFrame) -> DataFrame:
 
 
 def partition_columns(table: DataFrame) -> set[str]:
-    """The columns whose values are in directory names; only Spark's plan of the table tells which they are."""
+    """Return the columns whose values are in directory names, which only Spark's plan shows."""
     return set(find_relation(table, "LogicalRelation").relation().partitionSchema().fieldNames())
 
 
@@ -209,7 +209,7 @@ def check_headers(spark: SparkSession, source: Source) -> None:
     Spark takes the names from one file and drops the first line of each. A file with other columns would put its text
     into a column that may be published, and one without a header would lose its first record.
 
-    Raises :class:`InputError`, which names the file and quotes none of its lines, and :class:`ConfigError` where
+    Raises :class:`InputError`, which names the file and quotes none of its lines, and :class:`ConfigError` if
     ``input.columns`` has other names.
     """
     if not has_header(source):
@@ -240,7 +240,7 @@ def check_headers(spark: SparkSession, source: Source) -> None:
 
 
 def _first_line(spark: SparkSession, name: str, source: Source) -> str:
-    """The first line with content of a file, which may be compressed; empty where there is none."""
+    """Return the first line with content of a file, which may be compressed; empty if there is none."""
     encoding = find_option(source, "encoding") or find_option(source, "charset") or "UTF-8"
     stream: Any = Files(spark, unquote(name)).open_text(encoding)
     try:

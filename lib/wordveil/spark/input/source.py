@@ -1,4 +1,4 @@
-"""The input: a table by path or name, at one version if it has versions, and only the records that meet a condition."""
+"""Input table by path or name, at one version if it has versions, limited to records that meet a condition."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FILE_COLUMN = "__wordveil_file"
 """The column of :meth:`InputTable.read_with_files`."""
 _TABLE_NAMES = {"delta": "Delta", "iceberg": "Iceberg"}
 _FORMAT_NAMES = {**_TABLE_NAMES, "parquet": "Parquet", "csv": "CSV", "json": "JSON", "orc": "ORC"}
-# Delta's parser drops the parameters of a query that Spark binds while it parses. Bound by the analyser, they are kept.
+# Delta's parser drops the parameters of a query that Spark binds while it parses. Those that the analyser binds stay.
 _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 
 
@@ -57,7 +57,7 @@ _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 class InputTable:
     """The opened input. Opening and reading check names, columns, version and condition, and read no data.
 
-    ``latest_version``: the version of the table that the settings choose, by default the latest when it was opened; of
+    ``latest_version``: the version of the table that the settings choose, by default the latest when it was opened; for
     an Iceberg table the id of that snapshot. ``table_id``: the format's own identifier of the table; a table that is
     deleted and created again has another. Both are None for tables without versions. ``is_delta``: whether the table
     has a change data feed. ``columns``: those of a format whose rows are parsed.
@@ -72,7 +72,7 @@ class InputTable:
     columns: StructType | None = None
 
     def over(self, where: str, params: Mapping[str, str]) -> InputTable:
-        """The same table, of which other records are chosen. Its changes are not read."""
+        """Select other records of the table. Its changes are not read."""
         return replace(self, source=replace(self.source, where=where or None, changes="scan"), params=params)
 
     def read(self, version: int | None = None) -> DataFrame:
@@ -88,12 +88,11 @@ class InputTable:
         return selected
 
     def changes(self, first: int, last: int) -> DataFrame:
-        """Read what the versions ``first`` to ``last`` changed from Delta's change data feed, with ``_change_type`` and
-        ``_commit_version``.
+        """Read the changes of versions ``first`` to ``last`` from Delta's change data feed.
 
-        The condition applies to each row separately: if an update makes a record fail the condition, only the image
-        before the update is returned. Raises as :meth:`read`, and :class:`InputError` if the feed was not on in all
-        these versions.
+        They have ``_change_type`` and ``_commit_version``. The condition applies to each row separately: if an update
+        makes a record fail the condition, only the image before the update is returned. Raises as :meth:`read`, and
+        :class:`InputError` if the feed was not on in all these versions.
         """
         if not self.is_delta:
             raise InputError(
@@ -169,7 +168,7 @@ class InputTable:
         try:
             return self.spark.read.options(**options).table(name)
         except AnalysisException as error:
-            # So a catalogue answers that passes names on to Delta's, but no versions, as Unity Catalog's.
+            # Some catalogues, such as Unity Catalog's, pass names on to Delta's but no versions, and answer like this.
             if "versionAsOf" not in options or error_condition(error) != "TABLE_OR_VIEW_NOT_FOUND":
                 raise
             if (snapshot := find_snapshot(self.spark.read.table(name))) is None:
@@ -223,16 +222,16 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
 
 
 def read_input(spark: SparkSession, config: Config, params: Mapping[str, str] = NO_PARAMS) -> DataFrame:
-    """Open the corpus with the columns of the configuration, filtered. Reads no data, only file names, a Delta log and
-    one footer.
+    """Open the corpus with the columns of the configuration, filtered.
 
-    Raises as :func:`open_input` and :meth:`InputTable.read`.
+    Reads no data, only file names, a Delta log and one footer. Raises as :func:`open_input` and
+    :meth:`InputTable.read`.
     """
     return open_input(spark, config.source, params).read()
 
 
 def is_delta_path(spark: SparkSession, path: str) -> bool:
-    """Whether there is a Delta table at ``path`` or, if the path ends with partitions such as ``ds=1``, above them."""
+    """Return whether ``path`` is a Delta table, or has one above its last partitions such as ``ds=1``."""
     while True:
         files = Files(spark, path)
         if files.exists(files.below(DELTA_LOG)):
@@ -244,7 +243,7 @@ def is_delta_path(spark: SparkSession, path: str) -> bool:
 
 
 def has_change_feed(table: DataFrame) -> bool:
-    """Whether ``table`` reads a Delta table whose change data feed is on."""
+    """Return whether ``table`` reads a Delta table whose change data feed is on."""
     snapshot = find_snapshot(table)
     properties = None if snapshot is None else snapshot.metadata().configuration()
     return properties is not None and properties.contains(CHANGE_FEED) and properties.apply(CHANGE_FEED) == "true"
@@ -308,7 +307,7 @@ def _apply_condition(spark: SparkSession, frame: DataFrame, where: str, params: 
 
 @contextmanager
 def _condition_errors(where: str, columns: list[str]) -> Iterator[None]:
-    """Turn Spark's error about the condition into a fault of it; parameters are not shown."""
+    """Turn Spark's error about the condition into a fault of it, without its parameters."""
     try:
         with silence_query_logs():
             yield

@@ -1,6 +1,4 @@
-"""Delta tables of a release and of the ledger: created with their properties, appended to exactly once, compared and
-swapped.
-"""
+"""Delta tables of a release and of the ledger, with appends that happen exactly once, and compare-and-swap."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ PROPERTIES: dict[str, str] = {
 
 
 def _delta() -> Any:
-    """Delta's own class of tables. Imported here, since jobs that write Parquet run without delta-spark."""
+    """Import Delta's own class of tables. Jobs that write Parquet run without delta-spark."""
     from delta.tables import DeltaTable as Table
 
     return Table
@@ -48,7 +46,7 @@ def _delta() -> Any:
 
 @contextmanager
 def _defaults_kept(spark: SparkSession, names: Collection[str] | None) -> Iterator[None]:
-    """Give new tables no properties but these, of those that the session gives to each."""
+    """Give new tables only these properties of those that the session gives by default; None: all."""
     options = spark.sql("SET").collect() if names is not None else []
     given = {row.key: row.value for row in options if row.key.startswith(_DEFAULT)}
     others = {key: value for key, value in given.items() if f"delta.{key.removeprefix(_DEFAULT)}" not in (names or ())}
@@ -61,14 +59,14 @@ def _defaults_kept(spark: SparkSession, names: Collection[str] | None) -> Iterat
             spark.conf.set(key, value)
 
 
-# Called after each commit with the name of the step. Tests replace it with something that kills the process.
+# Called after each commit with the name of the step. Tests replace it with a function that kills the process.
 after_commit: Callable[[str], None] = ignore
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Decision(Generic[Result]):
-    """What was decided on one version of a table: the rows to append, None for none, and a result for the caller."""
+    """A decision on one version of a table: rows to append, or None, and a result for the caller."""
 
     rows: DataFrame | None
     result: Result
@@ -83,18 +81,18 @@ class DeltaTable:
         self.kind = kind
 
     def _log(self) -> tuple[Any, Any]:
-        """Delta's object of the table, and Scala's None. Delta has no Python for what is asked of it."""
+        """Return Delta's log of the table, which Python does not offer, and Scala's None."""
         logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
         log = logs.forTable(self.spark._jsparkSession, self.path)  # noqa: SLF001
         return log, java_class(self.spark, "scala.Option").apply(None)
 
     def _snapshot(self) -> Any:
-        """Delta's own view of the table as it is now."""
+        """Return Delta's own view of the table as it is now."""
         log, none = self._log()
         return log.update(False, none, none)
 
     def snapshot(self, version: int) -> Any:
-        """Return Delta's own view of a version. Raises :class:`ReleaseError` where the log no longer has it."""
+        """Return Delta's own view of a version. Raises :class:`ReleaseError` if the log no longer has it."""
         log, none = self._log()
         log.update(False, none, none)
         try:
@@ -103,16 +101,16 @@ class DeltaTable:
             raise lost_version(f"{self.kind} {self.path}", version) from None
 
     def find_directory(self) -> Path | None:
-        """Where the table is on this machine's disk; None where it is elsewhere."""
+        """Return the table's directory on this machine's disk; None if it is elsewhere."""
         files = Files(self.spark, self.path)
         return Path(str(files.path.toUri().getPath())) if files.is_local else None
 
     def exists(self) -> bool:
-        """Whether there is a table."""
+        """Return whether there is a table."""
         return self.version() >= 0
 
     def version(self) -> int:
-        """The latest version; -1 where there is no table."""
+        """Return the latest version; -1 if there is no table."""
         return int(self._snapshot().version())
 
     def create(
@@ -123,17 +121,17 @@ class DeltaTable:
         indexed: Sequence[str] | None = None,
         defaults: Collection[str] | None = None,
     ) -> None:
-        """Create the table where there is none. Raises :class:`ReleaseError` for a table of another layout.
+        """Create the table if there is none. Raises :class:`ReleaseError` for a table of another layout.
 
         ``indexed``: the columns whose minimum and maximum Delta may write into its log; by default the first 32. A text
         must not be among them: it would remain in the log after its deletion. ``defaults``: the properties that it may
-        take from what the session gives to each new table; None: all.
+        take from the session's defaults for new tables; None: all.
         """
         if self.exists():
             self.check()
             return
         with hold_lock(self.spark, self.path):
-            # As Hadoop writes it: Delta treats hdfs:///lake and hdfs:/lake as two paths, and refuses to create one
+            # Spelled as Hadoop does: Delta treats hdfs:///lake and hdfs:/lake as two paths, and refuses to create one
             # table at both.
             location = str(java_class(self.spark, "org.apache.hadoop.fs.Path")(self.path).toString())
             builder = _delta().createIfNotExists(self.spark).location(location).addColumns(schema)
@@ -163,31 +161,31 @@ class DeltaTable:
             )
 
     def has(self, idempotency_key: str) -> bool:
-        """Whether :meth:`append` has written under ``idempotency_key``."""
+        """Return whether :meth:`append` has written under ``idempotency_key``."""
         return self.number(idempotency_key) is not None
 
     def number(self, idempotency_key: str) -> int | None:
-        """The number under which :meth:`append` last wrote under ``idempotency_key``; None where it never did."""
+        """Return the last number with which :meth:`append` wrote under ``idempotency_key``; None if it never did."""
         found = self._snapshot().transactions().get(f"wordveil {idempotency_key}")
         return int(found.get()) if found.isDefined() else None
 
     def idempotency_keys(self) -> set[str]:
-        """The keys under which :meth:`append` has written."""
+        """Return the keys under which :meth:`append` has written."""
         names = (str(action.appId()) for action in list_items(self._snapshot().setTransactions()))
         return {name.removeprefix("wordveil ") for name in names if name.startswith("wordveil ")}
 
     def is_restored(self) -> bool:
-        """Whether RESTORE has put back an earlier version since rows were last appended. It leaves :meth:`number`."""
+        """Return whether RESTORE is newer than the last append of rows. It does not change :meth:`number`."""
         history = _delta().forPath(self.spark, self.path).history().select("operation").collect()
         last = next((row.operation for row in history if row.operation in ("RESTORE", "WRITE")), None)
         return bool(last == "RESTORE")
 
     def list_files(self, snapshot: Any) -> list[Row]:
-        """Return what the log says about each data file of a :meth:`snapshot`."""
+        """Return the log's row about each data file of a :meth:`snapshot`."""
         return DataFrame(snapshot.allFiles().toDF(), self.spark).collect()
 
     def read(self, version: int | None = None) -> DataFrame:
-        """The table, at ``version`` if it is given."""
+        """Read the table, at ``version`` if it is given."""
         reader = self.spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(self.path)
 
@@ -200,8 +198,9 @@ class DeltaTable:
         number: int = 1,
         records_per_file: int | None = None,
     ) -> None:
-        """Append in one commit; a second call with the same ``idempotency_key``, and a ``number`` that is not larger,
-        does nothing.
+        """Append in one commit, once for each ``idempotency_key`` and ``number``.
+
+        A later call with the same key, and a number that is not larger, does nothing.
         """
         with hold_lock(self.spark, self.path):
             writer = frame.write.format("delta").mode("append").option("txnAppId", f"wordveil {idempotency_key}")
@@ -214,17 +213,17 @@ class DeltaTable:
         after_commit(step)
 
     def replace(self, rows: DataFrame, *, where: str | None = None, records_per_file: int | None = None) -> int:
-        """Replace all rows in one commit, and add their new columns. Returns its version, which is not the newest where
-        others write.
+        """Replace all rows in one commit, and add their new columns.
 
-        ``where``: replace only the rows that meet this condition on the table's partition columns, in SQL.
+        Returns the commit's version, which may not be the newest if others write. ``where``: replace only the rows that
+        meet this condition on the table's partition columns, in SQL.
         """
         # Some sessions replace only partitions that have new rows. Withdrawn text would remain in the others.
         writer = rows.write.mode("overwrite").option("partitionOverwriteMode", "static").option("mergeSchema", "true")
         return self._write(writer.option("replaceWhere", where) if where else writer, records_per_file)
 
     def add(self, rows: DataFrame, *, records_per_file: int | None = None) -> int:
-        """Append in one commit, each time it is called. Returns its version, as :meth:`replace` does."""
+        """Append in one commit at each call. Returns the commit's version, as :meth:`replace` does."""
         return self._write(rows.write.mode("append"), records_per_file)
 
     def _write(self, writer: DataFrameWriter, records_per_file: int | None) -> int:
@@ -241,9 +240,7 @@ class DeltaTable:
         return version
 
     def delete(self, ids: DataFrame, name: str, condition: str) -> None:
-        """Delete the rows whose id, in the column ``name``, is among ``ids`` (column ``__id``) and that meet
-        ``condition``.
-        """
+        """Delete the rows that meet ``condition`` and whose column ``name`` is in the column ``__id`` of ``ids``."""
         with hold_lock(self.spark, self.path):
             table = _delta().forPath(self.spark, self.path).alias("t")
             table.merge(ids.alias("s"), f"t.`{name}` = s.`__id` AND t.{condition}").whenMatchedDelete().execute()
@@ -259,10 +256,9 @@ class DeltaTable:
         after_commit(f"compact {self.kind}")
 
     def compare_and_append(self, decide: Callable[[DataFrame, int], Decision[Result]], *, step: str) -> Result:
-        """Append the rows of ``decide(table, version)`` if the table is still at ``version`` when they are written;
-        else decide again on the table as it is then.
+        """Append the rows of ``decide(table, version)`` if the table is still at ``version``, else decide again.
 
-        Returns the result of the decision that took effect. Of two writers who decide at once, the second decides on a
+        Returns the result of the decision that took effect. If two writers decide at once, the second decides on a
         table that has the first's rows. Raises :class:`ReleaseError` after many conflicts.
         """
         for _ in range(_ATTEMPTS):
@@ -279,7 +275,7 @@ class DeltaTable:
                     writer.save(self.path)
                     after_commit(step)
                     return decision.result
-                # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap was committed.
+                # Swaps are numbered: Delta refuses or skips one that was decided before another swap was committed.
                 token = secrets.token_hex(16)
                 writer = writer.option("userMetadata", token).option("txnAppId", _SWAP)
                 try:
@@ -296,8 +292,9 @@ class DeltaTable:
         )
 
     def _last_swap(self, snapshot: Any) -> int:
-        """The number of the last swap; 0 where there was none. The last commit usually holds it, so that Delta need not
-        compute its whole state.
+        """Return the number of the last swap; 0 if there was none.
+
+        The last commit usually has it, so that Delta need not compute its whole state.
         """
         for action in self._actions(int(snapshot.version())):
             transaction = action.get("txn", {})
@@ -307,12 +304,12 @@ class DeltaTable:
         return int(last.get()) if last.isDefined() else 0
 
     def _actions(self, version: int) -> list[dict[str, Any]]:
-        """The actions of a commit."""
+        """Read the actions of a commit."""
         commit = Files(self.spark, f"{self.path}/{DELTA_LOG}/{version:020d}.json").read()
         return [json.loads(line) for line in commit.splitlines()]
 
     def _commit_of(self, token: str, after: int) -> int | None:
-        """The version newer than ``after`` whose commit carries ``token``."""
+        """Find the version newer than ``after`` whose commit carries ``token``."""
         for version in range(after + 1, self.version() + 1):
             if any(action.get("commitInfo", {}).get("userMetadata") == token for action in self._actions(version)):
                 return version
@@ -320,6 +317,6 @@ class DeltaTable:
 
 
 def _lost_race(error: Exception) -> bool:
-    """Whether Delta refused a commit because another one was first."""
+    """Return whether Delta refused a commit because another one was first."""
     marks = ("io.delta.exceptions.Concurrent", "DELTA_CONCURRENT")
     return "Concurrent" in type(error).__name__ or any(mark in str(error) for mark in marks)

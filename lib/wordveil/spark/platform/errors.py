@@ -35,7 +35,7 @@ _FULL = (
     "A disk is full: the output's, or Spark's scratch (spark.local.dir, SPARK_LOCAL_DIRS). Free some space and start "
     "again."
 )
-# What to do, by words of the cause's message, which itself may quote a record.
+# Remedies by words of the cause's message, which itself may quote a record.
 _SIGNS = {
     "No space left on device": _FULL,
     "Disk quota exceeded": _FULL,
@@ -48,7 +48,7 @@ _SIGNS = {
         "names of directories may have one."
     ),
 }
-# What to do, by the beginning of Spark's error condition.
+# Remedies by the beginning of Spark's error condition.
 _HINTS = {
     "DELTA_VERSIONS_NOT_CONTIGUOUS": _LOST_COMMIT,
     "DELTA_TRUNCATED_TRANSACTION_LOG": _LOST_COMMIT,
@@ -77,7 +77,7 @@ _HINTS = {
 
 @contextmanager
 def job_errors(outcome: str = "nothing was written") -> Iterator[None]:
-    """Turn an error of a Spark job into a :class:`SparkJobError`, which says the ``outcome``."""
+    """Turn an error of a Spark job into a :class:`SparkJobError` that names the ``outcome``."""
     try:
         with silence_query_logs():
             yield
@@ -110,7 +110,7 @@ def silence_query_logs() -> Iterator[None]:
 
 
 def error_condition(error: BaseException) -> str:
-    """Return Spark's name of an error condition; the type of the error where it has none."""
+    """Return Spark's name of an error condition; the error's type if it has none."""
     condition = getattr(error, "getCondition", getattr(error, "getErrorClass", lambda: None))()
     if condition == "STREAM_FAILED" and (batch := _STREAM.search(str(error))):
         condition = batch[1]
@@ -120,8 +120,9 @@ def error_condition(error: BaseException) -> str:
 
 
 def describe_cause(error: BaseException) -> str:
-    """Describe the cause in one line that cannot quote a record or a credential: a worker's own error, a file name, or
-    Spark's error condition.
+    """Describe the cause in one line that cannot quote a record or a credential.
+
+    It has a worker's own error, a file name, or Spark's error condition.
     """
     text = hide_credentials(str(error))
     if worker := re.search(r"wordveil\.errors\.\w+: (.*)", text):
@@ -144,7 +145,7 @@ def describe_cause(error: BaseException) -> str:
 
 
 def _find_detail(error: BaseException) -> str:
-    """The first line of Spark's message about an error that it meets before it reads a row; empty for other errors."""
+    """Return the first line of an error that Spark raises before it reads rows; empty for others."""
     if not isinstance(error, AnalysisException):
         return ""
     line = re.sub(r"^\[[A-Z0-9_.]+\] ", "", hide_credentials(str(error))).partition("\n")[0].strip()
@@ -152,8 +153,9 @@ def _find_detail(error: BaseException) -> str:
 
 
 def _write_trace(error: BaseException) -> str:
-    """Log where in Java an error arose, and return a sentence that names the log. Java's messages may quote a record,
-    so the log gets only the names of exceptions and of the code.
+    """Log an error's Java trace, and return a sentence that names the log.
+
+    Java's messages may quote a record, so the log gets only the names of exceptions and of the code.
     """
     if (log := java_log.name()) is None:
         return "See Spark's own log for the details."

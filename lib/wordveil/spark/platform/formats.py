@@ -1,4 +1,4 @@
-"""Files that are neither Parquet nor Delta: what they seem to be, and how to read or convert them."""
+"""Formats of files that are neither Parquet nor Delta, by their names, and ways to read or convert them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import yaml
 from wordveil.errors import InputError
 from wordveil.input.source import VERSIONED_FORMATS
 
-# How every Parquet file begins; the second where the footer is encrypted.
+# The first bytes of every Parquet file; the second if the footer is encrypted.
 _MAGIC = (b"PAR1", b"PARE")
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _CSV = "d.CsvFileFormat(c.ParseOptions({delimiter}newlines_in_values=True))"
 
 
 class _Known(NamedTuple):
-    """A format: its name, what pyarrow.dataset calls it, and how an input of it is read; empty where they cannot."""
+    """A format: its name, its name in pyarrow.dataset, and the settings that read it; empty if not supported."""
 
     name: str = ""
     arrow: str = ""
@@ -47,21 +47,22 @@ _FORMATS = {
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How files are read: the settings ``input.format`` and ``input.options``, the latter as YAML between braces."""
+    """The settings ``input.format`` and ``input.options`` that read a file, the latter as YAML between braces."""
 
     kind: str = "parquet"
     options: str = ""
 
     @property
     def options_map(self) -> dict[str, str]:
-        """The options."""
+        """Parse the options."""
         values: dict[str, str] = yaml.safe_load(f"{{{self.options}}}")
         return values
 
 
 def find_format(path: str) -> FileFormat:
-    """How the files at ``path`` are read, by the suffix of their names. Of files on this machine's disk, the first
-    bytes of the first one say whether they are Parquet. Parquet where it is unclear.
+    """Find the format of the files at ``path`` by the suffix of their names; Parquet if it is unclear.
+
+    On this machine's disk, the first bytes of the first file show whether they are Parquet.
     """
     file = next(walk_files(_local_path(path)), None)
     known = _find_known(file.name if file else path)
@@ -71,7 +72,7 @@ def find_format(path: str) -> FileFormat:
 
 
 def describe_foreign(path: str) -> str:
-    """What a file that is not Parquet is by its name, and how an input of it is read, in sentences."""
+    """Describe a file that is not Parquet, by its name, and the settings that read it, in sentences."""
     known = _find_known(path)
     if not known.kind:
         return _name_foreign(known)
@@ -87,7 +88,7 @@ def _name_foreign(known: _Known) -> str:
 def require_format(setting: str, path: str, kind: str) -> None:
     """Check the first file of an input on this machine's disk, by its first bytes, against its format ``kind``.
 
-    Raises :class:`InputError`, which names the format to set. Other file systems, empty files, what cannot be read and
+    Raises :class:`InputError`, which names the format to set. Other file systems, empty files, unreadable files and
     tables of Delta and Iceberg, whose files are Parquet, are left to Spark.
     """
     file = next(walk_files(_local_path(path)), None)
@@ -102,10 +103,10 @@ def require_format(setting: str, path: str, kind: str) -> None:
 
 
 def require_parquet(setting: str, path: str) -> None:
-    """Check the first file of what should be a Parquet table on this machine's disk, by its first bytes.
+    """Check the first bytes of the first file of a supposed Parquet table on this machine's disk.
 
-    Raises :class:`InputError`, which says how to convert the data, where it is not Parquet. Other file systems, empty
-    files, what cannot be read, and damaged files whose name says Parquet are left to Spark.
+    Raises :class:`InputError`, with a way to convert the data, if it is not Parquet. Other file systems, empty files,
+    unreadable files, and damaged files with the suffix ``.parquet`` are left to Spark.
     """
     file = next((file for file in walk_files(_local_path(path)) if file.stat().st_size), None)
     if file is not None and file.suffix != ".parquet" and not _is_parquet(file):
@@ -123,7 +124,7 @@ def _local_path(path: str) -> Path:
 
 
 def walk_files(path: Path) -> Iterator[Path]:
-    """The files of a local table in the order of their names: ``path`` itself, or those below it that Spark reads."""
+    """Yield the files of a local table by name: ``path`` itself, or those below it that Spark reads."""
     if path.is_file():
         yield path
     for folder, names in walk_folders(path):
@@ -131,15 +132,16 @@ def walk_files(path: Path) -> Iterator[Path]:
 
 
 def walk_folders(path: Path) -> Iterator[tuple[Path, list[str]]]:
-    """The directories of a local table that Spark lists, ``path`` first, each with the names of its files."""
+    """Yield the directories of a local table that Spark lists, ``path`` first, with their file names."""
     for folder, inner, names in os.walk(path):
         inner[:] = sorted(name for name in inner if not is_hidden(name))
         yield Path(folder), names
 
 
 def is_hidden(name: str) -> bool:
-    """Whether Spark skips a file or a directory of that name below a table (``HadoopFSUtils.shouldFilterOutPathName``,
-    but for Parquet's summary files, which have no rows).
+    """Return whether Spark skips a file or a directory of that name below a table.
+
+    This is ``HadoopFSUtils.shouldFilterOutPathName``, except for Parquet's summary files, which have no rows.
     """
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
 
@@ -148,7 +150,7 @@ def _is_parquet(file: Path) -> bool:
     try:
         return _starts_as_parquet(file)
     except OSError:
-        return True  # Spark says why it cannot be read
+        return True  # Spark's error has the reason
 
 
 def _starts_as_parquet(file: Path) -> bool:
@@ -157,7 +159,7 @@ def _starts_as_parquet(file: Path) -> bool:
 
 
 def _find_known(path: str) -> _Known:
-    """The format that a file's name tells, compressed or not."""
+    """Find the format by a file's name, compressed or not."""
     name = path.lower()
     for suffix in _COMPRESSED:
         name = name.removesuffix(suffix)
@@ -165,7 +167,7 @@ def _find_known(path: str) -> _Known:
 
 
 def _conversion(path: str, file: str) -> str:
-    """How to convert ``path``, which is ``file`` or a directory of such files."""
+    """Write instructions to convert ``path``, which is ``file`` or a directory of such files."""
     reader = _find_known(file).arrow
     if not reader:
         return "Write it as Parquet first, with a column for the id and one for the text."

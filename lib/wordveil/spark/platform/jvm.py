@@ -1,4 +1,4 @@
-"""Spark's Java process: how it starts, where it prints, and its classes where PySpark has no Python for them."""
+"""Spark's Java process: its start, its output, and classes of it that PySpark lacks."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from pyspark.sql import DataFrame, SparkSession
 from wordveil.errors import PlatformError
 
 JAVA_VERSIONS = range(17, 23)
-"""Later ones refuse what Hadoop asks of them, so that Spark starts and cannot write a file."""
+"""Later versions refuse calls that Hadoop makes: Spark starts and cannot write a file."""
 _VERSIONS = f"Java {JAVA_VERSIONS[0]} to {JAVA_VERSIONS[-1]}"
 _HINT = f"Install {_VERSIONS} (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
 _STANDARD_ERROR = 2
 _SHOWN_LINES = 5
-# What Java, log4j and Ivy write at each start, whether it fails or not.
+# Lines that Java, log4j and Ivy write at each start, even if it succeeds.
 _ROUTINE = re.compile(r"WARNING: Using incubator modules|^\s*$|^:: |^\t|SLF4J|Setting default log level|at [\w.$/]+\(")
 
 
 class JavaLog:
-    """The file that takes what Spark's Java process prints, unless that goes to a terminal or to the user's own log.
+    """A file for the output of Spark's Java process, unless that goes to a terminal or the user's own log.
 
     Only its owner can read it. It is deleted when Python ends, unless a message has named it.
     """
@@ -42,7 +42,7 @@ class JavaLog:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Make the file, for a process that is about to start."""
+        """Create the file for a process that is about to start."""
         descriptor, name = tempfile.mkstemp(prefix="wordveil-spark-", suffix=".log")
         self._path = Path(name)
         atexit.register(self._discard)
@@ -50,14 +50,14 @@ class JavaLog:
             yield stream
 
     def name(self) -> str | None:
-        """Return the file's path for a message, and keep the file; None where there is none."""
+        """Return the file's path for a message, and keep the file; None if there is none."""
         if self._path is None or not self._path.exists():
             return None
         self._is_kept = True
         return str(self._path)
 
     def last_lines(self) -> str:
-        """Return the last lines that say more than that Java started."""
+        """Return the last lines that are not routine at Java's start."""
         if self._path is None:
             return ""
         lines = self._path.read_text("utf-8", errors="replace").splitlines()
@@ -78,7 +78,7 @@ java_log = JavaLog()
 
 
 def check_java() -> None:
-    """Raise :class:`PlatformError` unless the Java that Spark would start is one that it runs on."""
+    """Raise :class:`PlatformError` unless Spark would start a Java that it supports."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
     if java is None:
@@ -93,8 +93,9 @@ def check_java() -> None:
 
 
 def check_user() -> None:
-    """Raise :class:`PlatformError` for a user without a name, which Java's login asks for: a container that is started
-    with a mere number.
+    """Raise :class:`PlatformError` for a user without a name, which Java's login needs.
+
+    Containers that start with a bare user id have none.
     """
     try:
         pwd.getpwuid(os.getuid())
@@ -108,7 +109,7 @@ def check_user() -> None:
 
 @contextmanager
 def _use_unicode() -> Iterator[None]:
-    """Let Java name any file: in the locale C, the usual one of a container, it knows ASCII alone."""
+    """Let Java name any file: in the locale C, a container's usual one, it supports only ASCII."""
     before = os.environ.get("LC_ALL")
     if (before or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "C") in ("C", "POSIX"):
         os.environ["LC_ALL"] = "C.UTF-8"
@@ -127,8 +128,8 @@ def _unfit(java: str, version: str) -> PlatformError:
 def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
     """Start Spark's Java process with Spark's ``options``, unless there is one.
 
-    Both its streams go to standard error or, with ``is_logged``, to :data:`java_log`: standard output is for results
-    alone. Raises PySpark's error if the process ends at once, and :class:`PlatformError` for a Java that is too new.
+    Both its streams go to standard error or, with ``is_logged``, to :data:`java_log`: standard output is only for
+    results. Raises PySpark's error if the process ends at once, and :class:`PlatformError` for a Java that is too new.
     """
     line = SparkContext._gateway  # noqa: SLF001 - it is there after a session was stopped, too
     if line is None:
@@ -145,15 +146,16 @@ def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
 
 
 def redirect_console(spark: SparkSession) -> None:
-    """Send what Scala code prints in this thread, such as Delta's VACUUM, to Java's standard error. For a Java process
-    that spark-submit started: results go to its standard output.
+    """Send output of Scala code in this thread, such as Delta's VACUUM, to Java's standard error.
+
+    Needed in a Java process that spark-submit started: results go to its standard output.
     """
     console = getattr(java_class(spark, "scala.Console$"), "MODULE$")
     console.setOutDirect(java_class(spark, "java.lang.System").err)
 
 
 def java_class(spark: SparkSession, name: str) -> Any:
-    """Return the class of a full name, such as ``org.apache.hadoop.fs.Path``; ``$`` precedes a nested class.
+    """Return a class by its full name, such as ``org.apache.hadoop.fs.Path``; ``$`` precedes a nested class.
 
     For attributes (``jvm.org.apache``) Py4J would ask Java for a class of each package's name, in every jar.
     """
@@ -169,8 +171,9 @@ def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
 
 
 def find_relation(frame: DataFrame, kind: str) -> Any:
-    """Spark's own object of the table that a frame reads, of the class ``kind``; None for other tables, and for
-    views. ``frame`` reads a table or a path, and selects nothing from it.
+    """Find Spark's own object of the table that a frame reads; None unless it has the class ``kind``.
+
+    ``frame`` reads a table or a path, and selects nothing from it. Views have no such object.
     """
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
     while plan.nodeName() in ("SubqueryAlias", "Project"):  # the latter pads values of a column or a field CHAR(n)

@@ -34,20 +34,20 @@ OPTIONS: dict[str, str] = {
     # A batch ends at 4 MiB or at 1,024 rows, so that a worker's memory does not depend on the corpus.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 2**20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
-    # Off in Spark 3.5, where a cast of the condition that fails would leave its record out without a word.
+    # Off in Spark 3.5, where a failing cast in the condition would drop its record silently.
     "spark.sql.ansi.enabled": "true",
     # Drawing takes far longer for each byte than Spark's own work: smaller tasks end together, and retries lose less.
     "spark.sql.files.maxPartitionBytes": str(16 * 2**20),
     "spark.sql.files.openCostInBytes": str(256 * 2**10),
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(16 * 2**20),
-    # Otherwise a cached frame has 200 tasks however few its rows are, as on Spark 3.5 in any case.
+    # Otherwise a cached frame with few rows has 200 tasks too, as it always has on Spark 3.5.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
-    # Spark keeps 100 compiled classes. A night has more, so that the next one would compile most of them again.
+    # Spark keeps 100 compiled classes. A nightly run has more, so the next one would compile most of them again.
     "spark.sql.codegen.cache.maxEntries": "1000",
     # A damaged or missing file must fail the job: ignoring it would lose records silently.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    # Kept timestamps are written as the Parquet type that other readers know, not as Spark's old 96-bit type.
+    # Kept timestamps are written as the Parquet type that other readers support, not as Spark's old 96-bit type.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # One BLAS thread a task, also for libraries that are loaded before the worker can ask for it.
     "spark.executorEnv.OMP_NUM_THREADS": "1",
@@ -66,11 +66,11 @@ LOCAL_OPTIONS: dict[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-# Also set in local mode for commands over few rows. They end before Java's second compiler and its parallel garbage
-# collector pay off. The first compiler alone reserves so little room for code that a large plan fills it.
+# Also set in local mode for commands over few rows. They finish before C2 and parallel GC pay off. C1 alone reserves so
+# little code cache that a large plan fills it.
 SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 SHORT_OPTIONS: dict[str, str] = {
-    # Plans that are compiled, or made anew between two stages, take longer than their few rows.
+    # Compiling a plan, or planning again between two stages, takes longer than a few rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -116,8 +116,9 @@ def start_session(config: Config) -> SparkSession:
 
 
 def build_session(section: SparkSection, *, delta: bool = False, is_short: bool = False) -> SparkSession:
-    """Start a session with :data:`OPTIONS`, or set those that the running session can take. ``delta``: whether it must
-    have Delta. ``is_short``: whether, in local mode, it should start soon and will have few rows to work on.
+    """Start a session with :data:`OPTIONS`, or set those that the running session can take.
+
+    ``delta``: require Delta. ``is_short``: in local mode, start fast, for few rows.
 
     Options given to spark-submit override :data:`OPTIONS` except :data:`SAFETY`; ``section.options`` override all.
     Raises :class:`PlatformError` if Java or Delta is missing or does not fit, in a process of Spark Connect, and
@@ -136,7 +137,7 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
         )
     options = {**OPTIONS, **_encryption(master, section, submitted)}
     if master.startswith("local"):
-        # Java logs errors alone and, for a short session, starts soon.
+        # Java logs only errors and, for a short session, starts fast.
         java = f"{_LOG_OPTION} {SHORT_JAVA}" if is_short else _LOG_OPTION
         options |= {**LOCAL_OPTIONS, **(SHORT_OPTIONS if is_short else {}), _JAVA_OPTIONS: java}
         # Workers run the same Python as this process; PySpark would take the first python3 on the PATH.
@@ -155,7 +156,7 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
 
 
 def _find_running() -> SparkSession | None:
-    """The running session. In a process of Spark Connect no classic session can start, nor can there be one."""
+    """Return the running session, if any. A process of Spark Connect can have no classic session."""
     if is_remote() or "SPARK_REMOTE" in os.environ:
         raise PlatformError(SERVED_ALONE)
     if (running := SparkSession.getActiveSession()) is not None:
@@ -166,7 +167,7 @@ def _find_running() -> SparkSession | None:
 def _start(options: dict[str, str]) -> SparkSession:
     """Start Java, unless it runs, and a session in it."""
     try:
-        # With a log configuration of the user's, Java prints where that configuration says.
+        # A log configuration of the user's own decides where Java prints.
         start_java(options, is_logged=_LOG_OPTION in options.get(_JAVA_OPTIONS, ""))
         return SparkSession.builder.config(map={**options}).getOrCreate()
     except (PySparkException, Py4JError) as error:
@@ -174,7 +175,7 @@ def _start(options: dict[str, str]) -> SparkSession:
 
 
 def _describe_failure(error: Exception, options: dict[str, str]) -> str:
-    """Why Spark did not start. No message can quote a record yet. Raises as :func:`check_java`."""
+    """Describe why Spark did not start. No message can quote a record yet. Raises as :func:`check_java`."""
     check_user()
     java = getattr(error, "java_exception", None)
     if java is None:
@@ -213,13 +214,14 @@ def _encryption(master: str, section: SparkSection, submitted: dict[str, str]) -
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark runs in one process on this machine, by ``spark.master``."""
+    """Return whether Spark runs in one process on this machine, by ``spark.master``."""
     return master == "local" or master.startswith("local[")
 
 
 def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> None:
-    """Raise :class:`PlatformError` for a session outside local mode that lacks part of :data:`ENCRYPTION`, unless
-    ``allow_unencrypted`` is set.
+    """Raise :class:`PlatformError` for a session outside local mode that lacks part of :data:`ENCRYPTION`.
+
+    ``allow_unencrypted`` accepts such a session.
     """
     options = _read_options(session)
     missing = [name for name in ENCRYPTION if str(options.get(name, "false")).lower() != "true"]
@@ -233,8 +235,10 @@ def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> Non
 
 
 def require_encrypted_scratch(session: SparkSession, why: str, instead: str) -> None:
-    """Raise :class:`PlatformError` for a session that does not encrypt its scratch, where texts would be written to it,
-    whatever the configuration allows. ``why``: a clause that says so; ``instead``: what prevents it.
+    """Raise :class:`PlatformError` for unencrypted scratch to which texts would be written.
+
+    The configuration cannot allow it. ``why``: a clause with the reason that texts are written; ``instead``: a clause
+    with the way to prevent that.
     """
     if str(_read_options(session).get("spark.io.encryption.enabled", "false")).lower() != "true":
         raise PlatformError(
@@ -248,7 +252,7 @@ def _read_options(session: SparkSession) -> Any:
 
 
 def _submitted_options() -> dict[str, str]:
-    """The options given to spark-submit if it started this process; only the JVM knows them."""
+    """Return the options given to spark-submit if it started this process; only the JVM has them."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM; until then SparkConf is empty
@@ -262,8 +266,9 @@ def require_classic(session: SparkSession) -> None:
 
 
 def check_session(session: SparkSession, *, allow_unencrypted: bool = False, may_connect: bool = False) -> None:
-    """Raise :class:`PlatformError` unless a session that wordveil did not build can be used as it is. ``may_connect``:
-    whether it may be of Spark Connect.
+    """Raise :class:`PlatformError` unless a session that wordveil did not build can be used as it is.
+
+    ``may_connect``: accept a session of Spark Connect.
     """
     if may_connect and is_connect(session):
         check_server(session, allow_unencrypted=allow_unencrypted)

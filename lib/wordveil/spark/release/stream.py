@@ -1,9 +1,9 @@
-"""A release that follows a stream: each micro-batch lands in the release's input, and becomes one of its nights.
+"""A release that follows a stream: each micro-batch lands in the release's input, and becomes one nightly run.
 
 A batch may begin again after a crash. Its rows land once, by the number that Delta keeps of the stream; its run has the
 batch's name, and a run that has ended is not repeated. So a replayed batch draws and charges nothing.
 
-That number holds where the batch ends, too: a checkpoint, source or landing table that was put back from an older copy
+That number also includes the batch's end: a checkpoint, source or landing table that was restored from an older copy
 gives other rows under the numbers of batches that have landed, and is refused before a row lands.
 """
 
@@ -40,10 +40,10 @@ from wordveil.spark.sanitise.job import load_materials
 
 _STREAM = "stream "
 _PLACES = 2**32
-"""Delta's number of a batch is the batch's own number times this, and a digest of where it ends."""
+"""Delta's number of a batch is the batch's own number times this, plus a digest of its end."""
 _INTERVAL = 0.25
 _COMPACT_AFTER = 50
-"""Batches after which the files that they left are merged. A hundred batches double the time that one takes."""
+"""Batches after which their files are merged. Without that, a hundred batches double the time of each."""
 
 
 def run_stream(
@@ -55,19 +55,19 @@ def run_stream(
     tasks: TaskProgress = ignore,
     done: Callable[[Night], None] = ignore,
 ) -> None:
-    """Take the new rows of ``stream`` into the release's input, and run a night for each micro-batch.
+    """Append the new rows of ``stream`` to the release's input, with a nightly run for each micro-batch.
 
     ``every``: an interval of Spark's, such as ``5 minutes``, at which batches are taken until the process is stopped;
-    None takes what there is and ends. ``done`` is called after each batch; what it raises stops the stream, and the
-    batch begins again with the next call.
+    None takes the available rows and ends. ``done`` is called after each batch; an error in it stops the stream, and
+    the batch begins again with the next call.
 
-    Raises :class:`ConfigError` without a section ``stream`` or where the source lacks the release's columns,
-    :class:`InputError` for a source that cannot be read, and what a night raises.
+    Raises :class:`ConfigError` without a section ``stream`` or if the source lacks the release's columns,
+    :class:`InputError` for a source that cannot be read, and the errors of :func:`run_night`.
     """
     stream, landing = config.stream, config.input.path
     if stream is None or landing is None:
         raise ConfigError("configuration", [Fault("stream", "", "is required. Name the source and stream.checkpoint.")])
-    load_materials(config, progress, tasks)  # what is wrong with bundle and key is said before a row lands
+    load_materials(config, progress, tasks)  # faults of bundle and key stop the stream before a row lands
     spark = session()
     source = _read_source(spark, stream)
     check_columns(source.schema, config.source, "the stream's source")
@@ -82,13 +82,13 @@ def run_stream(
         query = _run_query(writer)
         if batches.failure is not None:
             raise batches.failure
-        query.awaitTermination()  # raises what else has ended it
+        query.awaitTermination()  # raises any other error that ended it
 
 
 def _run_query(writer: DataStreamWriter) -> StreamingQuery:
     query = writer.start()
     try:
-        # Not by waiting in Java: a signal would find the connection taken, and the query could not be stopped.
+        # Waiting in Java would occupy the connection, and a signal could not stop the query.
         while query.isActive:
             time.sleep(_INTERVAL)
     finally:
@@ -105,29 +105,29 @@ def _read_source(spark: SparkSession, stream: StreamSection) -> DataFrame:
 
 
 def _read_table(spark: SparkSession, stream: StreamSection) -> DataFrame:
-    """The source's table as it is now."""
+    """Read the source's table as it is now."""
     reader = spark.read.format("delta")
     return reader.table(stream.name) if stream.table else reader.load(stream.name)
 
 
 @dataclass(frozen=True)
 class _Checkpoint:
-    """What Spark has written to the directory ``stream.checkpoint`` of a query."""
+    """Spark's files in the directory ``stream.checkpoint`` of a query."""
 
     spark: SparkSession
     stream: StreamSection
 
     def read(self, name: str) -> str | None:
-        """A file's text; None where there is none."""
+        """Read a file's text; None if there is no file."""
         files = Files(self.spark, f"{self.stream.checkpoint}/{name}")
         return files.read() if files.exists() else None
 
     def find_query(self) -> str | None:
-        """The identifier of the query; None before it has begun."""
+        """Return the identifier of the query; None before it has begun."""
         return None if (text := self.read("metadata")) is None else str(json.loads(text)["id"])
 
     def is_begun(self, number: int) -> bool:
-        """Return whether a batch was given its rows."""
+        """Return whether Spark has chosen a batch's rows."""
         return self.read(f"offsets/{number}") is not None
 
     def is_done(self, number: int) -> bool:
@@ -135,7 +135,7 @@ class _Checkpoint:
         return self.read(f"commits/{number}") is not None
 
     def find_end(self, number: int) -> int | None:
-        """Return a digest of where a batch ends in its source: the offsets and the last commit that it has read.
+        """Return a digest of a batch's end in its source: the offsets and the last commit that it has read.
 
         None if Delta has deleted that commit since, as it does after some weeks.
         """
@@ -146,8 +146,9 @@ class _Checkpoint:
         return int.from_bytes(hashlib.sha256("\n".join([*offsets, commit]).encode()).digest()[:4])
 
     def _read_commit(self, offset: dict[str, int]) -> str | None:
-        """The last commit of a Delta table that is wholly or in part before an offset; empty where the table does not
-        have it yet, None where it has deleted it.
+        """Read the last commit of a Delta table that lies wholly or in part before an offset.
+
+        Empty if the table does not have it yet, None if the table has deleted it.
         """
         version = offset["reservoirVersion"] - (offset["index"] < 0)
         if (snapshot := find_snapshot(_read_table(self.spark, self.stream))) is None:
@@ -160,7 +161,7 @@ class _Checkpoint:
 
 @dataclass
 class _Batches:
-    """What becomes of the batches of one query. ``failure``: what the last one raised."""
+    """The processing of one query's batches. ``failure``: the error of the last one."""
 
     config: Config
     checkpoint: _Checkpoint
@@ -170,19 +171,19 @@ class _Batches:
     done: Callable[[Night], None]
     failure: Exception | None = field(default=None, init=False)
     others: bool | None = field(default=None, init=False)
-    """Whether the landing table has rows of another query, which is asked once."""
+    """True if the landing table has rows of another query; None until the first batch has looked."""
 
     def create(self, source: DataFrame) -> None:
-        """Make the landing table where there is none, with its change data feed on."""
+        """Create the landing table if there is none, with its change data feed on."""
         if not self.landing.exists():
             with hold_lock(self.landing.spark, self.landing.path):
                 empty = source.sparkSession.createDataFrame([], source.schema)
                 writer = empty.write.format("delta").option("delta.enableChangeDataFeed", "true")
-                # The least and greatest texts of its files would stand in the log, and in Spark's scratch.
+                # Otherwise the least and greatest texts of its files would be in the log, and in Spark's scratch.
                 writer.option("delta.dataSkippingStatsColumns", f"`{self.config.source.id}`").save(self.landing.path)
 
     def check(self) -> None:
-        """Raise :class:`ReleaseError` unless the query goes on where its last batch landed, or begins that again."""
+        """Raise :class:`ReleaseError` unless the query continues after, or repeats, the batch that landed last."""
         if (query := self.checkpoint.find_query()) is None:
             return
         landed = self.landing.number(f"{_STREAM}{query}")
@@ -198,7 +199,7 @@ class _Batches:
         )
 
     def process(self, rows: DataFrame, number: int) -> None:
-        """Land a batch and run its night. The first batch of a table without rows has none."""
+        """Land a batch and do its nightly run. An empty batch, such as the first of an empty table, has none."""
         spark = self.landing.spark
         query = str(rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
         try:
@@ -212,7 +213,7 @@ class _Batches:
                 compact(self.config, lambda: spark, progress=self.progress)
             gc.collect()  # Python's proxies keep the plans of a night in Java's memory until then
             self.progress("looking for new rows")
-        except Exception as error:  # noqa: BLE001 - Spark logs what it gets, and messages of errors may quote a record
+        except Exception as error:  # noqa: BLE001 - Spark logs errors that it gets, and their messages may quote a record
             self.failure = error
             raise RuntimeError("the batch failed") from None
 
@@ -224,7 +225,7 @@ class _Batches:
         if self.others is None:
             self.others = any(other.startswith(_STREAM) and other != key for other in table.idempotency_keys())
         if self.others:
-            # Salted, and of a length: no text is shuffled, nor what a guess can be compared with.
+            # Salted, and of fixed length: neither texts nor values to check a guess against are shuffled.
             whole = F.sha2(F.concat(F.lit(secrets.token_hex(16)), F.to_json(F.struct("*"))), 256)
             known = landed.select(whole.alias("__row"))
             wanted = wanted.withColumn("__row", whole).join(known, "__row", "left_anti").drop("__row")
