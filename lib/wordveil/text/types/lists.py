@@ -1,6 +1,6 @@
-"""Public lists: names, places, nationalities, words and emoji. They identify names, and values are drawn from them.
+"""Public lists of names, places, nationalities, words and emoji, which identify names and from which values are drawn.
 
-They come with the package (``data/lists``; `make lists` makes them from public sources). A bundle holds the bytes of
+They come with the package (``data/lists``; `make lists` makes them from public sources). A bundle has the bytes of
 :meth:`PublicLists.serialise`, so that a release keeps its lists when the package changes.
 """
 
@@ -29,7 +29,7 @@ NATION = 32
 """One more bit: a nationality ("Austrian", "Austrians")."""
 COMMON, LABEL, PARTICLE, VERB = 64, 128, 256, 512
 """More bits: an ordinary word that is in no list of names; a word that a name follows after a sign ("Patient:"); a part
-of surnames ("van"); what persons do ("said").
+of surnames ("van"); a verb of what persons do ("said").
 """
 
 CERTAIN, RARE, ORDINARY, CAPITALISED, MOSTLY = 0, 1, 2, 3, 4
@@ -45,7 +45,7 @@ NO_NAME, LOOK_UP = -1, -2
 _HEADER = "wordveil-lists\t1"
 _NAMES = {"first_name": FIRST, "surname": SUR, "place": PLACE}
 _OTHER = ("word", "emoji", "title", "locative")
-# Lists of most languages have none.
+# Lists of most languages have no nationalities.
 _NATIONALITY = "nationality"
 _OTHER_NAMES = {"other_first_name": FIRST, "other_surname": SUR}
 _CONTEXT = {"label": LABEL, "verb": VERB, "particle": PARTICLE, "ordinary": COMMON}
@@ -57,9 +57,9 @@ _ALL = (*_NAMES, *_OTHER, _NATIONALITY, *_OTHER_NAMES, *_CONTEXT)
 class NameTable:
     """The names of all lists, folded as :func:`wordveil.text.tokeniser.fold_words` folds words, each once.
 
-    ``index``: finds a folded word's number. ``roles``: uint16 ``(names,)``, in which lists it is. ``levels``: uint8
-    ``(names,)``, how much of an ordinary word it is, as a name or place. ``nation_levels``: uint8 ``(names,)``, the
-    same as a nationality: "French" may be written with a capital and be no surname.
+    ``index``: finds a folded word's number. ``roles``: uint16 ``(names,)``, bits of its lists. ``levels``: uint8
+    ``(names,)``, its level as a name or place. ``nation_levels``: uint8 ``(names,)``, its level as a nationality:
+    "French" may be written with a capital without being a surname.
     """
 
     index: WordIndex
@@ -68,9 +68,9 @@ class NameTable:
     nation_levels: NDArray[np.uint8]
 
     def match(self, words: pa.StringArray) -> Int32:
-        """The number of the name that each of ``words`` is, in any case and with ``'s``, or :data:`NO_NAME`; of single
-        letters, and of words with letters beyond ASCII, :data:`LOOK_UP`. Int32 ``(words + 1,)``: the last, for other
-        tokens, is that too.
+        """Return each word's number as a name, in any case and with ``'s``, or :data:`NO_NAME`: int32 ``(words + 1,)``.
+
+        Single letters, words with letters beyond ASCII, and the last entry, for other tokens, have :data:`LOOK_UP`.
         """
         stems = pc.replace_substring_regex(pc.ascii_lower(words), r"(?s)(..)'s$", r"\1")
         is_matched = pc.and_(pc.string_is_ascii(words), pc.not_equal(pc.binary_length(words), 1))
@@ -88,8 +88,7 @@ class PublicLists:
     follows. ``nationalities``: string array in their usual case: single words. Empty for most languages.
     ``nation_levels``: int64 of the length of ``nationalities``: :data:`CERTAIN` and the like. ``others``: names of the
     world, first names and surnames, which are found and never drawn, with their levels. ``context``: string arrays in
-    lower case: what stands beside names (``label``, ``verb``, ``particle``), and ``ordinary`` words that no other list
-    has.
+    lower case: words beside names (``label``, ``verb``, ``particle``), and ``ordinary`` words that no other list has.
     """
 
     language: str
@@ -108,14 +107,14 @@ class PublicLists:
 
     @classmethod
     def load(cls, language: str) -> PublicLists:
-        """The lists of the package. Raises :class:`ValueError` for a language that is not one of :data:`LANGUAGES`."""
+        """Load the lists of the package. Raises :class:`ValueError` for a language outside :data:`LANGUAGES`."""
         if language not in LANGUAGES:
             raise ValueError(f"There are no public lists for {language!r}. There are lists for {', '.join(LANGUAGES)}.")
         return _load(language)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> PublicLists:
-        """The lists that :meth:`serialise` wrote. Raises :class:`ValueError` for other bytes."""
+        """Parse the lists that :meth:`serialise` wrote. Raises :class:`ValueError` for other bytes."""
         language, values, levels = _parse(content)
         if empty := [kind for kind in (*_NAMES, *_OTHER) if not len(values[kind])]:
             raise ValueError(f"The public lists have no {' and no '.join(empty)}.")
@@ -135,7 +134,7 @@ class PublicLists:
         )
 
     def serialise(self) -> bytes:
-        """The lists as bytes, the same for equal lists: UTF-8, one entry a line."""
+        """Serialise the lists as UTF-8, one entry a line; equal lists have equal bytes."""
         lines = [_HEADER, f"language\t{self.language}"]
         names = zip((self.first_names, self.surnames, self.places), self.name_levels, strict=True)
         ranked = dict(zip(_NAMES, names, strict=True))
@@ -152,18 +151,18 @@ class PublicLists:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of :meth:`serialise`, in hex."""
+        """Return the SHA-256 of :meth:`serialise`, in hex."""
         return hashlib.sha256(self.serialise()).hexdigest()
 
     @cached_property
     def written_nationalities(self) -> pa.StringArray:
-        """Those that are drawn: "an Austrian" may become "an Estonian", and not "an Estonians"."""
+        """Return the nationalities to draw, without plurals: "an Austrian" never becomes "an Estonians"."""
         plurals = pc.is_in(self.nationalities, pc.binary_join_element_wise(self.nationalities, "s", ""))
         return self.nationalities.filter(pc.invert(plurals))
 
     @cached_property
     def names(self) -> NameTable:
-        """What :func:`wordveil.text.types.names.find_names` looks words up in."""
+        """Build the table in which :func:`wordveil.text.types.names.find_names` looks words up."""
         kinds = zip((FIRST, SUR, PLACE), (self.first_names, self.surnames, self.places), self.name_levels, strict=True)
         ranked = [*kinds, *((bit, *self.others[kind]) for kind, bit in _OTHER_NAMES.items())]
         plain = [(TITLE, self.titles), (LOCATIVE, self.locatives)]
@@ -185,12 +184,12 @@ class PublicLists:
 
     @cached_property
     def plain_first_names(self) -> pa.StringArray:
-        """First names in lower-case ASCII letters, for addresses; sorted, without duplicates."""
+        """Return first names in lower-case ASCII letters, for addresses; sorted, without duplicates."""
         return _plain(self.first_names)
 
     @cached_property
     def plain_surnames(self) -> pa.StringArray:
-        """Surnames in lower-case ASCII letters, for addresses; sorted, without duplicates."""
+        """Return surnames in lower-case ASCII letters, for addresses; sorted, without duplicates."""
         return _plain(self.surnames)
 
 
@@ -198,7 +197,7 @@ class PublicLists:
 def _load(language: str) -> PublicLists:
     if language == "en":
         return PublicLists.from_bytes(_read(language))
-    # All other languages share one list of the world's names: what they have themselves is left out.
+    # All other languages share one list of the world's names, without the names that they have themselves.
     _, values, levels = _parse(_read(language))
     known = pc.utf8_lower(pa.concat_arrays([*values.values(), pa.array([language])]))
     _, others, ranks = _load_world()
@@ -219,8 +218,9 @@ def _read(name: str) -> bytes:
 
 
 def _parse(content: bytes) -> tuple[str, dict[str, pa.StringArray], dict[str, Int64]]:
-    """The language of lists in their bytes, and of each kind the values and their levels, 0 where it has none. Raises
-    :class:`ValueError` as :meth:`PublicLists.from_bytes` does.
+    """Parse the language of lists, and for each kind its values and their levels, 0 if it has none.
+
+    Raises :class:`ValueError` as :meth:`PublicLists.from_bytes` does.
     """
     try:
         lines = content.decode("utf-8").split("\n")
@@ -249,7 +249,7 @@ def _parse(content: bytes) -> tuple[str, dict[str, pa.StringArray], dict[str, In
 
 
 def _plain(names: pa.StringArray) -> pa.StringArray:
-    """Names without marks, in lower case; those that need other letters are left out."""
+    """Return names in lower case without marks, except those that then have other letters than a to z."""
     bare = pc.utf8_lower(pc.replace_substring_regex(pc.utf8_normalize(names, form="NFKD"), r"\p{M}", ""))
     kept = bare.filter(pc.match_substring_regex(bare, "^[a-z]+$"))
     return pa.array(sorted(set(kept.to_pylist())), pa.string())

@@ -1,7 +1,7 @@
 """First names, surnames, places and nationalities among a text's words, by public lists and the words beside them.
 
-This decides how a text looks, never what is protected: it is no detector of personal data. Names of several words,
-most names that the lists lack and names with another ending than ``'s`` are missed.
+Names change how the output looks, never what is protected: this is no detector of personal data. It misses names of
+several words, most names that the lists lack and names with another ending than ``'s``.
 
 A word of the lists is a name
 
@@ -12,9 +12,9 @@ A word of the lists is a name
   neighbours are words in small letters (``Smith called``);
 - if it is another ordinary word: with a capital, not all in capitals, and inside a sentence (``with Young``): not first
   in the text, nor after a line break, a quotation mark or one of ``. ! ? :``; or first, and with ``'s``, alone in its
-  line, cell, quotation marks or brackets, or before what persons do (``Young said``);
-- if it is written with a capital anyway (``May``; German nouns): only beside a name, as the next rules say, alone in
-  its line or cell, or before what persons do.
+  line, cell, quotation marks or brackets, or before a verb of persons (``Young said``);
+- if it is written with a capital anyway (``May``; German nouns): only beside a name by the rules below, alone in its
+  line or cell, or before a verb of persons.
 
 With a capital, any surname of the lists counts right after a first name, also with initials or a line break between
 (``Will Smith``, ``John F. Kennedy``), after a form of address (``Mrs. May``) or initials (``J. May``), and before
@@ -31,9 +31,9 @@ A word that no list has, ordinary words among them, with a capital and small let
 form of address, an initial, a label, a part of surnames (``van der Berg``) or a hyphen after a name, and where it
 begins like ``McAdam``, ``O'Hara`` or ``D'Angelo``; it is a first name right before a surname.
 
-A nationality follows the first rules too, by its own level: ``French`` needs a capital and nothing beside it. A word
-that is a nationality and a surname is a surname where the rules of surnames say so (``Mrs. French``), else a
-nationality. One that is a first name or a place as well is a nationality only where it is neither.
+A nationality follows the first rules too, by its own level: ``French`` needs only a capital, no neighbour. A word that
+is a nationality and a surname is a surname if a rule of surnames applies (``Mrs. French``), else a nationality. One
+that is a first name or a place as well is a nationality only if it is neither in the text.
 
 ``Alice's`` counts as ``Alice`` does: the ending is a part of the token.
 """
@@ -102,7 +102,7 @@ _PLACE_KIND = np.int64(TYPES.index(TokenType.PLACE))
 _NATION_KIND = np.int64(TYPES.index(TokenType.NATIONALITY))
 _MARKUP_KIND = np.int64(TYPES.index(TokenType.MARKUP))
 _NAMES = FIRST | SUR | PLACE
-# The longest word of the lists is shorter.
+# In bytes; all words of the lists are shorter.
 _ROOM = 64
 # Shorter words in capitals are mostly abbreviations.
 _SHORT = 3
@@ -111,9 +111,10 @@ _NO_MATCHES = np.array([LOOK_UP], np.int32)
 
 
 def find_names(scanned: Scanned, lists: PublicLists, matches: Int32 = _NO_MATCHES) -> Int8:
-    """The class of each token: int8 ``(tokens,)``. Where it is a word that is a name, it is the index of a class of
-    NAME_TYPES in :data:`wordveil.text.types.classes.TYPES`; otherwise what ``scanned`` says. The work is linear in the
-    bytes. ``matches``: by :meth:`NameTable.match`, of the words of the index that ``scanned`` has numbers of.
+    """Classify each token: int8 ``(tokens,)``. The work is linear in the bytes.
+
+    A name has the index of a class of NAME_TYPES in :data:`wordveil.text.types.classes.TYPES`, other tokens their class
+    in ``scanned``. ``matches``: result of :meth:`NameTable.match` for the words that ``scanned.numbers`` refer to.
     """
     kinds = scanned.kinds.copy()
     table = lists.names
@@ -127,7 +128,7 @@ def find_names(scanned: Scanned, lists: PublicLists, matches: Int32 = _NO_MATCHE
 
 @compiled_part
 def _fold(text: UInt8, start: Whole, stop: Whole, room: UInt8) -> Whole:
-    """Put a word into ``room`` in lower case, for letters below U+0180. Its length there."""
+    """Write a word to ``room`` with letters below U+0180 in lower case, and return its length there."""
     length = 0
     offset = start
     while offset < stop:
@@ -163,7 +164,7 @@ def _fold(text: UInt8, start: Whole, stop: Whole, room: UInt8) -> Whole:
 
 @compiled_part
 def _stem(room: UInt8, length: Whole) -> Whole:
-    """The length of a folded word without ``'s``."""
+    """Return the length of a folded word without ``'s``."""
     if length > 3 and room[length - 1] == 0x73:
         if room[length - 2] == 0x27:
             return length - 2
@@ -174,10 +175,10 @@ def _stem(room: UInt8, length: Whole) -> Whole:
 
 @inlined
 def _look_up(match: Whole, room: UInt8, length: Whole, data: UInt8, offsets: Int64, slots: Int32) -> Whole:
-    """The number of the folded word in the lists, or :data:`NO_NAME`."""
+    """Return the number of the folded word in the lists, or :data:`NO_NAME`."""
     if match == LOOK_UP:
         return find(hash_bytes(room, 0, length), room, length, data, offsets, slots)
-    # Another letter than the word of the vocabulary has, such as U+0130 for "i", takes another number of bytes.
+    # A letter that differs from the vocabulary's word, such as U+0130 for "i", takes another number of bytes.
     return match if offsets[match + 1] - offsets[match] == length else NO_NAME
 
 
@@ -200,12 +201,10 @@ def _find(
     knows_words: bool,  # noqa: FBT001
     kinds: Int8,
 ) -> None:
-    """Fill ``kinds``, from left to right. The last arrays but that are those of
-    :class:`wordveil.text.types.lists.NameTable`.
-    """
+    """Fill ``kinds`` from left to right, with the arrays of :class:`wordveil.text.types.lists.NameTable`."""
     room = np.zeros(_ROOM + 8, np.uint8)
     letters = np.full(0x80, LOOK_UP, np.int32)  # the numbers of single letters, once looked up
-    # The token after those of a record is none: the next record's is read after it is done.
+    # The entry after a record's last token is empty: the next record's tokens overwrite it later.
     size = len(starts) + 1
     roles, levels, nations = np.empty(size, np.uint16), np.empty(size, np.uint8), np.empty(size, np.uint8)
     flags, gaps = np.empty(size, np.uint16), np.empty(size, np.int32)
@@ -224,7 +223,7 @@ def _find(
                     match = letters[text[start]]
                 listing: Whole = np.int64(match)
                 bare: Whole = name_offsets[match + 1] - name_offsets[match] if match >= 0 else np.int64(-_ROOM)
-                # A word of as many bytes as the name, or as it and 's, has no other letters than ASCII. Most are such.
+                # A word of as many bytes as the name, with or without 's, has only ASCII letters. Most words do.
                 if length == bare or (length == bare + 2 and text[stop - 2] == 0x27 and text[stop - 1] | 0x20 == 0x73):
                     length = bare
                 elif match != NO_NAME:
@@ -274,7 +273,7 @@ def _find_in_record(
     gaps: Int32,
     kinds: Int8,
 ) -> None:
-    """Fill ``kinds`` of a record's tokens, of whose neighbours the arrays tell."""
+    """Fill ``kinds`` of a record's tokens by the arrays of their neighbours."""
     is_open = False  # whether the word before is a first name, or an initial or a part of surnames after one
     left_roles, left_flags = np.int64(0), np.int64(0)
     unread = first + 1  # the gaps from here on, but the last
@@ -285,7 +284,7 @@ def _find_in_record(
         if kind != A_WORD:
             is_open, left_roles, left_flags = False, np.int64(0), np.int64(0)
             continue
-        # The rules look at names, words that may be, and what follows a first name or a title. All others pass by.
+        # The rules only apply to names, possible names, and words after a first name or a title.
         may_be_dot = ends[word] - starts[word] == 3 and text[starts[word]] | 0x20 == 0x64
         if not (is_open or left_roles & TITLE or role & (_NAMES | NATION) or flag & UNLISTED or may_be_dot):
             left_roles, left_flags = role, flag
@@ -310,7 +309,7 @@ def _find_in_record(
         after_first = is_open and (gap & (BLANK | LINE) != 0 or (initial_before and gap & POINT != 0))
         after_title = left_roles & TITLE and gap & (BLANK | POINT)
         labelled = left_roles & LABEL and gap & LABELLED
-        # Of parts of surnames that follow a first name ("bin Laden") an ordinary word may be the rest.
+        # After a part of surnames that follows a first name ("bin Laden") an ordinary word may be the rest.
         rest = is_open and left_roles & PARTICLE and not left_roles & PERSON and role & COMMON and titled
         rest = rest and gap & (BLANK | HYPHEN) != 0
         # Mr, Mrs, Ms: "Mr. So", whatever the word is.
@@ -328,7 +327,7 @@ def _find_in_record(
             after_name = hyphenated and (kinds[word - 1] == _FIRST_KIND or kinds[word - 1] == _SUR_KIND)
             certain = False
             if role & (_NAMES | NATION):
-                # What has a capital anyway: May, August, King.
+                # Words that have a capital anyway: May, August, King.
                 usual = level == CAPITALISED and role & PERSON
                 certain = role & _NAMES and is_certain(np.uint8(level), flag, gap, following, left_flags, right_flags)
                 acts = titled and right_roles & VERB and following & BLANK
@@ -355,7 +354,7 @@ def _find_in_record(
                         and flags[word + 2] & WITH_CAPITAL
                         and levels[word + 2] in (0, RARE, MOSTLY)
                     )
-                # Of what has a capital anyway only the head of a line or cell: "May, Anna".
+                # Words that have a capital anyway only at the head of a line or cell: "May, Anna".
                 heads = level != CAPITALISED or (following & COMMA and gap & (NO_GAP | LINE | CELL))
                 ahead = capital and heads and not role & (PLACE | NATION) and (reversed_name or listed)
                 ahead = ahead and (reversed_name or (level != CAPITALISED and not role & FIRST))
@@ -418,8 +417,9 @@ def _name_before_dot(
 
 @compiled
 def _choose(roles: np.uint8, before: np.uint8) -> Whole:
-    """The class of a name that no first name precedes, by its roles in which it is no ordinary word here, and by those
-    of the word right before it, if any.
+    """Return the class of a name that no first name precedes.
+
+    ``roles``: its roles in which it is no ordinary word here. ``before``: the roles of the word before it, if any.
     """
     if roles & PLACE and (before & LOCATIVE or not roles & FIRST):
         return _PLACE_KIND
