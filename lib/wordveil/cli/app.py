@@ -38,7 +38,7 @@ _PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}
 
 
 class _Commands(Mapping[str, TyperCommand | TyperGroup]):
-    """Commands by name, each imported when it is asked for."""
+    """Commands by name, each imported on first use."""
 
     def __getitem__(self, name: str) -> TyperCommand | TyperGroup:
         return _load(name)
@@ -73,7 +73,7 @@ class _Group(TyperGroup):
         self.commands = cast("Any", _Commands())
 
 
-# Rich's own markup would take `[bundle]` for a style and leave it out.
+# Rich's own markup would take `[bundle]` for a style and drop it.
 _MARKUP: Final = "markdown"
 app = Typer(
     cls=_Group,
@@ -90,7 +90,7 @@ app = Typer(
 )
 
 
-# These take settings, which are checked as such, or text.
+# These options take text, or settings, which have checks of their own.
 _NO_PLACES = frozenset({"--set", "--param", "--text", "--against", "--words", "--id", "--author", "--record"})
 
 
@@ -117,8 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _refuse_credentials(arguments: Sequence[str]) -> None:
-    """Raise :class:`ConfigError` for a path or URL with a credential: every list of processes shows it, and a command
-    would print it.
+    """Raise :class:`ConfigError` for a path or URL with a credential.
+
+    Process lists show arguments, and a command would print it.
     """
     from wordveil.config.credential_checks import check_location
 
@@ -132,8 +133,8 @@ def _refuse_credentials(arguments: Sequence[str]) -> None:
 
 def _show_error(error: WordveilError, *, as_json: bool) -> None:
     if as_json and isinstance(error, GateError | RefutedError):
-        # The command has printed its own document, which says what failed. spark-submit writes both streams to its
-        # standard output, where a second line would break the document.
+        # The command has printed its own document with the failure. spark-submit writes both streams to its standard
+        # output, where a second line would break the document.
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             return
         as_json = False

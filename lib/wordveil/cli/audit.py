@@ -1,4 +1,4 @@
-"""The commands ``wordveil audit``: try to refute what a bundle, a release or any function claims."""
+"""The commands ``wordveil audit``, which try to refute the claims of a bundle, a release or any function."""
 
 from __future__ import annotations
 
@@ -142,8 +142,10 @@ def audit_function(
 def _auditing(
     kind: str, alpha: float, html: str | None, report: str | None, *, as_json: bool
 ) -> Iterator[Callable[..., None]]:
-    """Check the options and write the report. The function that the body gets keeps an audit beside the bundles of a
-    configuration, if it has one, prints it, and raises :class:`RefutedError` where a claim was refuted.
+    """Check the options, yield a function that concludes an audit, and write the report.
+
+    The function prints an audit, keeps it beside the bundles of its configuration, if any, and raises
+    :class:`RefutedError` if a claim was refuted.
     """
     with write_report(f"audit {kind}", report) as tell:
         check_alpha(alpha)
@@ -189,7 +191,7 @@ def check_alpha(alpha: float) -> None:
 
 
 def _keep(config: Config, audit: Audit) -> None:
-    """Keep an audit beside the bundles, and tell people where."""
+    """Keep an audit beside the bundles, and print its path."""
     from wordveil.assembly.audits import keep_audit
 
     path, refuted = keep_audit(config, audit)
@@ -200,7 +202,7 @@ def _keep(config: Config, audit: Audit) -> None:
 
 
 def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:
-    """Print an audit, and write its page where one is wanted."""
+    """Print an audit, and write it to ``page`` if given."""
     from wordveil.report.audit import describe_power, list_limits, render_audit, show_nats, verdict_of
 
     if page is not None:

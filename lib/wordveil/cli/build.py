@@ -98,7 +98,7 @@ def _bundle_facts(bundle: Bundle) -> dict[str, Any]:
 
 
 def suitability_facts(suits: Mapping[str, Any] | None) -> dict[str, str]:
-    """The rows that say how the embedding suits the mechanism. None: of a bundle that does not say."""
+    """Make the rows on the embedding's fit to the mechanism; ``suits`` is None for a bundle without these figures."""
     if suits is None:
         return {"embedding": NOT_MEASURED}
     cosine = suits["measure"] == "cosine"
@@ -130,7 +130,7 @@ def _covered(suits: Mapping[str, Any]) -> str:
 
 
 def epsilon_table(suits: Mapping[str, Any], configured: float) -> Table:
-    """What rising epsilons do to words, a line for each; ``configured`` is marked."""
+    """Make a table of the effect of rising epsilons on words, a line for each; ``configured`` is marked."""
     table = Table("What epsilon does to words")
     for heading in ("epsilon", "stay", "recovered of running text"):
         table.add_column(heading, justify="right")

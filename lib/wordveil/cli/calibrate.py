@@ -87,7 +87,7 @@ def calibrate(
 
 
 def print_calibration(calibration: Calibration) -> None:
-    """Print what was measured on, the epsilons that were found, two tables with a line for each epsilon, and notes."""
+    """Print the measured words, the epsilons that were found, two tables with a line for each epsilon, and notes."""
     from wordveil.report.calibration import describe_found
 
     print_table(f"Calibration of {calibration.mechanism}", calibration.facts)
@@ -102,7 +102,7 @@ def print_calibration(calibration: Calibration) -> None:
 
 
 def _split_columns(meanings: Sequence[EpsilonMeaning]) -> Iterator[tuple[str, dict[str, list[str]]]]:
-    """Tables that a narrow terminal shows unbroken."""
+    """Split the columns into tables that a narrow terminal shows unbroken."""
     from wordveil.report.calibration import list_columns, list_statistics
 
     columns = {name: _shorten(texts) for name, texts in list_columns(meanings).items()}
@@ -120,7 +120,7 @@ def _shorten(texts: Sequence[str]) -> list[str]:
 
 
 def make_table(title: str, columns: Mapping[str, Sequence[str]]) -> Table:
-    """A table of texts by heading. Each word of a heading has a line of its own, so that columns are narrow."""
+    """Make a table of texts by heading. Each word of a heading has its own line, which keeps columns narrow."""
     table = Table(title)
     for heading in columns:
         table.add_column(heading.replace(",", "").split(" "), justify="right")

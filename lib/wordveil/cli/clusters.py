@@ -1,4 +1,4 @@
-"""The table of what `plan --words` cannot tell from each word."""
+"""The table of `plan --words` with the words that are indistinguishable from each word."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MEMBERS = 12
 
 
 def cluster_table(clusters: Sequence[ClusterPreview]) -> Table:
-    """Which words nobody can tell from each word, and what is written for all of them."""
+    """Make a table of the words that are indistinguishable from each word, and their common output."""
     table = Table("Nobody can tell which of its cluster a word was")
     for heading in ("word", "words in its cluster", "of these", "written for each of them"):
         table.add_column(heading)

@@ -1,4 +1,4 @@
-"""How the commands that gate and publish a release print what they did."""
+"""Printed results of the commands that gate and publish a release."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def print_decision(decision: GateDecision) -> None:
-    """Print the gate's rules and what was measured."""
+    """Print the gate's rules with the measured values."""
     print_rows(gate_table(decision.result, decision.release, decision.draws_version))
     if not decision.result.results:
         print_note("the configuration has no section gate, so every version passes.")
 
 
 def require_passed(decision: GateDecision) -> None:
-    """Raise :class:`GateError`, which names the rules, for a version that did not pass."""
+    """Raise :class:`GateError` with the rules that a version did not pass."""
     if decision.result.passed:
         return
     names = ", ".join(result.name for result in decision.result.failures)
@@ -33,7 +33,7 @@ def require_passed(decision: GateDecision) -> None:
 
 
 def _advise(decision: GateDecision) -> str:
-    """What to do about a figure that is missing; empty where none is."""
+    """Advise on missing figures; empty if none is missing."""
     advice = ""
     for result in decision.result.failures:
         if result.name == "attack_to_chance" and result.value is None:
@@ -49,7 +49,7 @@ def _advise(decision: GateDecision) -> str:
 
 
 def print_publication(made: Publication, release: str) -> None:
-    """Print what was published."""
+    """Print a publication."""
     manifest = made.document["manifest"]
     facts = {
         "table": made.table,

@@ -1,4 +1,4 @@
-"""What `wordveil plan --against` prints: how far apart two texts are, and what that bounds."""
+"""Output of `wordveil plan --against`: the distance of two texts, and the bound that follows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 30
 
 
 def distance_facts(apart: TextDistance) -> dict[str, str]:
-    """The rows of the table of two texts."""
+    """Make the rows of the table of two texts."""
     first, second = apart.tokens
     words = "any two different words are 1 apart" if apart.metric == "discrete" else f"{apart.metric} distance of words"
     facts = {
@@ -47,7 +47,7 @@ def distance_facts(apart: TextDistance) -> dict[str, str]:
 
 
 def describe_factor(apart: TextDistance) -> str:
-    """What the bound says of any output."""
+    """Describe the bound's meaning for any output."""
     bound = apart.epsilon_bound
     assert bound is not None
     if bound == 0:
@@ -57,7 +57,7 @@ def describe_factor(apart: TextDistance) -> str:
 
 
 def move_table(apart: TextDistance) -> Table:
-    """Which word goes to which: those that cost most."""
+    """Make a table of the most expensive pairs of a word and the word that it moves to."""
     more = f", the {_SHOWN} that cost most of {len(apart.moves):,}" if len(apart.moves) > _SHOWN else ""
     table = Table(f"Which word goes to which{more}")
     for heading in ("word", "goes to"):

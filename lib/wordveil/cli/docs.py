@@ -14,7 +14,7 @@ from wordveil.cli.output import print_document, print_json, print_table, print_t
 from wordveil.errors import did_you_mean, usage_error
 
 DOCUMENT = ".md"
-# A link to another file, or a picture: a terminal can follow neither.
+# A link to another file, or a picture: a terminal can open neither.
 _LOCAL_LINK = re.compile(r"!?\[([^\]]*)\]\((?![a-z]+:)[^)]*\)")
 
 
@@ -67,7 +67,7 @@ def find_pages() -> dict[str, Path]:
 
 
 def _find_name(given: str, pages: dict[str, Path]) -> str:
-    """The page that a user means, who may also write it as a file of the documentation. Raises :class:`ConfigError`."""
+    """Find the page that a user names, also as a file of the documentation. Raises :class:`ConfigError`."""
     name = given.removeprefix("docs/").removesuffix(DOCUMENT)
     if name in pages:
         return name
@@ -87,7 +87,7 @@ def _show_all(pages: dict[str, Path], *, path: bool, as_json: bool) -> None:
 
 
 def _title(file: Path) -> str:
-    """A document's heading, or what the first sentence of a configuration's comment says."""
+    """Return a document's heading, or the first sentence of a configuration's comment."""
     lines = file.read_text("utf-8").splitlines()
     if file.suffix == DOCUMENT:
         return lines[0].removeprefix("# ")

@@ -119,7 +119,7 @@ def _evaluate(config: Config, params: list[str] | None, out: Path | None, *, pub
 
 
 def _save(evaluation: Evaluation, page: Path | None, out: Path | None) -> None:
-    """Write the page and the directory, where they are wanted."""
+    """Write the page to ``page`` and the directory to ``out``, if given."""
     from wordveil.report.files import write_evaluation
     from wordveil.report.page import render_evaluation
 

@@ -15,7 +15,7 @@ _NO_SUBJECT = "measure"
 
 
 def print_scores(evaluation: Evaluation) -> None:
-    """Print what was measured: the main results in sentences, and a table for each group of figures."""
+    """Print the main results in sentences, and a table for each group of figures."""
     from wordveil.report.page import write_headline
     from wordveil.report.tables import make_sections
 
@@ -51,7 +51,7 @@ def _measure_name(measure: Measure) -> str:
 
 
 def _figure(figure: Figure | None) -> list[str]:
-    """The lines of a cell."""
+    """Return the lines of a cell."""
     if figure is None:
         return []
     marks = "".join(f" ({number})" for number in figure.notes)

@@ -108,11 +108,11 @@ def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) 
 
 
 def write_dags(folder: Path) -> list[Path]:
-    """Write the DAG files and the module that they import into ``folder``, the root of a DAG bundle, and the
-    application files into ``folder / JOBS``. Returns the files.
+    """Write the DAG files, the module that they import and the application files, and return their paths.
 
-    Raises :class:`OutputExistsError` where one of them exists, before anything is written, and :class:`ConfigError`
-    where one cannot be written.
+    ``folder``, the root of a DAG bundle, gets the first two, ``folder / JOBS`` the application files. Raises
+    :class:`OutputExistsError` before anything is written if one of them exists, and :class:`ConfigError` if one cannot
+    be written.
     """
     data = resources.files("wordveil") / "data"
     files: list[tuple[Path, Traversable]] = []

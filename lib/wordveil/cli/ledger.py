@@ -32,7 +32,7 @@ TABLE_ROWS = 20
 
 
 class By(StrEnum):
-    """What a row of the report adds up."""
+    """The unit over which a row of the report adds up costs."""
 
     RECORD = "record"
     AUTHOR = "author"
@@ -98,7 +98,7 @@ def ledger(
                 costs = ledger_report.sum_costs(entries, by.value, budget, release=name, limited=not is_partial)
             costs = ledger_report.order_by_cost(costs)
             if is_table:
-                # One row more than is shown, to know whether there are more.
+                # One row more than the table shows reveals that there are more.
                 shown = list(_plain(costs.limit((limit or TABLE_ROWS) + 1), budget))
                 runs = 0 if rows else ledger_report.count_runs(entries)
         stream = _plain(costs if limit is None else costs.limit(limit), budget)
@@ -131,7 +131,7 @@ def _settings(
 
 
 def _unlimited(config: Config | None, *, is_partial: bool) -> str | None:
-    """Why the column ``left`` is not shown, if it is not."""
+    """Return the reason to hide the column ``left``, if any."""
     if config is None or config.budgets is None:
         return "no budgets are configured here, so there are no limits to compare with."
     return (
@@ -143,14 +143,15 @@ def _unlimited(config: Config | None, *, is_partial: bool) -> str | None:
 
 
 def _plain(rows: DataFrame, budget: Budget) -> Iterator[dict[str, Any]]:
-    """Rows as plain values, one at a time: None for what is infinite, and whether something is."""
+    """Yield rows as plain values, one at a time, as :func:`plain_row` makes them."""
     for row in rows.toLocalIterator():
         yield plain_row(row.asDict(), budget)
 
 
 def plain_row(values: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
-    """One row of a report: infinite costs are None and ``unbounded`` is true; ``unit`` and ``for`` say what costs
-    are.
+    """Make one row of a report from a row of costs.
+
+    Infinite costs are None and ``unbounded`` is true; ``unit`` and ``for`` define the costs.
     """
     unbounded = any(value == math.inf for value in values.values() if isinstance(value, float))
     plain = {name: None if isinstance(value, float) and value == math.inf else value for name, value in values.items()}
@@ -158,7 +159,7 @@ def plain_row(values: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
 
 
 def ledger_table(rows: list[dict[str, Any]], budget: Budget, names: list[str]) -> Table:
-    """The rows for people."""
+    """Make the table of the rows for people."""
     hidden = {"metric", "relation", "run_id", "epoch"} & set(names)
     shown = [name for name in names if name not in hidden]
     unit = "nats" if budget.unit == PURE else f"epsilon of {budget.unit}"

@@ -1,4 +1,4 @@
-"""What commands share: options, and Spark sessions that start when they are needed."""
+"""Options that commands share, and Spark sessions that start when they are needed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ JarsOption = Annotated[
 
 
 def absolute_path(path: str | None) -> str | None:
-    """The callback of options whose path Spark reads: a relative one is taken from the working directory."""
+    """Resolve a relative path from the working directory; a callback of options whose path Spark reads."""
     from wordveil.input.locations import make_absolute
 
     return None if path is None else make_absolute(path)
@@ -80,14 +80,14 @@ def terminate(number: int, _: FrameType | None) -> None:
 
 
 def read_config(source: Path, overrides: Sequence[str] | None) -> Config:
-    """The configuration of a file with its overrides. Raises :class:`ConfigError`."""
+    """Read the configuration of a file with its overrides. Raises :class:`ConfigError`."""
     from wordveil.config.load import load_config
 
     return load_config(source, overrides or ())
 
 
 def read_release_config(source: Path, overrides: Sequence[str] | None) -> Config:
-    """The configuration of a release. Raises :class:`ConfigError` for a configuration of a Parquet output, too."""
+    """Read the configuration of a release. Raises :class:`ConfigError` for that of a Parquet output, too."""
     config = read_config(source, overrides)
     if config.output.format != "delta":
         problem = "this command needs a release, and a Parquet output is not a release. Set output.format: delta."
@@ -96,8 +96,9 @@ def read_release_config(source: Path, overrides: Sequence[str] | None) -> Config
 
 
 def prepare_session(config: Config, *, is_short: bool | None = None) -> Callable[[], SparkSession]:
-    """A function that starts the session of a configuration. ``is_short``: whether the command has few rows to work on;
-    None: it has where the configuration's tables are small.
+    """Return a function that starts the session of a configuration.
+
+    ``is_short``: the command has few rows to work on; None: it has if the configuration's tables are small.
     """
     from wordveil.assembly.local_paths import is_small
 
@@ -108,8 +109,9 @@ def prepare_session(config: Config, *, is_short: bool | None = None) -> Callable
 def prepare_plain_session(
     jars: str | None = None, *, delta: bool = True, is_short: bool = False
 ) -> Callable[[], SparkSession]:
-    """A function that starts a session with default settings; with ``delta``, one that knows Delta, from ``jars`` where
-    they are named. ``is_short``: the command has few rows to work on.
+    """Return a function that starts a session with default settings.
+
+    ``delta``: with Delta, from ``jars`` if given. ``is_short``: the command has few rows to work on.
     """
     from wordveil.config.schema import SparkSection
 
@@ -120,7 +122,7 @@ def _prepare(section: SparkSection, *, delta: bool, is_short: Callable[[], bool]
     from wordveil.spark.platform.session import build_session
 
     def start() -> SparkSession:
-        # Spark makes this directory for tables of its own, of which commands write none.
+        # Spark makes this directory for tables of its own. Commands write no such tables.
         if not (unused := Path("spark-warehouse").absolute()).exists():
             atexit.register(_remove_empty, unused)
         session = build_session(section, delta=delta, is_short=is_short())

@@ -1,7 +1,7 @@
-"""What commands print: results to standard output, notes and errors for people to standard error.
+"""Output of commands: results to standard output, notes and errors for people to standard error.
 
-All that commands print passes through here, and none of it is markup: names of authors, records, columns and paths come
-from others. Each value is shown by :func:`~wordveil.report.values.show_value`.
+Everything that commands print passes through here, and none of it is markup: names of authors, records, columns and
+paths are untrusted. :func:`~wordveil.report.values.show_value` shows each value.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from wordveil.report.values import show_cell, show_value
 people = Console(stderr=True, markup=False, emoji=False, highlight=False)
 results = Console(markup=False, emoji=False, highlight=False)
 
-# What a table of two columns has beside their text.
+# Width of a two-column table beside its text, in characters.
 _BORDERS = 7
-# Seconds after which a stage that lasts is named again where no terminal shows it.
+# Seconds after which a long stage is named again without a terminal.
 LINE_INTERVAL = 15.0
 
 
 def make_text(value: object, style: str = "") -> Text:
-    """A value for the terminal, in a style of ours; of a list or tuple each on a line of its own."""
+    """Format a value for the terminal, in a style of ours; list and tuple items each have a line."""
     if isinstance(value, Text):
         return value
     lines = value if isinstance(value, list | tuple) else (value,)
@@ -53,7 +53,7 @@ def make_text(value: object, style: str = "") -> Text:
 
 
 class Table:
-    """A table whose title, headings and cells are values as :func:`make_text` takes them, none of which is cut off."""
+    """A table whose title, headings and cells are values for :func:`make_text`; it cuts off none."""
 
     def __init__(self, title: object, *, has_header: bool = True, has_lines: bool = False) -> None:
         shown = make_text(title, "table.title")
@@ -68,7 +68,7 @@ class Table:
         max_width: int | None = None,
         ratio: int | None = None,
     ) -> None:
-        """Add a column. Widths are in characters; columns with a ``ratio`` share what is left of the terminal."""
+        """Add a column. Widths are in characters; columns with a ``ratio`` share the rest of the terminal."""
         self._table.add_column(
             make_text(heading), justify=justify, overflow="fold", min_width=min_width, max_width=max_width, ratio=ratio
         )
@@ -109,7 +109,7 @@ def print_result(
     *,
     as_json: bool,
 ) -> None:
-    """Print a result: as JSON, or as a table of ``facts`` and notes; by default of what the document holds."""
+    """Print a result as JSON, or as a table of ``facts``, by default the document's, and notes."""
     if as_json:
         print_json(document)
     else:
@@ -122,7 +122,7 @@ def print_rows(table: Table) -> None:
 
 
 def print_whole(name: str, lines: Sequence[str]) -> None:
-    """Print a fact to be copied, unbroken: after its name, or on a line of its own where both do not fit."""
+    """Print a fact to be copied, unbroken: after its name, or on its own line if both do not fit."""
     begin = show_value(name)
     for line in map(show_value, lines):
         end = " " if cell_len(f"{begin}: {line}") <= results.width else "\n"
@@ -140,7 +140,7 @@ def print_text(text: str) -> None:
 
 
 def print_document(text: str, markdown: str) -> None:
-    """Print a document of this package: as it is, or on a terminal its ``markdown`` rendered."""
+    """Print a document of this package as it is, or on a terminal its ``markdown`` rendered."""
     if not results.is_terminal:
         print_text(text)
         return
@@ -155,14 +155,14 @@ def print_note(note: str) -> None:
 
 
 def print_error(error: Exception) -> None:
-    """Print why a command failed."""
+    """Print the error of a command that failed."""
     tell(f"wordveil: {error}", "red")
 
 
 def print_usage_error(error: Any) -> None:
     """Print an error of the command line, as click describes it."""
     if type(error).__name__ == "NoArgsIsHelpError":
-        error.show()  # the help, which holds nothing of others
+        error.show()  # the help, which has no untrusted values
         return
     if (context := getattr(error, "ctx", None)) is not None:
         tell(context.get_usage())
@@ -171,14 +171,15 @@ def print_usage_error(error: Any) -> None:
 
 
 def print_traceback(error: Exception) -> None:
-    """Print an error that nobody expected, as Python does."""
+    """Print an unexpected error as Python does."""
     for part in traceback.format_exception(error):
         tell(part.removesuffix("\n"))
 
 
 def tell(text: str, style: str = "") -> None:
-    """Print a message for people, without credentials. Lines below its first are indented, so that no value looks like
-    another message.
+    """Print a message for people, without credentials.
+
+    Lines after the first are indented, so that no value looks like another message.
     """
     first, *below = hide_credentials(text).split("\n")
     for line in (first, *(line if line.startswith("  ") else f"  {line}" for line in below)):
@@ -186,12 +187,12 @@ def tell(text: str, style: str = "") -> None:
 
 
 def print_json(value: Mapping[str, Any], indent: int | None = 1) -> None:
-    """Print the result as JSON, exactly: it writes all but ASCII as escapes of its own."""
+    """Print the result as exact JSON, which escapes all characters except ASCII."""
     print(json.dumps(value, indent=indent))  # noqa: T201 - the result itself
 
 
 def print_json_rows(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print an array of JSON, a row a line, however many there are."""
+    """Print an array of JSON, a row a line, for any number of rows."""
     sys.stdout.write("[")
     for number, row in enumerate(rows):
         sys.stdout.write(f"{',' if number else ''}\n{json.dumps(row)}")
@@ -199,21 +200,21 @@ def print_json_rows(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def print_csv_rows(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> None:
-    """Print CSV with a header, a row a line, however many there are, with cells as :func:`show_cell` guards them."""
+    """Print CSV with a header, a row a line, for any number of rows; :func:`show_cell` guards cells."""
     writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: show_cell(value) for name, value in row.items()} for row in rows)
 
 
 def accept_characters() -> None:
-    """Show characters that a stream's encoding lacks as escapes, where Python would fail."""
+    """Show characters that a stream's encoding lacks as escapes; Python would fail."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def is_watched() -> bool:
-    """Whether messages for people go to a terminal."""
+    """Return whether messages for people go to a terminal."""
     return people.is_terminal
 
 
@@ -227,7 +228,7 @@ class _StageLines:
         self._is_over = False
 
     def begin(self, stage: str) -> None:
-        """Say that a stage begins."""
+        """Print the start of a stage."""
         if (shown := show_value(stage)) == self._stage:
             return
         self._stage, self._counts, self._begun = shown, "", time.monotonic()
@@ -235,16 +236,16 @@ class _StageLines:
         tell(f"wordveil: {shown}")
 
     def count(self, done: int, known: int) -> None:
-        """Take the steps that are done and known, for the next line."""
+        """Store the numbers of steps that are done and known, for the next line."""
         self._counts = f", {done} of {known} done" if known else ""
 
     def end(self) -> None:
-        """Say nothing more."""
+        """Stop printing."""
         self._is_over = True
         self._changed.set()
 
     def repeat(self) -> None:
-        """Print the lines between; a thread's work."""
+        """Print the lines between; runs in a thread."""
         while not self._is_over:
             if self._changed.wait(LINE_INTERVAL):
                 self._changed.clear()
@@ -254,8 +255,9 @@ class _StageLines:
 
 @contextmanager
 def _show_lines() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
-    """Print a stage a line. Under spark-submit, which writes both streams to its standard output, print nothing: what
-    reads JSON there must find nothing else.
+    """Print a stage a line; print nothing under spark-submit.
+
+    It writes both streams to its standard output, where a reader of JSON must find nothing else.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         yield lambda _: None, lambda _done, _known: None
@@ -272,7 +274,7 @@ def _show_lines() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], 
 
 @contextmanager
 def show_status() -> Iterator[Callable[[str], None]]:
-    """Show on one line of a terminal what is being done; elsewhere, a line for each stage."""
+    """Show the current stage on one line of a terminal; elsewhere, a line for each stage."""
     if not is_watched():
         with _show_lines() as (begin, _):
             yield begin
@@ -294,11 +296,10 @@ def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int]
 
 @contextmanager
 def show_bar(text: str, *, is_counted: bool = False, has_rest: bool = False) -> Iterator[Callable[..., None]]:
-    """Show a bar after ``text`` on a terminal; show nothing elsewhere. ``is_counted``: count steps, rather than show a
-    percentage. ``has_rest``: show the time that is left.
+    """Show a bar after ``text`` on a terminal; show nothing elsewhere.
 
-    The function that it yields takes what changes: ``text``, the steps that are ``done`` and ``known``, and the text
-    ``after`` the bar.
+    ``is_counted``: count steps instead of a percentage. ``has_rest``: show the remaining time. The yielded function
+    takes changes: ``text``, the numbers of steps ``done`` and ``known``, and the text ``after`` the bar.
     """
     shown = MofNCompleteColumn() if is_counted else TaskProgressColumn()
     columns = [TextColumn("{task.description}", markup=False), BarColumn(), shown, TimeElapsedColumn()]

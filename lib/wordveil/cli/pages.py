@@ -1,8 +1,8 @@
 """Pages for people: ``--html`` of ``plan`` and of ``release gate``.
 
-A page is one file that loads nothing from elsewhere, so it can be opened from a disk or a message. It holds settings,
-counts, prices and public words, and never a record. Everything in it is escaped: names come from configurations and
-tables of others.
+A page is one file that loads nothing from elsewhere, so it can be opened from a disk or a message. It has settings,
+counts, costs and public words, and never a record. Everything in it is escaped: names in configurations and tables are
+untrusted.
 """
 
 from __future__ import annotations
@@ -67,14 +67,13 @@ EXPOSURES = {
     Exposure.UNKNOWN_WORDS: "Words outside the vocabulary are copied, without protection.",
     Exposure.CARRIER_PHRASES: "Words that public text expects in their place are copied, and show which are not.",
 }
-"""What each entry of ``exposes`` means; columns are not among them."""
+"""The meaning of each entry of ``exposes``, except columns."""
 
 
 def check_page(file: str) -> Path:
-    """Return the file of a page that can be written. Creates its directory.
+    """Return the path of a page that can be written. Creates its directory.
 
-    Raises :class:`OutputExistsError` where there is something already, and :class:`ConfigError` where nothing can be
-    written.
+    Raises :class:`OutputExistsError` if the path exists already, and :class:`ConfigError` if it cannot be written.
     """
     path = local_path(file)
     if path is None:
@@ -111,7 +110,7 @@ def render_plan(
     sentence: SentencePreview | None = None,
     comparison: Comparison | None = None,
 ) -> str:
-    """The page of a plan. ``facts`` and ``notes``: what the command prints of it."""
+    """Render the page of a plan. ``facts`` and ``notes``: what the command prints of it."""
     return render_page(
         "plan.html",
         title=f"Plan of {plan.release}",
@@ -131,14 +130,14 @@ def render_plan(
 
 
 def explain_exposure(name: str) -> str:
-    """What an entry of ``exposes`` means."""
+    """Explain an entry of ``exposes``."""
     if name.startswith("column:"):
         return "The column is published unchanged."
     return EXPOSURES[Exposure(name)]
 
 
 def render_gate(decision: GateDecision) -> str:
-    """The page of a gate's decision."""
+    """Render the page of a gate's decision."""
     result = decision.result
     fingerprints = {name.replace("_", " "): value for name, value in decision.fingerprints.items()}
     return render_page(
@@ -160,7 +159,7 @@ def render_gate(decision: GateDecision) -> str:
 
 
 def _columns(plan: Plan) -> list[dict[str, str]]:
-    """The input's columns, the id and the text first, and what becomes of each."""
+    """List the input's columns, the id and the text first, and the use of each."""
     fates = ["published unchanged", "replaced word by word", "names whose budget pays; not published"]
     return [
         {"name": name, "type": kind, "fate": fates[0] if name in plan.kept else fates[min(index, 2)]}
@@ -169,7 +168,7 @@ def _columns(plan: Plan) -> list[dict[str, str]]:
 
 
 def describe_price(plan: Plan) -> list[str]:
-    """What a plan's prices mean, in sentences."""
+    """Explain a plan's costs in sentences."""
     sentences = [f"Each token is drawn by {plan.mechanism} with epsilon {tables.price_plan(plan)}."]
     if plan.epsilon_bound is None:
         return [*sentences, "The price of a record is not known yet. It needs the bundle: run `wordveil build` first."]
@@ -193,7 +192,7 @@ def describe_price(plan: Plan) -> list[str]:
 
 @dataclass(frozen=True)
 class _Bar:
-    """A bar: what is sure and where it may reach, as shares from 0 to 1."""
+    """A bar: its certain part and its possible end, as shares from 0 to 1."""
 
     label: str
     share: float
@@ -221,7 +220,7 @@ def _recovered_bar(recovered: Recovered) -> _Bar:
 
 
 def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, Any]:
-    """What the template shows of a sample."""
+    """Collect the template's values of a sample."""
     if table_sample is None:
         return {"sample": None}
     sample, figures = table_sample.sample, table_sample.to_dict()
@@ -243,7 +242,7 @@ def _sample(table_sample: TableSample | None, n_max: int | None) -> dict[str, An
 
 
 def _refusals(sample: Sample) -> list[tuple[str, list[_Bar]]]:
-    """Refused records by reason, as shares of all that were read."""
+    """List refused records by reason, as shares of all records read."""
     groups = [("Quarantined, by reason", sample.quarantined)]
     if sample.emptied:
         groups.append(("Released as the empty text, by reason", sample.emptied))

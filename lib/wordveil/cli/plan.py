@@ -150,9 +150,7 @@ def plan(
 def _add_sampled(
     plan: Plan, preview: Preview, find_trials: FindTrials, config: Config, session: Callable[[], SparkSession]
 ) -> Plan:
-    """What a command that reads a sample also says: how records of its median length are linked, and how long the
-    budgets last.
-    """
+    """Add figures of a sample: the linkage of records of its median length, and how long the budgets last."""
     from wordveil.spark.plan.plan import add_typical
     from wordveil.spark.platform.errors import job_errors
     from wordveil.spark.release.ledger_report import forecast_runs
@@ -165,7 +163,7 @@ def _add_sampled(
 
 
 def check_text(text: str | None, *, compare: bool, against: str | None = None) -> None:
-    """Raise :class:`ConfigError` where a sentence is missing or empty."""
+    """Raise :class:`ConfigError` if a sentence is missing or empty."""
     if against is not None and text is None:
         raise usage_error("--against", against[:80], 'needs a public text to be compared with: add --text "...".')
     if compare and not (text or "").strip():
@@ -175,7 +173,7 @@ def check_text(text: str | None, *, compare: bool, against: str | None = None) -
 
 
 def linkage_fact(plan: Plan) -> str:
-    """How surely a record is linked, in words."""
+    """Describe how likely a record is linked."""
     if (linkage := plan.linkage) is None:
         why = "for this mechanism and policy" if plan.bundle else "before the bundle is built"
         return (
@@ -206,7 +204,7 @@ _FITTING = {
 
 
 def plan_facts(plan: Plan) -> dict[str, str]:
-    """The rows of the table of a plan."""
+    """Make the rows of the table of a plan."""
     hidden = plan.tokens is not None
     word = "distinct word of a record" if plan.composition == Composition.DISTINCT else "token"
     of = "that pays for" if plan.composition == Composition.CORPUS else "of"
@@ -256,7 +254,7 @@ def _plan_notes(plan: Plan) -> list[str]:
 
 
 def _sentence(config: Config, find: FindBundle, text: str | None) -> SentencePreview | None:
-    """A public sentence before and after; None where there is no bundle, or none fits the vocabulary."""
+    """Preview a public sentence before and after; None if there is no bundle, or no sentence fits the vocabulary."""
     from wordveil.assembly.bundles import find_ngrams
     from wordveil.measures.sentence import preview_default, preview_sentence
 

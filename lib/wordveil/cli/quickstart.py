@@ -1,4 +1,4 @@
-"""The command ``wordveil quickstart``: the main job over 300 real news articles, and what came out of it explained."""
+"""The command ``wordveil quickstart``: the main job over 300 real news articles, with its output explained."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HOME = Path("quickstart")
 JOB, KEY, CORPUS, OUTPUT, STRICT = "job.yaml", "wordveil.key", "corpus", "sanitised", "strict"
 MARK = ".made-by-wordveil-quickstart"
-"""An empty file that says who made the directory."""
+"""An empty file that marks the directory as this command's."""
 BATCHES = 3
 SHOWN = ("001", "002", "009")
 
@@ -53,9 +53,9 @@ def quickstart(*, as_json: JsonOption = False) -> None:
 
 
 def prepare_home() -> None:
-    """Write the articles, the key and the job. What an earlier quickstart made is replaced, but for its bundle.
+    """Write the articles, the key and the job. Files of an earlier quickstart are replaced, except its bundle.
 
-    Raises :class:`OutputExistsError` for a directory that this command did not make, and :class:`ConfigError` where it
+    Raises :class:`OutputExistsError` for a directory that this command did not make, and :class:`ConfigError` if it
     cannot write.
     """
     if os.path.lexists(HOME) and not (HOME / MARK).is_file():
@@ -96,7 +96,7 @@ def write_corpus(path: Path) -> None:
 
 
 def write_job(path: Path) -> None:
-    """Write the job's configuration. One that was edited is kept beside it."""
+    """Write the job's configuration, and keep an edited one beside it."""
     text = (resources.files("wordveil") / "data" / "conf" / "quickstart.yaml").read_text("utf-8")
     if path.exists() and path.read_text("utf-8") != text:
         kept = path.with_name(f"{path.name}.bak")
@@ -114,7 +114,7 @@ def read_rows(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def explain(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]) -> None:
-    """Print sentences before and after, what one article cost, and what to look at and run next."""
+    """Print sentences before and after, the cost of one article, the files, and the next commands."""
     from wordveil.artifacts.bundle import open_bundle
 
     table = Table("Three sentences", has_lines=True)
@@ -139,7 +139,7 @@ def explain(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]])
 
 
 def first_sentence(text: str) -> str:
-    """The text up to the first full stop before a capital; both texts have it in the same place."""
+    """Return a text up to the first full stop before a capital; both texts have it in the same place."""
     return re.split(r"(?<=[.!?]) +(?=[A-Z])", text, maxsplit=1)[0]
 
 
@@ -185,7 +185,7 @@ def describe_costs(before: str, row: dict[str, Any], bundle: Bundle) -> Iterator
 
 
 def describe_files() -> Iterator[str]:
-    """Say what the command has written."""
+    """Describe the files that the command has written."""
     yield f"{HOME / JOB}  the job, to read and to edit"
     yield f"{HOME / CORPUS}  the articles, Parquet partitioned by batch"
     yield f"{HOME / OUTPUT}  the result: article, text, status, reason, privacy, content_tag, run_id. Internal: pass on"
@@ -195,7 +195,7 @@ def describe_files() -> Iterator[str]:
 
 
 def suggest_commands() -> Iterator[str]:
-    """Commands that go on from here."""
+    """Suggest the next commands."""
     run = f"{name_command()} sanitise --config {HOME / JOB}"
     yield f"{run} --overwrite    # after an edit"
     yield f"{run} --set 'text={{profile: strict, n_max: 64}}' --set output.path={STRICT}"
@@ -203,7 +203,7 @@ def suggest_commands() -> Iterator[str]:
 
 
 def name_command() -> str:
-    """How to call wordveil again: by its name where the PATH leads to it, else as it was called now."""
+    """Return the name that calls wordveil again: plain if the PATH leads to it, else as it was called now."""
     called = Path(sys.argv[0])
     if called.name != "wordveil":
         return f"{shlex.quote(sys.executable)} -m wordveil"

@@ -1,4 +1,4 @@
-"""The commands ``wordveil release``: what follows a run, until the last withdrawn text is deleted."""
+"""The commands ``wordveil release``, from a run to the deletion of the last withdrawn text."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def night(
                     done=keep,
                 )
         finally:
-            # Steps that are done have drawn and charged, so they are shown even where a later step fails.
+            # Steps that are done have drawn and charged, so they are shown even if a later step fails.
             made = steps[-1] if steps else Night()
             if not as_json:
                 _print_night(made, settings.release)
@@ -374,14 +374,15 @@ def _print_night(made: Night, release: str) -> None:
 
 
 def _work(step: Callable[..., Result], settings: Config, *, is_short: bool = False) -> Result:
-    """Do a step of a release in its own session, and show on a terminal what is being done."""
+    """Do a step of a release in its own session, and show its stages on a terminal."""
     with show_status() as progress:
         return step(settings, prepare_session(settings, is_short=is_short), progress=progress)
 
 
 def read_ids(ids: Sequence[str], file: str | None) -> list[str]:
-    """The ids of the command line and of a file, one a line. Raises :class:`ConfigError` where there are none or the
-    file cannot be read.
+    """Collect the ids of the command line and of a file, one a line.
+
+    Raises :class:`ConfigError` if there are none or the file cannot be read.
     """
     names = [*ids]
     try:
@@ -399,5 +400,5 @@ def read_ids(ids: Sequence[str], file: str | None) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Its lines; ids may hold other characters at which ``splitlines`` breaks."""
+    """Split a text into lines; ids may contain other characters at which ``splitlines`` breaks."""
     return [line.removesuffix("\r") for line in text.split("\n")]

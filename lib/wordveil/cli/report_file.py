@@ -1,7 +1,7 @@
-"""The option ``--report``: what a command did, or why it failed, as a JSON file for the scheduler that started it.
+"""The option ``--report``: a command's result or error, as a JSON file for the scheduler that started it.
 
 Standard output is for people and pipes. Under spark-submit it is mixed with other lines, and in cluster mode both it
-and the exit code stay on the cluster. The file is written atomically when the command ends, and holds both.
+and the exit code stay on the cluster. The file is written atomically when the command ends, and contains both.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _DRAFT = ".wordveil-draft"
 
 @contextmanager
 def write_report(command: str, path: str | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Write the file at ``path`` when the body ends, however it ends. The body passes its result, if it has one, to
-    the function that it gets.
+    """Write the file at ``path`` when the body ends, even by an error.
 
-    Raises :class:`ConfigError`, before the body where it can, for a path that cannot be written.
+    The body passes its result, if it has one, to the yielded function. Raises :class:`ConfigError`, if possible before
+    the body, for a path that cannot be written.
     """
     document: dict[str, Any] = {"command": command, "exit_code": 0}
     if path is None:
@@ -52,14 +52,14 @@ def write_report(command: str, path: str | None) -> Iterator[Callable[[Mapping[s
         document |= _failure(error)
         try:
             _write(path, local and draft, local, document)
-        except ConfigError as fault:  # the first error is the one that counts
+        except ConfigError as fault:  # the first error counts
             print_error(fault)
         raise
     _write(path, local and draft, local, document)
 
 
 def local_path(path: str) -> Path | None:
-    """The path on this machine; None for a path on another file system, which Spark reaches."""
+    """Return the path on this machine; None for a path on another file system, which Spark reaches."""
     parts = urlparse(path)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
@@ -67,8 +67,9 @@ def local_path(path: str) -> Path | None:
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
-    """Why a command failed. Of an error that the user did not cause only the kind is shown: its message may quote a
-    record.
+    """Describe why a command failed.
+
+    An error that the user did not cause has only its kind: its message may quote a record.
     """
     if isinstance(error, WordveilError):
         faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
@@ -81,8 +82,9 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 
 def _draft_of(path: Path) -> Path:
-    """Make an empty file beside ``path`` that only its owner can read, since a report is internal. Delete the report of
-    an earlier run.
+    """Make an empty file beside ``path``, and delete the report of an earlier run.
+
+    Only its owner can read the file, since a report is confidential.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}{_DRAFT}-{secrets.token_hex(4)}")

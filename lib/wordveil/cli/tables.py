@@ -51,14 +51,14 @@ CHANGES = {
     "none": "none: the input has not changed; nothing was read",
     "withdraw": "withdraw: records were withdrawn as asked",
 }
-"""What the ``changes`` of a run mean, for people."""
+"""The meaning of a run's ``changes``, for people."""
 NOT_MEASURED = "not measured: the mechanism reads whole texts, or the bundle is old (move it away and build it again)"
-"""What stands for figures that a bundle does not have."""
+"""Placeholder for figures that a bundle lacks."""
 COMPOSED = {
     "text": "text: what is drawn at a position depends on the whole text, so any two texts may differ at all positions",
     "corpus": "corpus: the private corpus trained the weights, so each record pays for all that are ever drawn",
 }
-"""What those compositions mean whose names do not say it."""
+"""The meaning of compositions whose names do not explain it."""
 ALONE_NOTE = (
     "the price is of this output alone, and no ledger keeps it. Outputs of the same records under another policy, "
     "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs "
@@ -76,8 +76,10 @@ _RUN_ID = 25
 
 
 def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
-    """The rows of the table of a sample. ``figures`` has ``table_rows``, ``core_hours``, ``core_hours_a_million``, and
-    of a random sample ``files``, ``files_read`` and ``seed``.
+    """Make the rows of the table of a sample.
+
+    ``figures`` has ``table_rows``, ``core_hours``, ``core_hours_a_million``, and for a random sample ``files``,
+    ``files_read`` and ``seed``.
     """
     rate, lengths = sample.unknown_rate, sample.lengths
     facts = {
@@ -113,7 +115,7 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _drawn_from(sample: Sample, figures: Mapping[str, Any]) -> str:
-    """How the records were chosen."""
+    """Describe how the records were chosen."""
     if sample.records >= figures["table_rows"]:
         return ", all of the table"
     return f", at random, from {figures['files_read']:,} of {figures['files']:,} files; --seed {figures['seed']}"
@@ -137,12 +139,12 @@ def _hours(hours: float | None) -> str:
 
 
 def words_notes(preview: Preview) -> list[str]:
-    """What a reader of :func:`word_table` must know."""
+    """Make the notes for readers of :func:`word_table`."""
     return [WORDS_NOTE, *([CLUSTERS_NOTE] if preview.by_cluster else [])]
 
 
 def word_table(previews: Sequence[WordPreview]) -> Table:
-    """What each word becomes, with a line for each epsilon."""
+    """Make a table of the outputs of each word, with a line for each epsilon."""
     draws = previews[0].draws if previews else 0
     table = Table(f"What words become, by {draws:,} draws each")
     for heading in ("word", "epsilon", "stays", "different"):
@@ -159,7 +161,7 @@ def word_table(previews: Sequence[WordPreview]) -> Table:
 
 
 def token_table(tokens: Sequence[TokenReading]) -> Table:
-    """What each token of a sentence is taken for, and what happens to it."""
+    """Make a table of the class and the treatment of each token of a sentence."""
     table = Table("What each token was taken for")
     for heading in ("token", "taken for", "what happens"):
         table.add_column(heading)
@@ -169,12 +171,12 @@ def token_table(tokens: Sequence[TokenReading]) -> Table:
 
 
 def unknown_facts(words: Sequence[UnknownWord]) -> dict[str, str]:
-    """The rows of the table of words that the vocabulary lacks."""
+    """Make the rows of the table of words that the vocabulary lacks."""
     return {word.word: f"unknown: {word.becomes} (text.unknown: {word.rule})" for word in words}
 
 
 def length_facts(lines: Sequence[OutputLength]) -> dict[str, str]:
-    """The rows that say how many words texts come out with."""
+    """Make the rows on the numbers of words in output texts."""
     return {
         f"a text of {line.words} words": f"{_about(line)} (standard deviation {line.deviation:.2g})" for line in lines
     }
@@ -185,12 +187,12 @@ def _about(line: OutputLength) -> str:
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """The tables of :func:`compared_lines`."""
+    """Make the tables of :func:`compared_lines`."""
     return [_lines(title, lines) for title, lines in compared_lines(comparison)]
 
 
 def compared_lines(comparison: Comparison) -> list[tuple[str, list[Line]]]:
-    """Each mechanism at the share of words that the configured one keeps, and at its pure epsilon, with titles."""
+    """Return, with titles, each mechanism at the configured one's share of kept words and at its pure epsilon."""
     first = comparison.configured
     titles = (
         (f"The sentence at a keep-rate of {first.kept:.0%}", comparison.equal_kept),
@@ -212,8 +214,9 @@ def _lines(title: str, lines: Sequence[Line]) -> Table:
 
 
 def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, str]:
-    """The rows of the table of a run. ``is_release``: the run updated an incremental release, and may have read only a
-    part of its input, or nothing.
+    """Make the rows of the table of a run.
+
+    ``is_release``: the run updated an incremental release, and may have read only a part of its input, or nothing.
     """
     rate = report.unknown_rate
     facts = {}
@@ -250,12 +253,12 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
 
 
 def padding_facts(share: float | None) -> dict[str, str]:
-    """The row that says how much of the padding comes out as words; none where nothing is padded, or nobody knows."""
+    """Make the row with the share of padding that becomes words; none without padding or if it is unknown."""
     return {} if share is None else {"padding": f"{share:.1%} of it comes out as words"}
 
 
 def price_epsilon(epsilon: float, metric: str) -> str:
-    """An epsilon and what it is the price of. ``metric``: its identifier; empty where it is not known yet."""
+    """Show an epsilon and its unit. ``metric``: its identifier; empty if it is not known yet."""
     name = metric.partition(":")[0]
     if name == CORPUS_METRIC:
         return f"{epsilon:g} between any two corpora"
@@ -264,7 +267,7 @@ def price_epsilon(epsilon: float, metric: str) -> str:
 
 
 def price_plan(plan: Plan) -> str:
-    """The epsilon of a plan's mechanism and what it is the price of, before a bundle tells the metric too."""
+    """Show the epsilon of a plan's mechanism and its unit, even before a bundle gives the metric."""
     from wordveil.mechanisms.registry import MECHANISMS
 
     mechanism = MECHANISMS[plan.mechanism]
@@ -274,7 +277,7 @@ def price_plan(plan: Plan) -> str:
 
 
 def recovery_facts(recovery: Recovery | None) -> dict[str, str]:
-    """The rows that say what an attacker recovers of single words; None: of a bundle that does not say."""
+    """Make the rows on an attacker's recovery of single words; ``recovery`` is None for a bundle without it."""
     if recovery is None:
         return {"words recovered": NOT_MEASURED}
     return {
@@ -294,12 +297,12 @@ def _span(span: tuple[float, float]) -> str:
 
 
 def number(value: float | None) -> str:
-    """A figure in six digits."""
+    """Show a figure in six digits."""
     return "unknown" if value is None else f"{value:,.6g}"
 
 
 def gate_table(result: GateResult, release: str, version: int) -> Table:
-    """A line for each rule, with what was measured."""
+    """Make a table with a line for each rule and its measured value."""
     table = Table(f"Gate of {release}, version {version} of the draws")
     for heading in ("rule", "kind", "measured", "bound", "passed"):
         table.add_column(heading)
@@ -310,19 +313,19 @@ def gate_table(result: GateResult, release: str, version: int) -> Table:
 
 
 def show_figure(result: RuleResult) -> str:
-    """What a rule measured."""
+    """Show a rule's measured value."""
     return "no figure" if result.value is None else show_value(result.value)
 
 
 def show_value(value: object) -> str:
-    """A figure or a limit of a rule."""
+    """Show a figure or a limit of a rule."""
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value)) or "nothing"
     return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
-    """What a verified manifest says about its table."""
+    """Make the rows of a verified manifest."""
     manifest = verified.manifest
     return {
         "release": manifest.release,
@@ -341,7 +344,7 @@ def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
 
 
 def compact_table(done: Mapping[str, Mapping[str, int]]) -> Table:
-    """Files and bytes of each table, before and after."""
+    """Make a table of the files and bytes of each table, before and after."""
     table = Table("Compacted")
     table.add_column("table")
     for heading in ("files before", "files", "bytes before", "bytes"):
@@ -352,7 +355,7 @@ def compact_table(done: Mapping[str, Mapping[str, int]]) -> Table:
 
 
 def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
-    """The rows of the table of ``show``."""
+    """Make the rows of the table of ``show``."""
     gate, published, withdrawn = facts["gate"], facts["published"], facts.get("withdrawn")
     failed = ", ".join(rule["name"] for rule in gate["results"] if not rule["passed"]) if gate else ""
     shown = {
@@ -382,12 +385,12 @@ def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def long_run_ids(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The ids among the last runs that :func:`runs_table` breaks into several lines on a narrow terminal."""
+    """Return the ids that :func:`runs_table` breaks into several lines on a narrow terminal."""
     return [run["run_id"] for run in runs[-_SHOWN_RUNS:] if len(run["run_id"]) > _RUN_ID]
 
 
 def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """The last runs."""
+    """Make the table of the last runs."""
     more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
     table = Table(f"Runs{more}")
     for heading in ("run", "kind", "input version", "epoch", "state"):

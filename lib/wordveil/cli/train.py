@@ -67,11 +67,11 @@ def train(
 
 
 def _prepare(section: GeneratorSection, output: Path, *, fresh: bool) -> None:
-    """Make room for the files. Raises :class:`OutputExistsError` for weights that no checkpoint belongs to."""
+    """Make room for the files. Raises :class:`OutputExistsError` for weights without a checkpoint."""
     from wordveil.generators.training.checkpoint import CHECKPOINT
 
     if fresh:
-        # The sequences stay: they follow from the texts. All else in the directory may be somebody's.
+        # The sequences stay: they follow from the texts. Other files in the directory may be the user's own.
         (section.directory / CHECKPOINT).unlink(missing_ok=True)
     if output.exists() and not fresh and not (section.directory / CHECKPOINT).exists():
         raise OutputExistsError(
@@ -117,9 +117,7 @@ def _describe(trained: Trained, output: Path, files: Mapping[str, str]) -> dict[
 
 @contextmanager
 def show_training() -> Iterator[tuple[Callable[[str], None], Callable[[Mapping[str, Any], int], None]]]:
-    """Show a bar of steps with the losses on a terminal, and elsewhere a line for each measurement: a training may take
-    hours.
-    """
+    """Show a bar of steps with the losses on a terminal, elsewhere a line for each measurement."""
     with show_bar("checking", has_rest=True) as update:
         shown: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""The command ``wordveil verify``, which is ``wordveil release verify``, too: the only one for readers of a table."""
+"""The command ``wordveil verify``, also ``wordveil release verify``: the only one for readers of a table."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def _verify(
     on_spark: bool,
     progress: Callable[[str], None],
 ) -> tuple[Verified, str]:
-    """What was verified, and the name of the reader.
+    """Verify a table, and return the manifest with the reader's name.
 
-    deltalake reads it, unless something says that this is Spark's table: an option, the settings of a cluster, the
-    scheme of its path, or what it is. Raises :class:`PlatformError` where the package of the reader is not installed.
+    deltalake reads it, unless Spark has to: because of an option, the settings of a cluster, the scheme of its path, or
+    its content. Raises :class:`PlatformError` if the reader's package is not installed.
     """
     from wordveil.assembly.local_paths import is_spark_configured
     from wordveil.release.delta_log import UnusualTableError

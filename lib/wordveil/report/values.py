@@ -90,7 +90,7 @@ def show_difference(value: float | None) -> str:
 
 
 def show_interval(low: float | None, high: float | None, show: ShowNumber = show_number) -> str:
-    """An interval; empty where there is none, or where it has no width."""
+    """Show an interval; empty if there is none, or if it has no width."""
     if low is None or high is None or low == high:
         return ""
     return f"{show(low)} to {show(high)}"
@@ -115,7 +115,7 @@ def name_method(score: Score) -> str:
 
 
 def show_figure(score: Score, show: ShowNumber = show_number) -> str:
-    """A figure with its interval."""
+    """Show a figure with its interval."""
     interval = show_interval(score.low, score.high, show)
     return f"{show(score.value)} ({interval})" if interval else show(score.value)
 
