@@ -46,7 +46,7 @@ def find_laws(mechanism: Mechanism[Any], epsilon: float) -> WordLaws:
 
 
 def measure(epsilons: Sequence[float], *, smallest: bool) -> list[dict[str, Any]]:
-    """For each epsilon: shares of linked records by length, and what a guesser of single words recovers."""
+    """For each epsilon: shares of linked records by length, and what an attacker of single words recovers."""
     with tempfile.TemporaryDirectory() as store:
         config = draft_job(store, draft_mechanism(store, smallest=smallest), {"profile": "readable"})
         bundle = build_bundle(config)

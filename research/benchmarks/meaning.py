@@ -9,7 +9,7 @@ Every word of public corpora is replaced, unknown words too. Classifiers are tra
 * cosine: of a word and its replacement, in vectors that no mechanism uses, over pairs that these know: GloVe's of web
   pages, or the demo embedding's where mechanisms use GloVe's;
 * perplexity: of what comes out, under a bigram model of film reviews, which no mechanism uses;
-* recovered: the best guesser's success for a word, who knows public frequencies and the mechanism (exact from tables).
+* recovered: the best attacker's success for a word, who knows public frequencies and the mechanism (exact from tables).
 
 The first block has mechanisms at the same largest loss of a token (``E``, certified), the second at the same recovery.
 Each figure is the mean of five keys, with a 95% t-interval. Embeddings: `glove`, of encyclopaedia and newswire, which
@@ -67,7 +67,7 @@ from wordveil_research.field.rows import make_randomised_response
 
 SEEDS = 5
 LOSSES = {"glove": (7.0, 8.0), "demo": (6.0, 6.85, 7.0, 8.0, 10.0, 12.0)}
-# Under the public prior a guesser who does not look is right more often than in 5% of the cases: 5% is of the uniform.
+# Under the public prior an attacker who does not look is right in more than 5% of the cases: 5% is of the uniform.
 RECOVERIES = {
     "glove": (("public", 0.18),),
     "demo": (("uniform", 0.05), ("public", 0.10), ("public", 0.18), ("public", 0.25)),

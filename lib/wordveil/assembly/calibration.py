@@ -133,7 +133,7 @@ def _read_number(text: str) -> float | None:
 
 VOCABULARY_NOTE = "The two mechanisms have different vocabularies: the figures that are equal are of different words."
 _EXACT_NOTE = "The mechanism knows its probabilities: its figures are computed, for all words of the vocabulary."
-_DRAWN_NOTE = "The mechanism draws noise: its figures are counts of draws, and those of a guesser are lower bounds."
+_DRAWN_NOTE = "The mechanism draws noise: its figures are counts of draws, and those of an attacker are lower bounds."
 
 
 def run_calibration(request: Request, config: Config, work: BuildContext) -> Calibration:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from wordveil.embeddings.training.poincare import ReadPairs
 
 FIGURES_NOTE = (
-    "stay: words that stay themselves, each word of the vocabulary counted once. Where all words are equally likely a "
-    "guesser recovers at least as many. All figures are of public words: `wordveil docs choosing`."
+    "stay: words that stay themselves, each word of the vocabulary counted once. Where all words are equally likely an "
+    "attacker recovers at least as many. All figures are of public words: `wordveil docs choosing`."
 )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = 4
 FIGURES_NOTE = (
-    "average / worst: of the word that is protected worst. Recovered: by the best guesser, of running text and where "
+    "average / worst: of the word that is protected worst. Recovered: by the best attacker, of running text and where "
     "all words are alike; leakage: how many times as many as without looking. All figures are of public words: "
     "`wordveil docs calibration` explains each."
 )

@@ -173,7 +173,7 @@ def describe_costs(before: str, row: dict[str, Any], bundle: Bundle) -> Iterator
     if bundle.recovery is not None:
         found = bundle.recovery.frequency
         yield (
-            "A guesser who knows everything but the key and the text, and how frequent words are, recovers "
+            "An attacker who knows everything but the key and the text, and how frequent words are, recovers "
             f"{found.after[0].at_least:.0%} of"
         )
         yield f"the words (without looking: {found.before:.1%})."

@@ -281,8 +281,8 @@ def recovery_facts(recovery: Recovery | None) -> dict[str, str]:
     if recovery is None:
         return {"words recovered": NOT_MEASURED}
     return {
-        "words recovered": f"a guesser who knows how frequent words are recovers {_recovered(recovery.frequency)}",
-        "rare words too": f"where all words are equally likely, a guesser recovers {_recovered(recovery.uniform)}",
+        "words recovered": f"an attacker who knows word frequencies recovers {_recovered(recovery.frequency)}",
+        "rare words too": f"where all words are equally likely, an attacker recovers {_recovered(recovery.uniform)}",
     }
 
 

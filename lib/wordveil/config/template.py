@@ -274,7 +274,7 @@ mechanism:
   output: representative   # writes the most frequent of them that is no name; member writes any of these
   # The most that any two words cost, near or far: smaller hides more, larger keeps more of the meaning. There is no
   # default. 86 of 100 words become a related word at 8, 45 at 6, 10 at 4; the others become any word. `wordveil build`
-  # says how many words a guesser recovers; `wordveil docs choosing` has a worked choice.
+  # says how many words an attacker recovers; `wordveil docs choosing` has a worked choice.
   # epsilon: (a number)   # FILL IN
   embedding: glove  # 100,000 English words x 100, or a path to your own: `wordveil docs choosing`
   # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of glove.

@@ -37,7 +37,7 @@ from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery, round_
 from wordveil.scores.binomial import bound_above, bound_below
 
 DRAWS = (1, 2, 5, 20)
-"""How many draws of one word the guesser sees."""
+"""How many draws of one word the attacker sees."""
 CONFIDENCE = 0.95
 _KEY = MasterKey(sha256(b"wordveil: draws of public words, to measure what an attacker recovers").digest())
 _CHUNK = 50_000
@@ -88,9 +88,9 @@ def check_prior(prior: Float64) -> None:
 
 
 def find_recovered(mechanism: Mechanism[Any], prior: Float64, draws: int) -> tuple[float, int | None]:
-    """Find the share of words that the best guesser gets right from one draw, and how many draws counted it.
+    """Find the share of words that the best attacker gets right from one draw, and how many draws counted it.
 
-    It is exact, and no draws counted it, where the mechanism knows its probabilities. Else the guesser is fitted on
+    It is exact, and no draws counted it, where the mechanism knows its probabilities. Else the attacker is fitted on
     ``draws`` tokens and measured on as many others. ``prior``: float64 ``(size,)``, the probability of each word before
     anything is seen. Raises :class:`ValueError` where that is no law over words.
     """
@@ -103,7 +103,7 @@ def find_recovered(mechanism: Mechanism[Any], prior: Float64, draws: int) -> tup
     guesses, _ = guess_outputs(fit_laws(mechanism, prior, draws), prior)
     words = _spread_by(prior, draws)
     hits = guesses[draw_publicly(mechanism, words, "recovery: measure")] == words
-    # A guesser may ignore what it sees, and always name the most frequent word.
+    # An attacker may ignore what it sees, and always name the most frequent word.
     return max(float(hits.mean()), float(prior.max())), draws
 
 

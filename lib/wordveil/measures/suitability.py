@@ -72,9 +72,9 @@ class EpsilonFigures:
     """Effect of one epsilon on words.
 
     ``epsilon``: as configured, per unit of the mechanism's metric. ``stays``: the share of the vocabulary's words that
-    stay themselves, about: each word counts once. Also about the least that a guesser recovers where all words are
-    equally likely. ``recovered``: the same of words in running text, about: at least so much does a guesser recover who
-    knows how frequent words are.
+    stay themselves, about: each word counts once. Also about the least that an attacker recovers where all words are
+    equally likely. ``recovered``: the same of words in running text, about: at least so much does an attacker recover
+    who knows word frequencies.
     """
 
     epsilon: float
@@ -243,7 +243,7 @@ class _Tried:
     def _summarise(self, epsilon: float, stays: Float64) -> EpsilonFigures:
         words, running = np.split(stays, [len(self._words)])
         recovered = float(np.average(running, weights=self._weights))
-        # A guesser who never looks always names the most frequent word.
+        # An attacker who never looks always names the most frequent word.
         recovered = max(recovered, float(self._prior.max()))
         return EpsilonFigures(epsilon, round_figure(float(words.mean())), round_figure(recovered))
 

@@ -17,9 +17,9 @@ from typing import Any, Self
 class Recovered:
     """Share of words that are guessed right after some draws.
 
-    ``draws``: how many independent draws of one word the guesser sees, 1 or more. ``at_least``: a lower bound of the
-    best guesser's share, from 0 to 1. ``at_most``: an upper bound; equal to ``at_least`` where the share is exact. None
-    where only a guesser that was fitted on draws was measured: the best one may do better.
+    ``draws``: how many independent draws of one word the attacker sees, 1 or more. ``at_least``: a lower bound of the
+    best attacker's share, from 0 to 1. ``at_most``: an upper bound; equal to ``at_least`` where the share is exact.
+    None where only an attacker that was fitted on draws was measured: the best one may do better.
     """
 
     draws: int
@@ -36,8 +36,8 @@ class Recovered:
 class PriorRecovery:
     """Recovery of words that are as likely as one prior states.
 
-    ``before``: the share of the likeliest word, which is what a guesser gets right who never looks, above 0 and at most
-    1. ``after``: the same after draws, by rising numbers of draws; the first is 1.
+    ``before``: the share of the likeliest word, which is what an attacker gets right who never looks, above 0 and at
+    most 1. ``after``: the same after draws, by rising numbers of draws; the first is 1.
     """
 
     before: float

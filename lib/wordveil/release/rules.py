@@ -256,9 +256,9 @@ RULES = {
         Kind.PRIVATE,
         attrgetter("attack_to_chance"),
         _at_most,
-        "The best adaptive attacker of ``evaluation`` names at most this many times as many authors right as a guesser "
-        "who never looks, even at the upper end of its 95% interval. Fails where so few authors or records were "
-        "measured that no attack could have been above the bound.",
+        "The best adaptive attacker of ``evaluation`` names at most this many times as many authors right as an "
+        "attacker who never looks, even at the upper end of its 95% interval. Fails where so few authors or records "
+        "were measured that no attack could have been above the bound.",
     ),
     "linked": Rule(
         Kind.PRIVATE,

@@ -22,9 +22,10 @@ DEFINITIONS = {
     "nearest loss": "the median over words of the loss between a word and its nearest neighbour, in nats: how well a "
     "word is hidden among similar ones.",
     "kept": "the share of draws that give the word itself; each word counts once.",
-    "recovered": "the share of words that the best guesser gets right, given one output and everything but the key and "
-    "the text (Bayes vulnerability). In running text words are as likely as they are frequent in public text.",
-    "leakage": "how many times as many words the guesser gets right as without looking (multiplicative Bayes leakage).",
+    "recovered": "the share of words that the best attacker gets right, given one output and everything but the key "
+    "and the text (Bayes vulnerability). In running text words are as likely as they are frequent in public text.",
+    "leakage": "how many times as many words the attacker gets right as without looking (multiplicative Bayes "
+    "leakage).",
 }
 _UTILITY = {
     "text_words": "words of the text",
@@ -56,7 +57,7 @@ def describe_meaning(meaning: EpsilonMeaning) -> list[str]:
             f"{show_recovered(prior.after[0])} of the words ({show_share(prior.before)} without looking)"
             for prior in (recovery.frequency, recovery.uniform)
         )
-        sentences.append(f"An attacker who knows how frequent words are names {frequency}.")
+        sentences.append(f"An attacker who knows word frequencies names {frequency}.")
         sentences.append(f"Where all words are equally likely, rare ones too, an attacker names {uniform}.")
     but = f", but for a probability of {meaning.delta:.3g}" if meaning.delta else ""
     sentences.append(

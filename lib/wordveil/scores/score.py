@@ -39,7 +39,7 @@ class Score:
     such as ``svm-characters``. ``variant``: ``static`` or ``adaptive`` for attackers, else empty. ``figure``: what was
     counted, such as ``accuracy``. ``value``: the figure; infinite where it has no bound, None where it could not be
     measured (:attr:`note` says why). ``low``, ``high``: the 95% interval; None where the figure is exact or has none.
-    ``chance``: the figure of a guesser that never looks; None where that has no meaning. ``count``: how many texts,
+    ``chance``: the figure of an attacker that never looks; None where that has no meaning. ``count``: how many texts,
     words or records it was measured on. ``definition``: what the figure means, in one sentence. ``higher_is_better``:
     for a reader who wants useful and private texts; None where neither is better. ``note``: what else a reader must
     know. ``detectable``: the least figure that would have been above chance on as many texts; infinite where no figure

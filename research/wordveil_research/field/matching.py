@@ -1,4 +1,4 @@
-"""Mechanisms at an equal recovery: the epsilon at which the best guesser gets a share of the words right."""
+"""Mechanisms at an equal recovery: the epsilon at which the best attacker gets a share of the words right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
 
 DRAWS = 50_000
-"""To fit a guesser on, and as many to measure it on, where probabilities are not known."""
+"""To fit an attacker on, and as many to measure it on, where probabilities are not known."""
 # By how much a recovery may differ between a mechanism that was moved and one that was built.
 _MISSED = 0.03
 # The range of a search for a recovery: of mechanisms whose epsilon is a loss, and of those that it multiplies.
@@ -50,7 +50,7 @@ class Matcher(matching.Matcher):
     draws: int = DRAWS
 
     def at_recovery(self, candidate: Candidate, prior: str, share: float) -> Matched | None:
-        """Find the epsilon at which the best guesser recovers a share of the words, under a prior.
+        """Find the epsilon at which the best attacker recovers a share of the words, under a prior.
 
         None where no epsilon gives as much, as of a mechanism that writes one word for several, or where the least
         epsilon gives more.
@@ -73,7 +73,7 @@ class Matcher(matching.Matcher):
         return Matched(epsilon, built[epsilon]) if crossing.is_near else None
 
     def recover(self, mechanism: Mechanism[Any], prior: str) -> float:
-        """The best guesser's success: exact where the mechanism knows its probabilities, else a guesser's that was
+        """The best attacker's success: exact where the mechanism knows its probabilities, else an attacker's that was
         fitted on draws. ``prior``: ``uniform``, or ``public`` for words as frequent as in public text.
         """
         return find_recovered(mechanism, self.law(prior), self.draws)[0]

@@ -1,4 +1,4 @@
-"""What is certified of a system, and what the best guesser recovers of single words."""
+"""What is certified of a system, and what the best attacker recovers of single words."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def make_figure(
 
 
 def measure_recovered(laboratory: Laboratory, row: Row, block: Block, system: System, prior: str) -> _Recovered:
-    """What the best guesser recovers, under a prior."""
+    """What the best attacker recovers, under a prior."""
     matcher = laboratory.matcher(row.embedding)
     law = matcher.law(prior)
     epsilon = system.epsilon or 0.0

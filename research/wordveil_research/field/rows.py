@@ -16,7 +16,7 @@ from wordveil_research.peers.processes import DIFFRACTOR, MLDP_TEXT, PRESIDIO, P
 DEMO, POINCARE = "demo", "demo-poincare"
 DEMO_WORDS = 20_000
 LOSSES = (6.0, 8.0, 10.0, 12.0)
-# Under the public prior a guesser who never looks is right more often than in 5% of the cases: 5% is of the uniform.
+# Under the public prior an attacker who never looks is right more often than in 5% of the cases: 5% is of the uniform.
 RECOVERIES = (("uniform", 0.05), ("public", 0.10), ("public", 0.25))
 ORIGINAL, RANDOM = "original", "random"
 SMALL_PARTS = ", small parts"
@@ -43,7 +43,7 @@ class Block:
     Attributes
     ----------
     kind
-        ``loss``: the largest loss of a token; ``recovery``: what the best guesser gets right; ``as it is``: nothing.
+        ``loss``: the largest loss of a token; ``recovery``: what the best attacker gets right; ``as it is``: nothing.
     value
         nats, or a share.
     prior

@@ -30,7 +30,7 @@ def epsilon_of_line(words: int, loss: float) -> float:
 
 
 def line_recovery(prior: Float64, epsilon: float) -> float:
-    """The share of words that the best guesser gets right, who sees what a word on a line became; exact.
+    """The share of words that the best attacker gets right, who sees what a word on a line became; exact.
 
     With ``q = exp(-epsilon)`` an inner place ``y`` comes out for the place ``x`` with probability
     ``(1 - q)/(1 + q) q^|x - y|``, and an end at distance ``d`` with ``q^d/(1 + q)``.

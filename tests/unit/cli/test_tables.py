@@ -94,11 +94,11 @@ RECOVERY = Recovery(
 def test_a_run_says_what_an_attacker_recovers():
     facts = report_facts(report(recovery=RECOVERY.to_dict()))
     assert facts["words recovered"] == (
-        "a guesser who knows how frequent words are recovers at least 22.3% of the words (without looking: 4.13%); "
+        "an attacker who knows word frequencies recovers at least 22.3% of the words (without looking: 4.13%); "
         "after 20 draws of one word at least 70.5%"
     )
     assert facts["rare words too"] == (
-        "where all words are equally likely, a guesser recovers 12.3% of the words (without looking: 0.005%); "
+        "where all words are equally likely, an attacker recovers 12.3% of the words (without looking: 0.005%); "
         "after 20 draws of one word 61% to 64%"
     )
     assert list(facts).index("words recovered") == list(facts).index("pure epsilon") + 1

@@ -241,7 +241,7 @@ def test_a_mechanism_that_leaks_more_shows_more():
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_guesser_that_is_fitted_on_draws_is_near_the_best_and_not_above(case: str):
+def test_fitted_attacker_on_draws_near_best_and_not_above(case: str):
     mechanism = mechanism_of(case, padding=True)
     exact, found = measured(mechanism, SKEWED), measured(_Unknown(mechanism), SKEWED)
     for best, its in ((exact.uniform, found.uniform), (exact.frequency, found.frequency)):

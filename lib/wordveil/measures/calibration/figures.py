@@ -53,7 +53,7 @@ class EpsilonMeaning:
     mechanism. ``pure_epsilon``: the certified loss of one token between any two words, in nats. ``delta``: the
     probability, per token, by which that may be exceeded. ``nearest_loss``: the median loss between a word and its
     nearest neighbour, in nats: exact or a bound; None where not known. ``share_kept``: the share of words that come
-    back as themselves; each word counts once. ``words``: the statistics of words. ``recovery``: what the best guesser
+    back as themselves; each word counts once. ``words``: the statistics of words. ``recovery``: what the best attacker
     recovers, as :meth:`wordveil.privacy.recovery.Recovery.to_dict` gives it, with its multiplicative leakage; None
     where single words say nothing. ``utility``: the bound of Fernandes, Dras and McIver 2019, theorem 3, with the Gamma
     law that holds: plain values with their names (:func:`wordveil.measures.calibration.meaning.bound_utility`); empty

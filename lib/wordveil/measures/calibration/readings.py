@@ -22,7 +22,7 @@ from wordveil.mechanisms.base import Mechanism
 
 SHARE_KEPT, PURE_EPSILON, BAYES_RECOVERY, WORST_N_W = "share_kept", "pure_epsilon", "bayes_recovery", "worst_n_w"
 DRAWS = 20_000
-"""Of words, for the share kept; and as many to fit a guesser on as to measure it on."""
+"""Of words, for the share kept; and as many to fit an attacker on as to measure it on."""
 _WORDS = 10_000
 # The search for the word that stays most: draws of each, and how many words go on; the last one is drawn anew.
 _ROUNDS = ((4, 500), (40, 30), (500, 1))

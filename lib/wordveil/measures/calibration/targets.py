@@ -47,8 +47,8 @@ def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
 
     ``subject``: the mechanism. ``name``: ``share_kept``: the share of the vocabulary's words that stay themselves, each
     of which counts once. ``pure_epsilon``: the certified loss of a token between any two symbols, in nats; the largest
-    epsilon that costs no more. ``bayes_recovery``: the share of words that the best guesser gets right from one output,
-    words being as frequent as in public text. ``value``: the figure: between 0 and 1, or a positive loss.
+    epsilon that costs no more. ``bayes_recovery``: the share of words that the best attacker gets right from one
+    output, words being as frequent as in public text. ``value``: the figure: between 0 and 1, or a positive loss.
 
     Raises
     ------

@@ -100,7 +100,7 @@ def _word_score(name: str, prior: PriorRecovery, recovered: Recovered, words: in
         high=None if is_exact else recovered.at_most,
         chance=prior.before,
         count=words,
-        definition=f"The share of words that the best guesser of single words recovers from {draws}, {_PRIORS[name]}.",
+        definition=f"The share of words that the best attacker of single words recovers from {draws}, {_PRIORS[name]}.",
         higher_is_better=False,
         note="" if recovered.at_most is not None else "A lower bound: the mechanism does not know its probabilities.",
     )

@@ -150,7 +150,7 @@ def test_who_knows_the_mechanism_links_more_than_who_does_not(system):
 
 
 def test_texts_of_one_word_are_linked_as_often_as_theory_says(system):
-    """The best guesser is right with the mean over texts of the largest probability of each output."""
+    """The best attacker is right with the mean over texts of the largest probability of each output."""
     sanitiser, texts = system("lists"), WORDS[:20]
     laws = np.stack([sanitiser.bundle.mechanism.probabilities(word) for word in range(20)])
     wanted = laws.max(axis=0).sum() / 20
