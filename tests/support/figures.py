@@ -73,7 +73,7 @@ def show_first_page() -> Texts:
     yield f"{min(speeds) / 1e6:.1f} to {max(speeds) / 1e6:.1f} million tokens a second on two cores"
     last = read("linkage")["rows"][-1]
     yield (
-        f"for {last['linked']['20']:.0%} of records of 20 words among {last['candidates']:,} candidates, for "
+        f"{last['linked']['20']:.0%} of records of 20 words among {last['candidates']:,} candidates, "
         f"{last['linked']['5']:.0%} of 5 words."
     )
     yield f"gets {last['recovered']:.0%} of the words right"
