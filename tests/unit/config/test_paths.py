@@ -39,7 +39,7 @@ NO_PATHS = {
             "language",
         )
     ),
-    *("stream." + name for name in ("table", "topic", "servers", "columns", "options", "options_env")),
+    "stream.table",
     *("output.public_table", "output.partition_by", "key.env", "text.stop_word_list", "text.language"),
     *("budgets.unit", "gate.exposes", "spark.master", "spark.app_name", "spark.options"),
 }

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from typer.testing import CliRunner
 
-from wordveil.cli.key import keys
+from wordveil.cli.key import app
 from wordveil.crypto.keys import (
     MasterKey,
     ReleaseKeys,
@@ -452,7 +452,7 @@ def test_a_key_is_compared_with_what_a_release_recorded(root, epochs, words):
 
 
 def command(*arguments):
-    return CliRunner().invoke(keys, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_the_command_tells_epochs_and_the_public_key_when_asked(tmp_path):
