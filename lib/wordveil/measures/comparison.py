@@ -22,8 +22,7 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.matching import Candidate, Matcher, make_candidate
-from wordveil.measures.search import Figures, find_epsilon, round_within
+from wordveil.measures.search import Candidate, Figures, Matcher, find_epsilon, make_candidate, round_within
 from wordveil.measures.token_draws import as_record, spread_words, write_tokens
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs

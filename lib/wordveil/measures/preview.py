@@ -24,8 +24,7 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import usage_error
 from wordveil.measures.corpus_sample import ColumnSample, Quantiles, Sample
 from wordveil.measures.text_lengths import suggest_length
-from wordveil.measures.token_draws import as_records, write_tokens
-from wordveil.measures.whole_texts import choose_records, draw_texts, fit_texts
+from wordveil.measures.token_draws import as_records, choose_records, draw_texts, fit_texts, write_tokens
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.records.codec import ColumnsCodec

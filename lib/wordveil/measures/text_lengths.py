@@ -10,8 +10,7 @@ import numpy as np
 
 from wordveil.arrays import Int32, Int64
 from wordveil.crypto.keys import make_throwaway_keys
-from wordveil.measures.token_draws import draw_tokens, spread_words
-from wordveil.measures.whole_texts import draw_texts
+from wordveil.measures.token_draws import draw_texts, draw_tokens, spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.text.policy import TextPolicy
 

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.measures import matching
-from wordveil.measures.matching import Matched
+from wordveil.measures import search
 from wordveil.measures.recovery import find_recovered
-from wordveil.measures.search import Figures, find_built
+from wordveil.measures.search import Figures, Matched, find_built
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
@@ -27,7 +26,7 @@ _LOSSES, _EPSILONS = (3.0, 20.0), (0.5, 60.0)
 
 
 @dataclass(frozen=True)
-class Candidate(matching.Candidate):
+class Candidate(search.Candidate):
     """A mechanism whose epsilon is free. ``rebuilt``: whether other settings follow epsilon, so that each epsilon needs
     a build.
     """
@@ -42,7 +41,7 @@ def make_settings(mechanism: str, **settings: Any) -> Callable[[float], Mechanis
 
 
 @dataclass(frozen=True)
-class Matcher(matching.Matcher):
+class Matcher(search.Matcher):
     """Builds mechanisms over one embedding, at the epsilon where they have a loss or a recovery. ``draws``: see
     :data:`DRAWS`.
     """

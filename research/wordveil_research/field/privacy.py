@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wordveil.arrays import Float64
 from wordveil.artifacts.bundle import open_bundle
-from wordveil.measures.nearest_loss import BOUND, Pairs, find_neighbours, measure_loss
+from wordveil.measures.calibration.meaning import BOUND, Pairs, find_neighbours, measure_loss
 from wordveil.measures.posterior import guess_outputs
 from wordveil.scores.measurement import Measurement
 from wordveil.scores.score import Group, Score

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from wordveil.embeddings.embedding import check_embedding
-from wordveil.measures.matching import Candidate, Matcher
+from wordveil.measures.search import Candidate, Matcher
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
 

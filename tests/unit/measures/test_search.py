@@ -16,8 +16,7 @@ from wordveil.measures import comparison
 from wordveil.measures.calibration.subjects import Subject
 from wordveil.measures.calibration.targets import find_target
 from wordveil.measures.comparison import Comparison, compare
-from wordveil.measures.matching import Matcher, make_candidate
-from wordveil.measures.search import Figures, find_built, find_epsilon, find_loss
+from wordveil.measures.search import Figures, Matcher, find_built, find_epsilon, find_loss, make_candidate
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
 from wordveil.mechanisms.tables.exponential import ExponentialSettings

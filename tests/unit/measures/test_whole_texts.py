@@ -12,7 +12,7 @@ from support import toys
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.measures.recovery import measure_recovery
 from wordveil.measures.text_lengths import forecast_lengths
-from wordveil.measures.whole_texts import choose_records, draw_texts, fit_texts
+from wordveil.measures.token_draws import choose_records, draw_texts, fit_texts
 from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs, rank_frequencies
 from wordveil.neighbours.blocks import BuildContext

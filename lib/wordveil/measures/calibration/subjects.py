@@ -9,7 +9,7 @@ from typing import Any
 from wordveil.arrays import Float64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
-from wordveil.measures.matching import Candidate, Matcher, make_candidate
+from wordveil.measures.search import Candidate, Matcher, make_candidate
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS

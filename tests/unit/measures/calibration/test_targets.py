@@ -10,10 +10,17 @@ from scipy.stats import binomtest
 
 from support.toys import random_embedding
 from wordveil.errors import BundleError
-from wordveil.measures.calibration import readings, targets
-from wordveil.measures.calibration.readings import BAYES_RECOVERY, SHARE_KEPT, WORST_N_W, read_worst
+from wordveil.measures.calibration import targets
 from wordveil.measures.calibration.subjects import Subject
-from wordveil.measures.calibration.targets import UnreachableError, find_target, match
+from wordveil.measures.calibration.targets import (
+    BAYES_RECOVERY,
+    SHARE_KEPT,
+    WORST_N_W,
+    UnreachableError,
+    find_target,
+    match,
+    read_worst,
+)
 from wordveil.measures.posterior import require_law
 from wordveil.mechanisms.registry import MECHANISMS
 
@@ -67,7 +74,7 @@ def test_a_loss_is_met_and_not_exceeded(name: str):
 
 
 def test_a_share_that_is_drawn_has_an_interval_that_covers_the_truth(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(readings, "DRAWS", 2_000)
+    monkeypatch.setattr(targets, "DRAWS", 2_000)
     found = find_target(subject_of("laplace"), SHARE_KEPT, 0.3)
     assert not found.is_exact
     assert found.low < found.epsilon < found.high < 1.4 * found.low

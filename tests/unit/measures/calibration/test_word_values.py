@@ -11,7 +11,7 @@ from support.toys import build_mechanism, random_embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.calibration import values as module
 from wordveil.measures.calibration.drawing import ThreadedCounter, WordCounts, count_block, split_words
-from wordveil.measures.calibration.moves import choose_metric, measure_moves, spread_counts
+from wordveil.measures.calibration.summaries import choose_metric, measure_moves, spread_counts
 from wordveil.measures.calibration.values import WordValues, measure_counts, measure_laws, measure_rows
 from wordveil.measures.posterior import require_law
 from wordveil.mechanisms.base import Mechanism
