@@ -25,6 +25,7 @@ from wordveil.mechanisms.base import MechanismArtifact, pure_guarantee
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import Evidence, ShownEpsilon
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, Neighbours, TableEpsilon
+from wordveil.mechanisms.tables.exponential import show_odds
 from wordveil.mechanisms.tables.mechanism import (
     TableMechanism,
     build_certified,
@@ -34,7 +35,6 @@ from wordveil.mechanisms.tables.mechanism import (
     points_of,
     symbol_rows,
 )
-from wordveil.mechanisms.tables.odds import show_odds
 from wordveil.neighbours.blocks import BuildContext
 
 _ANGULAR = SPACES["angular"]

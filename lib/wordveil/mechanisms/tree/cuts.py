@@ -1,22 +1,158 @@
-"""Cuts of the words into nested clusters: by settings, public frequencies, classes, hypernyms and groups."""
+"""Cuts of the words into nested clusters: by settings, public frequencies, classes, hypernyms and groups.
+
+**Subtrees** of a hierarchy of words are clusters of a hypernym and words below it. Hypernyms are chosen one after
+another, from the top. Each takes itself and the words of its class below it that have no more specific hypernym yet;
+the fewer words are below a hypernym, the more specific it is. So a word is in the cluster of the most specific chosen
+hypernym above it, and a chosen hypernym is in its own. Words below none are left over for clusters of another kind.
+
+It is always the heaviest cluster that is split. Of the hypernyms that leave enough words in every cluster, one is
+chosen that splits it most evenly by weight; or, of the words that no hypernym has yet, one that takes most.
+
+There are as many hypernyms as the share of all weight of the words that have any deserves, or as few as words suffice
+for. Only public data enter, and any such clusters keep the guarantee.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from wordveil.arrays import Float64, Int32
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import Groups, Pairs, PublicInputs
 from wordveil.mechanisms.tree.build import add_rarity, weigh_words
 from wordveil.mechanisms.tree.settings import TreeSettings
-from wordveil.mechanisms.tree.subtrees import choose_subtrees
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.clusters import build_hierarchy, build_partition, count_clusters
 from wordveil.neighbours.hierarchy import Hierarchy
+
+
+@dataclass(frozen=True)
+class Subtrees:
+    """Chosen hypernyms and their words.
+
+    ``labels``: int32 ``(size,)``, the number of the cluster of each word, -1 for words that are left. ``hypernyms``:
+    int32 ``(chosen,)``, the word that is written for each cluster. ``clusters``: how many clusters there are with those
+    of the words that are left.
+    """
+
+    labels: Int32
+    hypernyms: Int32
+    clusters: int
+
+
+def choose_subtrees(pairs: Pairs, weights: Int64, classes: Int32 | None, counts: Sequence[int], least: int) -> Subtrees:
+    """Choose hypernyms for at most ``counts[0]`` clusters of at least ``least`` words.
+
+    ``pairs``: a word and one of its hypernyms each, all of them up to the root; similarities do not count. ``weights``:
+    int64 ``(size,)``, positive. ``classes``: int32 ``(size,)``; words of a cluster are of one class. ``counts``: the
+    number of clusters of each level, the lowest first; fewer lowest ones are made if words do not suffice. Raises
+    :class:`ValueError` if no hypernym can be chosen.
+    """
+    clusters, *further = counts
+    classes = np.zeros(len(weights), np.int32) if classes is None else classes
+    kinds = np.unique(classes, return_inverse=True)[1].astype(np.int32)
+    below = _Below.of(pairs, kinds)
+    share = round(clusters * int(weights[below.reached].sum()) / int(weights.sum()))
+    rests = int(kinds.max()) + 1
+    labels, chosen = _split(below, weights, kinds, least, min(share, clusters - rests))
+    if not chosen:
+        raise ValueError(
+            f"mechanism.pairs has no hypernym with {least:,} words of its class, or there are too few clusters for "
+            "one. Lower least, raise clusters, or name a file of all hypernyms up to the root."
+        )
+    room = int((np.bincount(kinds[labels < rests], minlength=1) // least).sum())
+    count = len(chosen) + min(clusters - len(chosen), room)
+    if further and count <= further[0]:
+        raise ValueError(f"words suffice for {count:,} lowest clusters. Lower least, or the numbers of further levels.")
+    return Subtrees(np.maximum(labels - rests, -1), below.hypernyms[chosen], count)
+
+
+@dataclass(frozen=True)
+class _Below:
+    """Hypernyms, the most specific first, ties by lower id, with the words that each may take: itself, and those of its
+    class below it.
+
+    ``hypernyms``: int32 ``(hypernyms,)``. ``turns``, ``words``: int64 ``(pairs,)``, the place of a hypernym and a word,
+    sorted. ``starts``: int64 ``(hypernyms + 1,)``, the first pair of each.
+    """
+
+    hypernyms: Int32
+    turns: Int64
+    words: Int64
+    starts: Int64
+
+    @classmethod
+    def of(cls, pairs: Pairs, kinds: Int32) -> Self:
+        ends = np.unique(np.stack([pairs.others, pairs.words]), axis=1)
+        found, place, counts = np.unique(ends[0], return_inverse=True, return_counts=True)
+        order = np.lexsort((found, counts))
+        turn_of = np.empty(len(found), np.int64)
+        turn_of[order] = np.arange(len(found))
+        is_own = kinds[ends[0]] == kinds[ends[1]]
+        each = np.stack([turn_of[place][is_own], ends[1][is_own]])
+        turns, words = np.unique(np.hstack([each, np.stack([turn_of, found])]), axis=1)
+        starts = np.searchsorted(turns, np.arange(len(found) + 1))
+        return cls(found[order].astype(np.int32), turns, words.astype(np.int64), starts)
+
+    @property
+    def reached(self) -> Int64:
+        """Words that some hypernym may take, except those that only one itself may, which then takes nothing else."""
+        several = np.flatnonzero(np.diff(self.starts) > 1)
+        return np.unique(self.words[np.isin(self.turns, several)])
+
+    def of_turn(self, turn: int) -> Int64:
+        """Return the words that a hypernym may take."""
+        return self.words[self.starts[turn] : self.starts[turn + 1]]
+
+
+def _split(below: _Below, weights: Int64, kinds: Int32, least: int, most: int) -> tuple[Int32, list[int]]:
+    """Assign a cluster to each word, the ``kinds`` left over first, and list the turns of the others' hypernyms.
+    ``most``: the largest number of hypernyms to choose.
+    """
+    chosen: list[int] = []
+    labels = kinds.copy()
+    rests = int(kinds.max()) + 1
+    last = len(below.hypernyms)  # comes after the turns of all hypernyms
+    turn_of_cluster, is_open = [last] * rests, [True] * rests
+    of_word = np.full(len(weights), last)
+    counted = np.zeros(len(weights))
+    counted[below.reached] = weights[below.reached]
+    while len(chosen) < most and any(is_open):
+        heavy = np.bincount(labels, counted, len(is_open))
+        cluster = int(np.argmax(np.where(is_open, heavy, -1.0)))
+        pairs = slice(0, below.starts[turn_of_cluster[cluster]])
+        inside = np.where(labels == cluster, counted, 0.0)
+        taken = np.bincount(below.turns[pairs], inside[below.words[pairs]])
+        gains = taken if cluster < rests else np.minimum(taken, heavy[cluster] - taken)
+        for turn in np.argsort(-gains, kind="stable")[: np.count_nonzero(gains > 0)].tolist():
+            words = below.of_turn(turn)
+            words = words[of_word[words] > turn]
+            if _may_take(below, turn, words, labels, chosen, least, rests):
+                labels[words], of_word[words] = len(is_open), turn
+                turn_of_cluster.append(turn)
+                is_open.append(True)
+                chosen.append(turn)
+                break
+        else:
+            is_open[cluster] = False
+    return labels, chosen
+
+
+def _may_take(below: _Below, turn: int, words: Int64, labels: Int32, chosen: list[int], least: int, rests: int) -> bool:
+    """Return whether a hypernym takes enough words and leaves enough in each cluster. It must take itself and no chosen
+    hypernym, as could happen if pairs form a cycle. It may take all words that are left over.
+    """
+    if len(words) < least or below.hypernyms[turn] not in words or np.isin(below.hypernyms[chosen], words).any():
+        return False
+    touched, counts = np.unique(labels[words], return_counts=True)
+    left = np.bincount(labels, minlength=int(touched.max()) + 1)[touched] - counts
+    return bool(((left >= least) | ((left == 0) & (touched < rests))).all())
+
 
 _NONE = np.empty(0, np.int32)
 

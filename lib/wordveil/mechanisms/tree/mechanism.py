@@ -27,7 +27,7 @@ the range.
 
 Any word of the drawn lowest cluster may be written: ``member``, the drawn one, or one that is drawn by public
 frequency where positions are clusters; ``representative``, the most frequent one; ``hypernym``, the one above the
-others, where clusters are subtrees (:mod:`wordveil.mechanisms.tree.subtrees`); ``fluent``, those that make the
+others, where clusters are subtrees (:mod:`wordveil.mechanisms.tree.cuts`); ``fluent``, those that make the
 likeliest text by public counts of pairs of words. The choice depends on the drawn cluster, further random bits and
 public data alone, and costs nothing (Dwork and Roth 2014, proposition 2.1).
 
@@ -65,11 +65,10 @@ from wordveil.mechanisms.tree.build import (
 from wordveil.mechanisms.tree.cuts import Cut
 from wordveil.mechanisms.tree.fluent import FluentModel
 from wordveil.mechanisms.tree.kernels import draw_members
-from wordveil.mechanisms.tree.laws import Members, word_laws, write_law
 from wordveil.mechanisms.tree.levels import round_loss
 from wordveil.mechanisms.tree.outputs import Outputs
 from wordveil.mechanisms.tree.settings import DEFAULT_SIZES, TreeSettings, scale_losses
-from wordveil.mechanisms.tree.table import TreeTable, arrange
+from wordveil.mechanisms.tree.table import Members, TreeTable, arrange, word_laws, write_law
 from wordveil.neighbours.blocks import BuildContext
 
 

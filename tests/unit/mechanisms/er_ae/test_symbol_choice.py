@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from reference.symbol_laws import softmax_rr_law, two_set_law
-from wordveil.mechanisms.er_ae.choice_kernels import draw_columns, find_step, scale_word
-from wordveil.mechanisms.er_ae.symbol_choice import STEPS, SymbolChoice, make_coins
+from wordveil.mechanisms.er_ae.symbol_choice import STEPS, SymbolChoice, draw_columns, find_step, make_coins, scale_word
 
 TOP = 2**64 - 1
 EPSILON, COLUMNS, SETS = 3.0, 6, 3

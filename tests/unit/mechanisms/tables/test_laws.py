@@ -8,7 +8,7 @@ import pytest
 from support.toys import build_mechanism, random_embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.mechanisms.tables import laws as table_laws
+from wordveil.mechanisms.tables import mechanism as module
 
 SIZE = 40
 EMBEDDING = random_embedding(SIZE, 3)
@@ -60,7 +60,7 @@ def test_laws_that_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPatch):
     mechanism = build_mechanism(EMBEDDING, {"epsilon": 2.0, "neighbours": 9}, padding=False, mechanism="exponential")
     laws = mechanism.word_laws()
     assert laws is not None
-    monkeypatch.setattr(table_laws, "MAX_ENTRIES", len(laws.ids) - 1)
+    monkeypatch.setattr(module, "MAX_ENTRIES", len(laws.ids) - 1)
     assert mechanism.word_laws() is None
-    monkeypatch.setattr(table_laws, "MAX_ENTRIES", len(laws.ids))
+    monkeypatch.setattr(module, "MAX_ENTRIES", len(laws.ids))
     assert mechanism.word_laws() is not None

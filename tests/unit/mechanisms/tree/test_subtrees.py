@@ -12,10 +12,10 @@ from support.toys import load_built, random_embedding
 from wordveil.arrays import Int32, Int64
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import Pairs, PublicInputs
-from wordveil.mechanisms.tree import subtrees
+from wordveil.mechanisms.tree import cuts
+from wordveil.mechanisms.tree.cuts import Subtrees, choose_subtrees
 from wordveil.mechanisms.tree.mechanism import Tree
 from wordveil.mechanisms.tree.settings import TreeSettings
-from wordveil.mechanisms.tree.subtrees import Subtrees, choose_subtrees
 from wordveil.neighbours.blocks import BuildContext
 
 SIZE = 400
@@ -105,7 +105,7 @@ def test_what_is_broken_is_found(monkeypatch: pytest.MonkeyPatch):
     turned = replace(found, hypernyms=found.hypernyms[::-1])
     assert {"not its own", "not above", "not specific"} <= faults(turned, edges, classes, counts, least)
     # Without what a hypernym must leave, clusters are too small; in circles one loses its own word.
-    monkeypatch.setattr(subtrees, "_may_take", lambda *_: True)
+    monkeypatch.setattr(cuts, "_may_take", lambda *_: True)
     broken = set()
     for seed in range(6):
         edges, weights, classes, counts, least = random_case(seed, circles=40)

@@ -231,7 +231,7 @@ def test_word_laws_are_the_laws_of_all_words(output, settings, padding):
 
 
 def test_word_laws_that_take_too_much_memory_are_none(monkeypatch):
-    import wordveil.mechanisms.tree.laws as module
+    import wordveil.mechanisms.tree.table as module
 
     monkeypatch.setattr(module, "_MAX_ENTRIES", 10)
     assert tree().word_laws() is None
