@@ -2,8 +2,17 @@
 
 If the mechanism has exact probabilities, the largest loss is computed and compared with the certified one, and draws
 are compared with the probabilities. If it adds noise, the noise itself is tested. In both cases draws of pairs of
-symbols try to refute the claimed loss between them (:mod:`wordveil.audit.two_phase`), and the epsilon that the draws
-show is compared with the configured one (:mod:`wordveil.audit.plumbing`).
+symbols try to refute the claimed loss between them (:mod:`wordveil.audit.two_phase`).
+
+Does the configured epsilon reach the sampler? An epsilon stands in the recipe, which comes from the configuration; in
+the manifest's guarantee; in the parameters that the mechanism was loaded with; and in what the mechanism draws. The
+last is measured. The median radius of additive noise is that of its law. Each other mechanism says how to see its
+epsilon (:meth:`wordveil.mechanisms.base.Mechanism.shown_epsilon`):
+
+- a pure table: the largest loss between two symbols is epsilon;
+- an exponential mechanism: log odds fall by ``epsilon / 2`` per unit of its score, the distance; where ``tight`` chose
+  the slope, by between that and epsilon;
+- the choice of a symbol (er-ae): a symbol is kept with the probability ``1 / (1 + exp(-epsilon / 2))``.
 
 All draws are of public words, with a public key of their own for each purpose and seed. So an audit can be repeated,
 and reveals nothing about any release. The audit tests draws; the written words are a function of these and of public
@@ -12,6 +21,7 @@ data (:meth:`wordveil.mechanisms.base.Mechanism.render`).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -19,26 +29,182 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, kstest
 
+from wordveil.arrays import Int32
 from wordveil.artifacts.bundle import Bundle
 from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
-from wordveil.audit.plumbing import audit_epsilon, measure_epsilon
 from wordveil.audit.repetition import CLAIM, audit_repetition
-from wordveil.audit.samplers import LENGTH, MechanismSampler, PairCounts, TextSampler
+from wordveil.audit.samplers import LENGTH, MechanismSampler, PairCounts, TextSampler, choose_pairs
 from wordveil.audit.store import BUNDLE, DRAWS_FACT, TESTS_FACT, TESTS_VERSION
-from wordveil.audit.symbols import choose_symbol_pairs
-from wordveil.audit.tables import exceeds, find_deviation, find_excess
 from wordveil.audit.two_phase import ROUNDS, Naming, Pair, audit_pairs
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
-from wordveil.measures.exact_loss import Loss, find_supremum
+from wordveil.measures.exact_loss import Loss, find_loss, find_supremum
+from wordveil.measures.posterior import require_law
 from wordveil.measures.recovery import draw_publicly, make_public_keys
+from wordveil.measures.search import find_epsilon
 from wordveil.measures.symbols import SymbolSpace, find_space
 from wordveil.measures.token_draws import as_records, spread_words
 from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.laws import ExactLoss
+from wordveil.mechanisms.laws import Evidence, ExactLoss, ShownEpsilon
 from wordveil.version import __version__
+
+
+def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> list[Pair]:
+    """Choose pairs of words, of words with the unknown word and with padding, and of these two.
+
+    ``counts``: how many of each kind; without known distances random pairs replace the nearest, and none are farthest.
+    ``seed``: of the choice of words.
+    """
+    if space.space is None:
+        counts = replace(counts, nearest=0, farthest=0, random=counts.random + counts.nearest)
+    guarantee = space.guarantee
+    pairs = choose_pairs(
+        np.arange(space.size, dtype=np.int32),
+        lambda word, others: space.distances(word)[others],
+        guarantee.bound,
+        counts=counts,
+        seed=seed,
+        delta=guarantee.delta,
+        symbols=dict(zip(("unknown", "padding"), space.others, strict=False)),
+    )
+    both = [Pair(space.size + 1, space.size, 0.0, guarantee.delta, "padding")] if space.padding else []
+    # If noise is added, the unknown word and padding have points too.
+    return [replace(pair, bound=guarantee.bound(_distance(space, pair))) for pair in (*pairs, *both)]
+
+
+def _distance(space: SymbolSpace, pair: Pair) -> float:
+    return float(space.distances(pair.first)[pair.second])
+
+
+ROUNDING = 1e-9
+"""By how much a computed loss may exceed a claim: laws are float64, and certificates are rounded up."""
+
+
+def find_excess(mechanism: Mechanism[Any], pairs: Iterable[Pair]) -> tuple[Loss, float] | None:
+    """Find the loss and the bound of the pair of symbols whose loss exceeds its bound most. None without pairs."""
+    losses = [(find_loss(mechanism, pair.first, pair.second), pair.bound) for pair in pairs]
+    return max(losses, key=lambda row: row[0].nats - row[1], default=None)
+
+
+def find_deviation(
+    mechanism: Mechanism[Any], words: Int32, drawn: NDArray[np.integer[Any]], seed: int
+) -> tuple[float, float]:
+    """Measure how far draws are from the probabilities that the mechanism states.
+
+    Each draw becomes a number that is uniform in [0, 1] if and only if it follows its law: outputs are sorted by
+    falling probability, and a draw becomes a random point of its output's range (Rosenblatt 1952, randomised for laws
+    that are not continuous). All numbers are compared with the uniform law by Kolmogorov and Smirnov.
+
+    ``mechanism``: one that knows its probabilities. ``words``: int32 ``(words,)``. ``drawn``: int ``(words, draws)``,
+    what each became. ``seed``: of the random points.
+
+    Returns
+    -------
+    tuple of float
+        the largest distance of the two distribution functions, from 0 to 1, and its p-value; ``(1.0, 0.0)`` where a law
+        rules an output out.
+    """
+    uniform = np.random.default_rng(seed).random(drawn.shape)
+    points = np.empty(drawn.shape)
+    for row, word in enumerate(words.tolist()):
+        law = require_law(mechanism, word)
+        order = np.argsort(-law, kind="stable")
+        below = np.empty(len(law))
+        below[order] = np.concatenate([[0.0], np.cumsum(law[order])[:-1]])
+        if (drawn[row] >= len(law)).any() or not law[drawn[row]].all():
+            return 1.0, 0.0
+        points[row] = below[drawn[row]] + uniform[row] * law[drawn[row]]
+    test = kstest(np.minimum(points.ravel(), 1.0), "uniform")
+    return float(test.statistic), float(test.pvalue)
+
+
+def exceeds(loss: float, claim: float) -> bool:
+    """Return whether a computed loss exceeds a claim by more than rounding."""
+    return not loss <= claim + ROUNDING * max(1.0, abs(claim)) or math.isnan(claim)
+
+
+TEST = "plumbing"
+_WORDS = 64
+# The rounding of tables to whole numbers, and what a certified table leaves below epsilon, move an estimate by less.
+_CLOSE = 1e-3
+# The factor around the configured epsilon within which the noise's is searched for, and the precision of the search.
+_RANGE, _SAME = 100.0, 1e-9
+
+
+def audit_epsilon(bundle: Bundle, shown: ShownEpsilon | None) -> Finding:
+    """Compare the epsilons that a bundle states with the one that its mechanism shows (:func:`measure_epsilon`)."""
+    claim = "The configured epsilon is the one that the manifest states and that the mechanism draws with."
+    configured = float(bundle.manifest["recipe"]["settings"].get("epsilon", 0.0))  # 0 where there is none to configure
+    stated = {
+        "the manifest's guarantee": bundle.guarantee.nominal_epsilon,
+        "the mechanism's parameters": float(bundle.manifest["content"]["parameters"].get("epsilon", configured)),
+    }
+    for source, epsilon in stated.items():
+        if not math.isclose(epsilon, configured, rel_tol=1e-12):
+            evidence = f"The recipe says epsilon {configured:g}, and {source} {epsilon:g}."
+            return Finding(TEST, Verdict.REFUTED, claim, evidence)
+    if shown is None:
+        evidence = f"Recipe, manifest and parameters say {configured:g}. What is drawn with it could not be measured."
+        return Finding(TEST, Verdict.NOT_TESTED, claim, evidence)
+    fits = shown.low * (1 - _CLOSE) <= configured <= shown.high * (1 + _CLOSE)
+    seen = f"{shown.low:.6g}" if shown.low == shown.high else f"between {shown.low:.6g} and {shown.high:.6g}"
+    evidence = f"Recipe, manifest and parameters say {configured:g}; {shown.shown_by} show {seen}."
+    return Finding(TEST, Verdict.NOT_REFUTED if fits else Verdict.REFUTED, claim, evidence)
+
+
+def measure_epsilon(
+    bundle: Bundle,
+    space: SymbolSpace,
+    supremum: Loss | None,
+    embedding: Embedding | None,
+    noise: NoiseSample | None,
+    alpha: float,
+    seed: int,
+) -> ShownEpsilon | None:
+    """Measure the epsilon that a mechanism shows by its probabilities, by its noise, or by what it keeps.
+
+    None if no such measurement is known, or the points are missing.
+
+    ``supremum``: the largest loss of its words, if it is known. ``alpha``: the probability that an epsilon seen in
+    draws is outside the returned interval. ``seed``: of the draws.
+    """
+    if noise is not None:
+        return _measure_noise(bundle.mechanism, noise, bundle.guarantee.nominal_epsilon, alpha)
+    guarantee = bundle.guarantee
+    evidence = Evidence(
+        settings=bundle.manifest["recipe"]["settings"],
+        words=spread_words(space.size, _WORDS),
+        distances=lambda word: space.distances(word)[: space.size],
+        cap=guarantee.diameter if guarantee.metric.is_capped else math.inf,
+        embedding=embedding,
+        loss=None if supremum is None else supremum.nats,
+        alpha=alpha,
+        random_words=lambda shape: np.random.default_rng(seed).integers(2**64, size=shape, dtype=np.uint64),
+    )
+    return bundle.mechanism.shown_epsilon(evidence)
+
+
+def _measure_noise(mechanism: Mechanism[Any], noise: NoiseSample, epsilon: float, alpha: float) -> ShownEpsilon | None:
+    """Find the epsilons whose law has about this median radius: the number of radii below the law's median is
+    binomial.
+    """
+    law = mechanism.radial_law
+    if law is None:
+        return None
+    median, n, count = np.median(noise.radii, keepdims=True).ravel(), noise.dimension, noise.radii.size
+    low, high = (float(below) / count for below in binom.interval(1 - alpha, count, 0.5))
+    least, most = max(epsilon / _RANGE, mechanism.min_epsilon(n)), epsilon * _RANGE
+
+    def measure(at: float) -> float:  # the share of radii below the median rises with epsilon
+        return float(law(median, n, at)[0])
+
+    low, high = (find_epsilon(measure, share, epsilon, least, most, fine=_SAME).epsilon for share in (low, high))
+    return ShownEpsilon(low, high, f"{count:,} radii")
+
 
 ALPHA, DRAWS, SEED = 0.01, 4_000, 0
 # Pairs of the two-phase tests, and of the exact metric bound.

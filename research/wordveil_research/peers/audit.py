@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.audit.events import Event
 from wordveil.audit.findings import Audit, Finding, Verdict
-from wordveil.audit.two_phase import Naming, Pair, Sampler, audit_pairs, measure_events, summarise
+from wordveil.audit.two_phase import Event, Naming, Pair, Sampler, audit_pairs, measure_events, summarise
 from wordveil.embeddings.embedding import check_embedding
 from wordveil_research.peers.processes import Peer, PeerError, PeerSanitiser, make_environment, write_vectors
 

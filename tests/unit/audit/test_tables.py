@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from support import toys
-from wordveil.audit.tables import exceeds, find_deviation, find_excess
+from wordveil.audit.bundle import exceeds, find_deviation, find_excess
 from wordveil.audit.two_phase import Pair
 from wordveil.measures.exact_loss import find_loss, find_supremum
 from wordveil.mechanisms.laws import WordLaws

@@ -12,14 +12,16 @@ from scipy import stats
 
 from support.audits import EPSILON
 from support.broken_mechanisms import APART, LawSampler, law_of
-from wordveil.audit.events import Claim, Event, choose_event
 from wordveil.audit.findings import Verdict
 from wordveil.audit.samplers import PairCounts, choose_pairs
 from wordveil.audit.two_phase import (
+    Claim,
+    Event,
     Naming,
     Pair,
     Sampler,
     audit_pairs,
+    choose_event,
     find_powers,
     measure_events,
     measure_pairs,

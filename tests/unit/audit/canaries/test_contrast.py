@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import fisher_exact
 
-from wordveil.audit.canaries.contrast import find_contrast, find_least_hits
+from wordveil.audit.canaries.compare import find_contrast, find_least_hits
 
 
 @pytest.mark.parametrize("is_ordered", [False, True])
