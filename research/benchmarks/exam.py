@@ -40,7 +40,7 @@ from wordveil.crypto.keys import MasterKey
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.scores.binomial import bound_above, bound_below
-from wordveil.scores.intervals import find_ratio_interval
+from wordveil.scores.score import find_ratio_interval
 from wordveil.text.stop_words import load_stop_words
 from wordveil.text.types.lists import PublicLists
 from wordveil_research.peers.processes import PRESIDIO, PRESIDIO_MODEL, Peer, PeerError, PeerSanitiser, make_environment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, Self
@@ -160,3 +160,85 @@ def measure_accuracy(guessed: Int64, labels: Int64) -> Accuracy:
     chance = float(np.bincount(labels[known]).max() / len(hits))
     low, high = find_share_interval(int(hits.sum()), len(hits))
     return Accuracy(float(hits.mean()), low, high, chance, len(hits), find_detectable(chance, len(hits)))
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Subject, texts and method of a measurement (:class:`wordveil.scores.score.Score`)."""
+
+    subject: str
+    task: str
+    method: str
+    group: Group = Group.UTILITY
+    variant: str = ""
+
+    def make_score(
+        self,
+        figure: str,
+        value: float | None,
+        interval: tuple[float, float] | None,
+        count: int,
+        definition: str,
+        *,
+        chance: float | None = None,
+        higher_is_better: bool | None = True,
+        note: str = "",
+        detectable: float | None = None,
+    ) -> Score:
+        """Make one figure. ``interval``: None if it is exact or was not measured."""
+        low, high = interval or (None, None)
+        return Score(
+            subject=self.subject,
+            group=self.group,
+            task=self.task,
+            method=self.method,
+            variant=self.variant,
+            figure=figure,
+            value=value,
+            low=low,
+            high=high,
+            chance=chance,
+            count=count,
+            definition=definition,
+            higher_is_better=higher_is_better,
+            note=note,
+            detectable=detectable,
+        )
+
+    def make_accuracy(self, accuracy: Accuracy, definition: str, note: str = "") -> Score:
+        """Make the figure ``accuracy``."""
+        interval = (accuracy.low, accuracy.high)
+        return self.make_score(
+            "accuracy",
+            accuracy.value,
+            interval,
+            accuracy.count,
+            definition,
+            chance=accuracy.chance,
+            note=note,
+            detectable=accuracy.detectable,
+        )
+
+
+def require_pairs(originals: Sequence[str], sanitised: Sequence[str]) -> None:
+    """Raise :class:`ValueError` if there are no texts, or the numbers differ."""
+    if not originals or len(originals) != len(sanitised):
+        raise ValueError(f"Expected as many originals as sanitised texts, got {len(originals)} and {len(sanitised)}.")
+
+
+def find_ratio_interval(parts: NDArray[Any], wholes: NDArray[Any], seed: int) -> tuple[float, float]:
+    """Compute the 95% interval of ``sum(parts) / sum(wholes)``, by the percentile bootstrap of 1,000 resamples of
+    texts.
+
+    ``parts``, ``wholes``: ``(texts,)``, numbers of each text; the wholes are 0 or more, and not all 0.
+    """
+
+    def divide(part: Float64, whole: Float64, axis: int) -> Float64:
+        total = whole.sum(axis=axis)
+        return np.asarray(np.divide(part.sum(axis=axis), total, out=np.zeros_like(total), where=total > 0))
+
+    samples = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
+    if len(parts) < 2:
+        ratio = float(divide(*samples, axis=-1))
+        return ratio, ratio
+    return resample(samples, divide, seed)

@@ -13,7 +13,7 @@ from scipy import stats
 from support.made_texts import make_topic_texts, topic_embedding
 from wordveil.errors import InputError
 from wordveil.scores.documents import UNKNOWN
-from wordveil.scores.intervals import find_ratio_interval
+from wordveil.scores.score import find_ratio_interval
 from wordveil_research.tasks.pairs import (
     GradedPairs,
     LabelledPairs,

@@ -20,8 +20,7 @@ from wordveil.evaluation.utility.tasks import measure_task
 from wordveil.evaluation.utility.words import cut_words
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.scores.documents import Documents
-from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Group, Score
+from wordveil.scores.score import Group, Measurement, Score
 from wordveil_research.field.parts import (
     AuthorPart,
     Size,

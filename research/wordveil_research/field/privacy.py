@@ -13,8 +13,7 @@ from wordveil.arrays import Float64
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.measures.calibration.meaning import BOUND, Pairs, find_neighbours, measure_loss
 from wordveil.measures.posterior import guess_outputs
-from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Group, Score
+from wordveil.scores.score import Group, Measurement, Score
 from wordveil_research.field.rows import DEMO, Block, Row
 from wordveil_research.field.systems import Laboratory, System
 from wordveil_research.peers.laws import line_recovery, list_laws

@@ -23,8 +23,7 @@ from wordveil.generators.training.packages import require_packages
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.scores.evaluation import Evaluation, Example
-from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Group, Score, find_mean_interval
+from wordveil.scores.score import Group, Measurement, Score, find_mean_interval
 from wordveil_research.papers.eraee import LOSSES, MODEL, SYNTF_LOSS, choose_losses, find_epsilon, list_rows
 from wordveil_research.papers.repeats import find_score
 from wordveil_research.papers.rows import Row, load_embedding, open_row

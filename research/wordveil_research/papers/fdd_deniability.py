@@ -38,8 +38,7 @@ from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.scores.evaluation import Evaluation
-from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Group, Score, find_mean_interval
+from wordveil.scores.score import Group, Measurement, Score, find_mean_interval
 from wordveil_research.papers.printed_noise import Walk, add, find_nearest, translate
 from wordveil_research.papers.repeats import find_score
 from wordveil_research.papers.rows import POINCARE_2, POINCARE_100, find_near, load_embedding

@@ -20,8 +20,7 @@ from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Group, Score
+from wordveil.scores.score import Group, Measurement, Score
 from wordveil.text.choices import UnknownWords
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy

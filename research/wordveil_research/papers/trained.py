@@ -25,8 +25,7 @@ from wordveil.generators.training.corpus import Corpus, Piece, find_corpus, writ
 from wordveil.generators.training.packages import INSTALL, require_packages
 from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings
 from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights, save_weights
-from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Group, Score
+from wordveil.scores.score import Group, Measurement, Score
 from wordveil.text.codec import Codec
 from wordveil_research.papers.systems import WORDS_ALONE
 

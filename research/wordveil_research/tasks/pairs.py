@@ -18,10 +18,9 @@ from wordveil.arrays import Float64, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import InputError
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.similarity import find_cosines
+from wordveil.evaluation.utility.encoders import find_cosines
 from wordveil.scores.documents import UNKNOWN, Documents
-from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Score, measure_accuracy, resample
+from wordveil.scores.score import Measurement, Score, measure_accuracy, resample
 from wordveil_research.methods.bags import WordVectors
 from wordveil_research.methods.sentences import fit_logistic
 from wordveil_research.tasks.datasets import read_columns

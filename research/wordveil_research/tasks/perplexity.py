@@ -24,9 +24,7 @@ from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.evaluation.utility.words import Words, cut_words
 from wordveil.mechanisms.inputs import Bigrams
-from wordveil.scores.intervals import find_ratio_interval
-from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Group, Score
+from wordveil.scores.score import Group, Measurement, Score, find_ratio_interval
 from wordveil.text.slots import START
 
 DISCOUNT = 0.75

@@ -23,7 +23,7 @@ from wordveil.cli.pages import (
 )
 from wordveil.cli.plan import check_text, plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
-from wordveil.evaluation.attacks.linkage_forecast import LinkageForecast
+from wordveil.evaluation.attacks.linkage import LinkageForecast
 from wordveil.measures.comparison import Comparison, Line
 from wordveil.measures.corpus_sample import Quantiles, Sample
 from wordveil.measures.preview import WordPreview

@@ -16,8 +16,7 @@ from wordveil.arrays import Int64
 from wordveil.evaluation.classifiers import RefusingClassifier, TextClassifier
 from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.evaluation import Confusion
-from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Accuracy, Group, Score, measure_accuracy
+from wordveil.scores.score import Accuracy, Group, Measurement, Score, measure_accuracy
 
 TASK = "authors"
 ORIGINAL = "original"

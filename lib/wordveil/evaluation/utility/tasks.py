@@ -9,8 +9,7 @@ from __future__ import annotations
 from wordveil.arrays import Int64
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.scores.documents import Documents
-from wordveil.scores.measurement import Measurement
-from wordveil.scores.score import Score, measure_accuracy
+from wordveil.scores.score import Measurement, Score, measure_accuracy
 
 
 def measure_task(

@@ -1,22 +1,167 @@
 """Terms and topics of sanitised texts beside those of their originals, as `wordveil analytics` finds them in a release.
 
-Topics are those of latent Dirichlet allocation (Blei, Ng, Jordan 2003), here by scikit-learn and in memory, so that no
-word of an original is written to a scratch directory.
+Terms are compared by their counts. Topics are lists of terms, and those of a release are matched with those of the
+original so that they share as many terms as possible (Kuhn 1955, the Hungarian method, by SciPy). They are those of
+latent Dirichlet allocation (Blei, Ng, Jordan 2003), here by scikit-learn and in memory, so that no word of an original
+is written to a scratch directory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
+from wordveil.arrays import Int64
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.terms import compare_terms, make_term_scores, make_topic_score, match_topics
 from wordveil.evaluation.utility.words import cut_words
-from wordveil.scores.score import Score
+from wordveil.scores.score import Measurement, Score
+
+TERMS, TOPICS = "terms", "topics"
+COUNTS, LDA = "counts", "lda"
+TOP, RANKED = 100, 10_000
+"""How many terms the overlap and the rank correlation cover."""
+
+
+@dataclass(frozen=True)
+class TermAgreement:
+    """Agreement of the terms of two texts.
+
+    ``overlap``: Jaccard's index of the most frequent terms: terms in both lists over terms in either; None without
+    terms. ``rank_correlation``: Spearman's correlation of the counts of the original's most frequent terms; None where
+    the counts of either are all equal. ``variation``: the total variation distance of the two distributions of terms:
+    half the sum of the differences of shares, from 0 if equal to 1 if disjoint; None where either has no term.
+    ``ranked``, ``terms``: the number of terms that the rank correlation covers, and of those that occur in either text.
+    """
+
+    overlap: float | None
+    rank_correlation: float | None
+    variation: float | None
+    ranked: int
+    terms: int
+
+
+def find_overlap(first: Sequence[str], second: Sequence[str]) -> float | None:
+    """Compute Jaccard's index of two lists of terms; None if both are empty."""
+    either = len(set(first) | set(second))
+    return len(set(first) & set(second)) / either if either else None
+
+
+def correlate_ranks(original: Int64, released: Int64) -> float | None:
+    """Compute Spearman's correlation of two counts of the same terms, int64 ``(terms,)``; None if either is
+    constant.
+    """
+    if len(original) < 2 or np.ptp(original) == 0 or np.ptp(released) == 0:
+        return None
+    from scipy import stats  # takes longer to load than the rest of a command
+
+    return float(stats.spearmanr(original, released).statistic)
+
+
+def compare_terms(
+    original: Sequence[str], released: Sequence[str], top: int = TOP, ranked: int = RANKED
+) -> TermAgreement:
+    """Compare the terms of texts in memory.
+
+    ``top``, ``ranked``: the numbers of terms that the overlap and the rank correlation cover. Of equally frequent terms
+    the first in alphabetical order counts as more frequent.
+    """
+    words = [cut_words(texts).words for texts in (original, released)]
+    terms = pc.unique(pa.concat_arrays(words))
+    terms = terms.take(pc.sort_indices(terms))
+    before, after = (
+        np.bincount(pc.index_in(part, terms).to_numpy().astype(np.int64), minlength=len(terms)) for part in words
+    )
+    orders = [np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)] for counts in (before, after)]
+    tops = [terms.take(pa.array(order[:top])).to_pylist() for order in orders]
+    variation = None
+    if before.any() and after.any():
+        variation = float(np.abs(before / before.sum() - after / after.sum()).sum() / 2)
+    most = orders[0][:ranked]
+    return TermAgreement(
+        find_overlap(*tops), correlate_ranks(before[most], after[most]), variation, len(most), len(terms)
+    )
+
+
+def make_term_scores(agreement: TermAgreement, subject: str, task: str = TERMS) -> list[Score]:
+    """Make the figures of a release's terms, which are exact."""
+    measurement = Measurement(subject, task, COUNTS)
+    return [
+        measurement.make_score(
+            "top-overlap",
+            agreement.overlap,
+            None,
+            agreement.terms,
+            "Jaccard's index of the most frequent terms of the release and of the original.",
+        ),
+        measurement.make_score(
+            "rank-correlation",
+            agreement.rank_correlation,
+            None,
+            agreement.ranked,
+            "Spearman's correlation of how often the original's most frequent terms occur in the release and in the "
+            "original.",
+            chance=0.0,
+        ),
+        measurement.make_score(
+            "total-variation",
+            agreement.variation,
+            None,
+            agreement.terms,
+            "Half the sum of the differences of the terms' shares: 0 where all are as frequent as in the original, 1 "
+            "where no term is left.",
+            higher_is_better=False,
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class TopicMatch:
+    """Topics of a release with those of its original.
+
+    ``pairs``: the number of each topic of the original, and of the release's topic that matches it. ``overlaps``: for
+    each pair, the share of the original topic's terms that the other has.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    overlaps: tuple[float, ...]
+
+    @property
+    def mean(self) -> float | None:
+        """Mean overlap; None without topics."""
+        return float(np.mean(self.overlaps)) if self.overlaps else None
+
+
+def match_topics(original: Sequence[Sequence[str]], released: Sequence[Sequence[str]]) -> TopicMatch:
+    """Match topics so that the sum of their overlaps is the largest possible.
+
+    ``original``, ``released``: the terms of each topic, none empty. If the release has fewer topics, a topic without a
+    partner has the overlap 0, and its number is paired with -1.
+    """
+    if not len(original):
+        return TopicMatch((), ())
+    overlaps = np.array([[len(set(topic) & set(other)) / len(set(topic)) for other in released] for topic in original])
+    rows, columns = linear_sum_assignment(overlaps.reshape(len(original), len(released)), maximize=True)
+    partner = dict(zip(rows.tolist(), columns.tolist(), strict=True))
+    pairs = tuple((number, partner.get(number, -1)) for number in range(len(original)))
+    return TopicMatch(pairs, tuple(float(overlaps[topic, other]) if other >= 0 else 0.0 for topic, other in pairs))
+
+
+def make_topic_score(match: TopicMatch, subject: str, note: str = "") -> Score:
+    """Make the figure of a release's topics."""
+    definition = (
+        "The mean share of a topic's terms with the highest weights in the original that the matching topic of the "
+        "release has; topics by latent Dirichlet allocation (Blei, Ng, Jordan 2003), matched by the Hungarian method."
+    )
+    return Measurement(subject, TOPICS, LDA).make_score(
+        "topic-overlap", match.mean, None, len(match.pairs), definition, note=note
+    )
+
 
 ORIGINAL = "original"
 VOCABULARY, MIN_DOCUMENTS, SHOWN = 10_000, 2, 10

@@ -19,9 +19,8 @@ from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.linkage import LINKED, measure_linkage
 from wordveil.evaluation.attacks.redrawn import Redrawn, redraw
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.stylometry.measure import measure_style_change
-from wordveil.evaluation.utility.encoders import SentenceEncoder
-from wordveil.evaluation.utility.similarity import measure_similarity
+from wordveil.evaluation.stylometry import measure_style_change
+from wordveil.evaluation.utility.encoders import SentenceEncoder, measure_similarity
 from wordveil.evaluation.utility.tasks import measure_task
 from wordveil.evaluation.utility.topics import measure_terms
 from wordveil.measures.redraw import BundleSanitiser

@@ -26,7 +26,7 @@ from wordveil.measures.recovery import find_recovered
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import Bigrams
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.scores.intervals import find_ratio_interval
+from wordveil.scores.score import find_ratio_interval
 from wordveil.text.policy import TextPolicy
 
 # One process compiles what they run.

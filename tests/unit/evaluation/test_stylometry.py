@@ -10,9 +10,18 @@ import numpy as np
 import pytest
 
 from support.repository import ROOT
-from wordveil.evaluation.stylometry import measure
-from wordveil.evaluation.stylometry.features import FEATURES, FUNCTION_WORDS, NAMES, PUNCTUATION, SPECIAL, VERSION
-from wordveil.evaluation.stylometry.measure import find_distances, measure_style, measure_style_change
+from wordveil.evaluation import stylometry
+from wordveil.evaluation.stylometry import (
+    FEATURES,
+    FUNCTION_WORDS,
+    NAMES,
+    PUNCTUATION,
+    SPECIAL,
+    VERSION,
+    find_distances,
+    measure_style,
+    measure_style_change,
+)
 
 PAGE = ROOT / "research" / "docs" / "style-features.md"
 TEXT = 'Dear Ann,\n\nThe cat saw the DOG; it\'s 10% "odd".\tWho knows?\n> quoted line\n   \nMail a.b@c.org now'
@@ -83,7 +92,7 @@ def test_texts_are_measured_on_their_own(monkeypatch):
     texts = ["Short one.", TEXT, "", "Others follow; they, too, are short. " * 20, "Dear me\n\n\n", "straße ÄRGER"]
     whole = measure_style(texts)
     assert whole == pytest.approx(np.concatenate([measure_style([text]) for text in texts]))
-    monkeypatch.setattr(measure, "_CHARACTERS", 50)
+    monkeypatch.setattr(stylometry, "_CHARACTERS", 50)
     assert measure_style(texts) == pytest.approx(whole)
 
 
@@ -106,7 +115,7 @@ def write_page() -> str:
         [
             "# Features of style",
             "",
-            f"Version {VERSION}, {len(FEATURES)} features, as `wordveil.evaluation.stylometry.features` defines them.",
+            f"Version {VERSION}, {len(FEATURES)} features, as `wordveil.evaluation.stylometry` defines them.",
             "",
             "C is the number of characters of a text, M that of its words, V that of its distinct words in lower",
             "case, and V(i) that of the words that occur i times. A share of nothing is 0, and so is every feature of",

@@ -1,1 +1,0 @@
-"""Style of a text as numbers: a versioned set of features, and the distance by which sanitising moves them."""
