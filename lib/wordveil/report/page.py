@@ -1,18 +1,25 @@
-"""Page of an evaluation: one file that loads nothing from elsewhere, for light and dark screens of any width."""
+"""Page of an evaluation: one file that loads nothing from elsewhere, for light and dark screens of any width.
+
+It ranks attacks, the strongest of each kind, the strongest of all first; and shows an attacker's confusions of labels
+as a map of shaded cells.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from wordveil.report.attacks import describe_attack, describe_power, draw_bars, list_subjects, rank_attacks
-from wordveil.report.frontier import ACCURACY, ORIGINAL, Frontier, find_frontiers, find_strongest
-from wordveil.report.heatmap import MOST_LABELS, draw_heatmap
-from wordveil.report.picture import describe_point, draw_frontier
+import numpy as np
+
+from wordveil.arrays import Int64
+from wordveil.report.frontier import ACCURACY, ORIGINAL, STATIC, Frontier, find_frontiers, find_strongest
+from wordveil.report.picture import describe_point, draw_frontier, estimate_width, shorten
 from wordveil.report.tables import make_sections
 from wordveil.report.templates import render_page
-from wordveil.report.values import choose_digits, show_figure, show_interval, show_number
-from wordveil.scores.evaluation import Evaluation
+from wordveil.report.values import choose_digits, name_method, show_figure, show_interval, show_number
+from wordveil.scores.evaluation import Confusion, Evaluation
 from wordveil.scores.score import Group, Score
 
 _MOST_SUBJECTS = 4
@@ -115,3 +122,188 @@ def _say(best: Score, scores: Sequence[Score]) -> str:
     attack = " ".join(filter(None, ("The strongest", best.variant, "attack")))
     figure = f"accuracy {show_figure(best, show)}"
     return f"{best.subject}: {attack.lower()} ({best.method}) {verdict} {best.task}: {figure}{beside}."
+
+
+LINKED, RECOVERED = "linked", "recovered"
+_SHARES = (LINKED, ACCURACY, RECOVERED)
+_WHAT = {
+    LINKED: "who holds the candidate originals links this share of the records to the right one",
+    RECOVERED: "who knows the mechanism gets this share of the hidden words right",
+}
+
+
+def rank_attacks(scores: Sequence[Score], subject: str) -> list[Score]:
+    """Rank the strongest attack on ``subject`` of each task by how far it is above its chance level.
+
+    The strongest is first. Within a task one that is clearly above chance is stronger than one that is not, and then an
+    adaptive one than a static one, whose failure proves nothing. Only shares are compared: of records linked, authors
+    named, words recovered.
+    """
+    strongest: dict[str, Score] = {}
+    for score in scores:
+        is_attack = score.group in (Group.ATTACK, Group.PRIVACY) and score.figure in _SHARES
+        if not is_attack or score.subject != subject or score.value is None or score.chance is None:
+            continue
+        if score.task not in strongest or _find_strength(score) > _find_strength(strongest[score.task]):
+            strongest[score.task] = score
+    return sorted(strongest.values(), key=_find_gain, reverse=True)
+
+
+def list_subjects(scores: Sequence[Score]) -> list[str]:
+    """List the sanitised subjects, in the order of the report."""
+    return [name for name in dict.fromkeys(score.subject for score in scores) if name != ORIGINAL]
+
+
+def describe_attack(score: Score) -> str:
+    """Describe links or recovered words of :func:`rank_attacks` in a sentence."""
+    verdict = "more than by chance" if score.is_above_chance else "not clearly more than by chance"
+    show = choose_digits(score)
+    return (
+        f"{score.subject}: {_WHAT[score.figure]}: {show_figure(score, show)}, {verdict} ({name_method(score)}; chance "
+        f"is {show(score.chance)}{describe_power(score)})."
+    )
+
+
+def describe_power(score: Score) -> str:
+    """Describe which figures would have been above chance on as many texts, as part of a sentence.
+
+    Return an empty string if that is not known.
+    """
+    if score.detectable is None:
+        return ""
+    if score.chance == 1:
+        return "; no share is above it"
+    if math.isinf(score.detectable):
+        return f"; so few texts ({score.count:,}) could have shown none above it"
+    return f"; {score.count:,} texts show one above it from {choose_digits(score)(score.detectable)} on"
+
+
+def draw_bars(scores: Sequence[Score]) -> list[dict[str, Any]]:
+    """Compute what the template of a bar shows of each attack."""
+    return [
+        {
+            "label": f"{score.task}: {name_method(score)}; chance {show_number(score.chance)}",
+            "share": score.value,
+            "highest": score.value if score.high is None else score.high,
+            "value": show_figure(score),
+        }
+        for score in scores
+    ]
+
+
+def _find_strength(score: Score) -> tuple[bool, bool, float]:
+    return bool(score.is_above_chance), score.variant != STATIC, _find_gain(score)
+
+
+def _find_gain(score: Score) -> float:
+    """Return ``(score - chance) / (1 - chance)``."""
+    assert score.value is not None
+    assert score.chance is not None
+    return (score.value - score.chance) / (1 - score.chance) if score.chance < 1 else 0.0
+
+
+MOST_LABELS = 30
+"""How many labels a map shows."""
+_MOST_PAIRS = 5
+_LARGE, _SMALL = 20, 15
+_MANY = 15
+OTHERS = "all others"
+REFUSED = "no guess"
+
+
+@dataclass(frozen=True)
+class Shade:
+    """Cell of a map: its corner in pixels, its strength from 0 to 1, and its text."""
+
+    x: float
+    y: float
+    strength: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """Map of confusions.
+
+    ``rows``, ``columns``: names; columns are numbers of rows, and the last may be :data:`OTHERS` and :data:`REFUSED`.
+    ``shades``: the cells that are not empty. ``size``, ``left``, ``top``, ``width``, ``height``: in pixels: of a cell,
+    the corner of the first cell, and the whole. ``left_out``: how many labels are merged into :data:`OTHERS`.
+    ``pairs``: sentences about the labels that were most often confused. ``hit_rate``: the share of texts on the
+    diagonal, of all labels.
+    """
+
+    confusion: Confusion
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    shades: tuple[Shade, ...]
+    size: int
+    left: float
+    top: float
+    width: float
+    height: float
+    left_out: int
+    pairs: tuple[str, ...]
+    hit_rate: float
+
+
+def draw_heatmap(confusion: Confusion) -> Heatmap:
+    """Draw a confusion for at most :data:`MOST_LABELS` labels: those with the most texts, the first among equals.
+
+    The strength of a cell is its share of its row. Guesses of labels that are not shown share a column.
+    """
+    counts = np.array(confusion.counts, np.int64).reshape(len(confusion.names), -1)
+    labels = len(confusion.names)
+    chosen = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_LABELS])
+    shown = counts[np.ix_(chosen, chosen)]
+    names = [confusion.names[label] for label in chosen]
+    columns = [str(number) for number in range(1, len(names) + 1)]
+    for name, extra in (
+        (OTHERS, counts[chosen, :labels].sum(axis=1) - shown.sum(axis=1)[: len(chosen)]),
+        (REFUSED, counts[chosen, labels:].sum(axis=1)),
+    ):
+        if extra.any():
+            shown, columns = np.column_stack([shown, extra]), [*columns, name]
+    size = _LARGE if len(names) <= _MANY else _SMALL
+    rows = [f"{number} {shorten(name)}" for number, name in enumerate(names, 1)]
+    left = 8 + max(map(estimate_width, rows), default=0)
+    top = 22.0 if columns[-1:] == [str(len(names))] else 8 + max(estimate_width(name) for name in columns)
+    return Heatmap(
+        confusion,
+        tuple(rows),
+        tuple(columns),
+        _shade(shown, names, [*names, *columns[len(names) :]], (left, top), size),
+        size,
+        left,
+        top,
+        left + size * len(columns) + 2,
+        top + size * len(rows) + 2,
+        labels - len(names),
+        _describe_pairs(counts, confusion.names),
+        float(np.trace(counts[:, :labels]) / max(1, counts.sum())),
+    )
+
+
+def _shade(
+    counts: Int64, names: list[str], guesses: list[str], corner: tuple[float, float], size: int
+) -> tuple[Shade, ...]:
+    totals = counts.sum(axis=1)
+    return tuple(
+        Shade(
+            corner[0] + size * column,
+            corner[1] + size * row,
+            round(float(counts[row, column] / totals[row]), 3),
+            f"{names[row]} taken for {guesses[column]}: {counts[row, column]:,} of {totals[row]:,}",
+        )
+        for row, column in np.argwhere(counts).tolist()
+    )
+
+
+def _describe_pairs(counts: Int64, names: tuple[str, ...]) -> tuple[str, ...]:
+    wrong = counts[:, : len(names)] * ~np.eye(len(names), dtype=bool)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:_MOST_PAIRS]
+    pairs = [divmod(cell, len(names)) for cell in order.tolist()]
+    return tuple(
+        f"{names[true]} taken for {names[guess]}: {wrong[true, guess]:,} of {counts[true].sum():,}"
+        for true, guess in pairs
+        if wrong[true, guess]
+    )

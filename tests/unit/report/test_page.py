@@ -12,8 +12,15 @@ import pytest
 from support.evaluations import make_attack, make_evaluation, make_score
 from wordveil.cli.evaluation_tables import print_scores
 from wordveil.report.compare import compare_evaluations, render_comparison
-from wordveil.report.heatmap import MOST_LABELS, OTHERS, REFUSED, draw_heatmap
-from wordveil.report.page import describe_evaluation, render_evaluation, write_headline
+from wordveil.report.page import (
+    MOST_LABELS,
+    OTHERS,
+    REFUSED,
+    describe_evaluation,
+    draw_heatmap,
+    render_evaluation,
+    write_headline,
+)
 from wordveil.scores.evaluation import Confusion, Evaluation, Example
 from wordveil.scores.score import Group, Score
 
