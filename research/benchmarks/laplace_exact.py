@@ -83,8 +83,7 @@ def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
     from wordveil.config.load import parse_config
     from wordveil.crypto.keys import load_key
     from wordveil.mechanisms.additive.laplace import Laplace
-    from wordveil.neighbours.exact import ExactNearest
-    from wordveil.neighbours.first_pass import Float32Pass
+    from wordveil.neighbours.exact import ExactNearest, Float32Pass
     from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
     from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 

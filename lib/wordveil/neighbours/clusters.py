@@ -33,9 +33,12 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import zipfile
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,7 +46,38 @@ from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.geometry.spaces import digest_points
 from wordveil.neighbours.blocks import BuildContext, start_threads
 from wordveil.neighbours.cluster_kernels import assign_in_turn, best_columns, sum_members, swap_words, whole_directions
-from wordveil.neighbours.hierarchy import Hierarchy
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Order of words in which every cluster of every level is a range.
+
+    ``order``: int32 ``(size,)``, the words. Those of a lowest cluster are in rising order. ``bounds``: one int64
+    ``(clusters + 1,)`` for each level, the lowest first: cluster ``c`` has the slots ``bounds[c]`` up to ``bounds[c +
+    1]``. The last level is one cluster of all words.
+    """
+
+    order: Int32
+    bounds: tuple[Int64, ...]
+
+    def save(self, path: Path) -> None:
+        """Write it into a file that appears only when it is whole."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{os.getpid()}-{path.name}")
+        with draft.open("wb") as file:
+            np.savez(file, self.order, *self.bounds)
+        draft.rename(path)
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """Read what :meth:`save` wrote; None if the file is missing or damaged."""
+        try:
+            with np.load(path) as file:
+                order, *bounds = (file[f"arr_{number}"] for number in range(len(file.files)))
+                return cls(order, tuple(bounds))
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            return None
+
 
 # Increment it when the same vectors may lead to other clusters: kept ones of older versions are then not used.
 _VERSION = 1

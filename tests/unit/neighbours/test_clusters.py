@@ -15,13 +15,13 @@ from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.cluster_kernels import LONGEST, best_columns, swap_words, whole_directions
 from wordveil.neighbours.clusters import (
     HEAVIEST,
+    Hierarchy,
     build_hierarchy,
     build_partition,
     count_clusters,
     split_by_weight,
     split_evenly,
 )
-from wordveil.neighbours.hierarchy import Hierarchy
 
 
 def grouped(count: int, n: int, seed: int = 0) -> np.ndarray:

@@ -15,8 +15,7 @@ from wordveil.errors import BundleError
 from wordveil.mechanisms.tree.levels import Levels, PadShareError, solve_levels
 from wordveil.mechanisms.tree.table import Nesting
 from wordveil.neighbours.cluster_kernels import LONGEST, whole_directions
-from wordveil.neighbours.clusters import HEAVIEST
-from wordveil.neighbours.hierarchy import Hierarchy
+from wordveil.neighbours.clusters import HEAVIEST, Hierarchy
 
 # Logarithms are taken to one part in this many.
 _LOGARITHM = 2**20

@@ -27,8 +27,7 @@ from wordveil.mechanisms.inputs import Groups, Pairs, PublicInputs
 from wordveil.mechanisms.tree.build import add_rarity, weigh_words
 from wordveil.mechanisms.tree.settings import TreeSettings
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.neighbours.clusters import build_hierarchy, build_partition, count_clusters
-from wordveil.neighbours.hierarchy import Hierarchy
+from wordveil.neighbours.clusters import Hierarchy, build_hierarchy, build_partition, count_clusters
 
 
 @dataclass(frozen=True)

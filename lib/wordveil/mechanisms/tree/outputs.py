@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wordveil.arrays import Float32, Float64, Int32, Int64, UInt64
 from wordveil.neighbours.cluster_kernels import whole_directions
-from wordveil.neighbours.hierarchy import Hierarchy
+from wordveil.neighbours.clusters import Hierarchy
 
 
 @dataclass(frozen=True)
