@@ -19,9 +19,8 @@ from wordveil.assembly import bundles as artifacts
 from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import parse_config
 from wordveil.embeddings.embedding import DEMO_POINCARE, load
-from wordveil.embeddings.training.descent import _contrast, _draw
 from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
-from wordveil.embeddings.training.poincare import LARGEST_NORM, embed, project_to_ball, train
+from wordveil.embeddings.training.poincare import LARGEST_NORM, _contrast, _draw, embed, project_to_ball, train
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import BundleError, ConfigError, EmbeddingError
 from wordveil.neighbours.blocks import BuildContext

@@ -1,6 +1,9 @@
 """Poincare embeddings: words as points of the open unit ball, general words near the centre, special ones near the rim.
 
 Nickel and Kiela 2017, "Poincare Embeddings for Learning Hierarchical Representations".
+
+The compiled descent uses only +, -, *, / and square roots, in the order written: its results are the same bits on every
+machine.
 """
 
 from __future__ import annotations
@@ -14,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.compiled import compiled, compiled_part, find_first_from
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training import gensim_trainer
-from wordveil.embeddings.training.descent import descend, scatter_points, shuffle_indices
 from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
@@ -127,3 +130,177 @@ def _keep(made: Embedding, path: Path) -> None:
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_TRIES = 100
+# Points at no distance have no direction to move in: the derivative is taken to be 0.
+_SMALLEST = 1e-12
+
+
+@compiled_part
+def mix_state(state: np.uint64) -> np.uint64:
+    """Compute SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 pseudo-random bits. They are only for
+    training, never for noise.
+    """
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+@compiled
+def scatter_points(seed: int, size: int, dimension: int, width: float) -> NDArray[np.float64]:
+    """Draw initial points ``(size, dimension)``, uniform in ``[-width, width)`` in each coordinate."""
+    points = np.empty((size, dimension))
+    state = mix_state(np.uint64(seed))
+    for row in range(size):
+        for column in range(dimension):
+            state += _GOLDEN
+            points[row, column] = width * ((mix_state(state) >> np.uint64(11)) * 2.0**-52 - 1.0)
+    return points
+
+
+@compiled
+def shuffle_indices(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
+    """Shuffle the numbers below ``size`` into the order of an epoch (Fisher-Yates)."""
+    order = np.arange(size)
+    state = mix_state(mix_state(np.uint64(seed)) + np.uint64(epoch + 1) * _GOLDEN)
+    for last in range(size - 1, 0, -1):
+        state += _GOLDEN
+        other = np.int64(mix_state(state) % np.uint64(last + 1))
+        order[last], order[other] = order[other], order[last]
+    return order
+
+
+@compiled_part
+def _related(hypernyms: NDArray[np.int64], begin: int, end: int, word: int) -> bool:
+    """Return whether ``word`` is among the sorted ``hypernyms[begin:end]``."""
+    index = find_first_from(word, begin, end, hypernyms)
+    return bool(index < len(hypernyms) and hypernyms[index] == word)
+
+
+@compiled
+def _step(points: NDArray[np.float64], row: int, gradient: NDArray[np.float64], rate: float, largest: float) -> None:
+    """Move a point against its Euclidean ``gradient``, scaled by the inverse metric, and keep it in the ball (equation
+    5).
+    """
+    square = 0.0
+    for column in range(points.shape[1]):
+        square += points[row, column] * points[row, column]
+    scale = rate * (1.0 - square) * (1.0 - square) / 4.0
+    square = 0.0
+    for column in range(points.shape[1]):
+        points[row, column] -= scale * gradient[column]
+        square += points[row, column] * points[row, column]
+    if square > largest * largest:
+        shrink = largest / np.sqrt(square)
+        for column in range(points.shape[1]):
+            points[row, column] *= shrink
+
+
+@compiled
+def _draw(
+    others: NDArray[np.int64],
+    word: int,
+    hypernyms: NDArray[np.int64],
+    begin: int,
+    end: int,
+    lottery: NDArray[np.int64],
+    state: np.uint64,
+) -> int:
+    """Fill ``others``, from its second entry on, with words that are neither ``word`` nor its hypernyms. Return how
+    many words it then holds, the first included.
+    """
+    filled = 1
+    for _ in range(_TRIES * (len(others) - 1)):
+        if filled == len(others):
+            break
+        state += _GOLDEN
+        drawn = lottery[np.int64(mix_state(state) % np.uint64(len(lottery)))]
+        if drawn != word and not _related(hypernyms, begin, end, drawn):
+            others[filled] = drawn
+            filled += 1
+    return filled
+
+
+@compiled
+def _contrast(
+    points: NDArray[np.float64],
+    word: int,
+    others: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    mine: NDArray[np.float64],
+    theirs: NDArray[np.float64],
+) -> None:
+    """Compute the Euclidean gradients of the loss of ``word`` with ``others`` into ``mine`` and ``theirs``.
+
+    The first of ``others`` is its hypernym.
+
+    The derivative of a distance is equation 4, with its numerator written by |x - y|^2, which does not cancel.
+    ``weights``: a buffer of as many numbers as there are others.
+    """
+    room, total = 1.0, 0.0
+    for column in range(points.shape[1]):
+        room -= points[word, column] * points[word, column]
+        mine[column] = 0.0
+    for number in range(len(others)):
+        apart, space = 0.0, 1.0
+        for column in range(points.shape[1]):
+            here, there = points[word, column], points[others[number], column]
+            apart += (here - there) * (here - there)
+            space -= there * there
+        # gamma = 1 + excess, and exp(-arcosh(gamma)) = 1 / (gamma + sqrt(gamma^2 - 1)).
+        excess = 2.0 * apart / (room * space)
+        root = np.sqrt(excess * (excess + 2.0))
+        weights[number] = 1.0 / (1.0 + excess + root)
+        total += weights[number]
+        slope = 4.0 / (room * space * root) if root > _SMALLEST else 0.0
+        near, far = slope * (1.0 + apart / room), slope * (1.0 + apart / space)
+        for column in range(points.shape[1]):
+            here, there = points[word, column], points[others[number], column]
+            theirs[number, 0, column] = near * here - slope * there
+            theirs[number, 1, column] = far * there - slope * here
+    for number in range(len(others)):
+        pull = (1.0 if number == 0 else 0.0) - weights[number] / total
+        for column in range(points.shape[1]):
+            mine[column] += pull * theirs[number, 0, column]
+            theirs[number, 1, column] *= pull
+
+
+@compiled
+def descend(
+    points: NDArray[np.float64],
+    edges: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    order: NDArray[np.int64],
+    lottery: NDArray[np.int64],
+    seed: int,
+    epoch: int,
+    negative: int,
+    rate: float,
+    largest: float,
+) -> None:
+    """Run one epoch: for every edge (u, v) a step down the loss of equation 6.
+
+    It is -log(exp(-d(u, v)) / sum over v' of exp(-d(u, v'))).
+
+    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u, or fewer if such words
+    are rare. ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and
+    ``edges[offsets[u]:offsets[u + 1]]`` are those of u; ``order`` ``(m,)`` is that of the steps; ``largest`` is the
+    largest norm that a point may have.
+    """
+    hypernyms = np.ascontiguousarray(edges[:, 1])
+    others = np.empty(negative + 1, np.int64)
+    weights = np.empty(negative + 1)
+    mine = np.empty(points.shape[1])
+    theirs = np.empty((negative + 1, 2, points.shape[1]))
+    start = mix_state(mix_state(mix_state(np.uint64(seed))) + np.uint64(epoch + 1) * _GOLDEN)
+    for edge in order:
+        word = edges[edge, 0]
+        others[0] = hypernyms[edge]
+        state = mix_state(start + np.uint64(edge + 1) * _GOLDEN)
+        filled = _draw(others, word, hypernyms, offsets[word], offsets[word + 1], lottery, state)
+        _contrast(points, word, others[:filled], weights, mine, theirs)
+        _step(points, word, mine, rate, largest)
+        for number in range(filled):
+            _step(points, others[number], theirs[number, 1], rate, largest)
