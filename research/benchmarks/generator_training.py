@@ -23,9 +23,9 @@ from common import machine, make_parser, save_results
 from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.training.batch import prepare_batch
-from wordveil.generators.training.loss import Losses, find_units
 from wordveil.generators.training.model import Generator
 from wordveil.generators.training.settings import TrainingSettings
+from wordveil.generators.training.train import Losses, find_units
 
 SECONDS = 2.0
 """How long the calls of a turn take together, at least."""

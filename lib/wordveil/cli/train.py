@@ -85,7 +85,7 @@ def _prepare(section: GeneratorSection, output: Path, *, fresh: bool) -> None:
 def _write_figures(section: GeneratorSection, output: Path) -> dict[str, str]:
     """Write the figures of the training and their picture beside the weights."""
     from wordveil.crypto.private_files import create_file
-    from wordveil.generators.training.metrics import METRICS, MetricsFile
+    from wordveil.generators.training.checkpoint import METRICS, MetricsFile
     from wordveil.report.curves import draw_curves
 
     figures = MetricsFile(section.directory / METRICS)

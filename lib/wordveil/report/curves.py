@@ -38,7 +38,7 @@ class Panel:
 
 
 def draw_curves(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Draw the picture of a training's rows (:class:`wordveil.generators.training.metrics.MetricsFile`), as SVG."""
+    """Draw the picture of a training's rows (:class:`wordveil.generators.training.checkpoint.MetricsFile`), as SVG."""
     panels = [_draw(rows, title, name, number) for number, (title, name) in enumerate(_PANELS)]
     begin = next((row["step"] for row in rows if row["rewarded"]), None)
     to_x = make_scale(_steps(rows), _LEFT, _WIDTH - _RIGHT)

@@ -16,9 +16,9 @@ from flax import nnx  # noqa: E402
 from wordveil.generators.initial import draw_initial_arrays  # noqa: E402
 from wordveil.generators.shape import GeneratorShape  # noqa: E402
 from wordveil.generators.training.batch import prepare_batch  # noqa: E402
-from wordveil.generators.training.loss import Losses, find_likeliest, find_units, measure_part  # noqa: E402
 from wordveil.generators.training.model import Generator, collect_arrays, make_product  # noqa: E402
 from wordveil.generators.training.settings import RewardSettings, TrainingSettings  # noqa: E402
+from wordveil.generators.training.train import Losses, find_likeliest, find_units, measure_part  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("jax")
 SHAPE = GeneratorShape(size=12, dimension=5, cells=6, latent=4, length=6)

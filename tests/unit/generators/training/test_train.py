@@ -16,9 +16,12 @@ jax = pytest.importorskip("jax", reason="the extra er-ae is not installed")
 
 from wordveil.errors import GeneratorError  # noqa: E402
 from wordveil.generators.shape import GeneratorShape  # noqa: E402
-from wordveil.generators.training.checkpoint import CHECKPOINT  # noqa: E402
+from wordveil.generators.training.checkpoint import (  # noqa: E402
+    CHECKPOINT,
+    METRICS,
+    MetricsFile,
+)
 from wordveil.generators.training.corpus import Piece, find_corpus, write_corpus  # noqa: E402
-from wordveil.generators.training.metrics import METRICS, MetricsFile  # noqa: E402
 from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings  # noqa: E402
 from wordveil.generators.training.train import Task, Trained, train  # noqa: E402
 
