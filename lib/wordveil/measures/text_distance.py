@@ -27,8 +27,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import EmbeddingError, usage_error
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.symbols import SymbolSpace, find_space
-from wordveil.privacy.accounting import price
-from wordveil.privacy.events import Composition, ReleaseTerms
+from wordveil.privacy.events import Composition, ReleaseTerms, price
 from wordveil.privacy.metrics import uncap
 from wordveil.privacy.relations import Relation
 from wordveil.records.sanitiser import RecordSettings, release_terms

@@ -12,8 +12,7 @@ import pytest
 
 from support.toys import spiral_embedding, write_toy_bundle
 from wordveil.artifacts.bundle import open_bundle
-from wordveil.privacy.accounting import price
-from wordveil.privacy.events import Composition, ReleaseTerms
+from wordveil.privacy.events import Composition, ReleaseTerms, price
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
 from wordveil.privacy.relations import Relation, column_exposure

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from support.budgets import Amount, Candidate, Charge, Entry, admit, amount, cost, max_quantity, total
-from wordveil.privacy.accounting import price
-from wordveil.privacy.events import Composition, ReleaseTerms
+from wordveil.privacy.events import Composition, ReleaseTerms, price
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
 from wordveil.privacy.relations import Relation

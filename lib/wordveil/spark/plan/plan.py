@@ -19,8 +19,7 @@ from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.measures.recovery import draw_publicly, find_laws
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.mechanisms.inputs import rank_frequencies
-from wordveil.privacy.accounting import price
-from wordveil.privacy.events import ReleaseTerms
+from wordveil.privacy.events import ReleaseTerms, price
 from wordveil.records.sanitiser import compose, release_terms
 from wordveil.release.budgets import PURE, Budget, count_fitting
 from wordveil.spark.input.local_schema import read_local_schema
