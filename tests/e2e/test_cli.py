@@ -119,7 +119,7 @@ def test_the_quickstart_shows_what_it_promises_and_the_readme_goes_on_from_there
         "One draw serves all places where a word stands (repeat: same)",
         "500 public clusters of related words",
         "nobody can tell which of them was in the text",
-        "A word is hidden among 20 words at least, 180 in the middle.",
+        "A word is hidden among 20 words at least, 181 in the middle.",
         "each word costs at most E = 8.",
         "recovers 21% of",
         "(without looking: 8.3%)",
