@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wordveil.errors import Fault
 from wordveil.input.conditions import fold_name
-from wordveil.records.columns import parse_path, read_path
+from wordveil.records.paths import parse_path, read_path
 from wordveil.records.schema import OUTPUT_FIELDS, RESERVED_COLUMNS
 
 DEFAULT_MAX_BYTES = 16 * 2**20
@@ -32,7 +32,7 @@ class Columns:
 
     @property
     def text_paths(self) -> tuple[tuple[str, ...], ...]:
-        """Parts of each of these names (:func:`wordveil.records.columns.read_path`)."""
+        """Parts of each of these names (:func:`wordveil.records.paths.read_path`)."""
         return tuple(map(read_path, self.texts))
 
     @property

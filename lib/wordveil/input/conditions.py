@@ -15,6 +15,7 @@ from typing import Literal
 
 from wordveil.errors import Fault, shown_value
 from wordveil.privacy.relations import Exposure, Relation
+from wordveil.records.paths import read_path
 
 PARAMETER = r"[A-Za-z_][A-Za-z0-9_]*"
 """Name of a parameter, a regular expression."""
@@ -118,9 +119,6 @@ def find_reading(condition: str, columns: Sequence[str]) -> str:
     Returns the end of a sentence; empty if there is none. A struct with a text among its fields counts as read wherever
     it or any field is named.
     """
-    # It loads pyarrow, which `wordveil --help` does without.
-    from wordveil.records.columns import read_path
-
     pieces = [*tokens(condition)]
     if "${" in condition:
         return "has a variable ${...}, which Spark replaces with SQL from elsewhere"

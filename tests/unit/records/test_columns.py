@@ -13,7 +13,8 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.records import sanitiser as module
 from wordveil.records.codec import TokenLayout
-from wordveil.records.columns import TextColumns, parse_path, read_path, text_inputs
+from wordveil.records.columns import TextColumns, text_inputs
+from wordveil.records.paths import parse_path, read_path
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
 from wordveil.records.schema import REASON_COLUMN
 from wordveil.text.policy import TextPolicy

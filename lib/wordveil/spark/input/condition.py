@@ -19,7 +19,7 @@ from wordveil.errors import ConfigError, Fault
 from wordveil.input.conditions import fold_name
 from wordveil.input.source import Source
 from wordveil.privacy.relations import Exposure
-from wordveil.records.columns import read_path
+from wordveil.records.paths import read_path
 from wordveil.spark.input.listing import find_relations, name_class
 from wordveil.spark.platform.jvm import gateway, list_items
 

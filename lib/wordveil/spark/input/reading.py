@@ -23,7 +23,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.input.formats import CORRUPT_COLUMN, find_option, has_header, reader_options
 from wordveil.input.source import PARSED_FORMATS, Source
-from wordveil.records.columns import read_path
+from wordveil.records.paths import read_path
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.platform.errors import error_condition
 from wordveil.spark.platform.filesystem import Files, has_glob, load_path
