@@ -135,9 +135,3 @@ def test_presidio_stands_beside_or_says_why_not(exam, data, tmp_path, monkeypatc
     assert "| `PERSON` | 1 | 1 | 0.00 (0.0-97.5) |" in shown
     exam.main(["--table"])
     assert capsys.readouterr().out == shown
-
-
-def test_the_page_has_the_table_of_the_results(exam, monkeypatch, capsys):
-    monkeypatch.setattr(exam, "RESULTS", BENCHMARKS.parent / "results")
-    exam.main(["--table"])
-    assert capsys.readouterr().out in (BENCHMARKS.parent / "docs" / "field.md").read_text("utf-8")

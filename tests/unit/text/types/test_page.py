@@ -1,8 +1,7 @@
-"""docs/types.md says of classes, sets and costs what the code does."""
+"""docs/types.md lists the classes, sets and shapes of the code."""
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -143,15 +142,3 @@ def test_every_class_with_shapes_is_listed_with_examples():
     assert set(WRITTEN) == {*PIECES, "markup", "surname", "place", "nationality"}
     for kind, example, shape in EXAMPLES:
         assert find_shown(kind, [example]) == {shape}, example
-
-
-def test_costs_are_those_measured():
-    measured = json.loads((ROOT / "research" / "results" / "type_values.json").read_text("utf-8"))
-    plain, shaped = measured["surrogate"], measured["resample"]
-    text = " ".join(PAGE.split())
-    assert f"finding names takes {measured['names']['names_ns_a_word']:.0f} ns a word" in text
-    assert (
-        f"A shape takes {plain['shapes_ns_a_token']:.0f} ns a token where none shows and "
-        f"{shaped['shapes_ns_a_token']:.0f} ns under `resample`; a value takes {plain['values_ns_a_token']:.0f} ns and "
-        f"{shaped['values_ns_a_token']:.0f} ns."
-    ) in text
