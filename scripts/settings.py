@@ -46,8 +46,7 @@ INTRO = """\
 """
 SEE = {
     "input": "[inputs.md](inputs.md) describes inputs.",
-    "mechanism": "[mechanisms.md](mechanisms.md) says which mechanism to take, and [choosing.md](choosing.md) which "
-    "embedding and\nepsilon.",
+    "mechanism": "[mechanisms.md](mechanisms.md) describes mechanisms, and [choosing.md](choosing.md) the choice.",
     "text": "[text-policies.md](text-policies.md) describes the choices and what each exposes. The settings marked "
     "*by profile*\nare those in which the profiles differ.",
     "key": "[operations.md](operations.md#the-key) describes keys.",
@@ -56,7 +55,7 @@ SEE = {
     "budgets": "[releases.md](releases.md#budgets-and-the-ledger) describes ledger and budgets.",
     "stream": "[releases.md](releases.md#a-stream) describes streams.",
     "gate": "[releases.md](releases.md) says when the gate is asked.",
-    "evaluation": "[evaluation.md](evaluation.md) says what is measured and how to read it.",
+    "evaluation": "[figures.md](figures.md#what-evaluate-prints) explains what is measured and how to read it.",
     "spark": "[operations.md](operations.md#spark-options) lists the options that the job sets itself.",
 }
 HEAD = "| setting | value | default | meaning |\n| --- | --- | --- | --- |"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FIGURES_NOTE = (
     "stay: words that stay themselves, each word of the vocabulary counted once. Where all words are equally likely an "
-    "attacker recovers at least as many. All figures are of public words: `wordveil docs choosing`."
+    "attacker recovers at least as many. All figures are of public words: `wordveil docs figures`."
 )
 
 

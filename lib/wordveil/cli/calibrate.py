@@ -20,7 +20,7 @@ _COLUMNS = 4
 FIGURES_NOTE = (
     "average / worst: of the word that is protected worst. Recovered: by the best attacker, of running text and where "
     "all words are alike; leakage: how many times as many as without looking. All figures are of public words: "
-    "`wordveil docs calibration` explains each."
+    "`wordveil docs figures` explains each."
 )
 _WORDS, _RUNS, _THRESHOLD = 10_000, 1_000, 0.001
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PRIVATE_NOTE = (
     "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: use public "
-    "text or words of the vocabulary (`wordveil docs choosing`)."
+    "text or words of the vocabulary (`wordveil docs figures`)."
 )
 SPEED_NOTE = (
     "speed and core-hours are of splitting texts into words and drawing, on one core of this machine. `wordveil "
@@ -64,7 +64,7 @@ ALONE_NOTE = (
     "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs "
     "guarantees` says more."
 )
-WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see `wordveil docs choosing`."
+WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see `wordveil docs figures`."
 CLUSTERS_NOTE = (
     "only the word that stands for a cluster can stay. The other words of its cluster become it, and never stay."
 )

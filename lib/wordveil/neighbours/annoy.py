@@ -54,7 +54,7 @@ def find_faults(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, example in (("n_trees", "100"), ("search_k", "5000")):
         given = settings.get(name) is not None
         if search == "annoy" and not given:
-            problem = "is required with search: annoy and has no default. `wordveil docs search` has measured ones."
+            problem = "is required with search: annoy and has no default. `wordveil docs figures` has measured ones."
             yield name, f"{problem} E.g. {name}: {example}."
         if search == "exact" and given:
             yield name, "is only for search: annoy. Remove it, or set mechanism.search: annoy."
