@@ -40,23 +40,22 @@ PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 INTRO = """\
 # All settings
 
-`scripts/settings.py` makes this page from the models that check a configuration. A setting that is not here is refused.
+Every setting of a configuration; any other is refused. `scripts/settings.py` generates this page from the code.
 `--set text.repeat=same` overrides one on the command line. `wordveil docs conf/nightly.yaml` and
 `wordveil docs conf/release.yaml` print complete examples.
 """
 SEE = {
-    "input": "[inputs.md](inputs.md) describes inputs.",
-    "mechanism": "[mechanisms.md](mechanisms.md) describes mechanisms, and [choosing.md](choosing.md) the choice.",
-    "text": "[text-policies.md](text-policies.md) describes the choices and what each exposes. The settings marked "
-    "*by profile*\nare those in which the profiles differ.",
-    "key": "[operations.md](operations.md#the-key) describes keys.",
-    "output": "[operations.md](operations.md#reading-the-output) describes the columns.",
-    "ledger": "[releases.md](releases.md#budgets-and-the-ledger) describes ledger and budgets.",
-    "budgets": "[releases.md](releases.md#budgets-and-the-ledger) describes ledger and budgets.",
-    "stream": "[releases.md](releases.md#a-stream) describes streams.",
-    "gate": "[releases.md](releases.md) says when the gate is asked.",
-    "evaluation": "[figures.md](figures.md#what-evaluate-prints) explains what is measured and how to read it.",
-    "spark": "[operations.md](operations.md#spark-options) lists the options that the job sets itself.",
+    "input": "See [inputs.md](inputs.md).",
+    "mechanism": "See [mechanisms.md](mechanisms.md) and [choosing.md](choosing.md).",
+    "text": "See [text-policies.md](text-policies.md). Profiles differ in the settings marked *by profile*.",
+    "key": "See [operations.md](operations.md#the-key).",
+    "output": "See [operations.md](operations.md#reading-the-output).",
+    "ledger": "See [releases.md](releases.md#budgets-and-the-ledger).",
+    "budgets": "See [releases.md](releases.md#budgets-and-the-ledger).",
+    "stream": "See [releases.md](releases.md#a-stream).",
+    "gate": "See [releases.md](releases.md#gate-and-publication).",
+    "evaluation": "See [figures.md](figures.md#what-evaluate-prints).",
+    "spark": "See [operations.md](operations.md#spark-options).",
 }
 HEAD = "| setting | value | default | meaning |\n| --- | --- | --- | --- |"
 SCALARS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
@@ -88,7 +87,7 @@ def generator_parts() -> Iterator[str]:
     """The file of `wordveil train`, which is a configuration of its own."""
     yield (
         "## generator\n\n`wordveil train` reads a file of its own, with `format_version: 1` and this section. "
-        "[generators.md](generators.md)\nexplains it."
+        "See [generators.md](generators.md)."
     )
     yield table(generators.GeneratorSection)
     meanings = {
