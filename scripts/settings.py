@@ -40,9 +40,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 INTRO = """\
 # All settings
 
-Every setting of a configuration; any other is refused. `scripts/settings.py` generates this page from the code.
-`--set text.repeat=same` overrides one on the command line. `wordveil docs conf/nightly.yaml` and
-`wordveil docs conf/release.yaml` print complete examples.
+Every setting of a configuration, with its type, bounds and default; any other is refused. `scripts/settings.py`
+generates this page from the code. `--set text.repeat=same` overrides a setting on the command line.
+`wordveil docs conf/nightly.yaml` and `wordveil docs conf/release.yaml` print complete examples.
 """
 SEE = {
     "input": "See [inputs.md](inputs.md).",
@@ -57,7 +57,7 @@ SEE = {
     "evaluation": "See [figures.md](figures.md#what-evaluate-prints).",
     "spark": "See [operations.md](operations.md#spark-options).",
 }
-HEAD = "| setting | value | default | meaning |\n| --- | --- | --- | --- |"
+WIDTH = 120
 SCALARS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
 # What a policy takes with `slots: carrier_phrases` alone.
 THRESHOLDS = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD}
@@ -72,13 +72,13 @@ Meanings = Mapping[str, str]
 def make_page() -> str:
     """The whole page."""
     sections = {name: model for name, field in Config.model_fields.items() if (model := model_of(field)) is not None}
-    parts = [INTRO, "## Top level", table(Config, leave_out=set(sections) | {"mechanism"})]
+    parts = [INTRO, "## Top level", entries(Config, leave_out=set(sections) | {"mechanism"})]
     for name in Config.model_fields:
         if name == "mechanism":
             parts += mechanism_parts()
         elif name in sections:
             values = METHODS if name == "evaluation" else {}
-            parts += [f"## {name}", f"{summary(sections[name])}\n{SEE[name]}", table(sections[name], values=values)]
+            parts += [f"## {name}", f"{summary(sections[name])}\n{SEE[name]}", entries(sections[name], values=values)]
     parts += generator_parts()
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -89,7 +89,7 @@ def generator_parts() -> Iterator[str]:
         "## generator\n\n`wordveil train` reads a file of its own, with `format_version: 1` and this section. "
         "See [generators.md](generators.md)."
     )
-    yield table(generators.GeneratorSection)
+    yield entries(generators.GeneratorSection)
     meanings = {
         "reward": attributes(generator_settings.RewardSettings),
         "training": {
@@ -99,7 +99,7 @@ def generator_parts() -> Iterator[str]:
     }
     for name, field in generators.GeneratorSection.model_fields.items():
         if (model := model_of(field)) is not None:
-            yield f"### generator.{name}\n\n{summary(model)}\n\n{table(model, meanings.get(name))}"
+            yield f"### generator.{name}\n\n{summary(model)}\n\n{entries(model, meanings.get(name))}"
 
 
 def mechanism_parts() -> Iterator[str]:
@@ -111,23 +111,23 @@ def mechanism_parts() -> Iterator[str]:
         "All mechanisms have these settings:",
     )
     names = ", ".join(f"`{kind.name}`" for kind in SHIPPED) + PLUGGED
-    yield table(MechanismSection, values={"name": names})
-    yield from ("### training", summary(TrainingSection), table(TrainingSection, attributes(TrainingSettings)))
+    yield entries(MechanismSection, values={"name": names})
+    yield from ("### training", summary(TrainingSection), entries(TrainingSection, attributes(TrainingSettings)))
     for shipped in SHIPPED:
         name, kind, section = shipped.name, shipped.settings_type, MECHANISM_SECTIONS[shipped.name]
         own = [setting for setting in section.model_fields if setting not in shared]
-        rows = table(section, attributes(kind), leave_out=shared) if own else ""
+        rows = entries(section, attributes(kind), leave_out=shared) if own else ""
         yield f"### {name}\n\n{summary(kind)}\n\n{rows}"
 
 
-def table(
+def entries(
     model: type[BaseModel],
     meanings: Meanings | None = None,
     *,
     leave_out: Iterable[str] = (),
     values: Mapping[str, str] = types.MappingProxyType({}),
 ) -> str:
-    """The rows of a model's settings. ``meanings`` explain fields without a docstring; ``values`` replace types."""
+    """List a model's settings. ``meanings`` explain fields without a docstring; ``values`` replace types."""
     known = {**(meanings_of(model) if meanings is None else meanings), **docstrings(model)}
     rows = []
     for name, field in model.model_fields.items():
@@ -136,8 +136,10 @@ def table(
         allowed = values.get(name) or describe(field.annotation, field.metadata)
         if field.default is not None and type(None) in get_args(field.annotation):
             allowed += ", or `null`"
-        rows.append(f"| `{name}` | {allowed} | {default_of(model, name, field)} | {sentence(known.get(name, ''))} |")
-    return "\n".join([HEAD, *rows])
+        default = default_of(model, name, field)
+        entry = f"- `{name}` ({allowed}{'; ' if default else ''}{default}): {sentence(known.get(name, ''))}"
+        rows.append(textwrap.fill(entry, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
+    return "\n".join(rows)
 
 
 def meanings_of(model: type[BaseModel]) -> Meanings:
@@ -239,7 +241,7 @@ def default_of(model: type[BaseModel], name: str, field: FieldInfo) -> str:
         value = THRESHOLDS.get(name, getattr(DraftPolicy, name, None))
     if value is None or value == () or isinstance(value, BaseModel):
         return ""
-    return code(list(value) if isinstance(value, tuple) else value)
+    return f"default {code(list(value) if isinstance(value, tuple) else value)}"
 
 
 def code(value: Any) -> str:

@@ -21,9 +21,12 @@ def script() -> ModuleType:
     return load_script("scripts/settings.py")
 
 
+ENTRY = re.compile(r"^- (`\w+`) \((.+?)(?:; (default .+?|\*.+?\*))?\):(?: (.+))?$", re.MULTILINE)
+
+
 def rows(text: str) -> list[list[str]]:
-    lines = [line for line in text.splitlines() if line.startswith("| `")]
-    return [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in lines]
+    """Return the name, values, default and meaning of each entry."""
+    return [[part or "" for part in entry.groups()] for entry in ENTRY.finditer(text.replace("\n  ", " "))]
 
 
 def test_the_page_is_up_to_date(script: ModuleType):
@@ -74,11 +77,11 @@ class Example(Section):
 
 
 def test_types_bounds_and_defaults_are_those_of_the_model(script: ModuleType):
-    assert rows(script.table(Example)) == [
+    assert rows(script.entries(Example)) == [
         ["`share`", "number, 0 to 1", "**required**", "A share."],
         ["`size`", "whole number, above 0, below 2^31", "", "A size."],
-        ["`kind`", "`one`, `two`", "`one`", "A kind."],
+        ["`kind`", "`one`, `two`", "default `one`", "A kind."],
         ["`names`", "list of text", "**required**", "Names."],
-        ["`mass`", "number, at least 1e-06, or `null`", "`0.5`", "A mass; `null`: another one."],
-        ["`silent`", "`true` or `false`", "`false`", ""],
+        ["`mass`", "number, at least 1e-06, or `null`", "default `0.5`", "A mass; `null`: another one."],
+        ["`silent`", "`true` or `false`", "default `false`", ""],
     ]
