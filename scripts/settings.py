@@ -258,7 +258,7 @@ def summary(kind: type) -> str:
 def sentence(text: str) -> str:
     """A docstring on one line of Markdown, for readers who write YAML: they leave out what Python calls None."""
     plain = re.sub(r"\bNone\b", "Left out", " ".join(text.split()).replace("``", "`"))
-    plain = re.sub(r" \(:\w+:`[^`]*`\)", "", plain)
+    plain = re.sub(r" \(:\w+:`[^`]*`\)| It has no default\.", "", plain)
     return plain[:1].upper() + plain[1:]
 
 
