@@ -138,8 +138,15 @@ def entries(
             allowed += ", or `null`"
         default = default_of(model, name, field)
         entry = f"- `{name}` ({allowed}{'; ' if default else ''}{default}): {sentence(known.get(name, ''))}"
-        rows.append(textwrap.fill(entry, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
+        rows.append(wrap(entry))
     return "\n".join(rows)
+
+
+def wrap(entry: str) -> str:
+    """Wrap an entry of a list between words. Code stays on one line: a line that begins with `+` would be a list."""
+    whole = re.sub("`[^`]+`", lambda span: span[0].replace(" ", "\0"), entry)
+    wrapped = textwrap.fill(whole, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return wrapped.replace("\0", " ")
 
 
 def meanings_of(model: type[BaseModel]) -> Meanings:
