@@ -86,8 +86,8 @@ def make_page() -> str:
 def generator_parts() -> Iterator[str]:
     """The file of `wordveil train`, which is a configuration of its own."""
     yield (
-        "## generator\n\n`wordveil train` reads a file of its own, with `format_version: 1` and this section. "
-        "See [generators.md](generators.md)."
+        "## generator\n\n`wordveil train` reads a file of its own, with `format_version: 1` and this section.\n"
+        "See [training.md](training.md#generators)."
     )
     yield entries(generators.GeneratorSection)
     meanings = {
