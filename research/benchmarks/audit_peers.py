@@ -34,7 +34,7 @@ from audit_peers_cases import OwnCase, list_cases, list_own_cases
 from common import RESULTS, machine, make_parser
 from wordveil.audit.findings import Audit
 from wordveil.audit.samplers import MechanismSampler
-from wordveil.audit.two_phase import Naming, Pair, audit_pairs
+from wordveil.audit.two_phase import Naming, WordPair, audit_pairs
 from wordveil.crypto.keys import MasterKey
 from wordveil.embeddings.embedding import check_embedding
 from wordveil_research.papers.systems import build_system
@@ -52,7 +52,7 @@ def audit_own(case: OwnCase, work: Path, alpha: float) -> Audit:
     mechanism = build_system(embedding, case.mechanism, case.settings, work).bundle.mechanism
     keys = KEY.for_release("audit-peers")
     numbers = {word: number for number, word in enumerate(case.words)}
-    pairs = [Pair(numbers[one], numbers[two], case.bound(one, two)) for one, two in case.pairs]
+    pairs = [WordPair(numbers[one], numbers[two], case.bound(one, two)) for one, two in case.pairs]
     naming = Naming(show=lambda output: repr(case.words[output]) if output < len(case.words) else f"symbol {output}")
     sampler = MechanismSampler(mechanism, keys)
     (found,) = audit_pairs(sampler, pairs, alpha=alpha, draws=case.draws, rounds=1, naming=naming)

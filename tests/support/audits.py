@@ -15,7 +15,7 @@ from wordveil.audit.findings import Finding, Verdict
 from wordveil.audit.noise import audit_noise, sample_noise
 from wordveil.audit.repetition import audit_repetition
 from wordveil.audit.samplers import MechanismSampler
-from wordveil.audit.two_phase import Pair, audit_pairs
+from wordveil.audit.two_phase import WordPair, audit_pairs
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
@@ -39,7 +39,7 @@ def derive_keys(seed: int) -> ReleaseKeys:
 
 
 def audit_mechanism(
-    mechanism: Mechanism[Any], pairs: list[Pair], seed: int, *, epsilon: float = EPSILON, draws: int = 1_000
+    mechanism: Mechanism[Any], pairs: list[WordPair], seed: int, *, epsilon: float = EPSILON, draws: int = 1_000
 ) -> list[Finding]:
     """All tests that fit a mechanism, at a family-wise error of :data:`ALPHA`: words, noise, repetition."""
     keys = derive_keys(seed)
@@ -74,7 +74,7 @@ def make_space(name: str) -> Embedding:
 
 
 @cache
-def build_shipped(name: str) -> tuple[Mechanism[Any], WordGuarantee, tuple[Pair, ...]]:
+def build_shipped(name: str) -> tuple[Mechanism[Any], WordGuarantee, tuple[WordPair, ...]]:
     """A mechanism of a small vocabulary, what it guarantees, and pairs of words with that as their claim."""
     kind, example = SHIPPED[name]
     embedding = make_space(name)
@@ -89,7 +89,7 @@ def build_shipped(name: str) -> tuple[Mechanism[Any], WordGuarantee, tuple[Pair,
         near = int(np.flatnonzero(others)[np.argmin(apart[others])])
         for other, why in ((near, "nearest"), (WORDS - 1 - word, "random")):
             bound = guarantee.bound(float(apart[other]))
-            pairs.append(Pair(word, other, bound, guarantee.delta, why))
+            pairs.append(WordPair(word, other, bound, guarantee.delta, why))
     return load_built(kind, WORDS, built), guarantee, tuple(pairs)
 
 

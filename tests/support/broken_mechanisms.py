@@ -22,7 +22,7 @@ from support.toys import build_mechanism, random_embedding, toy_embedding
 from wordveil.audit import repetition
 from wordveil.audit.findings import Finding
 from wordveil.audit.repetition import audit_repetition
-from wordveil.audit.two_phase import Naming, Pair, Sampler, audit_pairs
+from wordveil.audit.two_phase import Naming, Sampler, WordPair, audit_pairs
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import Contexts, KeyedStream, derive_contexts, frame_records
 from wordveil.geometry.hyperbolic import ball_distances
@@ -61,10 +61,10 @@ PLACES = np.linspace(1.0, 7.0, SIZE)
 APART = np.abs(np.subtract.outer(PLACES, PLACES))
 
 
-def line_pairs(bound: Callable[[float], float] = lambda apart: EPSILON * apart) -> list[Pair]:
+def line_pairs(bound: Callable[[float], float] = lambda apart: EPSILON * apart) -> list[WordPair]:
     """Neighbours, and words that are two and five apart: some of each kind."""
     return [
-        Pair(word, word + step, bound(APART[word, word + step]), kind=kind)
+        WordPair(word, word + step, bound(APART[word, word + step]), kind=kind)
         for step, apart, kind in ((1, 3, "nearest"), (2, 5, "near"), (5, 9, "random"))
         for word in range(0, SIZE - step, apart)
     ]
@@ -117,7 +117,7 @@ def copied(symbol: str) -> Case:
     laws = np.zeros((SIZE + 2, SIZE + 2))
     laws[:SIZE, :SIZE] = law_of(EPSILON / 2 * APART)
     laws[row, row] = 1.0
-    pairs = [Pair(word, row, EPSILON * 1.5, kind=symbol) for word in (0, 9)]
+    pairs = [WordPair(word, row, EPSILON * 1.5, kind=symbol) for word in (0, 9)]
     naming = Naming(symbols={"padding": SIZE, "the unknown word": SIZE + 1}, known=range(SIZE))
     return Case(
         lambda seed, draws: list(audit_pairs(LawSampler(laws, seed), pairs, alpha=ALPHA, draws=draws, naming=naming)),
@@ -167,7 +167,7 @@ def gumbel_loss() -> float:
 
 
 def audit_gumbel(seed: int, draws: int, *, single: bool = True) -> list[Finding]:
-    pair = Pair(0, 1, gumbel_loss(), kind="nearest")
+    pair = WordPair(0, 1, gumbel_loss(), kind="nearest")
     return list(audit_pairs(GumbelSampler(seed, single), [pair], alpha=ALPHA, draws=draws, rounds=1))
 
 
@@ -194,7 +194,7 @@ class WalkSampler(Sampler):
 def audit_walk(seed: int, draws: int) -> list[Finding]:
     points = np.array([[0.0, 0.05], [0.1, 0.1]])
     apart = float(ball_distances(points[:, :1], points[:, 1:])[0])
-    pair = Pair(0, 1, 2 * WALK * apart, kind="nearest")
+    pair = WordPair(0, 1, 2 * WALK * apart, kind="nearest")
     return list(audit_pairs(WalkSampler(points, seed), [pair], alpha=ALPHA, draws=draws))
 
 
@@ -336,7 +336,7 @@ SOUND: Mapping[str, Callable[[int, int], list[Finding]]] = {
     "a claim that is attained": lambda seed, draws: list(
         audit_pairs(
             LawSampler(np.array([[0.75, 0.25], [0.25, 0.75]]), seed),
-            [Pair(0, 1, math.log(3))],
+            [WordPair(0, 1, math.log(3))],
             alpha=ALPHA,
             draws=draws,
         )

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.audit.canaries.audit import judge_runs, make_inputs, write_blind_bundle
-from wordveil.audit.canaries.compare import Run
-from wordveil.audit.canaries.documents import Plan
-from wordveil.audit.canaries.structure import Claim
-from wordveil.audit.canaries.tables import Inputs, Output
+from wordveil.audit.canaries.compare import CanaryRun
+from wordveil.audit.canaries.documents import DocumentPlan
+from wordveil.audit.canaries.structure import ReleaseClaim
+from wordveil.audit.canaries.tables import CanaryOutput, Inputs
 from wordveil.audit.findings import Finding
 from wordveil.crypto.keys import MasterKey
 from wordveil.records.columns import ONE_TEXT, TextColumns
@@ -25,7 +25,7 @@ from wordveil.text.slots import NgramModel
 MOST_BYTES = 5_000
 
 
-def sanitise_side(inputs: Inputs, sanitiser: RecordSanitiser, columns: TextColumns, *, other: bool) -> Output:
+def sanitise_side(inputs: Inputs, sanitiser: RecordSanitiser, columns: TextColumns, *, other: bool) -> CanaryOutput:
     """One of the tables, refused and sanitised as the job does it."""
     ids = pa.array(inputs.ids)
     raw = [pa.array(texts, pa.binary()) for texts in inputs.texts(other=other)]
@@ -36,7 +36,7 @@ def sanitise_side(inputs: Inputs, sanitiser: RecordSanitiser, columns: TextColum
     names = ["id", *inputs.kept, *columns.inputs, REASON_COLUMN]
     batch = pa.RecordBatch.from_arrays([ids, *kept, *readable, reason], names=names)
     table = pa.Table.from_batches(list(sanitiser.sanitise(batch))).drop_columns(list(STATISTICS))
-    return Output(table, columns)
+    return CanaryOutput(table, columns)
 
 
 def audit_policy(
@@ -57,7 +57,7 @@ def audit_policy(
     """
     key = MasterKey(bytes([seed % 256, *range(31)]))
     lists = bundle.lists
-    plan = Plan(policy, len(columns.names), MOST_BYTES, lists=lists)
+    plan = DocumentPlan(policy, len(columns.names), MOST_BYTES, lists=lists)
     inputs = make_inputs(bundle, plan, model, keep=("day",), copies=copies, seed=seed)
     if features:
         chosen = [pair for pair in inputs.pairs if pair.feature.startswith(features)]
@@ -68,7 +68,7 @@ def audit_policy(
     for is_blind in kinds:
         sanitiser = RecordSanitiser(settings, blind if is_blind else bundle, key.for_release("canaries"), model)
         sides = [sanitise_side(inputs, sanitiser, columns, other=other) for other in (False, True)]
-        runs.append(Run(*sides, is_blind, bundle.vocabulary.size))
+        runs.append(CanaryRun(*sides, is_blind, bundle.vocabulary.size))
     fields = frozenset({"id", "day", *(field.name for field in columns.output_fields)})
-    claim = Claim(str(settings.relation), settings.exposes, fields)
+    claim = ReleaseClaim(str(settings.relation), settings.exposes, fields)
     return list(judge_runs(inputs, runs, claim, alpha))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wordveil.scores.evaluation import Confusion, Evaluation, Example
+from wordveil.scores.evaluation import Confusion, Evaluation, TextExample
 from wordveil.scores.score import Group, Score
 
 
@@ -74,7 +74,7 @@ def make_evaluation(
         "facts": {"release": "support", "epsilon": "8"},
         "scores": scores,
         "confusions": (Confusion("release", "svm-characters", "adaptive", ("ann", "bob"), ((6, 3, 1), (2, 8, 0))),),
-        "examples": (Example("release", "The train leaves.", "The ferry goes."),),
+        "examples": (TextExample("release", "The train leaves.", "The ferry goes."),),
         "notes": ("Only adaptive attackers bound anything.",),
         "is_private": True,
     }

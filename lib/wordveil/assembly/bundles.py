@@ -22,7 +22,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training.hypernyms import read_pairs
 from wordveil.embeddings.training.poincare import ReadPairs, train_or_load
 from wordveil.errors import BundleError, WordveilError
-from wordveil.measures.comparison import Comparison, compare
+from wordveil.measures.comparison import SentenceComparison, compare
 from wordveil.measures.recovery import load_built, measure_recovery
 from wordveil.measures.suitability import measure_suitability
 from wordveil.measures.symbols import stores_points
@@ -171,7 +171,7 @@ def open_parts(config: Config, work: BuildContext | None = None, read: ReadPairs
         work.forget_unused(_COMPARED_SECONDS)
 
 
-def compare_mechanisms(config: Config, text: str, work: BuildContext | None = None) -> Comparison:
+def compare_mechanisms(config: Config, text: str, work: BuildContext | None = None) -> SentenceComparison:
     """Show ``text`` under the configured mechanism and under the others. Raises as :func:`build_bundle`."""
     section = config.mechanism
     with open_parts(config, work) as parts:

@@ -39,7 +39,7 @@ from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
 from wordveil.audit.repetition import CLAIM, audit_repetition
 from wordveil.audit.samplers import LENGTH, MechanismSampler, PairCounts, TextSampler, choose_pairs
 from wordveil.audit.store import BUNDLE, DRAWS_FACT, TESTS_FACT, TESTS_VERSION
-from wordveil.audit.two_phase import ROUNDS, Naming, Pair, audit_pairs
+from wordveil.audit.two_phase import ROUNDS, Naming, WordPair, audit_pairs
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.exact_loss import Loss, find_loss, find_supremum
@@ -53,7 +53,7 @@ from wordveil.mechanisms.laws import Evidence, ExactLoss, ShownEpsilon
 from wordveil.version import __version__
 
 
-def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> list[Pair]:
+def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> list[WordPair]:
     """Choose pairs of words, of words with the unknown word and with padding, and of these two.
 
     ``counts``: how many of each kind; without known distances random pairs replace the nearest, and none are farthest.
@@ -71,12 +71,12 @@ def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> li
         delta=guarantee.delta,
         symbols=dict(zip(("unknown", "padding"), space.others, strict=False)),
     )
-    both = [Pair(space.size + 1, space.size, 0.0, guarantee.delta, "padding")] if space.padding else []
+    both = [WordPair(space.size + 1, space.size, 0.0, guarantee.delta, "padding")] if space.padding else []
     # If noise is added, the unknown word and padding have points too.
     return [replace(pair, bound=guarantee.bound(_distance(space, pair))) for pair in (*pairs, *both)]
 
 
-def _distance(space: SymbolSpace, pair: Pair) -> float:
+def _distance(space: SymbolSpace, pair: WordPair) -> float:
     return float(space.distances(pair.first)[pair.second])
 
 
@@ -84,7 +84,7 @@ ROUNDING = 1e-9
 """By how much a computed loss may exceed a claim: laws are float64, and certificates are rounded up."""
 
 
-def find_excess(mechanism: Mechanism[Any], pairs: Iterable[Pair]) -> tuple[Loss, float] | None:
+def find_excess(mechanism: Mechanism[Any], pairs: Iterable[WordPair]) -> tuple[Loss, float] | None:
     """Find the loss and the bound of the pair of symbols whose loss exceeds its bound most. None without pairs."""
     losses = [(find_loss(mechanism, pair.first, pair.second), pair.bound) for pair in pairs]
     return max(losses, key=lambda row: row[0].nats - row[1], default=None)
@@ -438,7 +438,7 @@ def _test_pairs(subject: _Subject) -> Iterator[Finding]:
     pairs = choose_symbol_pairs(space, _PAIRS, subject.seed)
     if (worst := subject.supremum) is not None and worst.likely != worst.unlikely:
         bound = subject.bundle.guarantee.pure
-        pairs.append(Pair(worst.likely, worst.unlikely, bound, kind="worst"))
+        pairs.append(WordPair(worst.likely, worst.unlikely, bound, kind="worst"))
     padding = {"padding": space.size} if space.padding else {}
     naming = Naming(show=subject.show, symbols=padding, known=range(space.size + space.padding))
     reads_context = subject.mechanism.reads_context
@@ -455,7 +455,7 @@ def _test_texts(subject: _Subject, alpha: float) -> Iterator[Finding]:
     size = subject.space.size
     words = [quarter * size // 4 for quarter in range(4)]
     sampler = TextSampler(subject.mechanism, size + 1, subject.keys, {-1: words[:2], -2: words[2:]})
-    pairs = [Pair(-1, -2, 2 * subject.bundle.guarantee.pure, kind="texts")]
+    pairs = [WordPair(-1, -2, 2 * subject.bundle.guarantee.pure, kind="texts")]
     naming = Naming(show=lambda text: " ".join(map(subject.show, sampler.symbols_of(text))))
     yield from audit_pairs(sampler, pairs, alpha=alpha, draws=subject.draws, naming=naming)
 

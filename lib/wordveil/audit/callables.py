@@ -18,7 +18,7 @@ from wordveil.arrays import Float64, Int32, Int64
 from wordveil.audit.findings import Audit, Finding
 from wordveil.audit.repetition import Agreement, compare_outputs, split_lag, summarise_agreements
 from wordveil.audit.samplers import PairCounts, choose_pairs
-from wordveil.audit.two_phase import DRAWS, ROUNDS, Naming, Pair, Sampler, audit_pairs
+from wordveil.audit.two_phase import DRAWS, ROUNDS, Naming, Sampler, WordPair, audit_pairs
 from wordveil.errors import ConfigError, Fault
 from wordveil.version import __version__
 
@@ -158,7 +158,7 @@ def _notes(sampler: CallableSampler) -> tuple[str, ...]:
 
 def _choose_pairs(
     words: Sequence[str], metric: Callable[[str, str], float], epsilon: float, pairs: int, seed: int
-) -> tuple[Pair, ...]:
+) -> tuple[WordPair, ...]:
     nearest, farthest = (pairs + 1) // 2, pairs // 6
     counts = PairCounts(nearest=nearest, farthest=farthest, random=pairs - nearest - farthest)
 
@@ -183,7 +183,9 @@ def _measure(metric: Callable[[str, str], float], first: str, second: str) -> fl
     return distance
 
 
-def _audit_repetition(sampler: CallableSampler, pairs: Sequence[Pair], alpha: float, draws: int, seed: int) -> Finding:
+def _audit_repetition(
+    sampler: CallableSampler, pairs: Sequence[WordPair], alpha: float, draws: int, seed: int
+) -> Finding:
     """Test whether a call repeats the one before, or a series of calls an earlier one: a function may set its seed."""
     agreements: list[tuple[str, Agreement]] = []
     count = max(draws, 8)

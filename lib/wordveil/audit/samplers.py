@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wordveil.arrays import Float64, Int32, Int64
-from wordveil.audit.two_phase import Pair, Sampler
+from wordveil.audit.two_phase import Sampler, WordPair
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.measures.token_draws import as_records
 from wordveil.mechanisms.base import Mechanism
@@ -94,7 +94,7 @@ def choose_pairs(
     seed: int,
     delta: float = 0.0,
     symbols: Mapping[str, int] | None = None,
-) -> tuple[Pair, ...]:
+) -> tuple[WordPair, ...]:
     """Choose pairs of words to test: nearest neighbours, farthest words, random ones, words and symbols.
 
     A false claim about distances shows between neighbours, where even a small probability counts. A false claim about
@@ -115,10 +115,10 @@ def choose_pairs(
         raise ValueError(f"Expected at least two words, got {len(words)}.")
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(words)
-    pairs: dict[tuple[int, int], Pair] = {}
+    pairs: dict[tuple[int, int], WordPair] = {}
 
     def add(kind: str, first: int, second: int, limit: float) -> None:
-        pairs.setdefault((min(first, second), max(first, second)), Pair(first, second, limit, delta, kind))
+        pairs.setdefault((min(first, second), max(first, second)), WordPair(first, second, limit, delta, kind))
 
     for kind, count in (("nearest", counts.nearest), ("farthest", counts.farthest), ("random", counts.random)):
         for first in shuffled[:count].tolist():

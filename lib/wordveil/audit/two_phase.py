@@ -50,7 +50,7 @@ _SINGLES, _SETS, _SHOWN = 32, 48, 3
 
 
 @dataclass(frozen=True)
-class Event:
+class OutputEvent:
     """Set of outputs.
 
     ``outputs``: int64, rising. ``is_rest``: whether the event is every output but these. ``name``: for people; empty
@@ -78,7 +78,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Claim:
+class LossClaim:
     """Claim that ``P(S) <= exp(bound) Q(S) + delta`` for every event ``S``.
 
     ``P`` and ``Q`` are the laws of two words' outputs.
@@ -105,20 +105,29 @@ def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, hi
     return np.asarray(losses - bound)
 
 
-def name_events(first: int, second: int, symbols: Mapping[str, int], known: Collection[int] | None) -> list[Event]:
+def name_events(
+    first: int, second: int, symbols: Mapping[str, int], known: Collection[int] | None
+) -> list[OutputEvent]:
     """List events that are tried for every pair of words, besides those that draws suggest.
 
     ``first``, ``second``: the words' ids. ``symbols``, ``known``: see :class:`wordveil.audit.two_phase.Naming`.
     """
-    events = [Event(np.array([first]), name="the word itself"), Event(np.array([second]), name="the other word")]
-    events += [Event(np.array([output]), name=name) for name, output in symbols.items()]
+    events = [
+        OutputEvent(np.array([first]), name="the word itself"),
+        OutputEvent(np.array([second]), name="the other word"),
+    ]
+    events += [OutputEvent(np.array([output]), name=name) for name, output in symbols.items()]
     if known is not None:
-        outside = Event(np.unique(np.fromiter(known, np.int64)), is_rest=True, name="an output outside the known ones")
+        outside = OutputEvent(
+            np.unique(np.fromiter(known, np.int64)), is_rest=True, name="an output outside the known ones"
+        )
         events.append(outside)
     return events
 
 
-def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event], draws: int, tail: float) -> Event:
+def choose_event(
+    likely: Int64, unlikely: Int64, claim: LossClaim, named: list[OutputEvent], draws: int, tail: float
+) -> OutputEvent:
     """Choose the event that most probably refutes a claim.
 
     ``likely``, ``unlikely``: int64 ``(draws,)``, outputs of the word whose probability should be large, and of the
@@ -137,7 +146,7 @@ def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event
     if best < len(named):
         return named[best]
     start, stop, is_rest = spans[best - len(named)].tolist()
-    return Event(np.sort(order[start:stop]), bool(is_rest))
+    return OutputEvent(np.sort(order[start:stop]), bool(is_rest))
 
 
 def _rank_outputs(likely: Int64, unlikely: Int64, likely_half: int, unlikely_half: int) -> tuple[Int64, Int64]:
@@ -195,7 +204,7 @@ class Sampler(Protocol):
 
 
 @dataclass(frozen=True)
-class Pair:
+class WordPair:
     """Pair of words, and a mechanism's claim about them.
 
     ``first``, ``second``: ids of words. ``bound``: the claimed loss between them, in nats. ``delta``: by how much a
@@ -210,13 +219,13 @@ class Pair:
     kind: str = ""
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> LossClaim:
         """Claim alone. Raises :class:`ValueError` if a number is out of range."""
-        return Claim(self.bound, self.delta)
+        return LossClaim(self.bound, self.delta)
 
-    def swap(self) -> Pair:
+    def swap(self) -> WordPair:
         """Return the same pair in the other direction."""
-        return Pair(self.second, self.first, self.bound, self.delta, self.kind)
+        return WordPair(self.second, self.first, self.bound, self.delta, self.kind)
 
 
 @dataclass(frozen=True)
@@ -229,8 +238,8 @@ class PairTest:
     which the claim would be refuted. ``power``: see the module.
     """
 
-    pair: Pair
-    event: Event
+    pair: WordPair
+    event: OutputEvent
     hits: tuple[int, int]
     draws: int
     loss: float
@@ -254,7 +263,7 @@ class Naming:
 
 def audit_pairs(
     sampler: Sampler,
-    pairs: Sequence[Pair],
+    pairs: Sequence[WordPair],
     *,
     alpha: float,
     draws: int = DRAWS,
@@ -285,7 +294,7 @@ def audit_pairs(
 
 
 def measure_pairs(
-    sampler: Sampler, pairs: Sequence[Pair], *, alpha: float, draws: int, rounds: int, naming: Naming
+    sampler: Sampler, pairs: Sequence[WordPair], *, alpha: float, draws: int, rounds: int, naming: Naming
 ) -> tuple[list[PairTest], int]:
     """Test both directions of all pairs; return the tests of the last round, and the draws of all rounds.
 
@@ -308,7 +317,7 @@ def measure_pairs(
     return tests, taken
 
 
-def _check(pairs: Sequence[Pair], alpha: float, draws: int, rounds: int) -> None:
+def _check(pairs: Sequence[WordPair], alpha: float, draws: int, rounds: int) -> None:
     if not pairs:
         raise ValueError("Expected at least one pair of words.")
     if not 0 < alpha < 1:
@@ -326,13 +335,13 @@ def _draw(sampler: Sampler, word: int, count: int, series: int) -> Int64:
     return drawn
 
 
-def _choose(pair: Pair, drawn: Mapping[int, Int64], naming: Naming, draws: int, tail: float) -> Event:
+def _choose(pair: WordPair, drawn: Mapping[int, Int64], naming: Naming, draws: int, tail: float) -> OutputEvent:
     named = name_events(pair.first, pair.second, naming.symbols, naming.known)
     return choose_event(drawn[pair.first], drawn[pair.second], pair.claim, named, draws, tail)
 
 
 def measure_events(
-    pairs: Sequence[Pair], events: Sequence[Event], drawn: Mapping[int, Int64], tail: float
+    pairs: Sequence[WordPair], events: Sequence[OutputEvent], drawn: Mapping[int, Int64], tail: float
 ) -> list[PairTest]:
     """Test one event for each pair, in the direction from the first word to the second.
 

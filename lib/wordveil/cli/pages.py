@@ -25,7 +25,7 @@ from wordveil.report.templates import render_page
 from wordveil.report.values import show_recovered, show_share
 
 if TYPE_CHECKING:
-    from wordveil.measures.comparison import Comparison
+    from wordveil.measures.comparison import SentenceComparison
     from wordveil.measures.corpus_sample import Sample
     from wordveil.measures.sentence import SentencePreview
     from wordveil.spark.plan.plan import Plan
@@ -108,7 +108,7 @@ def render_plan(
     notes: Sequence[str],
     preview: Preview,
     sentence: SentencePreview | None = None,
-    comparison: Comparison | None = None,
+    comparison: SentenceComparison | None = None,
 ) -> str:
     """Render the page of a plan. ``facts`` and ``notes``: what the command prints of it."""
     return render_page(

@@ -12,7 +12,7 @@ from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.report.values import show_recovered, show_share
 
 if TYPE_CHECKING:
-    from wordveil.measures.comparison import Comparison, Line
+    from wordveil.measures.comparison import MechanismLine, SentenceComparison
     from wordveil.measures.corpus_sample import Quantiles, Sample
     from wordveil.measures.preview import UnknownWord, WordPreview
     from wordveil.measures.text_lengths import OutputLength
@@ -186,12 +186,12 @@ def _about(line: OutputLength) -> str:
     return f"comes out with {'about ' if line.draws else ''}{line.mean:,.4g} words"
 
 
-def comparison_tables(comparison: Comparison) -> list[Table]:
+def comparison_tables(comparison: SentenceComparison) -> list[Table]:
     """Make the tables of :func:`compared_lines`."""
     return [_lines(title, lines) for title, lines in compared_lines(comparison)]
 
 
-def compared_lines(comparison: Comparison) -> list[tuple[str, list[Line]]]:
+def compared_lines(comparison: SentenceComparison) -> list[tuple[str, list[MechanismLine]]]:
     """Return, with titles, each mechanism at the configured one's share of kept words and at its pure epsilon."""
     first = comparison.configured
     titles = (
@@ -201,7 +201,7 @@ def compared_lines(comparison: Comparison) -> list[tuple[str, list[Line]]]:
     return [(title, [first, *lines]) for title, lines in titles]
 
 
-def _lines(title: str, lines: Sequence[Line]) -> Table:
+def _lines(title: str, lines: Sequence[MechanismLine]) -> Table:
     table = Table(title, has_lines=True)
     table.add_column("mechanism", max_width=24)
     for heading in ("epsilon", "pure", "kept"):

@@ -22,7 +22,7 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.search import Candidate, Figures, Matcher, find_epsilon, make_candidate, round_within
+from wordveil.measures.search import Candidate, FigureCache, Matcher, find_epsilon, make_candidate, round_within
 from wordveil.measures.token_draws import as_record, spread_words, write_tokens
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
@@ -48,7 +48,7 @@ _NAME = b"text"
 
 
 @dataclass(frozen=True)
-class Line:
+class MechanismLine:
     """Result of one mechanism on the sentence.
 
     ``epsilon``: as configured; None if there is none. ``pure``: the largest loss of a token's replacement between any
@@ -63,12 +63,12 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SentenceComparison:
     """Lines of the configured mechanism, then of the others at its share of words kept, and at its pure epsilon."""
 
-    configured: Line
-    equal_kept: list[Line]
-    equal_pure: list[Line]
+    configured: MechanismLine
+    equal_kept: list[MechanismLine]
+    equal_pure: list[MechanismLine]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -84,7 +84,7 @@ def compare(
     work: BuildContext | None = None,
     model: NgramModel | None = None,
     inputs: PublicInputs = NO_INPUTS,
-) -> Comparison:
+) -> SentenceComparison:
     """Compare a mechanism with the others of the registry on one sentence.
 
     ``embedding``: public words and vectors. ``policy``: how the sentence becomes words. ``name``, ``settings``: the
@@ -123,7 +123,7 @@ def compare(
                 if configured.pure > 0:  # nothing but random costs nothing
                     equal_pure.extend(bench.match_pure(candidate, configured.pure, matched))
         work.steps(len(others) + 1, len(others) + 1)
-    return Comparison(configured, equal_kept, equal_pure)
+    return SentenceComparison(configured, equal_kept, equal_pure)
 
 
 def _match_others(matcher: Matcher) -> Matcher:
@@ -170,24 +170,24 @@ class _Bench:
         self._encoded = self._codec.encode(pa.array([text], pa.string()))
         self._words = spread_words(matcher.embedding.size, _WORDS)
 
-    def build(self, candidate: Candidate, epsilon: float) -> Line:
+    def build(self, candidate: Candidate, epsilon: float) -> MechanismLine:
         """Build a mechanism and show the sentence under it."""
         return self.show(candidate, epsilon, self.matcher.build(candidate, epsilon))
 
-    def show(self, candidate: Candidate, epsilon: float, built: MechanismArtifact) -> Line:
+    def show(self, candidate: Candidate, epsilon: float, built: MechanismArtifact) -> MechanismLine:
         """Show the sentence under the build at an epsilon; 0 if there is no epsilon."""
         mechanism = self.matcher.load(candidate, built)
         kept, text = self._kept(mechanism), self._text(mechanism)
-        return Line(candidate.label, epsilon or None, built.guarantee.pure, kept, text)
+        return MechanismLine(candidate.label, epsilon or None, built.guarantee.pure, kept, text)
 
-    def match_kept(self, candidate: Candidate, kept: float, start: float) -> list[Line]:
+    def match_kept(self, candidate: Candidate, kept: float, start: float) -> list[MechanismLine]:
         """Find the line at the epsilon at which the share of words kept is ``kept``.
 
         There is none if no epsilon keeps as many, such as for a mechanism that writes one word for several, or if it
         cannot be built.
         """
         least = max(_MIN_EPSILON, self.matcher.least_epsilon(candidate))
-        figures = Figures(
+        figures = FigureCache(
             lambda epsilon: self.matcher.load(candidate, self.matcher.build(candidate, epsilon)),
             self._kept,
             self._kept_at,
@@ -208,7 +208,7 @@ class _Bench:
         moved = base.at_epsilon(epsilon)
         return None if moved is None else self._kept(moved)
 
-    def match_pure(self, candidate: Candidate, pure: float, matched: Sequence[Line]) -> list[Line]:
+    def match_pure(self, candidate: Candidate, pure: float, matched: Sequence[MechanismLine]) -> list[MechanismLine]:
         """Find the line at the largest epsilon at which no token loses more than ``pure``; none if each loses more.
 
         ``matched``: lines of the same mechanism, whose losses give the start.

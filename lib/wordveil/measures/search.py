@@ -212,7 +212,7 @@ def _grows_in_proportion(losses: Mapping[float, float], epsilon: float) -> bool:
 
 
 @dataclass
-class Figures(Generic[Figure]):
+class FigureCache(Generic[Figure]):
     """Figures of a mechanism at one epsilon after another, each measured once.
 
     The mechanism is moved from a build to another epsilon where that is possible
@@ -258,7 +258,7 @@ class Figures(Generic[Figure]):
 
 
 def find_built(
-    figures: Figures[Figure],
+    figures: FigureCache[Figure],
     value: Callable[[Figure], float],
     wanted: float,
     start: float,

@@ -38,7 +38,7 @@ Compute = Callable[[Span], NeighbourLists]
 
 
 @dataclass(frozen=True)
-class Task:
+class ListTask:
     """Task of computing lists: everything that a process needs to compute some of them.
 
     ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`. ``max_length``, ``within``: those of
@@ -76,7 +76,7 @@ def start_threads(number: int) -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def compute_here(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
+def compute_here(task: ListTask, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
     """Compute blocks on all cores of this machine, and yield each when it is done."""
     search = task.search()
     cores = len(os.sched_getaffinity(0))
@@ -99,7 +99,7 @@ class BuildContext:
     progress: Callable[[str], None] = lambda _: None
     steps: Callable[[int, int], None] = lambda _done, _all: None
     kept: Path | None = None
-    compute: Callable[[Task, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]] = compute_here
+    compute: Callable[[ListTask, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]] = compute_here
     used: list[Path] = field(default_factory=list)
 
     def lists(
@@ -108,7 +108,7 @@ class BuildContext:
         """Find the lists of all points. Raises :class:`TooManyEntriesError` if they have more than ``max_entries``
         entries.
         """
-        task = Task(space.name, points, max_length, within)
+        task = ListTask(space.name, points, max_length, within)
         rows = block_rows(len(points))
         spans = list(pairwise([*range(0, len(points), rows), len(points)]))
         directory = self.kept / f"lists-{task.digest}" if self.kept else None

@@ -49,7 +49,7 @@ from wordveil.neighbours.cluster_kernels import assign_in_turn, best_columns, su
 
 
 @dataclass(frozen=True)
-class Hierarchy:
+class ClusterHierarchy:
     """Order of words in which every cluster of every level is a range.
 
     ``order``: int32 ``(size,)``, the words. Those of a lowest cluster are in rising order. ``bounds``: one int64
@@ -122,7 +122,7 @@ def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
     return counts[::-1]
 
 
-def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> Hierarchy:
+def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> ClusterHierarchy:
     """Cluster words into levels of clusters, the same on every machine.
 
     ``vectors``: float32 ``(size, n)``, of any length but 0. ``counts``: the number of clusters of each level, the
@@ -142,7 +142,7 @@ def build_partition(
     work: BuildContext,
     classes: Int32 | None = None,
     settled: Int32 | None = None,
-) -> Hierarchy:
+) -> ClusterHierarchy:
     """Cluster words into ``counts[0]`` clusters of any size, and these into levels, the same on every machine.
 
     ``vectors``: float32 ``(size, n)``, of any length but 0. ``weights``: int64 ``(size,)``, 1 to :data:`HEAVIEST`.
@@ -161,7 +161,7 @@ def build_partition(
     kind_of = np.unique(classes[free], return_inverse=True)[1].astype(np.int32)
     shares = share_clusters(counts[0] - first, weights[free], kind_of, least) if len(free) else np.zeros(0, np.int64)
 
-    def split(words: Float32, call: Call) -> Hierarchy:
+    def split(words: Float32, call: Call) -> ClusterHierarchy:
         labels, centroids = given.copy(), np.empty((counts[0], words.shape[1]), np.float32)
         taken = given >= 0
         centroids[:first] = _centroids(_sums(words[taken], given[taken], first, weights[taken]))
@@ -175,7 +175,7 @@ def build_partition(
         ranks = rank[labels]
         bounds = np.concatenate([[0], np.cumsum(np.bincount(ranks, minlength=counts[0]))])
         order = np.argsort(ranks, kind="stable").astype(np.int32)
-        return Hierarchy(order, (bounds, *(bounds[edges] for edges in levels.bounds[1:])))
+        return ClusterHierarchy(order, (bounds, *(bounds[edges] for edges in levels.bounds[1:])))
 
     parts = weights.tobytes() + classes.tobytes() + (b"" if settled is None else settled.tobytes())
     digest = hashlib.sha256(parts).hexdigest()
@@ -202,14 +202,14 @@ def share_clusters(clusters: int, weights: Int64, classes: Int32, least: int) ->
 
 
 def _keep(
-    identity: str, vectors: Float32, work: BuildContext, split: Callable[[Float32, Call], Hierarchy]
-) -> Hierarchy:
+    identity: str, vectors: Float32, work: BuildContext, split: Callable[[Float32, Call], ClusterHierarchy]
+) -> ClusterHierarchy:
     """Apply ``split`` to whole directions on all cores, or read its former result of the same ``identity``."""
     digest = digest_points(f"{identity} {vectors.shape}", vectors, "<f4")[:32]
     directory = work.kept / f"clusters-{digest}" if work.kept else None
     if directory:
         work.used.append(directory)
-        if (kept := Hierarchy.read(directory / "hierarchy.npz")) is not None:
+        if (kept := ClusterHierarchy.read(directory / "hierarchy.npz")) is not None:
             return kept
     work.progress("clustering words")
     words = np.empty(vectors.shape, np.float32)
@@ -221,7 +221,7 @@ def _keep(
     return hierarchy
 
 
-def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[[int, int], None]) -> Hierarchy:
+def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[[int, int], None]) -> ClusterHierarchy:
     """Split words into nested clusters, level by level from the top.
 
     ``words``: whole directions. ``call``: applies a function to each of some values, in any order or at once.
@@ -241,7 +241,7 @@ def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable
         order = order[np.concatenate(orders)]
         bounds.insert(0, np.concatenate([[0], np.cumsum(np.concatenate(sizes))]))
         steps(len(bounds) - 1, len(counts) - 1)
-    return Hierarchy(order, tuple(bounds))
+    return ClusterHierarchy(order, tuple(bounds))
 
 
 def _even_sizes(size: int, parts: int) -> Int64:

@@ -299,7 +299,7 @@ def _compute(jobs: Iterator[_Job]) -> Iterator[_Part]:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _WordClass:
     """Group of words among which lists are found: those of a class. Numbers are slots in it.
 
     ``members``: int64, the words, rising. ``directions``: their rounded directions. ``last``: those that come last.
@@ -384,20 +384,20 @@ def _jobs(task: SimilarTask, work: BuildContext) -> Iterator[_Job]:
         for vectors, rows, last in _views(task, members):
             if not len(rows):
                 continue
-            group = _Group(
+            group = _WordClass(
                 members, round_directions(vectors), last, task.masses[members], np.uint64(task.budget), inside
             )
             annoy = task.search == "annoy" or (task.search == "auto" and len(members) > MAX_EXACT)
             yield from (_tree_jobs if annoy else _exact_jobs)(group, rows, work)
 
 
-def _exact_jobs(group: _Group, rows: Int64, work: BuildContext) -> Iterator[_Job]:  # noqa: ARG001 - as its sibling
+def _exact_jobs(group: _WordClass, rows: Int64, work: BuildContext) -> Iterator[_Job]:  # noqa: ARG001 - as its sibling
     step = max(1, min(_MAX_ROWS, _BLOCK_BYTES // (4 * len(group.members))))
     for start in range(0, len(rows), step):
         yield lambda part=rows[start : start + step]: group.search_exactly(part)  # type: ignore[misc]
 
 
-def _tree_jobs(group: _Group, rows: Int64, work: BuildContext) -> Iterator[_Job]:
+def _tree_jobs(group: _WordClass, rows: Int64, work: BuildContext) -> Iterator[_Job]:
     searchable = np.setdiff1d(np.arange(len(group.members)), group.last)
     work.progress(f"building Annoy's trees over {len(searchable):,} words")
     trees = grow_trees(group.directions[searchable], _TREES)

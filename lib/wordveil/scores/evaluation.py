@@ -27,7 +27,7 @@ class Confusion:
 
 
 @dataclass(frozen=True)
-class Example:
+class TextExample:
     """Text and its sanitised form. It is of public or demo texts, unless private ones were requested."""
 
     subject: str
@@ -48,7 +48,7 @@ class Evaluation:
     facts: Mapping[str, str]
     scores: tuple[Score, ...]
     confusions: tuple[Confusion, ...] = ()
-    examples: tuple[Example, ...] = ()
+    examples: tuple[TextExample, ...] = ()
     notes: tuple[str, ...] = ()
     is_private: bool = True
     scope: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Evaluation:
                 Confusion(**{**table, "names": tuple(table["names"]), "counts": tuple(map(tuple, table["counts"]))})
                 for table in values["confusions"]
             ),
-            examples=tuple(Example(**example) for example in values["examples"]),
+            examples=tuple(TextExample(**example) for example in values["examples"]),
             notes=tuple(values["notes"]),
             is_private=bool(values["is_private"]),
             scope=tuple(values["scope"]),

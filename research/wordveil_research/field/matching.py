@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wordveil.measures import search
 from wordveil.measures.recovery import find_recovered
-from wordveil.measures.search import Figures, Matched, find_built
+from wordveil.measures.search import FigureCache, Matched, find_built
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
@@ -65,7 +65,7 @@ class Matcher(search.Matcher):
             return self.load(candidate, built[epsilon])
 
         move = (lambda _base, _epsilon: None) if candidate.rebuilt else None
-        figures = Figures(build, lambda mechanism: self.recover(mechanism, prior), move)
+        figures = FigureCache(build, lambda mechanism: self.recover(mechanism, prior), move)
         if not candidate.rebuilt:
             figures.rebuild(least)  # some mechanisms can be moved upwards alone
         crossing, epsilon = find_built(figures, float, share, math.sqrt(least * most), least, most, missed=_MISSED)

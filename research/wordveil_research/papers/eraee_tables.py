@@ -22,7 +22,7 @@ from wordveil.generators.quantise import quantise_weights
 from wordveil.generators.training.packages import require_packages
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
-from wordveil.scores.evaluation import Evaluation, Example
+from wordveil.scores.evaluation import Evaluation, TextExample
 from wordveil.scores.score import Group, Measurement, Score, find_mean_interval
 from wordveil_research.papers.eraee import LOSSES, MODEL, SYNTF_LOSS, choose_losses, find_epsilon, list_rows
 from wordveil_research.papers.repeats import find_score
@@ -234,9 +234,9 @@ def _score_similar(measured: Measurement, values: NDArray[np.float64], size: int
     return measured.make_score("similar", float(values.mean()), interval, len(values), _SIMILAR_WORDS, chance=chance)
 
 
-def _show(score: Score) -> Example:
+def _show(score: Score) -> TextExample:
     original, output = json.loads(score.note)
-    return Example(f"{score.subject}, {score.task}", original, output)
+    return TextExample(f"{score.subject}, {score.task}", original, output)
 
 
 def _note_findings(scores: Sequence[Score]) -> Iterator[str]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.audit.findings import Audit, Finding, Verdict
-from wordveil.audit.two_phase import Event, Naming, Pair, Sampler, audit_pairs, measure_events, summarise
+from wordveil.audit.two_phase import Naming, OutputEvent, Sampler, WordPair, audit_pairs, measure_events, summarise
 from wordveil.embeddings.embedding import check_embedding
 from wordveil_research.peers.processes import Peer, PeerError, PeerSanitiser, make_environment, write_vectors
 
@@ -163,11 +163,11 @@ def _write_task(case: PeerCase, place: Path) -> dict[str, Any]:
 def _test(case: PeerCase, process: PeerSanitiser, alpha: float, seed: int) -> Finding:
     sampler = PeerSampler(process, case.inputs, seed)
     naming = Naming(show=sampler.show)
-    pairs = [Pair(sampler.number(one), sampler.number(two), case.bound(one, two)) for one, two in case.pairs]
+    pairs = [WordPair(sampler.number(one), sampler.number(two), case.bound(one, two)) for one, two in case.pairs]
     if case.event is None:
         (found,) = audit_pairs(sampler, pairs, alpha=alpha, draws=case.draws, rounds=1, naming=naming)
     else:
-        event = Event(np.unique([sampler.number(output) for output in case.event]), case.is_rest)
+        event = OutputEvent(np.unique([sampler.number(output) for output in case.event]), case.is_rest)
         drawn = {word: sampler.draw(word, case.draws, 0) for pair in pairs for word in (pair.first, pair.second)}
         tests = measure_events(pairs, [event] * len(pairs), drawn, alpha / (2 * len(pairs)))
         found = summarise("", tests, naming, case.draws * len(drawn), 0.0)

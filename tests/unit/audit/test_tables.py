@@ -11,7 +11,7 @@ import pytest
 
 from support import toys
 from wordveil.audit.bundle import exceeds, find_deviation, find_excess
-from wordveil.audit.two_phase import Pair
+from wordveil.audit.two_phase import WordPair
 from wordveil.measures.exact_loss import find_loss, find_supremum
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.registry import MECHANISMS
@@ -106,7 +106,7 @@ def test_the_loss_of_a_pair_is_seen_in_both_directions():
     assert find_loss(mechanism, 0, 1).likely == 1
     mechanism = Listed(None, np.array([[0.5, 0.5], [0.2, 0.8]]))
     assert find_loss(mechanism, 1, 0).nats == pytest.approx(math.log(2.5))
-    loss, bound = find_excess(mechanism, [Pair(0, 1, 3.0), Pair(1, 0, 0.5)])
+    loss, bound = find_excess(mechanism, [WordPair(0, 1, 3.0), WordPair(1, 0, 0.5)])
     assert (bound, exceeds(loss.nats, bound)) == (0.5, True)
     assert find_excess(mechanism, []) is None
 

@@ -15,11 +15,11 @@ from support.broken_mechanisms import APART, LawSampler, law_of
 from wordveil.audit.findings import Verdict
 from wordveil.audit.samplers import PairCounts, choose_pairs
 from wordveil.audit.two_phase import (
-    Claim,
-    Event,
+    LossClaim,
     Naming,
-    Pair,
+    OutputEvent,
     Sampler,
+    WordPair,
     audit_pairs,
     choose_event,
     find_powers,
@@ -55,7 +55,7 @@ def test_bounds_are_wrong_no_more_often_than_they_say():
 def test_either_direction_is_tested(swapped: bool):
     """Only one word has an output that the other never has."""
     laws = np.array([[0.5, 0.5, 0.0], [0.45, 0.45, 0.1]])
-    pair = Pair(0, 1, 1.0)
+    pair = WordPair(0, 1, 1.0)
     (finding,) = audit_pairs(LawSampler(laws, 0), [pair.swap() if swapped else pair], alpha=0.01, draws=2_000)
     assert finding.verdict is Verdict.REFUTED
     assert finding.observed is not None
@@ -65,7 +65,7 @@ def test_either_direction_is_tested(swapped: bool):
 
 def test_what_is_observed_is_a_lower_bound_of_the_true_loss():
     for seed in range(20):
-        pairs = [Pair(0, 1, 0.5)]
+        pairs = [WordPair(0, 1, 0.5)]
         tests, _ = measure_pairs(LawSampler(COIN, seed), pairs, alpha=0.01, draws=2_000, rounds=1, naming=Naming())
         assert all(0.5 < test.loss <= math.log(3) for test in tests)
         assert all(test.is_refuted for test in tests)
@@ -75,7 +75,7 @@ def test_delta_is_taken_off():
     laws = np.array([[0.9, 0.1], [1.0, 0.0]])
     sampler = LawSampler(laws, 0)
     verdicts = [
-        audit_pairs(sampler, [Pair(0, 1, 0.2, delta)], alpha=0.01, draws=4_000, rounds=1)[0].verdict
+        audit_pairs(sampler, [WordPair(0, 1, 0.2, delta)], alpha=0.01, draws=4_000, rounds=1)[0].verdict
         for delta in (0.0, 0.05, 0.1)
     ]
     assert verdicts == [Verdict.REFUTED, Verdict.REFUTED, Verdict.NOT_REFUTED]
@@ -84,11 +84,11 @@ def test_delta_is_taken_off():
 def test_a_p_value_refutes_where_the_bounds_do():
     """Over all tests, and not but for the correction: it is that of the test alone."""
     claims = np.linspace(0.9, 1.2, 40)
-    pairs = [Pair(0, 1, float(claim)) for claim in claims]
+    pairs = [WordPair(0, 1, float(claim)) for claim in claims]
     tail = 0.01 / (2 * len(pairs))
     sampler = LawSampler(COIN, 3)
     drawn = {word: sampler.draw(word, 20_000, 0) for word in (0, 1)}
-    tests = measure_events(pairs, [Event(np.array([0]))] * len(pairs), drawn, tail)
+    tests = measure_events(pairs, [OutputEvent(np.array([0]))] * len(pairs), drawn, tail)
     assert [test.is_refuted for test in tests] == [test.p_value < 2 * tail for test in tests]
     assert 5 < sum(test.is_refuted for test in tests) < 35
     assert np.all(np.diff([test.p_value for test in tests]) >= 0)
@@ -105,8 +105,8 @@ def test_power_says_what_would_have_been_refuted():
         drawn = {0: np.repeat([0, 1], [int(share * draws), draws - int(share * draws)])}
         for word in range(1, 401):
             drawn[word] = (rng.random(draws) >= share * math.exp(-loss)).astype(np.int64)
-        pairs = [Pair(0, word, 1.0) for word in range(1, 401)]
-        tests = measure_events(pairs, [Event(np.array([0]))] * 400, drawn, tail)
+        pairs = [WordPair(0, word, 1.0) for word in range(1, 401)]
+        tests = measure_events(pairs, [OutputEvent(np.array([0]))] * 400, drawn, tail)
         return float(np.mean([test.is_refuted for test in tests]))
 
     assert 0.42 < refutes(factor) < 0.6
@@ -120,14 +120,14 @@ def test_there_is_no_power_above_the_logarithm_of_the_draws(draws: int):
     most = math.log(draws / math.log(2 / alpha))
     assert find_power(most, draws, draws, alpha / 2) == math.inf
     assert find_power(most - 0.2, draws, draws, alpha / 2) < math.inf
-    (finding,) = audit_pairs(LawSampler(np.eye(2), 0), [Pair(0, 1, most)], alpha=alpha, draws=draws, rounds=1)
+    (finding,) = audit_pairs(LawSampler(np.eye(2), 0), [WordPair(0, 1, most)], alpha=alpha, draws=draws, rounds=1)
     assert (finding.verdict, finding.power) == (Verdict.NO_POWER, math.inf)
 
 
 def test_more_draws_have_more_power():
     sampler = LawSampler(law_of(EPSILON / 2 * APART), 0)
     powers = [
-        audit_pairs(sampler, [Pair(3, 5, EPSILON * APART[3, 5])], alpha=0.01, draws=draws, rounds=1)[0].power
+        audit_pairs(sampler, [WordPair(3, 5, EPSILON * APART[3, 5])], alpha=0.01, draws=draws, rounds=1)[0].power
         for draws in (500, 5_000, 50_000)
     ]
     assert powers == sorted(powers, reverse=True)
@@ -141,13 +141,13 @@ def test_an_event_of_many_outputs_is_found():
     laws = np.repeat([[1.6, 0.4], [0.4, 1.6]], size // 2, axis=1) / size
     rng = np.random.default_rng(0)
     likely, unlikely = (rng.choice(size, 8_000, p=law) for law in laws)
-    event = choose_event(likely, unlikely, Claim(1.0), [], 8_000, 1e-4)
+    event = choose_event(likely, unlikely, LossClaim(1.0), [], 8_000, 1e-4)
     inside = np.isin(np.arange(size), event.outputs) != event.is_rest
     assert inside[: size // 2].sum() > 180
     assert inside[size // 2 :].sum() < 20
-    (finding,) = audit_pairs(LawSampler(laws, 1), [Pair(0, 1, 1.2)], alpha=0.01, draws=8_000, rounds=1)
+    (finding,) = audit_pairs(LawSampler(laws, 1), [WordPair(0, 1, 1.2)], alpha=0.01, draws=8_000, rounds=1)
     assert finding.verdict is Verdict.REFUTED
-    (finding,) = audit_pairs(LawSampler(laws, 1), [Pair(0, 1, math.log(4))], alpha=0.01, draws=8_000, rounds=1)
+    (finding,) = audit_pairs(LawSampler(laws, 1), [WordPair(0, 1, math.log(4))], alpha=0.01, draws=8_000, rounds=1)
     assert finding.verdict is Verdict.NOT_REFUTED
 
 
@@ -161,7 +161,7 @@ def test_outputs_that_are_not_known_are_named():
             unknown = 1_000_000 * (word + 1) + 10_000 * series + np.arange(count)
             return np.where((drawn == 1) & (word == 0), unknown, 0)
 
-    pairs = [Pair(0, 1, 1.0)]
+    pairs = [WordPair(0, 1, 1.0)]
     naming = Naming(known=range(2))
     (finding,) = audit_pairs(Escaping(laws, 0), pairs, alpha=0.01, draws=2_000, naming=naming)
     assert finding.verdict is Verdict.REFUTED
@@ -178,14 +178,18 @@ def test_rounds_draw_more_until_something_is_refuted():
             return super().draw(word, count, series)
 
     sound, broken = Counting(COIN, 0), Counting(np.eye(2), 0)
-    audit_pairs(sound, [Pair(0, 1, 2.0)], alpha=0.01, draws=100, rounds=3)
-    audit_pairs(broken, [Pair(0, 1, 1.0)], alpha=0.01, draws=100, rounds=3)
+    audit_pairs(sound, [WordPair(0, 1, 2.0)], alpha=0.01, draws=100, rounds=3)
+    audit_pairs(broken, [WordPair(0, 1, 1.0)], alpha=0.01, draws=100, rounds=3)
     assert set(sound.asked) == {(100 << number, 2 * number + phase) for number in range(3) for phase in (0, 1)}
     assert {count for count, _ in broken.asked} == {100}
 
 
 def test_a_finding_sums_up_the_pairs_of_its_kind():
-    pairs = [Pair(0, 1, 2.0, kind="nearest"), Pair(0, 1, 0.5, kind="random"), Pair(1, 0, 2.0, kind="nearest")]
+    pairs = [
+        WordPair(0, 1, 2.0, kind="nearest"),
+        WordPair(0, 1, 0.5, kind="random"),
+        WordPair(1, 0, 2.0, kind="nearest"),
+    ]
     found = audit_pairs(LawSampler(COIN, 0), pairs, alpha=0.01, draws=2_000)
     assert [finding.test for finding in found] == ["two-phase:nearest", "two-phase:random"]
     assert [finding.verdict for finding in found] == [Verdict.NOT_REFUTED, Verdict.REFUTED]
@@ -204,8 +208,8 @@ def test_a_finding_sums_up_the_pairs_of_its_kind():
         ({"draws": 1}, "draws=1"),
         ({"rounds": 0}, "rounds=0"),
         ({"pairs": []}, "at least one pair"),
-        ({"pairs": [Pair(0, 1, math.nan)]}, "bound=nan"),
-        ({"pairs": [Pair(0, 1, 1.0, 1.0)]}, "delta=1.0"),
+        ({"pairs": [WordPair(0, 1, math.nan)]}, "bound=nan"),
+        ({"pairs": [WordPair(0, 1, 1.0, 1.0)]}, "delta=1.0"),
     ],
 )
 def test_bad_numbers_are_refused_before_anything_is_drawn(changed: dict[str, Any], message: str):
@@ -213,7 +217,7 @@ def test_bad_numbers_are_refused_before_anything_is_drawn(changed: dict[str, Any
         def draw(self, word: int, count: int, series: int) -> Any:
             raise AssertionError
 
-    given: dict[str, Any] = {"pairs": [Pair(0, 1, 1.0)], "alpha": 0.01, **changed}
+    given: dict[str, Any] = {"pairs": [WordPair(0, 1, 1.0)], "alpha": 0.01, **changed}
     with pytest.raises(ValueError, match=message):
         audit_pairs(Silent(), given.pop("pairs"), **given)
 
@@ -224,7 +228,7 @@ def test_a_sampler_of_another_length_is_refused():
             return np.zeros(count - 1, np.int64)
 
     with pytest.raises(ValueError, match="outputs of word 0"):
-        audit_pairs(Short(), [Pair(0, 1, 1.0)], alpha=0.01)
+        audit_pairs(Short(), [WordPair(0, 1, 1.0)], alpha=0.01)
 
 
 def test_pairs_are_nearest_farthest_random_and_symbols():

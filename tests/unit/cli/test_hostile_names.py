@@ -23,7 +23,7 @@ from wordveil.cli import audit, evaluation_tables, output, tables
 from wordveil.cli.ledger import ledger_table
 from wordveil.cli.options import print_report
 from wordveil.errors import ConfigError, Fault, InputError
-from wordveil.measures.comparison import Comparison, Line
+from wordveil.measures.comparison import MechanismLine, SentenceComparison
 from wordveil.measures.preview import UnknownWord, WordPreview
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
@@ -108,8 +108,8 @@ def show_words(name: str) -> None:
     output.print_rows(tables.word_table([WordPreview(name, 8.0, 100, 0.4, ((name, 0.05),), 31)]))
     output.print_rows(tables.token_table([TokenReading(name, name, name)]))
     output.print_table(name, tables.unknown_facts([UnknownWord(name, name, name)]))
-    line = Line("tree", 8.0, 8.0, 0.4, name)
-    for table in tables.comparison_tables(Comparison(line, [line], [line])):
+    line = MechanismLine("tree", 8.0, 8.0, 0.4, name)
+    for table in tables.comparison_tables(SentenceComparison(line, [line], [line])):
         output.print_rows(table)
 
 

@@ -24,7 +24,7 @@ from wordveil.cli.pages import (
 from wordveil.cli.plan import check_text, plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.evaluation.attacks.linkage import LinkageForecast
-from wordveil.measures.comparison import Comparison, Line
+from wordveil.measures.comparison import MechanismLine, SentenceComparison
 from wordveil.measures.corpus_sample import Quantiles, Sample
 from wordveil.measures.preview import WordPreview
 from wordveil.measures.sentence import SentencePreview
@@ -86,7 +86,7 @@ SAMPLE = Sample(
 )
 SENTENCE = SentencePreview("The train leaves.", "The ferry goes .", None, 3, 0, 4)
 WORDS = [WordPreview("train", 8.0, 2000, 0.4, (("ferry", 0.05), ("bus", 0.04)), 310)]
-LINE = Line("tree", 8.0, 8.0, 0.4, "The ferry goes.")
+LINE = MechanismLine("tree", 8.0, 8.0, 0.4, "The ferry goes.")
 DECISION = GateDecision(
     release="support",
     draws_version=7,
@@ -111,7 +111,7 @@ def plan_page(plan: Plan = PLAN, sample: Sample | None = SAMPLE, **given: Any) -
 
 
 PAGES = {
-    "plan": lambda: plan_page(sentence=SENTENCE, comparison=Comparison(LINE, [LINE], [LINE])),
+    "plan": lambda: plan_page(sentence=SENTENCE, comparison=SentenceComparison(LINE, [LINE], [LINE])),
     "plan alone": lambda: plan_page(sample=None),
     "plan without a bundle": lambda: plan_page(
         replace(PLAN, bundle=None, epsilon_bound=None, epsilon_pure=None, recovery=None), None, notes=["run build"]
@@ -219,7 +219,9 @@ def test_whatever_a_page_is_given_is_escaped():
     line = replace(LINE, mechanism=EVIL, text=EVIL)
     sentence = SentencePreview(EVIL, EVIL, None, 1, 0, 1)
     plans = [
-        plan_page(plan, sample, words=words, sentence=sentence, comparison=Comparison(line, [line], []), notes=[EVIL]),
+        plan_page(
+            plan, sample, words=words, sentence=sentence, comparison=SentenceComparison(line, [line], []), notes=[EVIL]
+        ),
         plan_page(sentence=SentencePreview(EVIL, None, EVIL, 0, 0, 0)),
     ]
     runs = [{**DECISION.runs[0], "run_id": EVIL, "kind": EVIL, "state": EVIL}]

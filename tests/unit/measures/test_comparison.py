@@ -12,7 +12,7 @@ from support.repository import NEEDS_ANNOY
 from support.toys import random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
-from wordveil.measures.comparison import Comparison, compare
+from wordveil.measures.comparison import SentenceComparison, compare
 from wordveil.mechanisms.additive.laplace import LaplaceSettings
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.registry import SHIPPED
@@ -43,7 +43,7 @@ def embedding() -> Embedding:
 
 
 @pytest.fixture(scope="module", params=sorted(CONFIGURED))
-def made(request: pytest.FixtureRequest, embedding: Embedding) -> tuple[str, Comparison]:
+def made(request: pytest.FixtureRequest, embedding: Embedding) -> tuple[str, SentenceComparison]:
     return request.param, compare(embedding, READABLE, request.param, CONFIGURED[request.param], TEXT)
 
 
@@ -51,7 +51,7 @@ def kinds(lines: list[Any]) -> set[str]:
     return {line.mechanism.split(",")[0] for line in lines}
 
 
-def test_every_mechanism_is_shown(made: tuple[str, Comparison]):
+def test_every_mechanism_is_shown(made: tuple[str, SentenceComparison]):
     _, comparison = made
     shown = [comparison.configured]
     euclidean = COMPARED - HYPERBOLIC
@@ -61,7 +61,7 @@ def test_every_mechanism_is_shown(made: tuple[str, Comparison]):
     assert kinds([*shown, *comparison.equal_pure]) == euclidean
 
 
-def test_lines_are_equal_in_what_they_claim(made: tuple[str, Comparison]):
+def test_lines_are_equal_in_what_they_claim(made: tuple[str, SentenceComparison]):
     name, comparison = made
     kept, pure = comparison.configured.kept, comparison.configured.pure
     for line in comparison.equal_kept:
@@ -72,7 +72,7 @@ def test_lines_are_equal_in_what_they_claim(made: tuple[str, Comparison]):
     assert comparison.configured.epsilon == CONFIGURED[name].nominal_epsilon
 
 
-def test_the_sentence_is_shown_as_the_policy_has_it(made: tuple[str, Comparison]):
+def test_the_sentence_is_shown_as_the_policy_has_it(made: tuple[str, SentenceComparison]):
     _, comparison = made
     for line in [comparison.configured, *comparison.equal_kept, *comparison.equal_pure]:
         assert line.text.count(" ") == TEXT.count(" ")

@@ -15,8 +15,8 @@ from wordveil.errors import BundleError
 from wordveil.measures import comparison
 from wordveil.measures.calibration.subjects import Subject
 from wordveil.measures.calibration.targets import find_target
-from wordveil.measures.comparison import Comparison, compare
-from wordveil.measures.search import Figures, Matcher, find_built, find_epsilon, find_loss, make_candidate
+from wordveil.measures.comparison import SentenceComparison, compare
+from wordveil.measures.search import FigureCache, Matcher, find_built, find_epsilon, find_loss, make_candidate
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
@@ -140,7 +140,7 @@ class Moving:
 
 def test_what_is_found_is_true_of_what_is_built():
     built: list[float] = []
-    figures = Figures(lambda epsilon: built.append(epsilon) or Moving(epsilon), Moving.share)
+    figures = FigureCache(lambda epsilon: built.append(epsilon) or Moving(epsilon), Moving.share)
     figures.rebuild(2.0)
     crossing, epsilon = find_built(figures, float, 0.5, 5.0, 1.0, 50.0)
     assert crossing.is_reached
@@ -166,7 +166,7 @@ FREE = [
 
 
 @cache
-def compare_at(metric: str, epsilon: float, *, capped: bool) -> Comparison:
+def compare_at(metric: str, epsilon: float, *, capped: bool) -> SentenceComparison:
     """The comparison with the exponential mechanism, which costs up to ten times its epsilon."""
     gamma = 1.5 * GAMMAS[metric] if capped else None
     configured = ExponentialSettings(epsilon=epsilon, metric=metric, neighbours=NEIGHBOURS, gamma=gamma)

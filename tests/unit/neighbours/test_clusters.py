@@ -15,7 +15,7 @@ from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.cluster_kernels import LONGEST, best_columns, swap_words, whole_directions
 from wordveil.neighbours.clusters import (
     HEAVIEST,
-    Hierarchy,
+    ClusterHierarchy,
     build_hierarchy,
     build_partition,
     count_clusters,
@@ -45,7 +45,7 @@ def mean_cosine(vectors: np.ndarray, labels: np.ndarray) -> float:
     return float((units @ units.T)[same].mean())
 
 
-def labels_of(hierarchy: Hierarchy, level: int = 0) -> np.ndarray:
+def labels_of(hierarchy: ClusterHierarchy, level: int = 0) -> np.ndarray:
     labels = np.empty(len(hierarchy.order), np.int64)
     sizes = np.diff(hierarchy.bounds[level])
     labels[hierarchy.order] = np.repeat(np.arange(len(sizes)), sizes)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from wordveil.geometry.spaces import SPACES
-from wordveil.neighbours.blocks import BuildContext, Span, Task, TooManyEntriesError, compute_here
+from wordveil.neighbours.blocks import BuildContext, ListTask, Span, TooManyEntriesError, compute_here
 from wordveil.neighbours.lists import NeighbourLists, NeighbourSearch
 
 METRICS = sorted(SPACES)
@@ -126,13 +126,13 @@ def test_a_build_resumes_where_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
     space, points = SPACES["euclidean"], vectors("spread").astype(np.float64)
     computed: list[Span] = []
 
-    def interrupted(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
+    def interrupted(task: ListTask, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
         for number, pair in enumerate(compute_here(task, spans)):
             if number == 3:
                 raise KeyboardInterrupt
             yield pair
 
-    def counted(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
+    def counted(task: ListTask, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
         computed.extend(spans)
         yield from compute_here(task, spans)
 

@@ -21,7 +21,7 @@ from wordveil.report.page import (
     render_evaluation,
     write_headline,
 )
-from wordveil.scores.evaluation import Confusion, Evaluation, Example
+from wordveil.scores.evaluation import Confusion, Evaluation, TextExample
 from wordveil.scores.score import Group, Score
 
 EVIL = "<script>alert('x')</script>"
@@ -112,7 +112,7 @@ def spoil(evaluation: Evaluation) -> Evaluation:
         {EVIL: EVIL},
         scores,
         (Confusion(EVIL, EVIL, EVIL, (EVIL, "b"), ((1, 2, 1), (3, 4, 0))),),
-        (Example(EVIL, EVIL, EVIL),),
+        (TextExample(EVIL, EVIL, EVIL),),
         (EVIL,),
     )
 

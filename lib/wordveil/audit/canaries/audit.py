@@ -10,9 +10,9 @@ import numpy as np
 
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle, Recipe
-from wordveil.audit.canaries.compare import Difference, Run, compare_admitted, compare_run, find_least_hits
-from wordveil.audit.canaries.documents import Plan, make_pairs
-from wordveil.audit.canaries.structure import Claim, check_layout, check_structure
+from wordveil.audit.canaries.compare import CanaryRun, Difference, compare_admitted, compare_run, find_least_hits
+from wordveil.audit.canaries.documents import DocumentPlan, make_pairs
+from wordveil.audit.canaries.structure import ReleaseClaim, check_layout, check_structure
 from wordveil.audit.canaries.tables import Inputs
 from wordveil.audit.canaries.words import choose_words
 from wordveil.audit.findings import Finding, Verdict
@@ -42,7 +42,7 @@ UNTESTED: Mapping[str, str] = {
 _NO_DOCUMENT = "no made document could show it under this policy."
 
 
-def judge_differences(differences: Sequence[Difference], claim: Claim, alpha: float) -> list[Finding]:
+def judge_differences(differences: Sequence[Difference], claim: ReleaseClaim, alpha: float) -> list[Finding]:
     """Judge undeclared exposures: a finding for each feature.
 
     ``differences``: all tests of all runs. ``claim``: what the release claims. ``alpha``: the probability that any test
@@ -55,7 +55,7 @@ def judge_differences(differences: Sequence[Difference], claim: Claim, alpha: fl
     return [_judge_feature(feature, its, claim, limit) for feature, its in features.items()]
 
 
-def _judge_feature(feature: str, differences: Sequence[Difference], claim: Claim, limit: float) -> Finding:
+def _judge_feature(feature: str, differences: Sequence[Difference], claim: ReleaseClaim, limit: float) -> Finding:
     promise = _CLAIMS.get(feature, f"two texts that differ in {feature} differ in the output only as exposes says.")
     shown = [difference for difference in differences if difference.contrast.p_value <= limit]
     undeclared = [difference for difference in differences if difference.allowed.isdisjoint(claim.exposes)]
@@ -91,7 +91,7 @@ def _count_least(differences: Sequence[Difference]) -> int:
 
 
 def judge_exposures(
-    differences: Sequence[Difference], claim: Claim, alpha: float, untested: Mapping[str, str]
+    differences: Sequence[Difference], claim: ReleaseClaim, alpha: float, untested: Mapping[str, str]
 ) -> Iterator[Finding]:
     """Judge whether any pair of documents shows the declared exposures.
 
@@ -124,7 +124,7 @@ COPIES, LEAST_COPIES = 64, 48
 
 def make_inputs(
     bundle: Bundle,
-    plan: Plan,
+    plan: DocumentPlan,
     model: NgramModel | None,
     *,
     keep: Sequence[str] = (),
@@ -171,8 +171,8 @@ def write_blind_bundle(bundle: Bundle, store: Path) -> Path:
 
 def judge_runs(
     inputs: Inputs,
-    runs: Sequence[Run],
-    claim: Claim,
+    runs: Sequence[CanaryRun],
+    claim: ReleaseClaim,
     alpha: float,
     untested: Mapping[str, str] | None = None,
     admitted: tuple[Collection[str], Collection[str]] | None = None,

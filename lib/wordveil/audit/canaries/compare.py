@@ -15,9 +15,9 @@ import numpy as np
 from scipy.stats import binom, hypergeom
 
 from wordveil.arrays import Float64
-from wordveil.audit.canaries.documents import Pair, Shown
+from wordveil.audit.canaries.documents import DocumentPair, Shown
 from wordveil.audit.canaries.observables import PRICE_SHOWS, TEXT_OBSERVABLES, Row, count_words, find_words
-from wordveil.audit.canaries.tables import Inputs, Output
+from wordveil.audit.canaries.tables import CanaryOutput, Inputs
 from wordveil.audit.canaries.words import MARK_LETTERS
 from wordveil.privacy.relations import Exposure
 
@@ -136,20 +136,20 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Run:
+class CanaryRun:
     """Outputs of both tables, drawn with one mechanism over a vocabulary of ``size`` words.
 
     ``is_blind``: whether the mechanism draws from the same law for every symbol, so that texts can differ only by
     their structure.
     """
 
-    first: Output
-    second: Output
+    first: CanaryOutput
+    second: CanaryOutput
     is_blind: bool
     size: int
 
 
-def compare_run(inputs: Inputs, run: Run) -> Iterator[Difference]:
+def compare_run(inputs: Inputs, run: CanaryRun) -> Iterator[Difference]:
     """Compare the documents of every pair.
 
     Texts are compared if only structure can distinguish them: under a blind mechanism, and for pairs with the same
@@ -172,7 +172,7 @@ def compare_run(inputs: Inputs, run: Run) -> Iterator[Difference]:
             yield from _compare_ids(rows, run.size)
 
 
-def _compare_presence(pair: Pair, first: list[Row | None], second: list[Row | None]) -> Iterator[Difference]:
+def _compare_presence(pair: DocumentPair, first: list[Row | None], second: list[Row | None]) -> Iterator[Difference]:
     """Test whether records are there, and whether they were released."""
     there = [[row is not None for row in side] for side in (first, second)]
     yield from _both_ways(pair, "whether there is a row", frozenset(), *there)
@@ -189,7 +189,7 @@ def compare_admitted(inputs: Inputs, first: Collection[str], second: Collection[
         yield from _both_ways(renamed, f"whether it is read ({pair.feature})", frozenset({Exposure.CONDITION}), *sides)
 
 
-def _compare_prices(pair: Pair, rows: _RowPairs) -> Iterator[Difference]:
+def _compare_prices(pair: DocumentPair, rows: _RowPairs) -> Iterator[Difference]:
     prices = [
         [tuple((row.privacy or {}).get(name) for name in PRICES) for row in side if row.texts is not None]
         for side in _sides(rows)
@@ -202,7 +202,7 @@ def _sides(rows: _RowPairs) -> tuple[list[Row], list[Row]]:
     return [first for first, _ in rows], [second for _, second in rows]
 
 
-def _compare_texts(pair: Pair, rows: _RowPairs, words: frozenset[str]) -> Iterator[Difference]:
+def _compare_texts(pair: DocumentPair, rows: _RowPairs, words: frozenset[str]) -> Iterator[Difference]:
     texts = [[row.texts for row in side if row.texts is not None] for side in _sides(rows)]
     counts = [{(count_words(row), *(len(find_words(text)) for text in row)) for row in side} for side in texts]
     # Where the number of words shows, so does whatever follows from it.
@@ -215,7 +215,7 @@ def _compare_texts(pair: Pair, rows: _RowPairs, words: frozenset[str]) -> Iterat
 
 
 def _both_ways(
-    pair: Pair,
+    pair: DocumentPair,
     what: str,
     allowed: Shown,
     first: Sequence[Hashable],
@@ -230,7 +230,7 @@ def _both_ways(
             yield Difference(pair.feature, what, pair.about, allowed, contrast)
 
 
-def _compare_noise(pair: Pair, rows: _RowPairs, marks: frozenset[str]) -> Iterator[Difference]:
+def _compare_noise(pair: DocumentPair, rows: _RowPairs, marks: frozenset[str]) -> Iterator[Difference]:
     """Test whether two versions of a record share noise.
 
     Their outputs would then have more words in common than those of two records.

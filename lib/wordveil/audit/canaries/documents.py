@@ -35,7 +35,7 @@ _OTHER_LANGUAGES = {
 
 
 @dataclass(frozen=True)
-class Pair:
+class DocumentPair:
     """Pair of documents that differ in one feature.
 
     ``feature``: what they differ in. ``first``, ``second``: the document in each text column. They may hold
@@ -57,7 +57,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DocumentPlan:
     """Plan of the documents, besides their words.
 
     Attributes
@@ -79,7 +79,7 @@ class Plan:
     lists: PublicLists | None = None
 
 
-def make_pairs(words: CanaryWords, plan: Plan) -> tuple[Pair, ...]:
+def make_pairs(words: CanaryWords, plan: DocumentPlan) -> tuple[DocumentPair, ...]:
     """Make all pairs of documents, in the order in which their findings are shown."""
     makers = (_plain_pairs, _copied_pairs, _refused_pairs, _typed_pairs, _column_pairs)
     # A policy that identifies languages may see different languages in any two texts.
@@ -103,7 +103,7 @@ def write_document(document: Document, mark: str) -> bytes | None:
     return document.replace(MARK, mark).encode() if isinstance(document, str) else document
 
 
-def _spread(documents: tuple[Document, ...], plan: Plan) -> tuple[Document, ...]:
+def _spread(documents: tuple[Document, ...], plan: DocumentPlan) -> tuple[Document, ...]:
     """Repeat a single document in each text column."""
     return documents * plan.columns if len(documents) == 1 else documents
 
@@ -113,29 +113,31 @@ def _take(words: Sequence[str], start: int, count: int) -> list[str]:
     return [words[index % len(words)] for index in range(start, start + count)]
 
 
-def _plain_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
+def _plain_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPair]:
     """Yield pairs of hidden words alone."""
     policy, plain = plan.policy, words.plain
     base = _take(plain, 0, 5)
     text = " ".join(base)
     length, carried = frozenset({Exposure.LENGTH}), frozenset({Exposure.CARRIER_PHRASES})
     few, many = (" ".join(_take(plain, start, count)) for start, count in ((0, 3), (3, WORDS)))
-    yield Pair("length", (few,), (many,), Exposure.LENGTH, length, is_redrawn=True)
-    yield Pair("empty", (text,), ("",), Exposure.LENGTH, length)
+    yield DocumentPair("length", (few,), (many,), Exposure.LENGTH, length, is_redrawn=True)
+    yield DocumentPair("empty", (text,), ("",), Exposure.LENGTH, length)
     is_bag = policy.output == Output.BAG and (policy.n_max is None or policy.n_max >= plan.columns * len(base))
     back = " ".join(reversed(base))
-    yield Pair("order", (text,), (back,), None, carried, is_redrawn=len(plain) > 1, keeps_words=is_bag)
+    yield DocumentPair("order", (text,), (back,), None, carried, is_redrawn=len(plain) > 1, keeps_words=is_bag)
     first, second = _take(plain, 5, 2)
     again = f"{first} {second} {first} {second} {first}"
     shown = frozenset({Exposure.REPETITION, Exposure.CARRIER_PHRASES})
-    yield Pair("repetition", (text,), (again,), Exposure.REPETITION, shown, is_redrawn=len(plain) > 6)
+    yield DocumentPair("repetition", (text,), (again,), Exposure.REPETITION, shown, is_redrawn=len(plain) > 6)
     if words.cased:
         yield _case_pair(words, plan)
     loose = f"{base[0]},  {base[1]};\n({base[2]}) {base[3]} / {base[4]}!"
     whole = frozenset({Exposure.PUNCTUATION}) | _if(policy.tokeniser == TokeniserKind.WHITESPACE, _LOOKED_UP)
-    yield Pair("punctuation", (text,), (loose,), Exposure.PUNCTUATION, whole, keeps_words=len(whole) == 1)
+    yield DocumentPair("punctuation", (text,), (loose,), Exposure.PUNCTUATION, whole, keeps_words=len(whole) == 1)
     wide = (" " * 99).join(base)
-    yield Pair("size", (text,), (wide,), Exposure.PUNCTUATION, frozenset({Exposure.PUNCTUATION}), keeps_words=True)
+    yield DocumentPair(
+        "size", (text,), (wide,), Exposure.PUNCTUATION, frozenset({Exposure.PUNCTUATION}), keeps_words=True
+    )
     yield from _byte_pairs(base, policy)
 
 
@@ -146,27 +148,27 @@ def _if(condition: bool, shown: Shown) -> Shown:  # noqa: FBT001 - the one thing
     return shown if condition else frozenset()
 
 
-def _case_pair(words: CanaryWords, plan: Plan) -> Pair:
+def _case_pair(words: CanaryWords, plan: DocumentPlan) -> DocumentPair:
     policy, cased = plan.policy, _take(words.cased, 0, 5)
     turned = [cased[0].capitalize(), cased[1].upper(), cased[2], cased[3].capitalize(), cased[4].upper()]
     shown = frozenset({Exposure.CASE}) | _if(policy.case == Case.EXACT, _LOOKED_UP)
     same = shown == {Exposure.CASE}
-    return Pair("case", (" ".join(cased),), (" ".join(turned),), Exposure.CASE, shown, keeps_words=same)
+    return DocumentPair("case", (" ".join(cased),), (" ".join(turned),), Exposure.CASE, shown, keeps_words=same)
 
 
-def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[Pair]:
+def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[DocumentPair]:
     """Yield pairs of the same tokens in other bytes."""
     first, second = f"{MARK}\u00e9\u00e8\u00fc", f"{MARK}e\u0301e\u0300u\u0308"
     texts = [" ".join([base[0], word, *base[1:]]) for word in (first, second)]
-    yield Pair("bytes", (texts[0],), (texts[1],), keeps_words=True)
+    yield DocumentPair("bytes", (texts[0],), (texts[1],), keeps_words=True)
     middle = len(base[1]) // 2
     unseen = " ".join([base[0], f"{base[1][:middle]}\u200b{base[1][middle:]}", *base[2:]])
     copied = frozenset({Exposure.PUNCTUATION, Exposure.UNKNOWN_WORDS, Exposure.LENGTH, Exposure.REPETITION})
     shown = _if(policy.controls != Controls.DROP, copied)
-    yield Pair("controls", (" ".join(base),), (unseen,), None, shown, keeps_words=not shown)
+    yield DocumentPair("controls", (" ".join(base),), (unseen,), None, shown, keeps_words=not shown)
 
 
-def _copied_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
+def _copied_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPair]:
     """Yield pairs where one document has a word that some policies copy."""
     policy, plain = plan.policy, words.plain
     # Where a share of unknown words is allowed, a text with one of them must not be refused for it.
@@ -178,29 +180,31 @@ def _copied_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
     def put(*copied: str) -> tuple[str]:
         return (" ".join([copied[0], base[1], *copied[1:], *base[1 + len(copied) :]]),)
 
-    yield Pair("unknown_words", text, put(MARK), Exposure.UNKNOWN_WORDS, _LOOKED_UP, is_redrawn=True)
+    yield DocumentPair("unknown_words", text, put(MARK), Exposure.UNKNOWN_WORDS, _LOOKED_UP, is_redrawn=True)
     shown = _LOOKED_UP | {Exposure.DIGITS}
-    yield Pair("digits", text, put("zq7x4"), Exposure.DIGITS, shown, is_redrawn=True)
+    yield DocumentPair("digits", text, put("zq7x4"), Exposure.DIGITS, shown, is_redrawn=True)
     shown = _LOOKED_UP | {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
-    yield Pair("stop_words", text, put(*words.stop), Exposure.STOP_WORDS, shown)
+    yield DocumentPair("stop_words", text, put(*words.stop), Exposure.STOP_WORDS, shown)
     if words.carriers:
-        yield Pair("carrier_phrases", text, put(*words.carriers), Exposure.CARRIER_PHRASES, shown)
+        yield DocumentPair("carrier_phrases", text, put(*words.carriers), Exposure.CARRIER_PHRASES, shown)
     yield _language_pair(words, base, plan)
 
 
-def _language_pair(words: CanaryWords, base: Sequence[str], plan: Plan) -> Pair:
+def _language_pair(words: CanaryWords, base: Sequence[str], plan: DocumentPlan) -> DocumentPair:
     """Make texts of two languages, or one text if records name theirs. They have words that some policies copy."""
     own, code = plan.policy.language, "de" if plan.policy.language == "fr" else "fr"
     copied = [*words.stop, *words.carriers, "4812", "zq7x4"]
     text = " ".join([*base, *copied])
     if plan.names_language:
         shown = frozenset({Exposure.LANGUAGE, Exposure.LENGTH})
-        return Pair("language", (text,), (text,), Exposure.LANGUAGE, shown, languages=(own, code))
+        return DocumentPair("language", (text,), (text,), Exposure.LANGUAGE, shown, languages=(own, code))
     foreign = " ".join([_OTHER_LANGUAGES[code], *copied])
-    return Pair("language", (text,), (foreign,), Exposure.LANGUAGE, COPIES | {Exposure.LANGUAGE}, is_redrawn=True)
+    return DocumentPair(
+        "language", (text,), (foreign,), Exposure.LANGUAGE, COPIES | {Exposure.LANGUAGE}, is_redrawn=True
+    )
 
 
-def _refused_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
+def _refused_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPair]:
     """Yield pairs where some policies refuse one document because of its text."""
     base = _take(words.plain, 0, 5)
     text = (" ".join(base),)
@@ -213,10 +217,10 @@ def _refused_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
     if plan.max_bytes < 2**16:
         refused["too long"] = " ".join([*base, " " * plan.max_bytes])
     for kind, document in refused.items():
-        yield Pair(f"presence ({kind})", text, (document,), Exposure.PRESENCE, shown)
+        yield DocumentPair(f"presence ({kind})", text, (document,), Exposure.PRESENCE, shown)
 
 
-def _typed_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
+def _typed_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPair]:
     """Yield pairs of a word and a typed token of each class, and of tokens of one class and shape."""
     base = _take(words.plain, 0, 5)
 
@@ -226,8 +230,10 @@ def _typed_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
     # A token that is not of a class of its own may be several words, some of them equal.
     shown = (COPIES | {Exposure.REPETITION}) - {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
     for kind, (first, second) in {**EXAMPLES, **_name_values(plan.lists)}.items():
-        yield Pair(f"types ({kind})", (" ".join(base),), put(first), Exposure.TYPES, shown)
-        yield Pair(f"values ({kind})", put(first), put(second), None, _if(kind not in plan.policy.type_actions, shown))
+        yield DocumentPair(f"types ({kind})", (" ".join(base),), put(first), Exposure.TYPES, shown)
+        yield DocumentPair(
+            f"values ({kind})", put(first), put(second), None, _if(kind not in plan.policy.type_actions, shown)
+        )
 
 
 def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
@@ -247,10 +253,10 @@ def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
     return values
 
 
-def _column_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
+def _column_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPair]:
     """Yield pairs of the same texts in other columns."""
     if plan.columns > 1:
         few, many = (" ".join(_take(words.plain, start, count)) for start, count in ((0, 2), (2, 7)))
         rest = (few,) * (plan.columns - 2)
         shown = frozenset({Exposure.LENGTH})
-        yield Pair("column", (few, many, *rest), (many, few, *rest), Exposure.LENGTH, shown, is_redrawn=True)
+        yield DocumentPair("column", (few, many, *rest), (many, few, *rest), Exposure.LENGTH, shown, is_redrawn=True)

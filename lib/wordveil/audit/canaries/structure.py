@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordveil.audit.canaries.compare import PRICES, Run
-from wordveil.audit.canaries.tables import Inputs, Output
+from wordveil.audit.canaries.compare import PRICES, CanaryRun
+from wordveil.audit.canaries.tables import CanaryOutput, Inputs
 from wordveil.audit.canaries.words import find_marks
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.privacy.relations import Exposure
 
 
 @dataclass(frozen=True)
-class Claim:
+class ReleaseClaim:
     """Claim of a release about itself.
 
     ``relation``: the pairs of texts for which its bound holds. ``exposes``: its exposures besides sanitised words, kept
@@ -29,11 +29,11 @@ class Claim:
     columns: frozenset[str]
 
 
-def check_structure(inputs: Inputs, runs: Sequence[Run], claim: Claim) -> list[Finding]:
+def check_structure(inputs: Inputs, runs: Sequence[CanaryRun], claim: ReleaseClaim) -> list[Finding]:
     """Check in all runs what does not depend on chance."""
     outputs = [output for run in runs for output in (run.first, run.second)]
 
-    def check(test: str, promise: str, find_faults: Callable[[Output], Iterator[str]]) -> Finding:
+    def check(test: str, promise: str, find_faults: Callable[[CanaryOutput], Iterator[str]]) -> Finding:
         fault = next((fault for output in outputs for fault in find_faults(output)), None)
         verdict = Verdict.HOLDS if fault is None else Verdict.REFUTED
         evidence = fault or f"{len(outputs)} outputs of {len(inputs.ids):,} records agree."
@@ -61,7 +61,7 @@ def check_structure(inputs: Inputs, runs: Sequence[Run], claim: Claim) -> list[F
     ]
 
 
-def check_layout(runs: Sequence[Run], claim: Claim) -> Finding | None:
+def check_layout(runs: Sequence[CanaryRun], claim: ReleaseClaim) -> Finding | None:
     """Check whether the order of rows and the cuts between files follow the texts.
 
     The two outputs of a run differ only in texts. None if no run wrote files.
@@ -83,14 +83,14 @@ def check_layout(runs: Sequence[Run], claim: Claim) -> Finding | None:
     return Finding("canary:layout", verdict, promise, evidence, draws=draws)
 
 
-def _find_columns(output: Output, claim: Claim) -> Iterator[str]:
+def _find_columns(output: CanaryOutput, claim: ReleaseClaim) -> Iterator[str]:
     columns = frozenset(output.table.column_names)
     if columns != claim.columns:
         extra, missing = sorted(columns - claim.columns), sorted(claim.columns - columns)
         yield f"more columns: {', '.join(extra) or 'none'}; missing ones: {', '.join(missing) or 'none'}."
 
 
-def _find_changed(output: Output, inputs: Inputs) -> Iterator[str]:
+def _find_changed(output: CanaryOutput, inputs: Inputs) -> Iterator[str]:
     numbers = {record: number for number, record in enumerate(inputs.ids)}
     for name, values in inputs.kept.items():
         if name not in output.table.column_names:
@@ -101,7 +101,7 @@ def _find_changed(output: Output, inputs: Inputs) -> Iterator[str]:
             yield f"{changed:,} values of {name} are not those of the input."
 
 
-def _find_secrets(output: Output, inputs: Inputs) -> Iterator[str]:
+def _find_secrets(output: CanaryOutput, inputs: Inputs) -> Iterator[str]:
     """Yield secret words in any column, and a record's own unknown word outside its texts."""
     texts = {path[0] for path in output.columns.paths}
     secrets, marks = frozenset(inputs.secrets), frozenset(inputs.marks)
@@ -128,14 +128,14 @@ def _write_value(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _find_repeated_tags(output: Output) -> Iterator[str]:
+def _find_repeated_tags(output: CanaryOutput) -> Iterator[str]:
     tags = Counter(row.tag for row in output.rows.values() if row.tag is not None)
     repeated = sum(count for count in tags.values() if count > 1)
     if repeated:
         yield f"{repeated:,} records share a tag with another one."
 
 
-def _find_claims(output: Output, claim: Claim) -> Iterator[str]:
+def _find_claims(output: CanaryOutput, claim: ReleaseClaim) -> Iterator[str]:
     said = output.table["privacy"].drop_null()
     for field, values in zip(said.type, said.flatten(), strict=True):
         different = {str(value) for value in _list_values(values)}

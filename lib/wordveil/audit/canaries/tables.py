@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wordveil.audit.canaries.documents import Pair, write_document
+from wordveil.audit.canaries.documents import DocumentPair, write_document
 from wordveil.audit.canaries.observables import Row
 from wordveil.audit.canaries.words import make_marks
 from wordveil.records.columns import TextColumns
@@ -33,14 +33,14 @@ class Inputs:
     values of the kept columns.
     """
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[DocumentPair, ...]
     copies: int
     marks: tuple[str, ...]
     secrets: tuple[str, ...]
     kept: dict[str, tuple[str, ...]]
 
     @classmethod
-    def make(cls, pairs: Sequence[Pair], copies: int, keep: Sequence[str], rng: np.random.Generator) -> Inputs:
+    def make(cls, pairs: Sequence[DocumentPair], copies: int, keep: Sequence[str], rng: np.random.Generator) -> Inputs:
         """Make the records. ``keep``: the kept columns. ``rng`` makes the words that no one else has."""
         records = len(pairs) * copies
         marks, secrets = make_marks(records, rng), make_marks(records, rng)
@@ -52,7 +52,7 @@ class Inputs:
         """Ids, in which the copies of a document are not next to each other."""
         return [f"c{number:06d}" for number in range(len(self.marks))]
 
-    def pair_of(self, number: int) -> Pair:
+    def pair_of(self, number: int) -> DocumentPair:
         """Return the pair whose documents a record has copies of."""
         return self.pairs[number % len(self.pairs)]
 
@@ -72,7 +72,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Output:
+class CanaryOutput:
     """Output of one input table.
 
     ``table``: its rows, in the order in which a reader sees them. ``columns``: the text columns. ``id_column``: the

@@ -36,8 +36,8 @@ from wordveil.arrays import Bool, Float64, Int32
 from wordveil.evaluation.attacks.context_kernels import (
     NOBODY,
     STEPS,
-    Candidates,
     ListedLaws,
+    WordCandidates,
     decode_likeliest,
     decode_marginals,
     list_candidates,
@@ -101,7 +101,7 @@ class ContextAttacker:
         decode = _DECODERS[decoding]
         return decode(row_of, sequence.offsets, table, self._language.costs, self._language.size)[is_hidden]
 
-    def _list(self, outputs: Int32, copied: Int32) -> Candidates:
+    def _list(self, outputs: Int32, copied: Int32) -> WordCandidates:
         """List candidates: a row for each output, then one for each copied word."""
         words = np.full((len(outputs), self._width), NOBODY, np.int32)
         chances = np.zeros(words.shape)
@@ -115,7 +115,7 @@ class ContextAttacker:
         known = np.full((len(copied), self._width), NOBODY, np.int32)
         known[:, 0] = copied
         words = np.concatenate([words, known])
-        return Candidates(
+        return WordCandidates(
             (words != NOBODY).sum(axis=1), words, np.concatenate([costs, np.zeros(known.shape, np.int64)])
         )
 

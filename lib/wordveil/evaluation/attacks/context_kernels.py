@@ -37,7 +37,7 @@ class LanguageCosts(NamedTuple):
     beyond: Int32
 
 
-class Candidates(NamedTuple):
+class WordCandidates(NamedTuple):
     """Candidate words for each row of a table.
 
     ``counts``: int64 ``(rows,)``, how many. ``words``: int32 ``(rows, candidates)``, rising ids, then :data:`NOBODY`.
@@ -113,7 +113,7 @@ def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, cha
 
 
 @compiled
-def decode_likeliest(rows: Int32, offsets: Int64, table: Candidates, model: LanguageCosts, start: int) -> Int32:
+def decode_likeliest(rows: Int32, offsets: Int64, table: WordCandidates, model: LanguageCosts, start: int) -> Int32:
     """Decode the likeliest sequence of words of each record: int32 ``(tokens,)``.
 
     ``rows``: int32 ``(tokens,)``, the row of ``table`` of each token. ``offsets``: int64 ``(records + 1,)``. ``table``:
@@ -177,7 +177,7 @@ def _extend(before: Int32, spent: Int64, words: Int32, cost: Int64, back: Int32,
 
 
 @compiled
-def decode_marginals(rows: Int32, offsets: Int64, table: Candidates, model: LanguageCosts, start: int) -> Int32:
+def decode_marginals(rows: Int32, offsets: Int64, table: WordCandidates, model: LanguageCosts, start: int) -> Int32:
     """Decode the likeliest word at each position, given its whole record: int32 ``(tokens,)``.
 
     Pairs that begin with a word that is next to impossible given all before it are neglected.

@@ -23,7 +23,7 @@ from wordveil.measures.calibration.subjects import BuiltSubject, Subject
 from wordveil.measures.calibration.values import measure_laws, measure_rows
 from wordveil.measures.posterior import require_law
 from wordveil.measures.recovery import draw_publicly, find_interval, find_recovered
-from wordveil.measures.search import FINE, Figures, Matched, find_built, find_epsilon, next_up
+from wordveil.measures.search import FINE, FigureCache, Matched, find_built, find_epsilon, next_up
 from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.recovery import round_figure
@@ -195,7 +195,7 @@ def match(subject: Subject, other: BuiltSubject, by: str) -> FoundEpsilon:
 def _find_figure(subject: Subject, read: Read, target: str, wanted: Reading) -> FoundEpsilon:
     least = max(_LEAST, subject.least_epsilon)
     start = max(subject.settings.nominal_epsilon, least)
-    figures = Figures(
+    figures = FigureCache(
         lambda epsilon: subject.build(epsilon).mechanism, lambda mechanism: read(mechanism, subject.frequencies)
     )
     is_exact = figures.rebuild(start).is_exact and wanted.is_exact

@@ -15,7 +15,7 @@ from wordveil.errors import BundleError
 from wordveil.mechanisms.tree.levels import Levels, PadShareError, solve_levels
 from wordveil.mechanisms.tree.table import Nesting
 from wordveil.neighbours.cluster_kernels import LONGEST, whole_directions
-from wordveil.neighbours.clusters import HEAVIEST, Hierarchy
+from wordveil.neighbours.clusters import HEAVIEST, ClusterHierarchy
 
 # Logarithms are taken to one part in this many.
 _LOGARITHM = 2**20
@@ -69,7 +69,7 @@ def next_levels(losses: Sequence[float]) -> list[int]:
     return [matter.index(level) for level in _last_of_equal(losses)]
 
 
-def rows_of(hierarchy: Hierarchy) -> Int32:
+def rows_of(hierarchy: ClusterHierarchy) -> Int32:
     """Compute the row of each symbol: that of a word's lowest cluster, then those of padding and unknown word."""
     bounds = hierarchy.bounds[0]
     clusters = len(bounds) - 1

@@ -27,7 +27,7 @@ from wordveil.mechanisms.inputs import Groups, Pairs, PublicInputs
 from wordveil.mechanisms.tree.build import add_rarity, weigh_words
 from wordveil.mechanisms.tree.settings import TreeSettings
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.neighbours.clusters import Hierarchy, build_hierarchy, build_partition, count_clusters
+from wordveil.neighbours.clusters import ClusterHierarchy, build_hierarchy, build_partition, count_clusters
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Cut:
     ``notes``: sentences that describe the clusters.
     """
 
-    hierarchy: Hierarchy
+    hierarchy: ClusterHierarchy
     heads: Int32
     notes: tuple[str, ...]
 

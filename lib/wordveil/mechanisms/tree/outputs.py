@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wordveil.arrays import Float32, Float64, Int32, Int64, UInt64
 from wordveil.neighbours.cluster_kernels import whole_directions
-from wordveil.neighbours.clusters import Hierarchy
+from wordveil.neighbours.clusters import ClusterHierarchy
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Outputs:
     @classmethod
     def choose(
         cls,
-        hierarchy: Hierarchy,
+        hierarchy: ClusterHierarchy,
         frequencies: Float64,
         vectors: Float32,
         writable: NDArray[np.bool_] | None,
@@ -91,7 +91,7 @@ class Outputs:
             edges[start:stop] = np.cumsum(whole) - np.uint64(1)
         return edges
 
-    def write_members(self, hierarchy: Hierarchy) -> Int32:
+    def write_members(self, hierarchy: ClusterHierarchy) -> Int32:
         """Return the word to write at each position, where positions are words: int32 ``(size,)``.
 
         The cluster's representative, next to itself, replaces members that may not be written.
@@ -106,7 +106,7 @@ class Outputs:
         return written
 
 
-def _stand_ins(hierarchy: Hierarchy, vectors: Float32, clusters: Int64, free: Int64) -> Int32:
+def _stand_ins(hierarchy: ClusterHierarchy, vectors: Float32, clusters: Int64, free: Int64) -> Int32:
     """Find for each cluster the word of ``free`` nearest to its mean direction, each word once: int32."""
     if len(free) < len(clusters):
         raise ValueError(

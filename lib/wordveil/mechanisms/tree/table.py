@@ -39,7 +39,7 @@ class Nesting:
 
     @classmethod
     def of(cls, bounds: Sequence[NDArray[Any]]) -> Self:
-        """Make from the bounds of each level (:class:`wordveil.neighbours.clusters.Hierarchy`).
+        """Make from the bounds of each level (:class:`wordveil.neighbours.clusters.ClusterHierarchy`).
 
         First come the bounds of the lowest clusters, then those of the levels that matter, which may be the same.
         """

@@ -13,7 +13,7 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 from threadpoolctl import threadpool_limits
 
-from wordveil.neighbours.blocks import Span, Task
+from wordveil.neighbours.blocks import ListTask, Span
 from wordveil.neighbours.lists import NeighbourLists, NeighbourSearch
 from wordveil.spark.platform.errors import job_errors
 
@@ -36,15 +36,15 @@ class SpanLists:
 
 @lru_cache(maxsize=1)
 def _search(file: str, metric: str, most: int | None, within: float) -> NeighbourSearch:
-    return Task(metric, np.load(file, mmap_mode="r"), most, within).search()
+    return ListTask(metric, np.load(file, mmap_mode="r"), most, within).search()
 
 
 def compute_on_executors(
     session: Callable[[], SparkSession],
-) -> Callable[[Task, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]]:
+) -> Callable[[ListTask, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]]:
     """Return a function that computes blocks on the executors of ``session``, which is called once there is work."""
 
-    def compute(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
+    def compute(task: ListTask, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
         if not spans:
             return
         context = session().sparkContext

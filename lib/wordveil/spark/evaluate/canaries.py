@@ -26,10 +26,10 @@ from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.assembly.audits import identify_release
 from wordveil.assembly.bundles import find_ngrams, ready_bundle
 from wordveil.audit.canaries.audit import COPIES, LEAST_COPIES, judge_runs, make_inputs, write_blind_bundle
-from wordveil.audit.canaries.compare import Run
-from wordveil.audit.canaries.documents import Plan
-from wordveil.audit.canaries.structure import Claim
-from wordveil.audit.canaries.tables import HIDDEN_COLUMN, Inputs, Output
+from wordveil.audit.canaries.compare import CanaryRun
+from wordveil.audit.canaries.documents import DocumentPlan
+from wordveil.audit.canaries.structure import ReleaseClaim
+from wordveil.audit.canaries.tables import HIDDEN_COLUMN, CanaryOutput, Inputs
 from wordveil.audit.findings import Audit
 from wordveil.audit.store import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSION
 from wordveil.config.load import Config
@@ -92,7 +92,7 @@ class _Pipeline:
         """Read the documents as the pipeline does."""
         return open_input(self.spark, replace(self.source, path=path, where=where), params).read()
 
-    def release(self, table: DataFrame, path: str, bundle: Bundle, materials: Materials) -> Output:
+    def release(self, table: DataFrame, path: str, bundle: Bundle, materials: Materials) -> CanaryOutput:
         """Sanitise documents as the job does, and read the output."""
         settings = replace(self.config.record_settings(_NAME), release=_NAME)
         if bundle.mechanism.private_weights == "":
@@ -103,7 +103,7 @@ class _Pipeline:
         write_sanitised(table, path, job, self.source, output)
         return self.read_output(path)
 
-    def read_output(self, path: str) -> Output:
+    def read_output(self, path: str) -> CanaryOutput:
         """Read the rows of an output in the order of its files, as a reader finds them."""
         rows = load_path(self.spark, self.spark.read.format("parquet"), path)
         file, row = (F.col(f"_metadata.{name}") for name in ("file_path", "row_index"))
@@ -115,7 +115,7 @@ class _Pipeline:
         counts = Counter(files[index] for index in order)
         cut = tuple((directory, count) for (directory, _), count in counts.items())
         kept = table.drop_columns(["__file", "__row"]).take(pa.array(order, pa.int64()))
-        return Output(kept, self.config.text_columns, self.config.source.id, cut)
+        return CanaryOutput(kept, self.config.text_columns, self.config.source.id, cut)
 
 
 def audit_release(
@@ -170,7 +170,7 @@ def audit_release(
                 pipeline.release(table, f"{directory}/{name}-{side}", drawn, materials)
                 for side, table in enumerate(tables)
             ]
-            runs.append(Run(sides[0], sides[1], drawn is blind, bundle.vocabulary.size))
+            runs.append(CanaryRun(sides[0], sides[1], drawn is blind, bundle.vocabulary.size))
         admitted = None
         if config.source.where is not None:
             progress("applying the condition")
@@ -192,11 +192,13 @@ def audit_release(
     )
 
 
-def make_claim(config: Config) -> Claim:
+def make_claim(config: Config) -> ReleaseClaim:
     """Make the claim that each row of the configuration's output must state and keep."""
     settings = config.record_settings(_NAME)
     made = (field.name for field in settings.columns.output_fields)
-    return Claim(str(settings.relation), settings.exposes, frozenset({config.source.id, *config.source.keep, *made}))
+    return ReleaseClaim(
+        str(settings.relation), settings.exposes, frozenset({config.source.id, *config.source.keep, *made})
+    )
 
 
 _UNREAD = "the condition could not be applied to made documents: it reads columns that they do not have."
@@ -206,7 +208,7 @@ _ALIKE = "no two documents differ in whether they meet the condition."
 def _make_inputs(config: Config, bundle: Bundle, model: Any, copies: int, seed: int) -> Inputs:
     named = config.source.language is not None
     columns = len(config.source.texts)
-    plan = Plan(config.policy, columns, config.source.max_bytes, names_language=named, lists=bundle.lists)
+    plan = DocumentPlan(config.policy, columns, config.source.max_bytes, names_language=named, lists=bundle.lists)
     if copies < LEAST_COPIES:
         problem = f"fewer than {LEAST_COPIES} copies tell no difference from chance. Use more."
         raise usage_error("--copies", str(copies), problem)

@@ -22,7 +22,7 @@ from wordveil.evaluation.utility.encoders import make_encoder
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.scores.documents import Documents
-from wordveil.scores.evaluation import Evaluation, Example
+from wordveil.scores.evaluation import Evaluation, TextExample
 from wordveil.spark.evaluate.measures import (
     Figures,
     Split,
@@ -164,7 +164,7 @@ def measure_pairs(
         facts={"release": config.release, **facts, **_describe(config, materials.bundle, pairs)},
         scores=tuple(figures.scores),
         confusions=tuple(figures.confusions),
-        examples=tuple(Example("release", original, released) for original, released in shown),
+        examples=tuple(TextExample("release", original, released) for original, released in shown),
         notes=tuple(figures.notes),
         is_private=True,
         scope=_say_scope(config, pairs),

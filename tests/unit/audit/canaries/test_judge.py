@@ -6,7 +6,7 @@ import pytest
 
 from wordveil.audit.canaries.audit import judge_differences, judge_exposures
 from wordveil.audit.canaries.compare import Contrast, Difference
-from wordveil.audit.canaries.structure import Claim
+from wordveil.audit.canaries.structure import ReleaseClaim
 from wordveil.audit.findings import Verdict
 from wordveil.privacy.relations import Exposure
 
@@ -17,7 +17,7 @@ from wordveil.privacy.relations import Exposure
 )
 def test_few_copies_or_a_tiny_alpha_have_no_power(draws, alpha, verdict):
     same = Difference("case", "the text", None, frozenset(), Contrast("one value", (1, 1), (draws, draws), 0.8))
-    (finding,) = judge_differences([same], Claim("any_text", (), frozenset()), alpha)
+    (finding,) = judge_differences([same], ReleaseClaim("any_text", (), frozenset()), alpha)
     assert finding.verdict is verdict
 
 
@@ -25,5 +25,5 @@ def test_few_copies_or_a_tiny_alpha_have_no_power(draws, alpha, verdict):
 def test_what_few_copies_cannot_show_is_not_said_to_be_absent(draws, verdict):
     shown = frozenset({Exposure.LENGTH})
     same = Difference("length", "the text", Exposure.LENGTH, shown, Contrast("one value", (1, 1), (draws, draws), 0.8))
-    (finding,) = judge_exposures([same], Claim("same_length", (str(Exposure.LENGTH),), frozenset()), 0.01, {})
+    (finding,) = judge_exposures([same], ReleaseClaim("same_length", (str(Exposure.LENGTH),), frozenset()), 0.01, {})
     assert finding.verdict is verdict

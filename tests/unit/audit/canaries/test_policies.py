@@ -15,9 +15,9 @@ from support.audits import list_refuted
 from support.canaries import audit_policy, sanitise_side
 from wordveil.artifacts.bundle import Bundle
 from wordveil.audit.canaries import audit as module
-from wordveil.audit.canaries.compare import Run
-from wordveil.audit.canaries.documents import Plan
-from wordveil.audit.canaries.structure import Claim, check_layout, check_structure
+from wordveil.audit.canaries.compare import CanaryRun
+from wordveil.audit.canaries.documents import DocumentPlan
+from wordveil.audit.canaries.structure import ReleaseClaim, check_layout, check_structure
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.streams import id_payload
 from wordveil.mechanisms.base import TokenBatch
@@ -223,21 +223,25 @@ def test_presence_that_cannot_occur(audit: Callable[..., list[Finding]], monkeyp
 
 
 @pytest.fixture
-def released(make_bundle: Callable[[TextPolicy], Bundle]) -> tuple[Any, Run, Claim]:
+def released(make_bundle: Callable[[TextPolicy], Bundle]) -> tuple[Any, CanaryRun, ReleaseClaim]:
     """Documents, a run, and its claim."""
     policy = POLICIES["words alone"]
     bundle = make_bundle(policy)
-    inputs = module.make_inputs(bundle, Plan(policy), None, keep=("day",), copies=48)
+    inputs = module.make_inputs(bundle, DocumentPlan(policy), None, keep=("day",), copies=48)
     settings = RecordSettings("canaries", "run", policy, ("day",))
     drawn = RecordSanitiser(settings, bundle, toys.KEYS)
     one, other = (
         replace(sanitise_side(inputs, drawn, ONE_TEXT, other=side), files=(("", 9),)) for side in (False, True)
     )
     fields = frozenset(one.table.column_names)
-    return inputs, Run(one, other, is_blind=False, size=SIZE), Claim("same_length", settings.exposes, fields)
+    return (
+        inputs,
+        CanaryRun(one, other, is_blind=False, size=SIZE),
+        ReleaseClaim("same_length", settings.exposes, fields),
+    )
 
 
-def broken(released: tuple[Any, Run, Claim], change: Callable[[Any, Any], Any]) -> set[str]:
+def broken(released: tuple[Any, CanaryRun, ReleaseClaim], change: Callable[[Any, Any], Any]) -> set[str]:
     """What is refuted of a run of which one table was changed."""
     inputs, run, claim = released
     changed = replace(run, second=replace(run.second, table=change(run.second.table, inputs)))
@@ -245,23 +249,23 @@ def broken(released: tuple[Any, Run, Claim], change: Callable[[Any, Any], Any]) 
     return list_refuted([*check_structure(inputs, [changed], claim), *([layout] if layout else [])])
 
 
-def test_a_sound_structure(released: tuple[Any, Run, Claim]):
+def test_a_sound_structure(released: tuple[Any, CanaryRun, ReleaseClaim]):
     assert broken(released, lambda table, _: table) == set()
 
 
-def test_rows_in_the_order_of_their_sizes(released: tuple[Any, Run, Claim]):
+def test_rows_in_the_order_of_their_sizes(released: tuple[Any, CanaryRun, ReleaseClaim]):
     sizes = lambda table, inputs: np.argsort([len(text or b"") for text in inputs.texts(other=True)[0]])
     assert broken(released, lambda table, inputs: table.take(sizes(table, inputs))) == {"canary:layout"}
 
 
-def test_columns_that_should_not_be_there(released: tuple[Any, Run, Claim]):
+def test_columns_that_should_not_be_there(released: tuple[Any, CanaryRun, ReleaseClaim]):
     more = lambda table, inputs: table.append_column("more", [list(inputs.secrets)])
     assert broken(released, more) == {"canary:columns", "canary:secrets"}
     texts = lambda table, inputs: table.set_column(1, "day", [[mark.upper() for mark in inputs.marks]])
     assert broken(released, texts) == {"canary:kept", "canary:secrets"}
 
 
-def test_tags_and_claims_that_are_wrong(released: tuple[Any, Run, Claim]):
+def test_tags_and_claims_that_are_wrong(released: tuple[Any, CanaryRun, ReleaseClaim]):
     def repeat_tag(table: Any, _: Any) -> Any:
         place = table.column_names.index("content_tag")
         return table.set_column(place, "content_tag", [[b"same"] * table.num_rows])
@@ -275,4 +279,4 @@ def test_tags_and_claims_that_are_wrong(released: tuple[Any, Run, Claim]):
 def test_too_few_copies(make_bundle: Callable[[TextPolicy], Bundle]):
     policy = POLICIES["strict"]
     with pytest.raises(ValueError, match="copies = 9: fewer than 48"):
-        module.make_inputs(make_bundle(policy), Plan(policy), None, copies=9)
+        module.make_inputs(make_bundle(policy), DocumentPlan(policy), None, copies=9)
