@@ -39,7 +39,7 @@ from wordveil.config.load import Config
 from wordveil.crypto.keys import MasterKey
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
-from wordveil.scores.binomial import bound_above, bound_below
+from wordveil.scores.counts import bound_above, bound_below
 from wordveil.scores.score import find_ratio_interval
 from wordveil.text.stop_words import load_stop_words
 from wordveil.text.types.lists import PublicLists

@@ -23,7 +23,7 @@ from common import draft_job, draft_mechanism, machine, make_parser, save_result
 from wordveil.assembly.bundles import build_bundle
 from wordveil.evaluation.attacks.linkage import CANDIDATES, LinkageTrials
 from wordveil.evaluation.attacks.redrawn import find_hidden_share
-from wordveil.measures.posterior import guess_outputs
+from wordveil.measures.recovery import guess_outputs
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.laws import WordLaws

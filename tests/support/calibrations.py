@@ -12,7 +12,7 @@ from wordveil.measures.calibration.figures import (
     WordFigure,
 )
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
-from wordveil.scores.histogram import count_bins
+from wordveil.scores.counts import count_bins
 
 EPSILONS = (1.0, 2.0, 5.0, 10.0, 20.0)
 FACTS = {"embedding": "demo", "words": "10,000 of 20,000", "runs": "1,000", "threshold of K_w and inputs": "0.001"}

@@ -23,9 +23,9 @@ from wordveil.embeddings.training.hypernyms import read_pairs
 from wordveil.embeddings.training.poincare import ReadPairs, train_or_load
 from wordveil.errors import BundleError, WordveilError
 from wordveil.measures.comparison import SentenceComparison, compare
+from wordveil.measures.losses import stores_points
 from wordveil.measures.recovery import load_built, measure_recovery
 from wordveil.measures.suitability import measure_suitability
-from wordveil.measures.symbols import stores_points
 from wordveil.measures.text_distance import TextDistance, measure_distance
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext

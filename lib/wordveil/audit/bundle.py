@@ -42,11 +42,9 @@ from wordveil.audit.store import BUNDLE, DRAWS_FACT, TESTS_FACT, TESTS_VERSION
 from wordveil.audit.two_phase import ROUNDS, Naming, WordPair, audit_pairs
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
-from wordveil.measures.exact_loss import Loss, find_loss, find_supremum
-from wordveil.measures.posterior import require_law
-from wordveil.measures.recovery import draw_publicly, make_public_keys
+from wordveil.measures.losses import Loss, SymbolSpace, find_loss, find_space, find_supremum
+from wordveil.measures.recovery import draw_publicly, make_public_keys, require_law
 from wordveil.measures.search import find_epsilon
-from wordveil.measures.symbols import SymbolSpace, find_space
 from wordveil.measures.token_draws import as_records, spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import Evidence, ExactLoss, ShownEpsilon

@@ -18,7 +18,7 @@ from pathlib import Path
 from wordveil.audit.findings import Audit
 from wordveil.errors import BundleError
 from wordveil.release.rules import AUDITS
-from wordveil.scores.files import replace_file, to_json
+from wordveil.scores.evaluation import replace_file, to_json
 
 BUNDLE, RELEASE = AUDITS
 TESTS_VERSION = "1"

@@ -2,7 +2,7 @@
 
 A mechanism ``M`` claims that ``Pr[M(w) in S] <= exp(bound) Pr[M(v) in S] + delta`` for every set ``S`` of outputs.
 Draws of both words choose a set, in each direction. Fresh draws count it: ``k`` of ``n`` for the first word and ``l``
-of ``n`` for the second. Bounds of Clopper and Pearson (:mod:`wordveil.scores.binomial`), each wrong with a
+of ``n`` for the second. Bounds of Clopper and Pearson (:mod:`wordveil.scores.counts`), each wrong with a
 probability of at most ``tail``, give ``P_low`` and ``Q_high``. The claim is refuted if ``P_low > exp(bound) Q_high +
 delta``.
 
@@ -43,7 +43,7 @@ from scipy.stats import binom
 
 from wordveil.arrays import Float64, Int64
 from wordveil.audit.findings import Finding, Verdict
-from wordveil.scores.binomial import bound_above, bound_below
+from wordveil.scores.counts import bound_above, bound_below
 
 # How many single outputs and, at most, how many sets of the ranking are tried; and how many outputs of a set are shown.
 _SINGLES, _SETS, _SHOWN = 32, 48, 3

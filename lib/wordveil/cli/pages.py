@@ -25,9 +25,8 @@ from wordveil.report.templates import render_page
 from wordveil.report.values import show_recovered, show_share
 
 if TYPE_CHECKING:
-    from wordveil.measures.comparison import SentenceComparison
-    from wordveil.measures.corpus_sample import Sample
-    from wordveil.measures.sentence import SentencePreview
+    from wordveil.measures.comparison import SentenceComparison, SentencePreview
+    from wordveil.measures.preview import Sample
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview, TableSample
     from wordveil.spark.release.gate import GateDecision

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wordveil.assembly.bundles import FindBundle
     from wordveil.config.load import Config
-    from wordveil.measures.sentence import SentencePreview
+    from wordveil.measures.comparison import SentencePreview
     from wordveil.measures.text_distance import TextDistance
     from wordveil.spark.plan.plan import FindTrials, Plan
     from wordveil.spark.plan.sample import Preview
@@ -256,7 +256,7 @@ def _plan_notes(plan: Plan) -> list[str]:
 def _sentence(config: Config, find: FindBundle, text: str | None) -> SentencePreview | None:
     """Preview a public sentence before and after; None if there is no bundle, or no sentence fits the vocabulary."""
     from wordveil.assembly.bundles import find_ngrams
-    from wordveil.measures.sentence import preview_default, preview_sentence
+    from wordveil.measures.comparison import preview_default, preview_sentence
 
     with suppress(BundleError):
         if (bundle := find()) is not None:

@@ -13,8 +13,7 @@ from wordveil.report.values import show_recovered, show_share
 
 if TYPE_CHECKING:
     from wordveil.measures.comparison import MechanismLine, SentenceComparison
-    from wordveil.measures.corpus_sample import Quantiles, Sample
-    from wordveil.measures.preview import UnknownWord, WordPreview
+    from wordveil.measures.preview import Quantiles, Sample, UnknownWord, WordPreview
     from wordveil.measures.text_lengths import OutputLength
     from wordveil.release.rules import GateResult, RuleResult
     from wordveil.release.verify import Verified

@@ -3,7 +3,8 @@
 It has distances of neighbours, the epsilons between which words begin and cease to change, words with digits, and the
 share of a public text that the vocabulary covers. Words of a sample are measured, spread evenly over the vocabulary or
 over its frequencies, or all words if that takes no longer; so it takes little time compared with a build. Draws are
-with a public key, as in :mod:`wordveil.measures.recovery`: every build of a bundle finds the same figures.
+with a public key, as in :mod:`wordveil.measures.recovery`: every build of a bundle finds the same figures. Distances of
+neighbours are from float32 products, good to about three digits: for people who choose, and for no bound.
 
 An attacker who takes each output for the word itself is right as often as words stay. The best attacker is right at
 least as often, so that the share that stays is a lower bound on the recovery.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,12 +25,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.special import logit
 
-from wordveil.arrays import Float64, Int32
+from wordveil.arrays import Float32, Float64, Int32
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.nearness import COSINE, measure_neighbours
 from wordveil.measures.recovery import OtherLengthError, draw_publicly
 from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
@@ -38,6 +38,57 @@ from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import uncap
 from wordveil.privacy.recovery import round_figure
 from wordveil.text.tokeniser import Tokeniser, fold_words, straighten_apostrophes
+
+COSINE = "cosine"
+"""What nearness is where no distance enters the price: the cosine of two vectors, 1 for the same direction."""
+_BLOCK_BYTES = 32 * 2**20
+
+
+def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) -> tuple[Float64, Float64]:
+    """Measure how far the nearest neighbour and the ``rank``-th are: float64 ``(words,)`` each, distances or cosines.
+
+    ``vectors``: float32 ``(size, n)``. For ``hyperbolic`` they lie in the open unit ball. ``measure``: the name of a
+    metric of :data:`wordveil.geometry.spaces.SPACES`, or :data:`COSINE`. ``words``: int32 ``(words,)``, whose
+    neighbours are measured. ``rank``: 1 for the nearest, up to ``size - 1``.
+    """
+    distances = measure_rows_of(vectors, measure)
+    nearest, far = np.empty(len(words)), np.empty(len(words))
+    step = max(1, _BLOCK_BYTES // (8 * len(vectors)))
+    for start in range(0, len(words), step):
+        part = slice(start, start + step)
+        apart = distances(words[part])
+        apart[np.arange(len(apart)), words[part]] = -np.inf  # the word itself comes first
+        ordered = np.partition(apart, (1, rank), axis=1)
+        nearest[part], far[part] = ordered[:, 1], ordered[:, rank]
+    return (-nearest, -far) if measure == COSINE else (nearest, far)
+
+
+def measure_rows_of(vectors: Float32, measure: str) -> Callable[[Int32], Float64]:
+    """Return a function that computes the distances of some words, int32 ``(words,)``, from all: float64 ``(words,
+    size)``. Cosines are negated. ``vectors``, ``measure``: as in :func:`measure_neighbours`.
+    """
+    if measure == "manhattan":
+        points = vectors.astype(np.float64)
+        return lambda words: np.stack([SPACES[measure].distances(points[word], points) for word in words])
+    squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
+    if measure in (COSINE, "angular"):
+        directions = vectors / np.sqrt(np.where(squares > 0, squares, 1.0))[:, None].astype(np.float32)
+
+        def turn(words: Int32) -> Float64:
+            cosines = np.clip((directions[words] @ directions.T).astype(np.float64), -1, 1)
+            return -cosines if measure == COSINE else np.arccos(cosines)
+
+        return turn
+
+    def measure_rows(words: Int32) -> Float64:
+        products = (vectors[words] @ vectors.T).astype(np.float64)
+        gaps = np.maximum(squares[words][:, None] + squares - 2 * products, 0.0)
+        if measure == "hyperbolic":
+            return np.asarray(2 * np.arcsinh(np.sqrt(gaps / ((1 - squares[words])[:, None] * (1 - squares)))))
+        return np.asarray(np.sqrt(gaps))
+
+    return measure_rows
+
 
 NEIGHBOUR = 256
 """The far neighbour whose distance is measured; the last one in smaller vocabularies."""

@@ -26,7 +26,7 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import EmbeddingError, usage_error
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.symbols import SymbolSpace, find_space
+from wordveil.measures.losses import SymbolSpace, find_space
 from wordveil.privacy.events import Composition, ReleaseTerms, price
 from wordveil.privacy.metrics import uncap
 from wordveil.privacy.relations import Relation

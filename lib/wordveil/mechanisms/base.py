@@ -290,7 +290,7 @@ class Mechanism(ABC, Generic[Settings]):
         """Return the largest loss of a token, if the mechanism computes it other than from its probabilities.
 
         None: audits compute it from :meth:`word_laws` or :meth:`probabilities`
-        (:func:`wordveil.measures.exact_loss.find_supremum`), or test draws if these are not available.
+        (:func:`wordveil.measures.losses.find_supremum`), or test draws if these are not available.
         """
         return None
 

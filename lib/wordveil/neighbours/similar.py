@@ -25,7 +25,7 @@ from wordveil.arrays import Bool, Float32, Float64, Int32, Int64, UInt64
 from wordveil.compiled import compiled
 from wordveil.neighbours.annoy import grow_trees
 from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError, start_threads
-from wordveil.neighbours.cluster_kernels import whole_directions
+from wordveil.neighbours.clusters import whole_directions
 
 # Products of two directions are whole numbers from -2^24 to 2^24.
 MAX_PRODUCT = 2**24

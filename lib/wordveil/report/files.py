@@ -11,8 +11,7 @@ from pathlib import Path
 from wordveil.errors import InputError
 from wordveil.report.page import describe_evaluation, render_evaluation
 from wordveil.report.values import show_cell
-from wordveil.scores.evaluation import Evaluation
-from wordveil.scores.files import replace_file, to_json
+from wordveil.scores.evaluation import Evaluation, replace_file, to_json
 from wordveil.scores.score import ABOVE_CHANCE, Score
 
 PAGE, DATA, SCORES = "report.html", "evaluation.json", "scores.csv"

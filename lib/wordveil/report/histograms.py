@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wordveil.scores.histogram import Bin
+    from wordveil.scores.counts import Bin
 
 _HEIGHT = 150
 _TICKS = 6
@@ -19,7 +19,7 @@ def draw_histogram(
 ) -> dict[str, Any] | None:
     """Draw what the macro ``histogram`` shows: ``x``, ``width`` and marks in percent, ``height`` in pixels.
 
-    ``bins``: from :func:`wordveil.scores.histogram.count_bins`. ``marks``: numbers to mark with a line, by name.
+    ``bins``: from :func:`wordveil.scores.counts.count_bins`. ``marks``: numbers to mark with a line, by name.
     ``tail``: whether a number beyond the closed bins is marked in the middle of the open one, or not at all.
     None without bins.
     """

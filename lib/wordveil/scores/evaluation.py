@@ -1,9 +1,14 @@
-"""Report of an evaluation as data, for pages, CSV files and comparisons."""
+"""Report of an evaluation as data, for pages, CSV files and comparisons, and the files that hold reports."""
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from wordveil.scores.score import Score
@@ -80,3 +85,34 @@ class Evaluation:
             is_private=bool(values["is_private"]),
             scope=tuple(values["scope"]),
         )
+
+
+_PRIVATE = 0o600
+
+
+def replace_file(path: Path, content: str, mode: int = _PRIVATE) -> None:
+    """Write a text file that is complete whenever it is visible; replace an existing one. Raises :class:`OSError`."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as stream:
+        try:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+            draft.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink()
+            raise
+
+
+def to_json(values: Any) -> str:
+    """Encode plain values and NumPy's numbers as JSON. Raises :class:`ValueError` for NaN, :class:`TypeError` for
+    objects.
+    """
+    return json.dumps(values, indent=1, allow_nan=False, default=_to_plain) + "\n"
+
+
+def _to_plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"Expected plain values, got {type(value).__name__}.")

@@ -154,7 +154,7 @@ def measure_accuracy(guessed: Int64, labels: Int64) -> Accuracy:
     known = labels != UNKNOWN
     if not known.any():
         raise ValueError("Expected at least one text with a known label.")
-    from wordveil.scores.binomial import find_detectable, find_share_interval  # SciPy, which pages do not need
+    from wordveil.scores.counts import find_detectable, find_share_interval  # SciPy, which pages do not need
 
     hits = guessed[known] == labels[known]
     chance = float(np.bincount(labels[known]).max() / len(hits))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wordveil.measures.posterior import guess_outputs
+from wordveil.measures.recovery import guess_outputs
 from wordveil_research.peers.laws import (
     epsilon_of_line,
     line_laws,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wordveil.arrays import Float64
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.measures.calibration.meaning import BOUND, Pairs, find_neighbours, measure_loss
-from wordveil.measures.posterior import guess_outputs
+from wordveil.measures.recovery import guess_outputs
 from wordveil.scores.score import Group, Measurement, Score
 from wordveil_research.field.rows import DEMO, Block, Row
 from wordveil_research.field.systems import Laboratory, System

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.embeddings.embedding import load
 from wordveil.geometry.euclidean import diameter
-from wordveil.measures.posterior import guess_outputs
+from wordveil.measures.recovery import guess_outputs
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.measures.search import find_epsilon
 from wordveil.mechanisms.base import Mechanism
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.scores.files import replace_file
+from wordveil.scores.evaluation import replace_file
 from wordveil_research.field.matching import Matched, Matcher
 from wordveil_research.field.rows import AS_IT_IS, DEMO, ORIGINAL, Block, Row, find_row
 from wordveil_research.mechanisms.random import RandomSettings

@@ -15,7 +15,7 @@ import numpy as np
 from wordveil.arrays import Int64
 from wordveil.errors import InputError
 from wordveil.scores.documents import UNKNOWN, Documents
-from wordveil.scores.files import replace_file
+from wordveil.scores.evaluation import replace_file
 from wordveil_research.tasks.datasets import load_documents
 
 NOVELS = "english_novels_100.tar.xz"

@@ -9,7 +9,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 
 from wordveil.errors import InputError
-from wordveil.scores.files import replace_file, to_json
+from wordveil.scores.evaluation import replace_file, to_json
 from wordveil.scores.score import Score
 from wordveil_research.runner.base import Cell, Experiment, Surroundings
 

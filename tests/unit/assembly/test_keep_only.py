@@ -14,7 +14,7 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import build_bundle, find_bundle, find_embedding, measure_texts
 from wordveil.config.load import Config, parse_config
 from wordveil.errors import BundleError, ConfigError, PublicFileError
-from wordveil.measures.symbols import find_space
+from wordveil.measures.losses import find_space
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.records.fixed_settings import explain_change, list_settings
 

@@ -12,7 +12,7 @@ import pytest
 from support import toys
 from wordveil.audit.bundle import exceeds, find_deviation, find_excess
 from wordveil.audit.two_phase import WordPair
-from wordveil.measures.exact_loss import find_loss, find_supremum
+from wordveil.measures.losses import find_loss, find_supremum
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.registry import MECHANISMS
 

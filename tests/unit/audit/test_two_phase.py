@@ -26,7 +26,7 @@ from wordveil.audit.two_phase import (
     measure_events,
     measure_pairs,
 )
-from wordveil.scores.binomial import bound_above, bound_below
+from wordveil.scores.counts import bound_above, bound_below
 
 COIN = np.array([[0.75, 0.25], [0.25, 0.75]])
 

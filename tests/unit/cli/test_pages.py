@@ -24,16 +24,14 @@ from wordveil.cli.pages import (
 from wordveil.cli.plan import check_text, plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.evaluation.attacks.linkage import LinkageForecast
-from wordveil.measures.comparison import MechanismLine, SentenceComparison
-from wordveil.measures.corpus_sample import Quantiles, Sample
-from wordveil.measures.preview import WordPreview
-from wordveil.measures.sentence import SentencePreview
+from wordveil.measures.comparison import MechanismLine, SentenceComparison, SentencePreview
+from wordveil.measures.preview import Quantiles, Sample, WordPreview
 from wordveil.measures.text_lengths import Suggestion
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.report.histograms import draw_histogram
-from wordveil.scores.histogram import Bin, count_bins
+from wordveil.scores.counts import Bin, count_bins
 from wordveil.spark.plan.plan import Plan
 from wordveil.spark.plan.sample import Preview, TableSample
 from wordveil.spark.release.gate import GateDecision

@@ -16,8 +16,7 @@ from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError
 from wordveil.measures import preview
-from wordveil.measures.corpus_sample import Quantiles
-from wordveil.measures.preview import default_words, inspect, preview_words, sort_words
+from wordveil.measures.preview import Quantiles, default_words, inspect, preview_words, sort_words
 from wordveil.measures.text_lengths import Suggestion
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.records.columns import TextColumns

@@ -10,8 +10,17 @@ import pytest
 from scipy.stats import binomtest
 
 from support.toys import build, build_mechanism, random_embedding
-from wordveil.measures.posterior import WordScores, guess_densely, guess_outputs
-from wordveil.measures.recovery import DRAWS, find_interval, find_recovered, fit_laws, load_built, measure_recovery
+from wordveil.measures.recovery import (
+    DRAWS,
+    WordScores,
+    find_interval,
+    find_recovered,
+    fit_laws,
+    guess_densely,
+    guess_outputs,
+    load_built,
+    measure_recovery,
+)
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.registry import MECHANISMS

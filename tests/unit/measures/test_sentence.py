@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support import toys
-from wordveil.measures.sentence import SENTENCE, preview_default, preview_sentence
+from wordveil.measures.comparison import SENTENCE, preview_default, preview_sentence
 from wordveil.text.policy import TextPolicy
 
 LINE = toys.toy_embedding(["near", "next", "far"], [1.0, 2.0, 9.0])

@@ -13,9 +13,8 @@ from support.toys import build, build_mechanism, random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures import suitability
-from wordveil.measures.nearness import COSINE, measure_neighbours
 from wordveil.measures.recovery import measure_recovery
-from wordveil.measures.suitability import Suitability, measure_suitability
+from wordveil.measures.suitability import COSINE, Suitability, measure_neighbours, measure_suitability
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.registry import MECHANISMS

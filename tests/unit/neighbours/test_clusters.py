@@ -12,15 +12,18 @@ from threadpoolctl import threadpool_limits
 from wordveil.embeddings.embedding import load
 from wordveil.neighbours import clusters
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.neighbours.cluster_kernels import LONGEST, best_columns, swap_words, whole_directions
 from wordveil.neighbours.clusters import (
     HEAVIEST,
+    LONGEST,
     ClusterHierarchy,
+    best_columns,
     build_hierarchy,
     build_partition,
     count_clusters,
     split_by_weight,
     split_evenly,
+    swap_words,
+    whole_directions,
 )
 
 

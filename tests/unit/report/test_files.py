@@ -14,8 +14,8 @@ import pytest
 from support.evaluations import make_evaluation, make_score
 from wordveil.errors import InputError
 from wordveil.report.files import read_evaluation, write_evaluation
-from wordveil.scores import files
-from wordveil.scores.files import replace_file, to_json
+from wordveil.scores import evaluation
+from wordveil.scores.evaluation import replace_file, to_json
 from wordveil.scores.score import Score
 
 
@@ -69,7 +69,7 @@ def test_a_file_that_cannot_be_finished_leaves_the_earlier_one(tmp_path, monkeyp
     def fail(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", fail)
+    monkeypatch.setattr(evaluation.os, "fsync", fail)
     with pytest.raises(OSError, match="No space left"):
         replace_file(path, "later")
     assert path.read_text() == "earlier"

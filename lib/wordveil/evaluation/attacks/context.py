@@ -44,7 +44,7 @@ from wordveil.evaluation.attacks.context_kernels import (
 )
 from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.redrawn import Ragged, Redrawn
-from wordveil.measures.posterior import guess_outputs
+from wordveil.measures.recovery import guess_outputs
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.scores.score import Group, Measurement, Score, find_ratio_interval
 from wordveil.text.stop_words import ENGLISH, load_stop_words

@@ -45,9 +45,9 @@ from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.evaluation.attacks.redrawn import Ragged, Redrawn
 from wordveil.evaluation.utility.encoders import SentenceEncoder
-from wordveil.measures.posterior import Scores, WordScores
+from wordveil.measures.recovery import Scores, WordScores
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.scores.binomial import find_detectable, find_share_interval
+from wordveil.scores.counts import find_detectable, find_share_interval
 from wordveil.scores.score import Group, Measurement, Score, find_mean_interval, require_pairs
 
 TASK = "linkage"

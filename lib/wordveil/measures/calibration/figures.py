@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wordveil.scores.histogram import Bin
+from wordveil.scores.counts import Bin
 
 FORMAT_VERSION = 2
 

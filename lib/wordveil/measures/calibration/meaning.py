@@ -33,9 +33,8 @@ from wordveil.measures.calibration.summaries import (
     summarise_values,
 )
 from wordveil.measures.calibration.values import RUNS, WordValues, measure_counts, measure_laws, measure_rows
-from wordveil.measures.exact_loss import find_loss
-from wordveil.measures.posterior import DENSE, require_law
-from wordveil.measures.recovery import measure_recovery
+from wordveil.measures.losses import find_loss
+from wordveil.measures.recovery import DENSE, measure_recovery, require_law
 from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.guarantees import WordGuarantee

@@ -16,10 +16,10 @@ from wordveil.geometry.spaces import SPACES
 from wordveil.measures.calibration.drawing import WordCounts
 from wordveil.measures.calibration.figures import WordFigure
 from wordveil.measures.calibration.values import WordValues
-from wordveil.measures.nearness import COSINE, measure_rows_of
+from wordveil.measures.suitability import COSINE, measure_rows_of
 from wordveil.privacy.metrics import uncap
 from wordveil.privacy.recovery import round_figure
-from wordveil.scores.histogram import Bin, count_bins
+from wordveil.scores.counts import Bin, count_bins
 
 MOVED_WORDS = 1_000
 """Whose moves are measured at most: distances of each to all others are needed."""

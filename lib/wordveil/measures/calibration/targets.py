@@ -21,8 +21,7 @@ from wordveil.measures.calibration.drawing import count_block, split_words
 from wordveil.measures.calibration.figures import FoundEpsilon
 from wordveil.measures.calibration.subjects import BuiltSubject, Subject
 from wordveil.measures.calibration.values import measure_laws, measure_rows
-from wordveil.measures.posterior import require_law
-from wordveil.measures.recovery import draw_publicly, find_interval, find_recovered
+from wordveil.measures.recovery import draw_publicly, find_interval, find_recovered, require_law
 from wordveil.measures.search import FINE, FigureCache, Matched, find_built, find_epsilon, next_up
 from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism

@@ -47,7 +47,7 @@ from scipy.special import logit
 from wordveil.arrays import Int32, Int64, UInt64, freeze
 from wordveil.compiled import compiled
 from wordveil.geometry.euclidean import round_up
-from wordveil.scores.binomial import bound_above, bound_below
+from wordveil.scores.counts import bound_above, bound_below
 
 # Every number of the loops is an unsigned 64-bit integer or a float64 of few, correctly rounded operations in a fixed
 # order, so that every machine chooses the same columns.

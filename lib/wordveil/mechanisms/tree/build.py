@@ -14,8 +14,7 @@ from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.errors import BundleError
 from wordveil.mechanisms.tree.levels import Levels, PadShareError, solve_levels
 from wordveil.mechanisms.tree.table import Nesting
-from wordveil.neighbours.cluster_kernels import LONGEST, whole_directions
-from wordveil.neighbours.clusters import HEAVIEST, ClusterHierarchy
+from wordveil.neighbours.clusters import HEAVIEST, LONGEST, ClusterHierarchy, whole_directions
 
 # Logarithms are taken to one part in this many.
 _LOGARITHM = 2**20

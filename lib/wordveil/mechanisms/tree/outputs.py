@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.arrays import Float32, Float64, Int32, Int64, UInt64
-from wordveil.neighbours.cluster_kernels import whole_directions
-from wordveil.neighbours.clusters import ClusterHierarchy
+from wordveil.neighbours.clusters import ClusterHierarchy, whole_directions
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,9 @@ from wordveil.crypto.keys import Secret
 from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
 from wordveil.errors import BundleError, usage_error
 from wordveil.input.parameters import NO_PARAMS
-from wordveil.measures.corpus_sample import Sample
 from wordveil.measures.preview import (
     ClusterPreview,
+    Sample,
     UnknownWord,
     WordPreview,
     default_words,

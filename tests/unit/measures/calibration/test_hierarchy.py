@@ -14,7 +14,7 @@ from wordveil.measures.calibration.drawing import WordCounts, count_block
 from wordveil.measures.calibration.hierarchy import WordHierarchy
 from wordveil.measures.calibration.summaries import summarise_values
 from wordveil.measures.calibration.values import measure_counts, measure_laws, measure_rows
-from wordveil.measures.posterior import require_law
+from wordveil.measures.recovery import require_law
 
 SIZE, RUNS = 60, 40
 EMBEDDING = random_embedding(SIZE, 3)

@@ -19,8 +19,7 @@ from wordveil.measures.calibration.meaning import (
     measure_meaning,
 )
 from wordveil.measures.calibration.subjects import BuiltSubject, Subject
-from wordveil.measures.posterior import require_law
-from wordveil.measures.recovery import measure_recovery
+from wordveil.measures.recovery import measure_recovery, require_law
 from wordveil.mechanisms.registry import MECHANISMS
 
 SIZE = 80

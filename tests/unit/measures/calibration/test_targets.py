@@ -21,7 +21,7 @@ from wordveil.measures.calibration.targets import (
     match,
     read_worst,
 )
-from wordveil.measures.posterior import require_law
+from wordveil.measures.recovery import require_law
 from wordveil.mechanisms.registry import MECHANISMS
 
 SIZE = 120

@@ -13,7 +13,7 @@ from wordveil.measures.calibration import values as module
 from wordveil.measures.calibration.drawing import ThreadedCounter, WordCounts, count_block, split_words
 from wordveil.measures.calibration.summaries import choose_metric, measure_moves, spread_counts
 from wordveil.measures.calibration.values import WordValues, measure_counts, measure_laws, measure_rows
-from wordveil.measures.posterior import require_law
+from wordveil.measures.recovery import require_law
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import WordLaws
 
