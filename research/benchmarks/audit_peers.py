@@ -33,8 +33,7 @@ import numpy as np
 from audit_peers_cases import OwnCase, list_cases, list_own_cases
 from common import RESULTS, machine, make_parser
 from wordveil.audit.findings import Audit
-from wordveil.audit.samplers import MechanismSampler
-from wordveil.audit.two_phase import Naming, WordPair, audit_pairs
+from wordveil.audit.two_phase import MechanismSampler, Naming, WordPair, audit_pairs
 from wordveil.crypto.keys import MasterKey
 from wordveil.embeddings.embedding import check_embedding
 from wordveil_research.papers.systems import build_system

@@ -26,8 +26,7 @@ from rich.table import Table
 
 from common import load_embedding, machine, make_parser, save_results
 from wordveil.embeddings.embedding import Embedding
-from wordveil.measures.calibration.meaning import WordPlan, measure_words
-from wordveil.measures.calibration.subjects import BuiltSubject, Subject
+from wordveil.measures.calibration.meaning import BuiltSubject, Subject, WordPlan, measure_words
 from wordveil.measures.recovery import make_public_keys
 from wordveil.measures.token_draws import draw_tokens, spread_words
 from wordveil.mechanisms.registry import MECHANISMS

@@ -31,8 +31,7 @@ from common import machine, make_parser, save_results
 from wordveil.assembly.inputs import read_files
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import DEMO, DEMO_POINCARE, Embedding, check_embedding
-from wordveil.measures.calibration.drawing import ThreadedCounter
-from wordveil.measures.calibration.hierarchy import WordHierarchy
+from wordveil.measures.calibration.statistics import ThreadedCounter, WordHierarchy
 from wordveil.measures.recovery import load_built
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.inputs import Pairs

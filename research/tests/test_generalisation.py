@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from wordveil.embeddings.embedding import check_embedding
-from wordveil.measures.calibration.hierarchy import WordHierarchy
+from wordveil.measures.calibration.statistics import WordHierarchy
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 WORDS = ["animal", "dog", "cat", "poodle", "blue", "red"]

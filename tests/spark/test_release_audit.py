@@ -14,8 +14,7 @@ from support.workspaces import Workspace
 from wordveil.assembly.audits import identify_release, keep_audit
 from wordveil.assembly.bundles import find_bundle
 from wordveil.audit.bundle import audit_bundle
-from wordveil.audit.findings import Audit, Verdict
-from wordveil.audit.store import counts
+from wordveil.audit.findings import Audit, Verdict, counts
 from wordveil.config.load import Config, load_config
 from wordveil.errors import ConfigError, InputError
 from wordveil.spark.evaluate import canaries as module

@@ -14,8 +14,7 @@ from wordveil.audit import repetition
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.audit.noise import audit_noise, sample_noise
 from wordveil.audit.repetition import audit_repetition
-from wordveil.audit.samplers import MechanismSampler
-from wordveil.audit.two_phase import WordPair, audit_pairs
+from wordveil.audit.two_phase import MechanismSampler, WordPair, audit_pairs
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordveil.artifacts.bundle import Bundle, open_bundle
-from wordveil.audit.canaries.audit import judge_runs, make_inputs, write_blind_bundle
+from wordveil.audit.canaries.audit import ReleaseClaim, judge_runs, make_inputs, write_blind_bundle
 from wordveil.audit.canaries.compare import CanaryRun
 from wordveil.audit.canaries.documents import DocumentPlan
-from wordveil.audit.canaries.structure import ReleaseClaim
 from wordveil.audit.canaries.tables import CanaryOutput, Inputs
 from wordveil.audit.findings import Finding
 from wordveil.crypto.keys import MasterKey

@@ -6,17 +6,16 @@ import hashlib
 
 from wordveil.artifacts.content_store import encode_canonical
 from wordveil.assembly.remote import open_store
-from wordveil.audit import store
-from wordveil.audit.findings import Audit
+from wordveil.audit.findings import BUNDLE, RELEASE, Audit, audit_path, find_passed, save_audit
 from wordveil.config.load import Config
 
 
 def keep_audit(config: Config, audit: Audit) -> tuple[str, str | None]:
     """Keep an audit beside the bundles. Return its location, and that of one that refutes the same thing, if any."""
     kept = open_store(config.bundle_store)
-    path = store.save_audit(kept.root, audit)
+    path = save_audit(kept.root, audit)
     kept.save(path)
-    refuted = store.audit_path(kept.root, audit.kind, audit.identity, is_refuted=True)
+    refuted = audit_path(kept.root, audit.kind, audit.identity, is_refuted=True)
     return kept.locate(path), kept.locate(refuted) if refuted.exists() else None
 
 
@@ -46,5 +45,5 @@ def find_audits(config: Config, fingerprint: str) -> tuple[str, ...]:
 
     ``fingerprint``: that of the bundle that drew.
     """
-    identities = {store.BUNDLE: fingerprint, store.RELEASE: identify_release(config, fingerprint)}
-    return store.find_passed(open_store(config.bundle_store).root, identities)
+    identities = {BUNDLE: fingerprint, RELEASE: identify_release(config, fingerprint)}
+    return find_passed(open_store(config.bundle_store).root, identities)

@@ -18,13 +18,10 @@ from wordveil.config.mechanisms import HYPERNYMS
 from wordveil.config.yaml_file import read_yaml
 from wordveil.embeddings.training.hypernyms import read_pairs
 from wordveil.errors import ConfigError, Fault, usage_error
-from wordveil.measures.calibration.figures import Calibration, FoundEpsilon
-from wordveil.measures.calibration.hierarchy import WordHierarchy
-from wordveil.measures.calibration.meaning import THRESHOLD, WORDS, WordPlan, measure_meaning
-from wordveil.measures.calibration.subjects import Subject
-from wordveil.measures.calibration.summaries import K_NOTE, NO_K_NOTE
+from wordveil.measures.calibration.figures import K_NOTE, NO_K_NOTE, Calibration, FoundEpsilon
+from wordveil.measures.calibration.meaning import THRESHOLD, WORDS, Subject, WordPlan, measure_meaning
+from wordveil.measures.calibration.statistics import RUNS, WordHierarchy
 from wordveil.measures.calibration.targets import MATCHES, UnreachableError, check_target, find_target, match
-from wordveil.measures.calibration.values import RUNS
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.version import __version__

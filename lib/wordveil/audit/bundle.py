@@ -34,12 +34,20 @@ from scipy.stats import binom, kstest
 
 from wordveil.arrays import Int32
 from wordveil.artifacts.bundle import Bundle
-from wordveil.audit.findings import Audit, Finding, Verdict
+from wordveil.audit.findings import BUNDLE, DRAWS_FACT, TESTS_FACT, TESTS_VERSION, Audit, Finding, Verdict
 from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
 from wordveil.audit.repetition import CLAIM, audit_repetition
-from wordveil.audit.samplers import LENGTH, MechanismSampler, PairCounts, TextSampler, choose_pairs
-from wordveil.audit.store import BUNDLE, DRAWS_FACT, TESTS_FACT, TESTS_VERSION
-from wordveil.audit.two_phase import ROUNDS, Naming, WordPair, audit_pairs
+from wordveil.audit.two_phase import (
+    LENGTH,
+    ROUNDS,
+    MechanismSampler,
+    Naming,
+    PairCounts,
+    TextSampler,
+    WordPair,
+    audit_pairs,
+    choose_pairs,
+)
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.losses import Loss, SymbolSpace, find_loss, find_space, find_supremum

@@ -17,8 +17,7 @@ import numpy as np
 from wordveil.arrays import Float64, Int32, Int64
 from wordveil.audit.findings import Audit, Finding
 from wordveil.audit.repetition import Agreement, compare_outputs, split_lag, summarise_agreements
-from wordveil.audit.samplers import PairCounts, choose_pairs
-from wordveil.audit.two_phase import DRAWS, ROUNDS, Naming, Sampler, WordPair, audit_pairs
+from wordveil.audit.two_phase import DRAWS, ROUNDS, Naming, PairCounts, Sampler, WordPair, audit_pairs, choose_pairs
 from wordveil.errors import ConfigError, Fault
 from wordveil.version import __version__
 

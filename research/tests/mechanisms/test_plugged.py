@@ -12,7 +12,7 @@ from scipy import stats
 from support.toys import KEYS, build, build_mechanism, counted_contexts, random_embedding, token_batch, toy_settings
 from wordveil.config.load import parse_config
 from wordveil.errors import BundleError, ConfigError
-from wordveil.measures.calibration.subjects import Subject
+from wordveil.measures.calibration.meaning import Subject
 from wordveil.measures.comparison import compare
 from wordveil.measures.suitability import measure_suitability
 from wordveil.mechanisms.inputs import rank_frequencies

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.toys import KEYS, build_mechanism, random_embedding, toy_embedding
-from wordveil.measures.calibration.values import measure_laws
+from wordveil.measures.calibration.statistics import measure_laws
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.tables.mechanism import TableMechanism
 from wordveil.mechanisms.tables.table import probabilities

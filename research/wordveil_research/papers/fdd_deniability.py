@@ -2,7 +2,7 @@
 
 A word is drawn 1,000 times. ``N_w`` is how often it stays itself, and ``S_w`` how many different words come out. Of
 these ``K_w`` lie below the one that comes out, on average, in the package's pairs of hypernyms (section VI-B;
-:mod:`wordveil.measures.calibration.hierarchy`). The paper sets epsilon so that the worst word of both spaces has the
+:mod:`wordveil.measures.calibration.statistics`). The paper sets epsilon so that the worst word of both spaces has the
 same ``N_w``, and compares the means over words: at an equal worst case its hyperbolic noise leaves an average word more
 than 20 times as deniable.
 
@@ -30,7 +30,7 @@ from scipy.sparse import csr_array
 
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings.embedding import DEMO, DEMO_POINCARE, Embedding, check_embedding, load
-from wordveil.measures.calibration.hierarchy import WordHierarchy
+from wordveil.measures.calibration.statistics import WordHierarchy
 from wordveil.measures.recovery import load_built
 from wordveil.measures.search import find_epsilon
 from wordveil.measures.token_draws import draw_tokens

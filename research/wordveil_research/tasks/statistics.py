@@ -18,7 +18,7 @@ import numpy as np
 
 from wordveil.arrays import Float64, Int32
 from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
-from wordveil.measures.calibration.values import RUNS, count_distinct
+from wordveil.measures.calibration.statistics import RUNS, count_distinct
 from wordveil.measures.token_draws import draw_tokens
 from wordveil.mechanisms.base import Mechanism
 

@@ -18,7 +18,7 @@ from wordveil.artifacts import bundle as bundles
 from wordveil.assembly.audits import find_audits, keep_audit
 from wordveil.assembly.bundles import build_bundle, find_bundle, find_embedding, open_bundle
 from wordveil.audit.bundle import audit_bundle
-from wordveil.audit.store import LEAST_DRAWS
+from wordveil.audit.findings import LEAST_DRAWS
 from wordveil.config.load import Config, parse_config
 from wordveil.errors import BundleError, PublicFileError
 

@@ -14,8 +14,7 @@ import pytest
 from support import toys
 from wordveil.artifacts.bundle import Recipe, open_bundle, write
 from wordveil.audit.bundle import audit_bundle
-from wordveil.audit.findings import Audit, Verdict
-from wordveil.audit.store import TESTS_FACT, audit_path, counts, find_passed, load_audit, save_audit
+from wordveil.audit.findings import TESTS_FACT, Audit, Verdict, audit_path, counts, find_passed, load_audit, save_audit
 from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.er_ae.symbol_choice import make_coins
 from wordveil.mechanisms.registry import MECHANISMS

@@ -13,15 +13,16 @@ from scipy import stats
 from support.audits import EPSILON
 from support.broken_mechanisms import APART, LawSampler, law_of
 from wordveil.audit.findings import Verdict
-from wordveil.audit.samplers import PairCounts, choose_pairs
 from wordveil.audit.two_phase import (
     LossClaim,
     Naming,
     OutputEvent,
+    PairCounts,
     Sampler,
     WordPair,
     audit_pairs,
     choose_event,
+    choose_pairs,
     find_powers,
     measure_events,
     measure_pairs,

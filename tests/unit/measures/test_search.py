@@ -13,7 +13,7 @@ import pytest
 from support.toys import random_embedding, toy_embedding
 from wordveil.errors import BundleError
 from wordveil.measures import comparison
-from wordveil.measures.calibration.subjects import Subject
+from wordveil.measures.calibration.meaning import Subject
 from wordveil.measures.calibration.targets import find_target
 from wordveil.measures.comparison import SentenceComparison, compare
 from wordveil.measures.search import FigureCache, Matcher, find_built, find_epsilon, find_loss, make_candidate

@@ -15,10 +15,16 @@ import numpy as np
 from scipy.stats import binom, hypergeom
 
 from wordveil.arrays import Float64
-from wordveil.audit.canaries.documents import DocumentPair, Shown
-from wordveil.audit.canaries.observables import PRICE_SHOWS, TEXT_OBSERVABLES, Row, count_words, find_words
-from wordveil.audit.canaries.tables import CanaryOutput, Inputs
-from wordveil.audit.canaries.words import MARK_LETTERS
+from wordveil.audit.canaries.documents import MARK_LETTERS, DocumentPair, Shown
+from wordveil.audit.canaries.tables import (
+    PRICE_SHOWS,
+    TEXT_OBSERVABLES,
+    CanaryOutput,
+    Inputs,
+    Row,
+    count_words,
+    find_words,
+)
 from wordveil.privacy.relations import Exposure
 
 Event = Callable[[Any], bool]

@@ -17,10 +17,9 @@ import numpy as np
 
 from wordveil.arrays import Float64, Int32, Int64
 from wordveil.geometry.euclidean import round_down, round_up
-from wordveil.measures.calibration.drawing import count_block, split_words
 from wordveil.measures.calibration.figures import FoundEpsilon
-from wordveil.measures.calibration.subjects import BuiltSubject, Subject
-from wordveil.measures.calibration.values import measure_laws, measure_rows
+from wordveil.measures.calibration.meaning import BuiltSubject, Subject
+from wordveil.measures.calibration.statistics import count_block, measure_laws, measure_rows, split_words
 from wordveil.measures.recovery import draw_publicly, find_interval, find_recovered, require_law
 from wordveil.measures.search import FINE, FigureCache, Matched, find_built, find_epsilon, next_up
 from wordveil.measures.token_draws import spread_words

@@ -25,13 +25,18 @@ from pyspark.sql import functions as F  # noqa: N812
 from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.assembly.audits import identify_release
 from wordveil.assembly.bundles import find_ngrams, ready_bundle
-from wordveil.audit.canaries.audit import COPIES, LEAST_COPIES, judge_runs, make_inputs, write_blind_bundle
+from wordveil.audit.canaries.audit import (
+    COPIES,
+    LEAST_COPIES,
+    ReleaseClaim,
+    judge_runs,
+    make_inputs,
+    write_blind_bundle,
+)
 from wordveil.audit.canaries.compare import CanaryRun
 from wordveil.audit.canaries.documents import DocumentPlan
-from wordveil.audit.canaries.structure import ReleaseClaim
 from wordveil.audit.canaries.tables import HIDDEN_COLUMN, CanaryOutput, Inputs
-from wordveil.audit.findings import Audit
-from wordveil.audit.store import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSION
+from wordveil.audit.findings import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSION, Audit
 from wordveil.config.load import Config
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ConfigError, InputError, usage_error

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wordveil.audit.canaries.audit import judge_differences, judge_exposures
+from wordveil.audit.canaries.audit import ReleaseClaim, judge_differences, judge_exposures
 from wordveil.audit.canaries.compare import Contrast, Difference
-from wordveil.audit.canaries.structure import ReleaseClaim
 from wordveil.audit.findings import Verdict
 from wordveil.privacy.relations import Exposure
 

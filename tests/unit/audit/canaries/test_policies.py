@@ -15,9 +15,9 @@ from support.audits import list_refuted
 from support.canaries import audit_policy, sanitise_side
 from wordveil.artifacts.bundle import Bundle
 from wordveil.audit.canaries import audit as module
+from wordveil.audit.canaries.audit import ReleaseClaim, check_layout, check_structure
 from wordveil.audit.canaries.compare import CanaryRun
 from wordveil.audit.canaries.documents import DocumentPlan
-from wordveil.audit.canaries.structure import ReleaseClaim, check_layout, check_structure
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.streams import id_payload
 from wordveil.mechanisms.base import TokenBatch

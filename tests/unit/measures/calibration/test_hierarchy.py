@@ -9,11 +9,16 @@ from scipy.sparse import csr_array
 
 from support.toys import build_mechanism, random_embedding, toy_embedding
 from wordveil.embeddings import embedding as embeddings
-from wordveil.measures.calibration import hierarchy as module
-from wordveil.measures.calibration.drawing import WordCounts, count_block
-from wordveil.measures.calibration.hierarchy import WordHierarchy
-from wordveil.measures.calibration.summaries import summarise_values
-from wordveil.measures.calibration.values import measure_counts, measure_laws, measure_rows
+from wordveil.measures.calibration import statistics as module
+from wordveil.measures.calibration.figures import summarise_values
+from wordveil.measures.calibration.statistics import (
+    WordCounts,
+    WordHierarchy,
+    count_block,
+    measure_counts,
+    measure_laws,
+    measure_rows,
+)
 from wordveil.measures.recovery import require_law
 
 SIZE, RUNS = 60, 40

@@ -13,12 +13,13 @@ from support.toys import random_embedding
 from wordveil.measures.calibration.figures import EpsilonMeaning
 from wordveil.measures.calibration.meaning import (
     PADDING,
+    BuiltSubject,
+    Subject,
     WordPlan,
     bound_utility,
     choose_examples,
     measure_meaning,
 )
-from wordveil.measures.calibration.subjects import BuiltSubject, Subject
 from wordveil.measures.recovery import measure_recovery, require_law
 from wordveil.mechanisms.registry import MECHANISMS
 

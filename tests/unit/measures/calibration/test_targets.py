@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 from support.toys import random_embedding
 from wordveil.errors import BundleError
 from wordveil.measures.calibration import targets
-from wordveil.measures.calibration.subjects import Subject
+from wordveil.measures.calibration.meaning import Subject
 from wordveil.measures.calibration.targets import (
     BAYES_RECOVERY,
     SHARE_KEPT,

@@ -9,10 +9,18 @@ import pytest
 
 from support.toys import build_mechanism, random_embedding
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.calibration import values as module
-from wordveil.measures.calibration.drawing import ThreadedCounter, WordCounts, count_block, split_words
-from wordveil.measures.calibration.summaries import choose_metric, measure_moves, spread_counts
-from wordveil.measures.calibration.values import WordValues, measure_counts, measure_laws, measure_rows
+from wordveil.measures.calibration import statistics as module
+from wordveil.measures.calibration.figures import choose_metric, measure_moves, spread_counts
+from wordveil.measures.calibration.statistics import (
+    ThreadedCounter,
+    WordCounts,
+    WordValues,
+    count_block,
+    measure_counts,
+    measure_laws,
+    measure_rows,
+    split_words,
+)
 from wordveil.measures.recovery import require_law
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import WordLaws
@@ -104,7 +112,7 @@ def test_counts_are_those_of_the_draws_whatever_the_blocks_and_threads(monkeypat
     assert np.diff(np.add.reduceat(whole.counts, whole.offsets[:-1])).tolist() == [0] * (SIZE - 1)
     assert whole.counts.sum() == SIZE * 70
     assert [whole.words.tolist(), whole.counts.min()] == [WORDS.tolist(), 1]
-    monkeypatch.setattr("wordveil.measures.calibration.drawing._DRAWS_OF_BLOCK", 200)
+    monkeypatch.setattr("wordveil.measures.calibration.statistics._DRAWS_OF_BLOCK", 200)
     assert len(split_words(WORDS, 70)) == 30
     for other in (counted(mechanism, 70, 3), counted(mechanism, 70, 1, WORDS[::-1].copy())):
         for name in ("words", "offsets", "ids", "counts"):

@@ -9,27 +9,214 @@ order 0 and of order infinity, in bits.
 A law that is a common part and few entries (:class:`wordveil.mechanisms.laws.WordLaws`) is never written out. The
 common part contributes equally to all words of an equal share, and each entry then adds its change.
 
-``K_w`` is that of the same paper (:mod:`wordveil.measures.calibration.hierarchy`), over the outputs with a probability
-above a threshold. ``inputs`` is a definition of this package: the number of words that have the output ``w`` with a
-probability above it.
+``K_w`` is that of the 2019 paper, section VI-B, over the outputs with a probability above a threshold. It has ``K_w =
+min |{v in S_w : v below y}|`` for a word ``w``, its outputs ``S_w`` and an output ``y``: a reader who takes ``y`` for a
+generalisation has that many words that it may generalise, and gamma-deniability asks for gamma of them. The least over
+all outputs is 0 for every word: in a hierarchy without cycles some output has no other below it. So here it is the mean
+over a word's outputs, weighted by how often each is drawn, and the least value of a vocabulary is that of its worst
+word. A word lies below its hypernyms, not below itself.
+
+``inputs`` is a definition of this package: the number of words that have the output ``w`` with a probability above the
+threshold.
+
+Draws are counted a block of words at a time. Each word is a record of its own name, drawn with keys that anyone can
+make: so the counts are the same however the words are cut into blocks, on however many threads. No key of a release
+comes from these.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from queue import SimpleQueue
+from typing import Any, Self, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import csr_array
 
-from wordveil.arrays import Float64, Int32, Int64
+from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.compiled import compiled
-from wordveil.measures.calibration.drawing import WordCounts
-from wordveil.measures.calibration.hierarchy import WordHierarchy, find_outputs
+from wordveil.embeddings.training.hypernyms import SHIPPED_PAIRS, read_pairs
+from wordveil.embeddings.vocabulary import WordIndex
+from wordveil.measures.recovery import OtherLengthError, make_public_keys
+from wordveil.measures.token_draws import as_records
+from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import WordLaws
+from wordveil.neighbours.blocks import start_threads
+
+# So many draws are in memory at once for each thread: more would not be faster.
+_DRAWS_OF_BLOCK = 20_000
+_KEYS = make_public_keys("calibrate")
+
+
+@dataclass(frozen=True)
+class WordCounts:
+    """Counts of each output for some words.
+
+    ``words``: int32 ``(words,)``, ids. ``offsets``: int64 ``(words + 1,)``, word ``i`` of these has the entries
+    ``offsets[i]`` up to ``offsets[i + 1]``. ``ids``: int32 ``(entries,)``, outputs, rising for each word. ``counts``:
+    int32 ``(entries,)``, how often each came, at least once.
+    """
+
+    words: Int32
+    offsets: Int64
+    ids: Int32
+    counts: Int32
+
+    def take(self, rows: Int32) -> WordCounts:
+        """Select the words at ``rows``, int32 ``(count,)``, in that order."""
+        lengths = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        entries = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return WordCounts(self.words[rows], offsets, self.ids[entries], self.counts[entries])
+
+    @classmethod
+    def join(cls, blocks: Sequence[WordCounts]) -> WordCounts:
+        """Join the words of all blocks, of which there is at least one, by their ids."""
+        words, ids, counts = (
+            np.concatenate([getattr(block, name) for block in blocks]) for name in ("words", "ids", "counts")
+        )
+        lengths = np.concatenate([np.diff(block.offsets) for block in blocks])
+        whole = cls(words, np.concatenate([[0], np.cumsum(lengths)]), ids, counts)
+        return whole.take(np.argsort(words).astype(np.int32))
+
+
+def count_block(mechanism: Mechanism[Any], words: Int32, runs: int) -> WordCounts:
+    """Draw each word ``runs`` times and count its outputs.
+
+    ``mechanism``: draws each token by its word alone. ``words``: int32 ``(words,)``, ids, few enough for all draws to
+    be in memory. Raises :class:`OtherLengthError` if the mechanism does not draw one output for each token, and
+    :class:`ValueError` if there is no draw, or if so many of one word would repeat its noise.
+    """
+    if not 1 <= runs <= mechanism.max_tokens:
+        raise ValueError(f"Expected runs={runs} in [1, {mechanism.max_tokens}].")
+    names = [b"%d" % word for word in words.tolist()]
+    batch = as_records(np.repeat(words, runs), np.arange(len(words) + 1) * runs, names, _KEYS)
+    drawn = mechanism.draw(batch, _KEYS).ids
+    if len(drawn) != len(words) * runs:
+        raise OtherLengthError
+    ordered = np.sort(drawn.reshape(len(words), runs), axis=1)
+    begins = np.ones(ordered.shape, bool)
+    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts = np.flatnonzero(begins)
+    counts = np.diff(np.append(starts, ordered.size)).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(begins.sum(axis=1))]).astype(np.int64)
+    return WordCounts(words, offsets, ordered.ravel()[starts], counts)
+
+
+def split_words(words: Int32, runs: int) -> Sequence[Int32]:
+    """Split words, int32 ``(words,)``, into blocks whose draws fit into memory."""
+    step = max(1, _DRAWS_OF_BLOCK // runs)
+    return [words[start : start + step] for start in range(0, len(words), step)]
+
+
+@dataclass(frozen=True)
+class ThreadedCounter:
+    """Draws words on the cores of this machine.
+
+    ``load``: makes one more copy of the mechanism, since each thread needs its own. ``threads``: None for as many as
+    there are cores. The counts do not depend on it.
+    """
+
+    load: Callable[[], Mechanism[Any]]
+    threads: int | None = None
+
+    def __call__(self, words: Int32, runs: int) -> Iterator[WordCounts]:
+        """Count ``runs`` draws of each of ``words``, int32 ``(words,)``. Raises as :func:`count_block`."""
+        threads = self.threads or len(os.sched_getaffinity(0))
+        idle: SimpleQueue[Mechanism[Any]] = SimpleQueue()
+        for _ in range(threads):
+            idle.put(self.load())
+
+        def count(block: Int32) -> WordCounts:
+            mechanism = idle.get()
+            try:
+                return count_block(mechanism, block, runs)
+            finally:
+                idle.put(mechanism)
+
+        with start_threads(threads) as pool:
+            yield from pool.map(count, split_words(words, runs))
+
+
+_OUTPUT_CELLS = 4_000_000
+
+
+@dataclass(frozen=True)
+class WordHierarchy:
+    """Relation of words of a vocabulary: below which others each one lies.
+
+    ``below``: int32 ``(size, size)``, 1 where the word of the column lies below that of the row. ``known``: bool
+    ``(size,)``, the words that lie below or above another.
+    """
+
+    below: csr_array
+    known: Bool
+
+    @classmethod
+    def of(cls, words: pa.StringArray, pairs: pa.Table) -> Self:
+        """Make from the table's columns ``word`` and ``hypernym``. Pairs whose words are not both among ``words`` are
+        left out. Pairs are taken as they are, and not followed from word to word.
+        """
+        index, size = WordIndex(words), len(words)
+        ends = [index.numbers(pairs[name].combine_chunks()) for name in ("word", "hypernym")]
+        kept = (ends[0] >= 0) & (ends[1] >= 0) & (ends[0] != ends[1])
+        low, high = ends[0][kept], ends[1][kept]
+        below = csr_array((np.ones(len(low), np.int32), (high, low)), shape=(size, size))
+        below.data[:] = 1  # a pair that comes twice was added up
+        known = np.zeros(size, np.bool_)
+        known[low] = known[high] = True
+        return cls(below, known)
+
+    @classmethod
+    def shipped(cls, words: pa.StringArray) -> Self:
+        """Make from the package's pairs."""
+        return cls.of(words, read_pairs(SHIPPED_PAIRS))
+
+    def count_below(self, outputs: csr_array) -> Float64:
+        """Compute ``K_w`` of the words with these outputs, float64 ``(words,)``. It is NaN for a word without an output
+        of the hierarchy; other outputs are left out.
+
+        ``outputs``: of shape ``(words, size)``: positive counts or probabilities.
+        """
+        placed = outputs.multiply(self.known[None, :]).tocsr()
+        placed.eliminate_zeros()
+        came = csr_array((np.ones(placed.nnz, np.int32), placed.indices, placed.indptr), shape=placed.shape)
+        counts = (came @ self.below.T).multiply(placed)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(counts.sum(axis=1) / placed.sum(axis=1))
+
+
+def find_outputs(laws: WordLaws, threshold: float) -> Iterator[csr_array]:
+    """Yield the probabilities of words' outputs above ``threshold``, for consecutive words, float64 ``(words, size)``
+    each. Padding is no output.
+    """
+    size = len(laws.shares)
+    is_common = laws.common[:size] > threshold
+    common = np.flatnonzero(is_common)
+    first = 0
+    while first < size:
+        step = max(1, _OUTPUT_CELLS // (len(common) + int(np.diff(laws.offsets).max()) + 1))
+        last = min(first + step, size)
+        entries = slice(laws.offsets[first], laws.offsets[last])
+        own, ids = np.repeat(np.arange(last - first), np.diff(laws.offsets[first : last + 1])), laws.ids[entries]
+        is_word = ids < size
+        own, ids, extras = own[is_word], ids[is_word], laws.extras[entries][is_word]
+        # What all words share is added where it may be above the threshold alone, and to entries elsewhere.
+        extras = extras + np.where(is_common[ids], 0.0, laws.shares[first + own] * laws.common[ids])
+        shared = laws.shares[first:last, None] * laws.common[common]
+        rows = np.concatenate([own, np.repeat(np.arange(last - first), len(common))])
+        columns = np.concatenate([ids, np.tile(common, last - first)])
+        found = csr_array((np.concatenate([extras, shared.ravel()]), (rows, columns)), shape=(last - first, size))
+        found.sum_duplicates()
+        found.data[found.data <= threshold] = 0
+        found.eliminate_zeros()
+        yield found
+        first = last
+
 
 RUNS = 1_000
 """Draws of one word, as Feyisetan, Diethe, Drake 2019 have them."""
