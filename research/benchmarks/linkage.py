@@ -21,8 +21,8 @@ from rich.table import Table
 
 from common import draft_job, draft_mechanism, machine, make_parser, save_results
 from wordveil.assembly.bundles import build_bundle
-from wordveil.evaluation.attacks.linkage import CANDIDATES, LinkageTrials
-from wordveil.evaluation.attacks.redrawn import find_hidden_share
+from wordveil.evaluation.linkage import CANDIDATES, LinkageTrials
+from wordveil.evaluation.redrawn import find_hidden_share
 from wordveil.measures.recovery import guess_outputs
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.inputs import rank_frequencies

@@ -10,8 +10,8 @@ import pytest
 
 from support.made_texts import RandomWords, make_topic_texts, shuffle_labels, topic_embedding
 from support.toys import random_embedding
+from wordveil.evaluation.accuracy import measure_task
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.utility.tasks import measure_task
 from wordveil.scores.documents import UNKNOWN, Documents
 
 EMBEDDING = random_embedding(300, 8, seed=5)

@@ -20,7 +20,7 @@ from support.workspaces import WORDS
 from wordveil.crypto.keys import MasterKey, make_throwaway_keys
 from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
 from wordveil.embeddings.embedding import Embedding, check_embedding
-from wordveil.evaluation.utility.words import Words, cut_words
+from wordveil.evaluation.classifiers import Words, cut_words
 from wordveil.scores.documents import Documents
 
 # Authors

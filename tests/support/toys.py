@@ -23,7 +23,7 @@ from wordveil.artifacts.bundle import Bundle, Recipe, open_bundle, write
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding, check_embedding
-from wordveil.measures.redraw import BundleSanitiser
+from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings

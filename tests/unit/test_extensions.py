@@ -98,7 +98,7 @@ LINES = {
     "scores/methods.py": [
         (
             '    "svm-characters"',
-            '    "first-author": Method("wordveil.evaluation.attacks.first_author:FirstAuthor"),\n',
+            '    "first-author": Method("wordveil.evaluation.first_author:FirstAuthor"),\n',
         )
     ],
     "text/types/classes.py": [
@@ -151,7 +151,7 @@ def copy_package(home: Path) -> Path:
 
 def test_extensions_work_in_the_files_that_are_named(tmp_path: Path):
     package = copy_package(tmp_path / "lib")
-    (package / "evaluation" / "attacks" / "first_author.py").write_text(ATTACK)
+    (package / "evaluation" / "first_author.py").write_text(ATTACK)
     (package / "cli" / "hello.py").write_text(COMMAND)
     for name, lines in LINES.items():
         text = (package / name).read_text("utf-8")

@@ -1,8 +1,11 @@
-"""Protocol of classifiers of texts: an attacker names authors, a task names topics.
+"""Protocol of classifiers of texts, with what they share: words of texts, and packages that are imported on first use.
 
 A classifier whose labels are authors is an attacker. A *static* attacker learns from clean text, an *adaptive* one from
 text that was sanitised in the same way under a throwaway key. Only the adaptive one measures protection: the mechanism
 is public.
+
+Words are in lower case, and the text between them is left out. So the original has no advantage from parts that every
+mechanism removes, such as capitals and commas.
 """
 
 from __future__ import annotations
@@ -10,12 +13,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from wordveil.arrays import Float64, Int64
+from wordveil.errors import PlatformError
 from wordveil.scores.documents import UNKNOWN, Documents
+from wordveil.scores.methods import WEIGHTED_BAG, find_model
+from wordveil.text.tokeniser import Tokeniser, fold_words
 
 
 class FittedClassifier(Protocol):
@@ -86,3 +96,86 @@ class TextClassifier(Protocol):
         """Learn from the texts whose label is known. The same seed gives the same classifier. Raises
         :class:`ValueError` if fewer than two labels have texts.
         """
+
+
+INSTALL = "Install it with: pip install 'wordveil[evaluation]'"
+_NAMES = {"sklearn": "scikit-learn"}
+
+
+def load_package(module: str) -> Any:
+    """Import a module of an optional package, such as ``sklearn.svm``.
+
+    Raises :class:`PlatformError` if the package is not installed. An error inside an installed package passes
+    unchanged.
+    """
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise PlatformError(f"{_NAMES.get(package, package)} is not installed. {INSTALL}") from None
+
+
+def require_packages(encoder: str = WEIGHTED_BAG) -> None:
+    """Raise :class:`PlatformError` if a package of the extra is not installed, or that of the encoder."""
+    if missing := [name for module, name in _NAMES.items() if find_spec(module) is None]:
+        raise PlatformError(f"{', '.join(missing)}: not installed, and evaluations need it. {INSTALL}")
+    require_encoder(encoder)
+
+
+def require_encoder(name: str) -> None:
+    """Raise :class:`PlatformError` if the package of a sentence encoder is not installed."""
+    if find_model(name) and find_spec("sentence_transformers") is None:
+        raise PlatformError(
+            f"evaluation.encoder = {name}: needs the package sentence-transformers, which Python does not have here. "
+            f"Run `pip install sentence-transformers`, or set {WEIGHTED_BAG}."
+        )
+
+
+_TOKENISER = Tokeniser()
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words of texts.
+
+    ``words``: string array ``(tokens,)``, in lower case. ``offsets``: int64 ``(texts + 1,)``, the words of text ``i``
+    are ``offsets[i]`` up to ``offsets[i + 1]``.
+    """
+
+    words: pa.StringArray
+    offsets: Int64
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def text_of(self) -> Int64:
+        """Text of each word: int64 ``(tokens,)``."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def join(self) -> list[str]:
+        """Join the words of each text with single spaces between them."""
+        lists = pa.LargeListArray.from_arrays(pa.array(self.offsets, pa.int64()), self.words)
+        return list(pc.binary_join(lists, " ").to_pylist())
+
+
+def cut_words(texts: Sequence[str]) -> Words:
+    """Cut texts into words, as the default text policy does (:mod:`wordveil.text.tokeniser`)."""
+    pieces = _TOKENISER.cut_words(_TOKENISER.normalise(pa.array(list(texts), pa.string())))
+    return Words(fold_words(pieces.words), pieces.offsets)
+
+
+def join_words(texts: Sequence[str]) -> list[str]:
+    """Write each text as its words with single spaces between them."""
+    return cut_words(texts).join()
+
+
+def take_known(documents: Documents) -> Documents:
+    """Take the texts whose label is known. Raises :class:`ValueError` if fewer than two labels have texts."""
+    known = documents.labels != UNKNOWN
+    labels = len(np.unique(documents.labels[known]))
+    if labels < 2:
+        raise ValueError(f"Expected texts of at least two labels to learn from, got {labels}.")
+    return documents if known.all() else documents.take(np.flatnonzero(known))

@@ -40,15 +40,15 @@ def find_fault(name: str, make: Any) -> str:
 
 
 _ATTACKERS: dict[str, Make] = {
-    "svm-characters": Method("wordveil.evaluation.attacks.linear:LinearSvm"),
-    "svm-words": Method("wordveil.evaluation.attacks.linear:LinearSvm", unit="words"),
+    "svm-characters": Method("wordveil.evaluation.linear:LinearSvm"),
+    "svm-words": Method("wordveil.evaluation.linear:LinearSvm", unit="words"),
 }
 AUTHOR_ATTACKS = Registry("wordveil.attackers", _ATTACKERS, find_fault)
 """Attackers that name authors, by their names (:attr:`wordveil.evaluation.classifiers.TextClassifier.name`)."""
 
 _TASKS: dict[str, Make] = {
-    "linear-words": Method("wordveil.evaluation.utility.linear:LinearWords"),
-    "logistic-words": Method("wordveil.evaluation.utility.linear:LinearWords", model="logistic"),
+    "linear-words": Method("wordveil.evaluation.linear:LinearWords"),
+    "logistic-words": Method("wordveil.evaluation.linear:LinearWords", model="logistic"),
 }
 TEXT_TASKS = Registry("wordveil.tasks", _TASKS, find_fault)
 """Classifiers of topics, sentiments and intents, by their names."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support.made_texts import make_documents, shuffle_labels
-from wordveil.evaluation.attacks.authorship import measure_authorship
+from wordveil.evaluation.accuracy import measure_authorship
 from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil_research.methods import koppel
 from wordveil_research.methods.koppel import Koppel, Profiles, Weights

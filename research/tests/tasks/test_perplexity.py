@@ -12,7 +12,7 @@ import pytest
 
 from support.made_texts import RandomWords, topic_embedding
 from wordveil.embeddings.embedding import load
-from wordveil.evaluation.utility.words import cut_words
+from wordveil.evaluation.classifiers import cut_words
 from wordveil_research.tasks.perplexity import DISCOUNT, BigramLaw, count_bigrams, measure_perplexity
 
 FITTED = ["the cat sat", "The cat ran.", "a dog sat"]

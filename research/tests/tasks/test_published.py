@@ -7,7 +7,7 @@ import pytest
 
 from data_sets import DATA, load_parts, needs_data
 from support.made_texts import make_documents
-from wordveil.evaluation.attacks.linear import LinearSvm
+from wordveil.evaluation.linear import LinearSvm
 from wordveil.scores.documents import Documents
 from wordveil_research.methods.koppel import Koppel, Weights
 from wordveil_research.tasks.datasets import load_documents

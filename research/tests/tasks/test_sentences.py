@@ -13,7 +13,7 @@ import pytest
 from data_sets import DATA, needs_data
 from support.made_texts import RandomWords, load_sentences, make_topic_texts
 from wordveil.embeddings.embedding import load
-from wordveil.evaluation.utility.linear import LinearWords
+from wordveil.evaluation.linear import LinearWords
 from wordveil_research.methods.sentences import SentenceVectors
 from wordveil_research.tasks.sentences import (
     SENTENCE_TASKS,

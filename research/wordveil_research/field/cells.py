@@ -9,16 +9,11 @@ from functools import cache
 from pathlib import Path
 
 from wordveil.artifacts.ngram_model import bigrams_of, open_named
-from wordveil.evaluation.attacks.authorship import measure_authorship
-from wordveil.evaluation.attacks.context import Decoding, measure_word_recovery
-from wordveil.evaluation.attacks.language import PublicLanguage
-from wordveil.evaluation.attacks.linear import LinearSvm, Unit
-from wordveil.evaluation.attacks.redrawn import redraw
-from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.utility.linear import LinearWords
-from wordveil.evaluation.utility.tasks import measure_task
-from wordveil.evaluation.utility.words import cut_words
-from wordveil.measures.redraw import BundleSanitiser
+from wordveil.evaluation.accuracy import measure_authorship, measure_task
+from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier, cut_words
+from wordveil.evaluation.context import Decoding, PublicLanguage, measure_word_recovery
+from wordveil.evaluation.linear import LinearSvm, LinearWords, Unit
+from wordveil.evaluation.redrawn import BundleSanitiser, redraw
 from wordveil.scores.documents import Documents
 from wordveil.scores.score import Group, Measurement, Score
 from wordveil_research.field.parts import (

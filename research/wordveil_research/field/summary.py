@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from wordveil.evaluation.attacks.authorship import ADAPTIVE
+from wordveil.evaluation.accuracy import ADAPTIVE
 from wordveil.scores.score import Group, Score
 from wordveil_research.field.rows import ORIGINAL, SMALL_PARTS
 from wordveil_research.papers.repeats import find_t_half

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.embeddings.embedding import load
+from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.geometry.euclidean import diameter
 from wordveil.measures.recovery import guess_outputs
-from wordveil.measures.redraw import BundleSanitiser
 from wordveil.measures.search import find_epsilon
 from wordveil.mechanisms.base import Mechanism
 from wordveil.neighbours.blocks import BuildContext

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from wordveil.evaluation.attacks.authorship import STATIC
+from wordveil.evaluation.accuracy import STATIC
 from wordveil.report.files import read_evaluation
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Score

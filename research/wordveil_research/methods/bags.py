@@ -12,7 +12,7 @@ from scipy import sparse
 from wordveil.arrays import Float64, Int32, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.evaluation.utility.words import cut_words
+from wordveil.evaluation.classifiers import cut_words
 
 
 @dataclass(frozen=True)

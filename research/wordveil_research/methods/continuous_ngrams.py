@@ -14,8 +14,7 @@ from enum import StrEnum
 from functools import partial
 from typing import ClassVar
 
-from wordveil.evaluation.classifiers import FittedModel, TextClassifier
-from wordveil.evaluation.utility.words import join_words, take_known
+from wordveil.evaluation.classifiers import FittedModel, TextClassifier, join_words, take_known
 from wordveil.scores.documents import Documents
 from wordveil_research.methods.fasttext import FloretClassifier
 

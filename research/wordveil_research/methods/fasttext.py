@@ -29,8 +29,7 @@ from pyarrow import csv
 
 from wordveil.arrays import Int64
 from wordveil.embeddings.embedding import DEMO, Embedding, load
-from wordveil.evaluation.classifiers import FittedModel, TextClassifier
-from wordveil.evaluation.utility.words import join_words, take_known
+from wordveil.evaluation.classifiers import FittedModel, TextClassifier, join_words, take_known
 from wordveil.scores.documents import Documents
 
 _LABEL = "__label__"

@@ -22,8 +22,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from wordveil.arrays import Float64, Int64, UInt8
-from wordveil.evaluation.classifiers import RefusingClassifier, Scored, TextClassifier
-from wordveil.evaluation.utility.words import take_known
+from wordveil.evaluation.classifiers import RefusingClassifier, Scored, TextClassifier, take_known
 from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil_research.methods.space_free import FeatureCounts, count_features
 

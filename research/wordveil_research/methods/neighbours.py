@@ -15,8 +15,7 @@ import numpy as np
 
 from wordveil.arrays import Float64, Int64
 from wordveil.embeddings.embedding import DEMO, Embedding, load
-from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.utility.words import take_known
+from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier, take_known
 from wordveil.scores.documents import Documents
 from wordveil_research.methods.bags import Bags, WordVectors
 from wordveil_research.methods.emd import MoverIndex

@@ -7,9 +7,7 @@ from typing import Any, ClassVar
 
 from wordveil.arrays import Int64
 from wordveil.embeddings.embedding import DEMO, Embedding, load
-from wordveil.evaluation.classifiers import FittedModel, TextClassifier
-from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.words import take_known
+from wordveil.evaluation.classifiers import FittedModel, TextClassifier, load_package, take_known
 from wordveil.scores.documents import Documents
 from wordveil_research.methods.bags import WordVectors
 

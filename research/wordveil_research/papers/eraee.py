@@ -182,7 +182,7 @@ def _measure_row(row: Row, part: str, draw: int, embedding: Embedding, around: S
     losses = score_losses(row, system, embedding) if part == next(iter(CORPORA)) and not draw else []
     attacked: list[Score] = []
     if len(split.train):
-        from wordveil.evaluation.attacks.linear import LinearSvm
+        from wordveil.evaluation.linear import LinearSvm
         from wordveil_research.methods.continuous_ngrams import ContinuousNgrams
 
         attackers = [ContinuousNgrams(dim=20, lr=_RATE), LinearSvm()]
@@ -211,8 +211,8 @@ def _train(plan: GeneratorPlan, embedding: Embedding, around: Surroundings) -> G
 
 def _compare(originals: Sequence[str], written: Sequence[str], row: Row, draw: int, part: str) -> Iterator[Score]:
     """Similarity in meaning and change of style."""
+    from wordveil.evaluation.encoders import make_encoder, measure_similarity
     from wordveil.evaluation.stylometry import measure_style_change
-    from wordveil.evaluation.utility.encoders import make_encoder, measure_similarity
 
     found = [
         *measure_similarity(originals, written, make_encoder(), row.name, draw),

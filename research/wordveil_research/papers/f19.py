@@ -142,7 +142,7 @@ def _attacks(embedding: Embedding) -> list[TextClassifier]:
 
 
 def _classify_topics(written: Written, embedding: Embedding, row: Row, draw: int) -> Iterator[Score]:
-    from wordveil.evaluation.utility.tasks import measure_task
+    from wordveil.evaluation.accuracy import measure_task
     from wordveil_research.methods.fasttext import FastText, FloretClassifier, PretrainedFastText
     from wordveil_research.methods.neighbours import NearestTexts
 

@@ -167,7 +167,7 @@ def _read_corpus(part: str, around: Surroundings) -> Split:
 
 
 def _attacks() -> list[TextClassifier]:
-    from wordveil.evaluation.attacks.linear import LinearSvm
+    from wordveil.evaluation.linear import LinearSvm
     from wordveil_research.methods.koppel import Koppel
 
     return [Koppel(), LinearSvm()]
@@ -239,7 +239,7 @@ class FDDTable6(Experiment):
 
     def measure(self, cell: Cell, around: Surroundings) -> Sequence[Score]:
         """Train on one draw of the training part, and measure on one of the other."""
-        from wordveil.evaluation.utility.tasks import measure_task
+        from wordveil.evaluation.accuracy import measure_task
         from wordveil_research.methods.sentences import SentenceVectors
 
         row, draw, task = row_of(cell), cell.settings["draw"], cell.settings["part"]

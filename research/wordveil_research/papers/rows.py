@@ -15,8 +15,8 @@ import pyarrow as pa
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
+from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.geometry.spaces import SPACES
-from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from wordveil.artifacts.bundle import Recipe, open_bundle, write
 from wordveil.embeddings.embedding import Embedding
-from wordveil.measures.redraw import BundleSanitiser
+from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS

@@ -78,7 +78,7 @@ def attack_written(
     attacks: Iterable[TextClassifier], written: Written, row: Row, draw: int, task: str
 ) -> Iterator[Score]:
     """Attack what a row wrote, by static and adaptive attackers. ``task``: the name that the scores get."""
-    from wordveil.evaluation.attacks.authorship import measure_authorship
+    from wordveil.evaluation.accuracy import measure_authorship
 
     released, redrawn = written.released, written.redrawn
     for attack in attacks:

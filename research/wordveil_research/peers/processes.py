@@ -22,7 +22,7 @@ from filelock import FileLock
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import WordveilError
-from wordveil.evaluation.utility.words import cut_words
+from wordveil.evaluation.classifiers import cut_words
 
 SCRIPTS = Path(__file__).parent / "programs"
 _BATCH = 512

@@ -17,8 +17,8 @@ from scipy import stats
 from wordveil.arrays import Float64, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import InputError
-from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.encoders import find_cosines
+from wordveil.evaluation.classifiers import load_package
+from wordveil.evaluation.encoders import find_cosines
 from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.score import Measurement, Score, measure_accuracy, resample
 from wordveil_research.methods.bags import WordVectors

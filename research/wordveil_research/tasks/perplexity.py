@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from wordveil.arrays import Float64, Int64
 from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.evaluation.utility.words import Words, cut_words
+from wordveil.evaluation.classifiers import Words, cut_words
 from wordveil.mechanisms.inputs import Bigrams
 from wordveil.scores.score import Group, Measurement, Score, find_ratio_interval
 from wordveil.text.slots import START

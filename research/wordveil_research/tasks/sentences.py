@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from wordveil.arrays import Int64
-from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.tasks import make_task_score, measure_task
+from wordveil.evaluation.accuracy import make_task_score, measure_task
+from wordveil.evaluation.classifiers import TextClassifier, load_package
 from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.score import Score
 from wordveil_research.tasks.datasets import load_documents
@@ -66,7 +65,7 @@ def measure_sentences(classifier: TextClassifier, task: SentenceTask, subject: s
     """The accuracy on the test part, or by cross-validation where there is none.
 
     ``task``: with sanitised texts, unless ``subject`` is the original. Raises :class:`ValueError` as
-    :func:`wordveil.evaluation.utility.tasks.measure_task`.
+    :func:`wordveil.evaluation.accuracy.measure_task`.
     """
     if task.test is None:
         return measure_folds(classifier, task.train, subject, task.name, seed, FOLDS)

@@ -23,7 +23,7 @@ from wordveil.cli.pages import (
 )
 from wordveil.cli.plan import check_text, plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
-from wordveil.evaluation.attacks.linkage import LinkageForecast
+from wordveil.evaluation.linkage import LinkageForecast
 from wordveil.measures.comparison import MechanismLine, SentenceComparison, SentencePreview
 from wordveil.measures.preview import Quantiles, Sample, WordPreview
 from wordveil.measures.text_lengths import Suggestion

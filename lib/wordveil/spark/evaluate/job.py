@@ -17,10 +17,10 @@ from wordveil.assembly.bundles import find_bundle, find_embedding, find_ngrams
 from wordveil.config.load import Config
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError, InputError
-from wordveil.evaluation.packages import require_packages
-from wordveil.evaluation.utility.encoders import make_encoder
+from wordveil.evaluation.classifiers import require_packages
+from wordveil.evaluation.encoders import make_encoder
+from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.input.parameters import NO_PARAMS, check_params
-from wordveil.measures.redraw import BundleSanitiser
 from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Evaluation, TextExample
 from wordveil.spark.evaluate.measures import (

@@ -13,17 +13,14 @@ import numpy as np
 from wordveil.artifacts.bundle import Bundle
 from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.embedding import Embedding
-from wordveil.evaluation.attacks.authorship import ACCURACY, ADAPTIVE, ORIGINAL, measure_authorship
-from wordveil.evaluation.attacks.context import measure_word_recovery
-from wordveil.evaluation.attacks.language import PublicLanguage
-from wordveil.evaluation.attacks.linkage import LINKED, measure_linkage
-from wordveil.evaluation.attacks.redrawn import Redrawn, redraw
+from wordveil.evaluation.accuracy import ACCURACY, ADAPTIVE, ORIGINAL, measure_authorship, measure_task
 from wordveil.evaluation.classifiers import TextClassifier
+from wordveil.evaluation.context import PublicLanguage, measure_word_recovery
+from wordveil.evaluation.encoders import SentenceEncoder, measure_similarity
+from wordveil.evaluation.linkage import LINKED, measure_linkage
+from wordveil.evaluation.redrawn import BundleSanitiser, Redrawn, redraw
 from wordveil.evaluation.stylometry import measure_style_change
-from wordveil.evaluation.utility.encoders import SentenceEncoder, measure_similarity
-from wordveil.evaluation.utility.tasks import measure_task
-from wordveil.evaluation.utility.topics import measure_terms
-from wordveil.measures.redraw import BundleSanitiser
+from wordveil.evaluation.topics import measure_terms
 from wordveil.privacy.recovery import PriorRecovery, Recovered
 from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Confusion

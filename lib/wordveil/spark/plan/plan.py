@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 from wordveil.assembly.bundles import FindBundle, find_once
 from wordveil.config.load import Config
 from wordveil.errors import BundleError
-from wordveil.evaluation.attacks.linkage import LinkageForecast, LinkageTrials
-from wordveil.evaluation.attacks.redrawn import find_hidden_share
+from wordveil.evaluation.linkage import LinkageForecast, LinkageTrials
+from wordveil.evaluation.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.measures.recovery import draw_publicly, find_laws
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths

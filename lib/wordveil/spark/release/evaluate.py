@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
-from wordveil.evaluation.utility.encoders import make_encoder
+from wordveil.evaluation.encoders import make_encoder
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.release.events import PUBLISHED
 from wordveil.scores.evaluation import Evaluation

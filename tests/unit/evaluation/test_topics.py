@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.made_texts import TOPICS, RandomWords, make_topic_texts, topic_embedding
-from wordveil.evaluation.utility.topics import MIN_DOCUMENTS, SHOWN, find_topics, measure_terms
+from wordveil.evaluation.topics import MIN_DOCUMENTS, SHOWN, find_topics, measure_terms
 
 BEFORE = make_topic_texts(150, 1, share=0.7).texts
 

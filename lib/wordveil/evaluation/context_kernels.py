@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`wordveil.evaluation.attacks.context`: candidates of outputs, and sequences of words.
+"""Compiled loops of :mod:`wordveil.evaluation.context`: candidates of outputs, and sequences of words.
 
 A pair of words that is in the bigram model is never less likely than its back-off. So the back-off of all words before
 is summed, or its best chosen, once for each token, and then only pairs in the model are considered.

@@ -29,8 +29,7 @@ from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import PlatformError
-from wordveil.evaluation.packages import load_package, require_encoder
-from wordveil.evaluation.utility.words import cut_words
+from wordveil.evaluation.classifiers import cut_words, load_package, require_encoder
 from wordveil.mechanisms.inputs import Bigrams
 from wordveil.scores.methods import ENCODERS, MEAN_VECTOR, SENTENCE_TRANSFORMERS, WEIGHTED_BAG, find_model
 from wordveil.scores.score import Measurement, Score, find_mean_interval, require_pairs

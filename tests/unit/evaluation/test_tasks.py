@@ -12,10 +12,10 @@ from support.classifier_checks import TASK_CHECKS
 from support.made_texts import TOPICS, RandomWords, make_topic_texts, topic_embedding
 from support.toys import open_sanitiser
 from wordveil.errors import PlatformError
-from wordveil.evaluation import packages
+from wordveil.evaluation import classifiers
+from wordveil.evaluation.accuracy import measure_task
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.utility.linear import LinearWords
-from wordveil.evaluation.utility.tasks import measure_task
+from wordveil.evaluation.linear import LinearWords
 from wordveil.mechanisms.additive.laplace import LaplaceSettings
 from wordveil.scores.documents import Documents
 from wordveil.scores.methods import TEXT_TASKS
@@ -75,6 +75,6 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):
     def fail(module: str) -> None:
         raise ModuleNotFoundError(f"No module named {module!r}", name=module.partition(".")[0])
 
-    monkeypatch.setattr(packages, "import_module", fail)
+    monkeypatch.setattr(classifiers, "import_module", fail)
     with pytest.raises(PlatformError, match=r"pip install 'wordveil\[evaluation\]'"):
         LinearWords().fit(make_topic_texts(20, 1), 0)

@@ -12,18 +12,17 @@ import pyarrow as pa
 import pytest
 
 from support.toys import make_bundle, random_embedding
-from wordveil.evaluation.attacks.context import (
+from wordveil.evaluation.context import (
     ContextAttacker,
     Decoding,
+    PublicLanguage,
     guess_words,
     measure_word_recovery,
 )
-from wordveil.evaluation.attacks.context_kernels import STEPS
-from wordveil.evaluation.attacks.language import PublicLanguage
-from wordveil.evaluation.attacks.redrawn import Ragged, redraw
-from wordveil.evaluation.utility.encoders import find_frequencies
+from wordveil.evaluation.context_kernels import STEPS
+from wordveil.evaluation.encoders import find_frequencies
+from wordveil.evaluation.redrawn import BundleSanitiser, Ragged, redraw
 from wordveil.measures.recovery import find_recovered
-from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import Bigrams
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.scores.score import find_ratio_interval

@@ -12,8 +12,8 @@ import pytest
 from support.classifier_checks import ATTACK_CHECKS, words_of
 from support.made_texts import load_sentences
 from wordveil.errors import PlatformError
-from wordveil.evaluation.attacks.linear import LinearSvm, Unit
 from wordveil.evaluation.classifiers import TextClassifier
+from wordveil.evaluation.linear import LinearSvm, Unit
 from wordveil.scores.methods import AUTHOR_ATTACKS
 
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
@@ -40,7 +40,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):
     def find(module: str) -> None:
         raise ModuleNotFoundError(name=module.partition(".")[0])
 
-    monkeypatch.setattr("wordveil.evaluation.packages.import_module", find)
+    monkeypatch.setattr("wordveil.evaluation.classifiers.import_module", find)
     with pytest.raises(PlatformError, match=r"scikit-learn is not installed.*pip install 'wordveil\[evaluation\]'"):
         AUTHOR_ATTACKS["svm-words"]().fit(words_of(2, 2, seed=1), 1)
 

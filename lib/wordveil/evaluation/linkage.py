@@ -43,8 +43,8 @@ from scipy.special import digamma
 
 from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
-from wordveil.evaluation.attacks.redrawn import Ragged, Redrawn
-from wordveil.evaluation.utility.encoders import SentenceEncoder
+from wordveil.evaluation.encoders import SentenceEncoder
+from wordveil.evaluation.redrawn import Ragged, Redrawn
 from wordveil.measures.recovery import Scores, WordScores
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.scores.counts import find_detectable, find_share_interval
@@ -151,7 +151,7 @@ def measure_linkage(
 
     ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``encoder``: gives the
     vectors of texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap. ``redrawn``:
-    the originals drawn again by the same bundle (:func:`wordveil.evaluation.attacks.redrawn.redraw`), for the attacker
+    the originals drawn again by the same bundle (:func:`wordveil.evaluation.redrawn.redraw`), for the attacker
     who knows the mechanism. None leaves that attacker out.
 
     Returns

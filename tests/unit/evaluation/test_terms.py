@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from support.made_texts import RandomWords, make_topic_texts, topic_embedding
-from wordveil.evaluation.utility.topics import (
+from wordveil.evaluation.topics import (
     compare_terms,
     correlate_ranks,
     find_overlap,

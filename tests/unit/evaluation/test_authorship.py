@@ -10,9 +10,9 @@ import pytest
 
 from support.toys import open_sanitiser, random_embedding
 from wordveil.arrays import Int64
-from wordveil.evaluation.attacks.authorship import count_confusions, measure_authorship
-from wordveil.evaluation.attacks.linear import LinearSvm, Unit
+from wordveil.evaluation.accuracy import count_confusions, measure_authorship
 from wordveil.evaluation.classifiers import RefusingClassifier, Scored
+from wordveil.evaluation.linear import LinearSvm, Unit
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
 from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.score import Group, Score

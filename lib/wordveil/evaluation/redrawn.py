@@ -1,18 +1,20 @@
-"""Tokens of texts, and a mechanism's draws for them under a key that no release has.
+"""Texts sanitised again, and their tokens drawn again, under keys that no release has.
 
-Attacks on single words and on records need the pairs of words and outputs. So texts are encoded as a
-release encodes them, and drawn again: outputs have the same law, and need not be parsed from a text. An attacker of
-these tokens sees at least what an attacker of the text sees, so no bound is too low.
+An evaluation never uses the release's key: an adaptive attacker draws its own copies of known texts.
+
+Attacks on single words and on records need the pairs of words and outputs. So texts are encoded as a release encodes
+them, and drawn again: outputs have the same law, and need not be parsed from a text. An attacker of these tokens sees
+at least what an attacker of the text sees, so no bound is too low.
 
 - It sees which words are hidden and which are copied, and, if the order is kept, where padding was drawn.
 - If a mechanism writes another word than it drew (:meth:`wordveil.mechanisms.base.Mechanism.render`), it sees the drawn
-one.
+  one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -22,22 +24,77 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordveil.arrays import Bool, Float64, Int32, Int64
+from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import MasterKey, ReleaseKeys, make_throwaway_keys
 from wordveil.crypto.streams import Payload, derive_contexts, frame_records, id_payload
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.measures.recovery import find_laws
-from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.records.codec import ColumnsCodec
-from wordveil.records.columns import ONE_TEXT
+from wordveil.records.columns import ONE_TEXT, TextColumns
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.text.actions import DROP, HIDE, SHOW
 from wordveil.text.choices import Length, Output, Refused, StopWordCapitals, StopWords
 from wordveil.text.codec import Encoded
 from wordveil.text.offsets import keep_offsets
 from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramModel
 from wordveil.text.tokeniser import fold_words
+
+_BATCH = 512
+_NAME = "evaluation"
+
+
+@dataclass(frozen=True)
+class BundleSanitiser:
+    """Bundle with a text policy, and the n-gram model that it names. ``columns``: for :meth:`sanitise_records`."""
+
+    bundle: Bundle
+    policy: TextPolicy
+    ngrams: NgramModel | None = None
+    columns: TextColumns = ONE_TEXT
+
+    def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
+        """Sanitise texts, one for each."""
+        read = {TEXT_COLUMN: pa.array(texts, pa.string()), REASON_COLUMN: pa.nulls(len(texts), pa.string())}
+        return replace(self, columns=ONE_TEXT).sanitise_records(pa.table(read), seed)
+
+    def sanitise_records(self, records: pa.Table, seed: int | None = None) -> list[str]:
+        """Sanitise the texts of records, one for each; those of several text columns are on lines of their own.
+
+        ``records``: the columns :attr:`wordveil.records.columns.TextColumns.inputs`, then ``__reason``, all strings, as
+        :class:`wordveil.records.sanitiser.RecordSanitiser` reads them. ``seed``: as in :meth:`sanitise`.
+        """
+        limit = self.bundle.count_preview(records.num_rows)
+        settings = RecordSettings(_NAME, _NAME, self.policy, (), columns=self.columns, max_records=limit)
+        sanitiser = RecordSanitiser(settings, self.bundle, _make_keys(b"evaluation on public texts", seed), self.ngrams)
+        ids = pa.array(np.arange(records.num_rows).astype(str), pa.string())
+        written: list[str] = []
+        for batch in records.add_column(0, "id", ids).to_batches(_BATCH):
+            for result in sanitiser.sanitise(batch):
+                written += _join_texts(result, self.columns)
+        return written
+
+
+def _join_texts(batch: pa.RecordBatch, columns: TextColumns) -> list[str]:
+    texts = []
+    for first, *inside in columns.paths:
+        values = batch.column(first)
+        for name in inside:
+            values = pc.struct_field(values, name)
+        texts.append(pc.fill_null(values, ""))
+    joined: list[str] = pc.binary_join_element_wise(*texts, "\n").to_pylist()
+    return joined
+
+
+def _make_keys(purpose: bytes, seed: int | None) -> ReleaseKeys:
+    if seed is None:
+        return make_throwaway_keys()
+    return MasterKey(sha256(b"wordveil: %s, %d" % (purpose, seed)).digest()).for_release(_NAME)
+
 
 # A difference from the common law counts where it exceeds rounding.
 _ROUNDING = 1e-12
@@ -170,7 +227,7 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
     column = pa.array(texts, pa.string())
     rows = _find_accepted(codec, column, policy, mechanism.max_tokens)
     encoded = codec.encode([column.take(pa.array(rows))])
-    text, pattern, keys = encoded.columns[0], encoded.pattern, _make_keys(seed)
+    text, pattern, keys = encoded.columns[0], encoded.pattern, _make_keys(b"tokens of public texts", seed)
     names = [b"%d" % row for row in rows.tolist()]
     context = derive_contexts(keys.context, b"", frame_records(names, [id_payload(text.ids, text.offsets)]))
     ids, layout = codec.fit(encoded, context, keys.sampling)
@@ -198,12 +255,6 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
         sequence=sequence,
         is_hidden=is_hidden,
     )
-
-
-def _make_keys(seed: int | None) -> ReleaseKeys:
-    if seed is None:
-        return make_throwaway_keys()
-    return MasterKey(sha256(b"wordveil: tokens of public texts, %d" % seed).digest()).for_release("evaluation")
 
 
 def _find_accepted(codec: ColumnsCodec, texts: pa.StringArray, policy: TextPolicy, max_tokens: int) -> Int64:

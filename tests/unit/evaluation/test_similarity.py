@@ -10,7 +10,7 @@ import pytest
 
 from support.toys import install_sentence_transformers, toy_embedding
 from wordveil.errors import PlatformError
-from wordveil.evaluation.utility.encoders import (
+from wordveil.evaluation.encoders import (
     WeightedBag,
     find_cosines,
     find_frequencies,

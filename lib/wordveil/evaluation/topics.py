@@ -18,8 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 from wordveil.arrays import Int64
-from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.words import cut_words
+from wordveil.evaluation.classifiers import cut_words, load_package
 from wordveil.scores.score import Measurement, Score
 
 TERMS, TOPICS = "terms", "topics"

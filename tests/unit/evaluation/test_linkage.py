@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 from support.toys import make_bundle, random_embedding
-from wordveil.evaluation.attacks import linkage
-from wordveil.evaluation.attacks.linkage import (
+from wordveil.evaluation import linkage
+from wordveil.evaluation.encoders import WeightedBag
+from wordveil.evaluation.linkage import (
     Links,
     link_by_laws,
     link_by_vectors,
     link_by_what_shows,
     measure_linkage,
 )
-from wordveil.evaluation.attacks.redrawn import Ragged, Redrawn, redraw
-from wordveil.evaluation.utility.encoders import WeightedBag
-from wordveil.measures.redraw import BundleSanitiser
+from wordveil.evaluation.redrawn import BundleSanitiser, Ragged, Redrawn, redraw
 from wordveil.text.policy import TextPolicy
 
 SIZE = 60

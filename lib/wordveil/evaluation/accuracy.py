@@ -1,8 +1,11 @@
-"""Accuracy of an attacker on authors: static, adaptive, and on clean text.
+"""Accuracy of classifiers: of attackers on authors, and of tasks on texts.
 
 A *static* attacker learns from clean text. An *adaptive* one learns from the same text, sanitised by the same mechanism
 and text policy under a throwaway key, as anyone can do. The failure of a static attacker proves little: only the
 adaptive one measures protection. Neither bounds a better attacker; the mechanism's guarantee does.
+
+A task shows the utility of texts. If texts are sanitised, both training and test texts are, since a user of a release
+has no others. The upper bound is the same task on the original texts, the lower bound the same task on random words.
 """
 
 from __future__ import annotations
@@ -134,3 +137,37 @@ def count_confusions(answers: Int64, labels: Int64, names: int) -> tuple[tuple[i
     columns = np.where(answers[known] == UNKNOWN, names, answers[known])
     flat = np.bincount(labels[known] * (names + 1) + columns, minlength=names * (names + 1))
     return tuple(tuple(row) for row in flat.reshape(names, names + 1).tolist())
+
+
+def measure_task(
+    classifier: TextClassifier, train: Documents, test: Documents, subject: str, task: str, seed: int
+) -> list[Score]:
+    """Train a classifier on one part of a data set and measure it on the other.
+
+    ``classifier``: any of :data:`wordveil.scores.methods.TEXT_TASKS`. ``train``, ``test``: texts of different people or
+    articles, with the same names of labels. ``subject``, ``task``: as in :class:`Score`: whose texts, and the name of
+    the data set. ``seed``: of the classifier.
+
+    Returns
+    -------
+    list of Score
+        the accuracy, with its interval and the chance level.
+
+    Raises
+    ------
+    ValueError
+        where the names of labels differ, fewer than two labels have training texts, or no test text has a label.
+    """
+    if train.names != test.names:
+        raise ValueError(f"Expected the same labels in both parts of {task}, got {train.names} and {test.names}.")
+    guessed = classifier.fit(train, seed).predict(test.texts)
+    return [make_task_score(classifier, guessed, test.labels, subject, task)]
+
+
+def make_task_score(
+    classifier: TextClassifier, guessed: Int64, labels: Int64, subject: str, task: str, note: str = ""
+) -> Score:
+    """Make the accuracy of guesses, int64 ``(texts,)`` as ``labels``."""
+    definition = f"The share of test texts that get their true label. {classifier.definition}"
+    accuracy = measure_accuracy(guessed, labels)
+    return Measurement(subject, task, classifier.name).make_accuracy(accuracy, definition, note)

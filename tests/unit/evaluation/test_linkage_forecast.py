@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wordveil.arrays import Float64, Int32
-from wordveil.evaluation.attacks.linkage import CANDIDATES, LinkageForecast, LinkageTrials
+from wordveil.evaluation.linkage import CANDIDATES, LinkageForecast, LinkageTrials
 from wordveil.mechanisms.laws import WordLaws
 
 SIZE = 1_000

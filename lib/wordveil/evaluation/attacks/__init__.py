@@ -1,1 +1,0 @@
-"""Attackers on the author of a text, on its original record, and on its words."""

@@ -1,1 +1,0 @@
-"""Tasks that measure the utility of sanitised texts."""
