@@ -203,12 +203,14 @@ def _measure_noise(mechanism: Mechanism[Any], noise: NoiseSample, epsilon: float
         return None
     median, n, count = np.median(noise.radii, keepdims=True).ravel(), noise.dimension, noise.radii.size
     low, high = (float(below) / count for below in binom.interval(1 - alpha, count, 0.5))
-    least, most = max(epsilon / _RANGE, mechanism.min_epsilon(n)), epsilon * _RANGE
+    min_epsilon, max_epsilon = max(epsilon / _RANGE, mechanism.min_epsilon(n)), epsilon * _RANGE
 
     def measure(at: float) -> float:  # the share of radii below the median rises with epsilon
         return float(law(median, n, at)[0])
 
-    low, high = (find_epsilon(measure, share, epsilon, least, most, fine=_SAME).epsilon for share in (low, high))
+    low, high = (
+        find_epsilon(measure, share, epsilon, min_epsilon, max_epsilon, fine=_SAME).epsilon for share in (low, high)
+    )
     return ShownEpsilon(low, high, f"{count:,} radii")
 
 
@@ -467,10 +469,10 @@ def _test_texts(subject: _Subject, alpha: float) -> Iterator[Finding]:
 
 
 def _test_epsilon(subject: _Subject) -> Iterator[Finding]:
-    shown = measure_epsilon(
+    shown_epsilon = measure_epsilon(
         subject.bundle, subject.space, subject.supremum, subject.embedding, subject.noise, subject.alpha, subject.seed
     )
-    yield audit_epsilon(subject.bundle, shown)
+    yield audit_epsilon(subject.bundle, shown_epsilon)
 
 
 def _test_noise(subject: _Subject) -> Iterator[Finding]:

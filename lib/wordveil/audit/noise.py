@@ -97,8 +97,8 @@ def _reduce(radii: Float64, directions: Float64, records: int, seed: int) -> Noi
     random = np.random.default_rng(seed).standard_normal((_AXES, n))
     random /= np.linalg.norm(random, axis=1, keepdims=True)
     shape = (-1, records, len(radii) // records)
-    own = directions[sorted({0, n // 2, n - 1})]
-    return NoiseSample(n, radii.reshape(shape[1:]), own.reshape(shape), (random @ directions).reshape(shape))
+    own_axes = directions[sorted({0, n // 2, n - 1})]
+    return NoiseSample(n, radii.reshape(shape[1:]), own_axes.reshape(shape), (random @ directions).reshape(shape))
 
 
 def audit_noise(sample: NoiseSample, law: RadialLaw, epsilon: float, *, alpha: float) -> Iterator[Finding]:
@@ -136,9 +136,13 @@ def _test_radius(sample: NoiseSample, law: RadialLaw, epsilon: float) -> _Result
 
 
 def _test_direction(sample: NoiseSample) -> _Result:
-    kinds = (("axis", sample.axes), ("random axis", sample.random))
+    families = (("axis", sample.axes), ("random axis", sample.random))
     return _combine(
-        [_test_axis(f"{kind} {axis}", row, sample.dimension) for kind, rows in kinds for axis, row in enumerate(rows)]
+        [
+            _test_axis(f"{name} {axis}", row, sample.dimension)
+            for name, coordinates in families
+            for axis, row in enumerate(coordinates)
+        ]
     )
 
 
@@ -154,13 +158,13 @@ def _test_axis(name: str, coordinate: Float64, n: int) -> _Result:
 
 
 def _test_independence(sample: NoiseSample) -> _Result:
-    rows = {f"axis {axis}": row for axis, row in enumerate(sample.axes)}
+    named_axes = {f"axis {axis}": row for axis, row in enumerate(sample.axes)}
     results = []
-    for name, row in rows.items():
+    for name, row in named_axes.items():
         results.append(_correlate(f"radius and {name}", sample.radii, row))
         if sample.dimension > 1:
             results.append(_correlate(f"radius and the size of {name}", sample.radii, np.abs(row)))
-    for name, row in {"radius": sample.radii, **rows}.items():
+    for name, row in {"radius": sample.radii, **named_axes}.items():
         half = len(row) // 2
         results.append(_correlate(f"{name} of a position and the next", row[:, :-1], row[:, 1:]))
         results.append(_correlate(f"{name} of the first position and the last", row[:, 0], row[:, -1]))

@@ -120,10 +120,10 @@ def _draw_series(
     drawn = _draw(mechanism, keys, np.full(longest, word), name)
     for lag in possible:
         yield f"positions {lag:,} apart", *split_lag(drawn, lag)
-    part = drawn[:COMPARED]
-    yield "two records", part, _draw(mechanism, keys, np.full(COMPARED, word), name + b" other")
+    first = drawn[:COMPARED]
+    yield "two records", first, _draw(mechanism, keys, np.full(COMPARED, word), name + b" other")
     version = _draw(mechanism, keys, np.append(np.full(longest - 1, word), other), name)
-    yield "two versions of a record that differ in their last word", part[:-1], version[: COMPARED - 1]
+    yield "two versions of a record that differ in their last word", first[:-1], version[: COMPARED - 1]
 
 
 def _draw(mechanism: Mechanism[Any], keys: ReleaseKeys, ids: Outputs, name: bytes) -> Outputs:

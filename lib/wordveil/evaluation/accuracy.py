@@ -133,9 +133,9 @@ def count_confusions(answers: Int64, labels: Int64, names: int) -> tuple[tuple[i
     ``answers``, ``labels``: int64 ``(texts,)``. Texts whose own label is unknown are left out. ``names``: the number of
     labels.
     """
-    known = labels != UNKNOWN
-    columns = np.where(answers[known] == UNKNOWN, names, answers[known])
-    flat = np.bincount(labels[known] * (names + 1) + columns, minlength=names * (names + 1))
+    is_known = labels != UNKNOWN
+    columns = np.where(answers[is_known] == UNKNOWN, names, answers[is_known])
+    flat = np.bincount(labels[is_known] * (names + 1) + columns, minlength=names * (names + 1))
     return tuple(tuple(row) for row in flat.reshape(names, names + 1).tolist())
 
 

@@ -174,8 +174,8 @@ def join_words(texts: Sequence[str]) -> list[str]:
 
 def take_known(documents: Documents) -> Documents:
     """Take the texts whose label is known. Raises :class:`ValueError` if fewer than two labels have texts."""
-    known = documents.labels != UNKNOWN
-    labels = len(np.unique(documents.labels[known]))
+    is_known = documents.labels != UNKNOWN
+    labels = len(np.unique(documents.labels[is_known]))
     if labels < 2:
         raise ValueError(f"Expected texts of at least two labels to learn from, got {labels}.")
-    return documents if known.all() else documents.take(np.flatnonzero(known))
+    return documents if is_known.all() else documents.take(np.flatnonzero(is_known))

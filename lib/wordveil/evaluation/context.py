@@ -88,11 +88,11 @@ class PublicLanguage:
         if frequencies is None:
             frequencies = (find_frequencies(words, bigrams) + rank_frequencies(size)) / 2
         numbers = WordIndex(bigrams.words).numbers(words)
-        known = np.flatnonzero(numbers >= 0)
+        known_ids = np.flatnonzero(numbers >= 0)
         counts = np.zeros(size + 2)
-        counts[known], counts[size] = bigrams.counts[numbers[known]], bigrams.counts[0]
+        counts[known_ids], counts[size] = bigrams.counts[numbers[known_ids]], bigrams.counts[0]
         id_of = np.full(len(bigrams.words), -1, np.int32)
-        id_of[numbers[known]], id_of[START] = known, size
+        id_of[numbers[known_ids]], id_of[START] = known_ids, size
         before = np.repeat(id_of, np.diff(bigrams.first))
         after = np.where(bigrams.followers == START, np.int32(-1), id_of[bigrams.followers])
         used = np.flatnonzero((before >= 0) & (after >= 0))
@@ -100,13 +100,13 @@ class PublicLanguage:
         before, after, pairs = before[used], after[used], bigrams.pair_counts[used].astype(np.float64)
         totals = np.maximum(counts, np.bincount(before, pairs, size + 2))
         listed = np.maximum(pairs - _find_discount(pairs), 0.0) / totals[before]
-        left = np.clip(1.0 - np.bincount(before, listed, size + 2), 2.0**-50, 1.0).astype(np.float64)
+        remaining = np.clip(1.0 - np.bincount(before, listed, size + 2), 2.0**-50, 1.0).astype(np.float64)
         costs = LanguageCosts(
             first=np.searchsorted(before, np.arange(size + 3)).astype(np.int64),
             followers=after.astype(np.int32),
-            costs=_costs_of(np.asarray(listed + left[before] * frequencies[after])),
+            costs=_costs_of(np.asarray(listed + remaining[before] * frequencies[after])),
             words=np.append(_costs_of(frequencies), np.zeros(2, np.int32)),
-            beyond=_costs_of(left),
+            beyond=_costs_of(remaining),
         )
         return cls(frequencies, costs)
 
@@ -169,10 +169,10 @@ class ContextAttacker:
         ``sequence``: all words of the texts: what was drawn, and the ids of copied words, ``size + 1`` for one that the
         vocabulary lacks. ``is_hidden``: bool ``(tokens,)``, which of them were drawn. ``decoding``: how texts are read.
         """
-        outputs, rows = np.unique(sequence.ids[is_hidden], return_inverse=True)
+        outputs, output_rows = np.unique(sequence.ids[is_hidden], return_inverse=True)
         copied, others = np.unique(sequence.ids[~is_hidden], return_inverse=True)
         row_of = np.empty(len(sequence.ids), np.int32)
-        row_of[is_hidden], row_of[~is_hidden] = rows, len(outputs) + others
+        row_of[is_hidden], row_of[~is_hidden] = output_rows, len(outputs) + others
         table = self._list(outputs.astype(np.int32), copied.astype(np.int32))
         decode = _DECODERS[decoding]
         return decode(row_of, sequence.offsets, table, self._language.costs, self._language.size)[is_hidden]
@@ -188,11 +188,11 @@ class ContextAttacker:
         costs = np.rint(-np.log2(np.where(chances > 0, chances, 1.0)) * STEPS).astype(np.int64)
         # An output that no word can have says nothing: it counts as a word that the vocabulary lacks.
         words[(words == NOBODY).all(axis=1), 0] = self._language.size + 1
-        known = np.full((len(copied), self._width), NOBODY, np.int32)
-        known[:, 0] = copied
-        words = np.concatenate([words, known])
+        known_words = np.full((len(copied), self._width), NOBODY, np.int32)
+        known_words[:, 0] = copied
+        words = np.concatenate([words, known_words])
         return WordCandidates(
-            (words != NOBODY).sum(axis=1), words, np.concatenate([costs, np.zeros(known.shape, np.int64)])
+            (words != NOBODY).sum(axis=1), words, np.concatenate([costs, np.zeros(known_words.shape, np.int64)])
         )
 
 

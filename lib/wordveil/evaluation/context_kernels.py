@@ -152,14 +152,14 @@ def _extend(before: Int32, spent: Int64, words: Int32, cost: Int64, back: Int32,
 
     The index of that word goes into ``back``.
     """
-    via, least = 0, spent[0] + model.beyond[before[0]]
+    via, best_cost = 0, spent[0] + model.beyond[before[0]]
     for i in range(1, len(before)):
         total = spent[i] + model.beyond[before[i]]
-        if total < least:
-            via, least = i, total
-    most = least
+        if total < best_cost:
+            via, best_cost = i, total
+    most = best_cost
     for j in range(len(words)):
-        cost[j] = least + model.words[words[j]]
+        cost[j] = best_cost + model.words[words[j]]
         back[j] = via
         most = max(most, cost[j])
     for i in range(len(before)):
@@ -259,8 +259,8 @@ def _step_back(
         fallback += powers[model.words[words[j]]] * onward[j]
     total = 0.0
     for i in range(len(before)):
-        own = powers[model.beyond[before[i]]]
-        sum_of = own * fallback
+        back_off = powers[model.beyond[before[i]]]
+        sum_of = back_off * fallback
         low, end = model.first[before[i]], model.first[before[i] + 1]
         if weights[i] < _FAINT:
             low = end
@@ -269,7 +269,7 @@ def _step_back(
             if low == end:
                 break
             if model.followers[low] == words[j]:
-                sum_of += onward[j] * max(powers[model.costs[low]] - own * powers[model.words[words[j]]], 0.0)
+                sum_of += onward[j] * max(powers[model.costs[low]] - back_off * powers[model.words[words[j]]], 0.0)
         out[i] = sum_of
         total += sum_of
     for i in range(len(before)):

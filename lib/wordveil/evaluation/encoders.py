@@ -91,10 +91,10 @@ class WeightedBag:
         words = cut_words(texts)
         numbers = self._index.numbers(words.words)
         text = words.text_of[numbers >= 0]
-        known = numbers[numbers >= 0]
+        known_ids = numbers[numbers >= 0]
         lengths = np.bincount(text, minlength=len(texts))
         shares = (1 / lengths[text]).astype(np.float32)
-        means = sparse.csr_array((shares, (text, known)), shape=(len(texts), len(self.words))) @ self.vectors
+        means = sparse.csr_array((shares, (text, known_ids)), shape=(len(texts), len(self.words))) @ self.vectors
         if self.direction is not None:
             # A sum for each row: a matrix product adds in an order that depends on the number of rows.
             means -= (means * self.direction).sum(axis=1, keepdims=True) * self.direction

@@ -112,9 +112,9 @@ class LinearWords(TextClassifier):
 
     @property
     def definition(self) -> str:
-        kind = "A linear support vector machine" if self.model == "svm" else "Multinomial logistic regression"
+        classifier = "A linear support vector machine" if self.model == "svm" else "Multinomial logistic regression"
         features = "words" if self.word_ngrams == 1 else f"runs of 1 to {self.word_ngrams} words"
-        return f"{kind} (C = {self.cost:g}) over TF-IDF weights of {features}, by scikit-learn."
+        return f"{classifier} (C = {self.cost:g}) over TF-IDF weights of {features}, by scikit-learn."
 
     def fit(self, known: Documents, seed: int) -> FittedModel:
         """Fit as :class:`TextClassifier` describes.

@@ -116,9 +116,9 @@ def link_by_vectors(originals: NDArray[np.floating], sanitised: NDArray[np.float
     ranks = np.empty((2, len(records)), np.int64)
     step = max(1, _SCORES // max(len(pool), 1))
     for start in range(0, len(records), step):
-        part = slice(start, min(start + step, len(records)))
-        scores = np.rint((2 * records[part] @ pool.T - squares) * scale)
-        ranks[:, part] = _rank(scores, np.arange(part.start, part.stop))
+        block = slice(start, min(start + step, len(records)))
+        scores = np.rint((2 * records[block] @ pool.T - squares) * scale)
+        ranks[:, block] = _rank(scores, np.arange(block.start, block.stop))
     return Links(ranks[0], ranks[1], len(pool))
 
 
@@ -128,8 +128,8 @@ def rank_candidates(scores: Scores, texts: Int32, drawn: Int32) -> Links:
     ``texts``: int32 ``(pool, length)``, words. ``drawn``: int32 ``(records, length)``, outputs of the first texts.
     """
     ranks = np.empty((2, len(drawn)), np.int64)
-    for part, sums in _score_by_position(scores, texts, drawn):
-        ranks[:, part] = _rank(sums, np.arange(part.start, part.start + len(sums)))
+    for block, sums in _score_by_position(scores, texts, drawn):
+        ranks[:, block] = _rank(sums, np.arange(block.start, block.start + len(sums)))
     return Links(ranks[0], ranks[1], len(texts))
 
 
@@ -252,10 +252,10 @@ def _score_by_position(scores: Scores, texts: Int32, drawn: Int32) -> Iterator[t
     base = scores.floors[words].sum(axis=0)
     step = max(1, _SCORES // len(texts))
     for start in range(0, len(drawn), step):
-        part = slice(start, start + step)
-        sums = np.tile(base, (len(drawn[part]), 1))
-        _add_gains(scores.starts, scores.words, scores.gains, drawn[part], words, len(scores.floors), sums)
-        yield part, sums
+        block = slice(start, start + step)
+        sums = np.tile(base, (len(drawn[block]), 1))
+        _add_gains(scores.starts, scores.words, scores.gains, drawn[block], words, len(scores.floors), sums)
+        yield block, sums
 
 
 @compiled

@@ -178,8 +178,8 @@ class Redrawn:
             return None
         laws, is_exact = found
         padding = self.mechanism.probabilities(self.size) if is_exact and self.policy.pads else None
-        rows = [padding, self.mechanism.probabilities(self.size + 1) if is_exact else None]
-        return SymbolLaws(_add_rows(laws, rows), is_exact)
+        laws_of_others = [padding, self.mechanism.probabilities(self.size + 1) if is_exact else None]
+        return SymbolLaws(_add_rows(laws, laws_of_others), is_exact)
 
     @property
     def hidden_share(self) -> Float64:
@@ -225,10 +225,10 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
     mechanism = bundle.mechanism
     codec = ColumnsCodec(ONE_TEXT, policy, bundle.vocabulary, system.ngrams, bundle.lists)
     column = pa.array(texts, pa.string())
-    rows = _find_accepted(codec, column, policy, mechanism.max_tokens)
-    encoded = codec.encode([column.take(pa.array(rows))])
+    accepted = _find_accepted(codec, column, policy, mechanism.max_tokens)
+    encoded = codec.encode([column.take(pa.array(accepted))])
     text, pattern, keys = encoded.columns[0], encoded.pattern, _make_keys(b"tokens of public texts", seed)
-    names = [b"%d" % row for row in rows.tolist()]
+    names = [b"%d" % row for row in accepted.tolist()]
     context = derive_contexts(keys.context, b"", frame_records(names, [id_payload(text.ids, text.offsets)]))
     ids, layout = codec.fit(encoded, context, keys.sampling)
     if pattern is None:
@@ -246,7 +246,7 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
         policy=policy,
         size=bundle.vocabulary.size,
         words=bundle.vocabulary.array,
-        rows=rows,
+        rows=accepted,
         hidden=Ragged(ids, layout.offsets),
         drawn=drawn,
         is_first=is_first,

@@ -221,8 +221,8 @@ def _count_characters(texts: Sequence[str], characters: Float64) -> dict[str, Fl
     names = [*(f"letter-{sign}" for sign in LETTERS), *(f"special-{sign}" for sign in SPECIAL)]
     names += [f"sign-{sign}" for sign in PUNCTUATION]
     shares_of = dict(zip(names, shares, strict=False))
-    for name, kind in zip(_KINDS, kinds, strict=True):
-        shares_of[name] = _divide(np.bincount(text[kind[codes]], minlength=len(texts)), characters)
+    for name, is_member in zip(_KINDS, kinds, strict=True):
+        shares_of[name] = _divide(np.bincount(text[is_member[codes]], minlength=len(texts)), characters)
     return shares_of
 
 

@@ -208,7 +208,9 @@ def _list_settings(matcher: Matcher, configured: ComparisonTerms) -> list[tuple[
     neighbours = min(configured.neighbours or _NEIGHBOURS, matcher.embedding.size - 1)
     gamma = configured.gamma or _measure_cut(matcher, configured.metric, neighbours)
     terms = ComparisonTerms(configured.metric, neighbours, gamma)
-    return [(name, settings) for name, kind in MECHANISMS.items() for settings in kind.comparable_settings(terms)]
+    return [
+        (name, settings) for name, mechanism in MECHANISMS.items() for settings in mechanism.comparable_settings(terms)
+    ]
 
 
 def _measure_cut(matcher: Matcher, metric: str, neighbours: int) -> float:
@@ -227,10 +229,12 @@ class _Bench:
         self.matcher = matcher
         vocabulary = Vocabulary(matcher.embedding.words)
         # The sentence is shown as it is: no padding, and only its words decide whether it can be shown.
-        shown = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE, output=Output.SEQUENCE)
-        self._policy = shown
+        open_policy = replace(
+            policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE, output=Output.SEQUENCE
+        )
+        self._policy = open_policy
         self._lists = PublicLists.load(policy.language) if policy.draws_types else None
-        self._codec = Codec(shown, vocabulary, model, self._lists)
+        self._codec = Codec(open_policy, vocabulary, model, self._lists)
         self._encoded = self._codec.encode(pa.array([text], pa.string()))
         self._words = spread_words(matcher.embedding.size, _WORDS)
 
@@ -241,8 +245,8 @@ class _Bench:
     def show(self, candidate: Candidate, epsilon: float, built: MechanismArtifact) -> MechanismLine:
         """Show the sentence under the build at an epsilon; 0 if there is no epsilon."""
         mechanism = self.matcher.load(candidate, built)
-        kept, text = self._kept(mechanism), self._text(mechanism)
-        return MechanismLine(candidate.label, epsilon or None, built.guarantee.pure, kept, text)
+        keep_rate, text = self._kept(mechanism), self._text(mechanism)
+        return MechanismLine(candidate.label, epsilon or None, built.guarantee.pure, keep_rate, text)
 
     def match_kept(self, candidate: Candidate, kept: float, start: float) -> list[MechanismLine]:
         """Find the line at the epsilon at which the share of words kept is ``kept``.
@@ -250,25 +254,25 @@ class _Bench:
         There is none if no epsilon keeps as many, such as for a mechanism that writes one word for several, or if it
         cannot be built.
         """
-        least = max(_MIN_EPSILON, self.matcher.least_epsilon(candidate))
+        min_epsilon = max(_MIN_EPSILON, self.matcher.least_epsilon(candidate))
         figures = FigureCache(
             lambda epsilon: self.matcher.load(candidate, self.matcher.build(candidate, epsilon)),
             self._kept,
             self._kept_at,
         )
         try:
-            crossing = find_epsilon(figures.at, kept, start, least, _MAX_EPSILON)
+            crossing = find_epsilon(figures.at, kept, start, min_epsilon, _MAX_EPSILON)
             if not crossing.is_reached and crossing.ratio * kept < kept * _NEAR - _FEW:
                 return []
-            return [self.build(candidate, round_within(crossing.epsilon, least))]
+            return [self.build(candidate, round_within(crossing.epsilon, min_epsilon))]
         except (BundleError, ValueError):  # a mechanism may be moved to an epsilon at which it is refused
             return []
 
     def _kept_at(self, base: Mechanism[Any], epsilon: float) -> float | None:
         """Compute the share of words kept when a mechanism is moved to another epsilon; None if it cannot be moved."""
-        known = base.stays_at([epsilon], self._words)
-        if known is not None and not np.isnan(known).any():
-            return float(known.mean())
+        stays = base.stays_at([epsilon], self._words)
+        if stays is not None and not np.isnan(stays).any():
+            return float(stays.mean())
         moved = base.at_epsilon(epsilon)
         return None if moved is None else self._kept(moved)
 
@@ -286,8 +290,8 @@ class _Bench:
         return [] if match is None else [self.show(candidate, match.epsilon, match.built)]
 
     def _kept(self, mechanism: Mechanism[Any]) -> float:
-        if (known := mechanism.stay_probabilities(self._words)) is not None:
-            return float(np.mean(known))
+        if (stays := mechanism.stay_probabilities(self._words)) is not None:
+            return float(np.mean(stays))
         ids = np.repeat(self._words, _DRAWS)
         written = write_tokens(mechanism, ids, _NAME, make_throwaway_keys())
         rate = measure_keep_rate(ids, written, self.matcher.embedding.size).rate
@@ -299,5 +303,5 @@ class _Bench:
         record = as_record(encoded.ids, _NAME, keys)
         written = write_words(mechanism, record, keys, encoded.pattern)
         values = draw_shown(encoded.shown, record.contexts, keys, self._policy, self._lists)
-        shown: str = self._codec.decode(written.batch.ids, encoded.offsets, encoded.skeleton, values)[0].as_py()
-        return shown
+        sentence: str = self._codec.decode(written.batch.ids, encoded.offsets, encoded.skeleton, values)[0].as_py()
+        return sentence

@@ -229,14 +229,14 @@ def inspect(
         else:
             chosen = _choose_evenly(encoded.ids, SAMPLE_TOKENS)
             drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
-    kept = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
+    keep_rate = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
     released = len(encoded.lengths)
     tokens = released * policy.n_max if policy.n_max else int(encoded.draws.sum())
     emptied = {
         reason: n for reason, n in encoded.reasons.items() if policy.refused == "empty" and reason in TEXT_REASONS
     }
     pads, lengths = policy.pads, _measure_quantiles(encoded.lengths)
-    widths = np.array([part.n_max or 0 for part in columns.split_policy(policy)])
+    widths = np.array([column_policy.n_max or 0 for column_policy in columns.split_policy(policy)])
     several = len(columns.names) > 1
     return Sample(
         records=encoded.records,
@@ -254,8 +254,8 @@ def inspect(
         if lengths and policy.n_max and not several
         else None,
         tokens=tokens,
-        keep_rate=kept.rate,
-        keep_draws=kept.words,
+        keep_rate=keep_rate.rate,
+        keep_draws=keep_rate.words,
         tokens_per_second=speed,
         seconds=encoded.seconds + tokens / speed,
         columns=tuple(_column_samples(encoded, policy, bundle, columns)) if several else (),
@@ -265,9 +265,11 @@ def inspect(
 def _column_samples(
     encoded: _Encoded, policy: TextPolicy, bundle: Bundle, columns: TextColumns
 ) -> Iterator[ColumnSample]:
-    for name, part, lengths in zip(columns.names, columns.split_policy(policy), encoded.columns.T, strict=True):
+    for name, column_policy, lengths in zip(
+        columns.names, columns.split_policy(policy), encoded.columns.T, strict=True
+    ):
         if (measured := _measure_quantiles(lengths)) is not None:
-            cut = int((lengths > (part.n_max or 0)).sum()) if policy.pads else None
+            cut = int((lengths > (column_policy.n_max or 0)).sum()) if policy.pads else None
             suggested = suggest_length(lengths, measured.p95, bundle.mechanism.max_tokens) if policy.n_max else None
             yield ColumnSample(name, measured, cut, suggested)
 
@@ -280,8 +282,8 @@ def _encode(
     columns: TextColumns,
 ) -> _Encoded:
     # Cutting and padding would hide the lengths; a record refused for its text is counted before it becomes empty.
-    shown = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
-    codec = ColumnsCodec(columns, shown, bundle.vocabulary, model, bundle.lists)
+    open_policy = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
+    codec = ColumnsCodec(columns, open_policy, bundle.vocabulary, model, bundle.lists)
     codec.encode([_WARM_UP] * len(columns.names))
     limit = None if policy.n_max else bundle.mechanism.max_tokens
     records, seconds, words, unknown = 0, 0.0, 0, 0
@@ -350,7 +352,7 @@ def _draw_texts(
     """Draw some of the texts as a run does. Return their tokens, the outputs of the first of them, and tokens a
     second.
     """
-    widths = np.array([part.n_max or 0 for part in columns.split_policy(policy)])
+    widths = np.array([column_policy.n_max or 0 for column_policy in columns.split_policy(policy)])
     mean = int(widths.sum()) or max(len(encoded.ids) // max(len(encoded.columns), 1), 1)
     ids, counts = choose_records(encoded.ids, encoded.columns, max(SAMPLE_TOKENS // mean, 1))
     if not counts.any() and not widths.any():  # nothing to draw: the speed is that of a text of unknown words
@@ -380,9 +382,11 @@ def sort_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary)
     if not plain:
         raise usage_error("--words", "", "name at least one word.")
     ids = vocabulary.lookup(pa.array(plain, pa.string())).tolist()
-    known = [word for word, symbol in zip(plain, ids, strict=True) if symbol != vocabulary.unknown]
+    known_words = [word for word, symbol in zip(plain, ids, strict=True) if symbol != vocabulary.unknown]
     rule = policy.unknown
-    return known, [UnknownWord(word, str(rule), UNKNOWN_BECOMES[rule]) for word in plain if word not in known]
+    return known_words, [
+        UnknownWord(word, str(rule), UNKNOWN_BECOMES[rule]) for word in plain if word not in known_words
+    ]
 
 
 def preview_words(

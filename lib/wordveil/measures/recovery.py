@@ -374,15 +374,15 @@ def _trial_words(size: int, *, listed: bool, known: bool) -> int:
 
 def _summarise(trial: _Trial, guesses: Guesses, *, known: bool) -> PriorRecovery:
     """Summarise the figures. An attacker may ignore draws, so each lower bound also holds for more draws."""
-    before = float(trial.prior.max())
-    after, least = [], before
+    without_draws = float(trial.prior.max())
+    after, lower = [], without_draws
     for draws, hits in zip(DRAWS, trial.count(guesses.words), strict=True):
         low, high = find_interval(hits, len(trial.words))
         if known and draws == 1:
             low = high = min(float(guesses.joint.sum()), 1.0)
-        least = max(least, low)
-        after.append(Recovered(draws, round_figure(least), round_figure(max(least, high)) if known else None))
-    return PriorRecovery(round_figure(before), tuple(after))
+        lower = max(lower, low)
+        after.append(Recovered(draws, round_figure(lower), round_figure(max(lower, high)) if known else None))
+    return PriorRecovery(round_figure(without_draws), tuple(after))
 
 
 def find_interval(hits: int, words: int) -> tuple[float, float]:

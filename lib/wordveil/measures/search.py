@@ -164,7 +164,7 @@ def find_loss(
     BundleError, ValueError
         as :func:`find_epsilon`.
     """
-    wanted = loss * (near + 1) / 2
+    target = loss * (near + 1) / 2
     losses: dict[float, float] = {}
     best: tuple[float, MechanismArtifact] | None = None
 
@@ -189,9 +189,9 @@ def find_loss(
         short = shorten(epsilon, least, digits)
         costs = cost(short)
         # Exactly what is wanted ends the search. Else losses are taken to be in proportion between short epsilons.
-        return wanted if best is not None and is_largest(best[0]) else costs * epsilon / short
+        return target if best is not None and is_largest(best[0]) else costs * epsilon / short
 
-    find_epsilon(measure, wanted, start, least, fine=_HAIR, flattest=_FLATTEST)
+    find_epsilon(measure, target, start, least, fine=_HAIR, flattest=_FLATTEST)
     for _ in range(_BEYOND):
         if best is None or best[1].guarantee.pure < _REACHED * loss or is_largest(best[0]):
             break
@@ -352,9 +352,9 @@ class Matcher:
         """Build the mechanism's content of a bundle at an epsilon. Raises :class:`BundleError` or
         :class:`ValueError`.
         """
-        kind = MECHANISMS[candidate.mechanism]
+        mechanism = MECHANISMS[candidate.mechanism]
         settings = candidate.settings(epsilon)
-        return kind.build(self.embedding, settings, padding=self.padding, work=self.work, inputs=self.inputs)
+        return mechanism.build(self.embedding, settings, padding=self.padding, work=self.work, inputs=self.inputs)
 
     def load(self, candidate: Candidate, built: MechanismArtifact) -> Mechanism[Any]:
         """Load the mechanism, ready to draw."""

@@ -55,11 +55,11 @@ def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) 
     nearest, far = np.empty(len(words)), np.empty(len(words))
     step = max(1, _BLOCK_BYTES // (8 * len(vectors)))
     for start in range(0, len(words), step):
-        part = slice(start, start + step)
-        apart = distances(words[part])
-        apart[np.arange(len(apart)), words[part]] = -np.inf  # the word itself comes first
+        block = slice(start, start + step)
+        apart = distances(words[block])
+        apart[np.arange(len(apart)), words[block]] = -np.inf  # the word itself comes first
         ordered = np.partition(apart, (1, rank), axis=1)
-        nearest[part], far[part] = ordered[:, 1], ordered[:, rank]
+        nearest[block], far[block] = ordered[:, 1], ordered[:, rank]
     return (-nearest, -far) if measure == COSINE else (nearest, far)
 
 
@@ -261,8 +261,8 @@ class _Tried:
     @cached_property
     def useful(self) -> tuple[float, float] | None:
         """Useful epsilons of the mechanism, or those at which :data:`_LOW` and :data:`_HIGH` of what can stay stays."""
-        if (known := self._mechanism.useful_epsilons()) is not None:
-            return _shorten(known[0]), _shorten(known[1])
+        if (epsilons := self._mechanism.useful_epsilons()) is not None:
+            return _shorten(epsilons[0]), _shorten(epsilons[1])
         if self._shares is None:
             return None
         reached = self._shares / self._shares[-1]
@@ -301,8 +301,8 @@ class _Tried:
     def _stays_here(self, words: Int32) -> Float64 | None:
         if self._mechanism.reads_context:
             return None
-        known = self._mechanism.stay_probabilities(words)
-        return known if known is not None else self._draw(self._mechanism, words)
+        stays = self._mechanism.stay_probabilities(words)
+        return stays if stays is not None else self._draw(self._mechanism, words)
 
     def _stays(self, epsilons: Sequence[float], words: Int32) -> Float64 | None:
         """Measure whether words stay, or how probably, float64 ``(epsilons, words)``; NaN if no such mechanism
@@ -310,9 +310,9 @@ class _Tried:
         """
         if self._mechanism.reads_context:
             return None
-        known = self._mechanism.stays_at(epsilons, words)
-        if known is not None:
-            return known
+        stays = self._mechanism.stays_at(epsilons, words)
+        if stays is not None:
+            return stays
         return self._mechanism.measure_at(epsilons, len(words), lambda changed: self._draw(changed, words))
 
     @staticmethod
@@ -335,15 +335,17 @@ class _Tried:
     @property
     def warnings(self) -> Iterator[str]:
         """Warnings if the configured epsilon is far from those at which words begin and cease to change."""
-        own = self._settings.nominal_epsilon
-        shares = [figures.stays for figures in self.figures if figures.epsilon == own]
+        epsilon = self._settings.nominal_epsilon
+        shares = [figures.stays for figures in self.figures if figures.epsilon == epsilon]
         if self._mechanism.useful_epsilons() is not None or self.useful is None or self._shares is None or not shares:
             return
         reached, (low, high) = shares[0] / float(self._shares[-1]), self.useful
-        begin = f"mechanism.epsilon = {own:g}: {100 * shares[0]:.2g}% of the words of this embedding stay themselves"
-        if own < low and reached < _TOO_LOW:
+        begin = (
+            f"mechanism.epsilon = {epsilon:g}: {100 * shares[0]:.2g}% of the words of this embedding stay themselves"
+        )
+        if epsilon < low and reached < _TOO_LOW:
             yield f"{begin}, so that nearly nothing of a text is left. Look at epsilons from {low:g} to {high:g}."
-        if own > high and reached > _TOO_HIGH:
+        if epsilon > high and reached > _TOO_HIGH:
             yield f"{begin}, nearly all that can: less epsilon hides more. Look at epsilons from {low:g} to {high:g}."
 
 
@@ -364,9 +366,10 @@ def _measure_coverage(vocabulary: pa.StringArray) -> tuple[float | None, float |
     cutter = Tokeniser()
     texts = pa.array([line for line in file.read_text("utf-8").splitlines() if line.strip()], pa.string())
     words = cutter.cut_words(cutter.normalise(texts)).words
-    known = Vocabulary(vocabulary)
+    vocabulary_words = Vocabulary(vocabulary)
     folded, exact = (
-        float(np.mean(known.lookup(form(words)) != known.unknown)) for form in (fold_words, straighten_apostrophes)
+        float(np.mean(vocabulary_words.lookup(form(words)) != vocabulary_words.unknown))
+        for form in (fold_words, straighten_apostrophes)
     )
     return round_figure(folded), round_figure(exact), len(words)
 

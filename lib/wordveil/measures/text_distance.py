@@ -214,10 +214,10 @@ class _Words:
         if not n * m:
             return (None if n + m else 0.0), ()
         # Whole masses, equal in sum, have a flow in whole numbers: so few digits are lost.
-        rows = kron(eye_array(n), np.ones((1, m)))
-        columns = kron(np.ones((1, n)), eye_array(m))
+        supply_sums = kron(eye_array(n), np.ones((1, m)))
+        demand_sums = kron(np.ones((1, n)), eye_array(m))
         masses = np.concatenate([counts * others.sum(), others * counts.sum()]).astype(np.float64)
-        sums = vstack([rows, columns]).tocsr()
+        sums = vstack([supply_sums, demand_sums]).tocsr()
         # The stubs know dense matrices alone.
         found = linprog(self.costs.ravel(), A_eq=sums, b_eq=masses, method="highs-ds")  # type: ignore[call-overload]
         flow = np.rint(found.x).reshape(n, m) / others.sum()

@@ -84,10 +84,10 @@ def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -
     padding, _ = _word_share(mechanism, np.array([size], np.int32), size)
     lengths = []
     for words in EXAMPLES:
-        kept = min(words, width)
-        filled = width - kept
-        variance = kept * word * (1 - word) + filled * padding * (1 - padding)
-        lengths.append(OutputLength(words, kept * word + filled * padding, math.sqrt(variance), draws))
+        word_count = min(words, width)
+        filled = width - word_count
+        variance = word_count * word * (1 - word) + filled * padding * (1 - padding)
+        lengths.append(OutputLength(words, word_count * word + filled * padding, math.sqrt(variance), draws))
     return lengths
 
 
@@ -102,9 +102,9 @@ def share_padding(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> f
 
 def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int) -> OutputLength:
     """Forecast by draws of whole texts, for mechanisms where the output of a word depends on the others."""
-    kept = min(words, width)
+    word_count = min(words, width)
     texts = np.full((_TEXTS, width), size, np.int32)
-    texts[:, :kept] = (np.arange(_TEXTS * kept).reshape(_TEXTS, kept) * 7919) % size
+    texts[:, :word_count] = (np.arange(_TEXTS * word_count).reshape(_TEXTS, word_count) * 7919) % size
     offsets = np.arange(_TEXTS + 1) * width
     drawn, _ = draw_texts(mechanism, texts.ravel(), offsets, math.inf)
     written = (drawn.reshape(_TEXTS, width) != size).sum(axis=1)
@@ -114,8 +114,8 @@ def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int
 def _word_share(mechanism: Mechanism[Any], symbols: Int32, pad: int) -> tuple[float, int | None]:
     """Estimate the probability that one of ``symbols`` becomes a word, and not padding; with the number of draws."""
     laws = [mechanism.probabilities(symbol) for symbol in symbols.tolist()]
-    known = [law[pad] for law in laws if law is not None]
-    if known:
-        return 1.0 - float(np.mean(known)), None
+    padding_shares = [law[pad] for law in laws if law is not None]
+    if padding_shares:
+        return 1.0 - float(np.mean(padding_shares)), None
     ids = np.resize(symbols, _DRAWS).astype(np.int32)
     return float(np.mean(draw_tokens(mechanism, ids, b"length", make_throwaway_keys()) != pad)), _DRAWS

@@ -83,8 +83,8 @@ def compute_here(task: ListTask, spans: Sequence[Span]) -> Iterator[tuple[Span, 
     with start_threads(cores) as pool:
         # A few at a time, so that finished blocks do not pile up in memory.
         for first in range(0, len(spans), cores):
-            part = spans[first : first + cores]
-            yield from zip(part, pool.map(lambda span: search.block(*span), part), strict=True)
+            batch = spans[first : first + cores]
+            yield from zip(batch, pool.map(lambda span: search.block(*span), batch), strict=True)
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class BuildContext:
         entries.
         """
         task = ListTask(space.name, points, max_length, within)
-        rows = block_rows(len(points))
-        spans = list(pairwise([*range(0, len(points), rows), len(points)]))
+        block_size = block_rows(len(points))
+        spans = list(pairwise([*range(0, len(points), block_size), len(points)]))
         directory = self.kept / f"lists-{task.digest}" if self.kept else None
         if directory:
             self.used.append(directory)

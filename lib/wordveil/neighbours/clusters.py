@@ -75,16 +75,16 @@ def best_columns(scores: Float32, ids: Int32, best: Float32) -> None:
 
     ``scores``: ``(rows, columns)``; ``ids``, ``best``: ``(rows, wanted)``, at most as many as there are columns.
     """
-    wanted = ids.shape[1]
+    width = ids.shape[1]
     for row in range(len(scores)):
         count = 0
         for column in range(scores.shape[1]):
             score = scores[row, column]
-            if count < wanted:
+            if count < width:
                 slot = count
                 count += 1
-            elif score > best[row, wanted - 1]:
-                slot = wanted - 1
+            elif score > best[row, width - 1]:
+                slot = width - 1
             else:
                 continue
             while slot > 0 and best[row, slot - 1] < score:
@@ -100,10 +100,10 @@ def assign_in_turn(turns: Int64, ids: Int32, labels: Int32, room: Int64) -> None
     """Give each word the first cluster with room whose turn comes. Turn ``t`` is entry ``t`` of ``ids``, ``(words,
     wanted)``. ``labels`` and ``room`` are changed; a word that gets none keeps its label of -1.
     """
-    wanted = ids.shape[1]
+    width = ids.shape[1]
     for turn in turns:
-        word = turn // wanted
-        cluster = ids[word, turn % wanted]
+        word = turn // width
+        cluster = ids[word, turn % width]
         if labels[word] < 0 and room[cluster] > 0:
             labels[word] = cluster
             room[cluster] -= 1
@@ -311,8 +311,8 @@ def build_partition(
         labels, centroids = given.copy(), np.empty((counts[0], words.shape[1]), np.float32)
         taken = given >= 0
         centroids[:first] = _centroids(_sums(words[taken], given[taken], first, weights[taken]))
-        for kind, (start, stop) in enumerate(pairwise((first + np.cumsum([0, *shares])).tolist())):
-            members = free[kind_of == kind]
+        for class_number, (start, stop) in enumerate(pairwise((first + np.cumsum([0, *shares])).tolist())):
+            members = free[kind_of == class_number]
             inner, centroids[start:stop] = split_by_weight(words[members], weights[members], stop - start, least, call)
             labels[members] = start + inner
         levels = _split_levels(centroids, counts, call, work.steps)
@@ -355,8 +355,8 @@ def _keep(
     directory = work.kept / f"clusters-{digest}" if work.kept else None
     if directory:
         work.used.append(directory)
-        if (kept := ClusterHierarchy.read(directory / "hierarchy.npz")) is not None:
-            return kept
+        if (stored := ClusterHierarchy.read(directory / "hierarchy.npz")) is not None:
+            return stored
     work.progress("clustering words")
     words = np.empty(vectors.shape, np.float32)
     whole_directions(vectors, words)
@@ -467,10 +467,10 @@ def _fill_small(words: Float32, weights: Int64, centroids: Float32, labels: Int3
         costs = (own - here) * weights
         while sizes[cluster] < least:
             free = np.flatnonzero(~settled & (sizes[labels] > least))
-            wanted = least - sizes[cluster]
-            cheap = free[costs[free] <= np.partition(costs[free], wanted - 1)[wanted - 1]]
+            missing = least - sizes[cluster]
+            cheap = free[costs[free] <= np.partition(costs[free], missing - 1)[missing - 1]]
             turns = cheap[np.argsort(costs[cheap], kind="stable")]
-            for word in turns[:wanted].tolist():
+            for word in turns[:missing].tolist():
                 if sizes[labels[word]] > least:
                     sizes[labels[word]] -= 1
                     sizes[cluster] += 1
@@ -510,13 +510,13 @@ def _assign(words: Float32, centroids: Float32, sizes: Int64, call: Call) -> Int
 
 def _nearest(words: Float32, centroids: Float32, call: Call) -> tuple[Int32, Float32]:
     """Find the nearest centroids of each word, nearest first, and the products: ``(count, nearest)`` each."""
-    wanted = min(_NEAREST, len(centroids))
-    ids, scores = np.empty((len(words), wanted), np.int32), np.empty((len(words), wanted), np.float32)
+    width = min(_NEAREST, len(centroids))
+    ids, scores = np.empty((len(words), width), np.int32), np.empty((len(words), width), np.float32)
     columns = np.ascontiguousarray(centroids.T)
 
     def find(start: int) -> None:
-        part = slice(start, start + _ROWS)
-        best_columns(words[part] @ columns, ids[part], scores[part])
+        block = slice(start, start + _ROWS)
+        best_columns(words[block] @ columns, ids[block], scores[block])
 
     for _ in call(find, range(0, len(words), _ROWS)):
         pass

@@ -402,11 +402,11 @@ class CertifiedSearch:
 
         Raises :class:`ValueError` if a query is not finite or too long for float64 squares.
         """
-        rows = np.ascontiguousarray(queries.T)
-        nearest = np.full(len(rows), -1, np.int32)
-        for start in range(0, len(rows), self._pass.queries):
-            part = slice(start, start + self._pass.queries)
-            self._search_block(rows[part], nearest[part])
+        transposed = np.ascontiguousarray(queries.T)
+        nearest = np.full(len(transposed), -1, np.int32)
+        for start in range(0, len(transposed), self._pass.queries):
+            block = slice(start, start + self._pass.queries)
+            self._search_block(transposed[block], nearest[block])
         return nearest
 
     def _search_block(self, queries: Float64, nearest: Int32) -> None:
@@ -424,8 +424,8 @@ class CertifiedSearch:
         self._decide(queries, nearest, last=True)
 
     def _decide(self, queries: Float64, nearest: Int32, *, last: bool) -> None:
-        work = self._rivals, self._top, self._score
-        decide(queries, self._rows, self._half, self._notes, *work, nearest, last)
+        scratch = self._rivals, self._top, self._score
+        decide(queries, self._rows, self._half, self._notes, *scratch, nearest, last)
 
 
 class ExactNearest(CertifiedSearch):

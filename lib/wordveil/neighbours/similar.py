@@ -174,8 +174,8 @@ class Partners:
         order = order[words[order] != others[order]]
         pairs = words[order].astype(np.int64) * count + others[order]
         _, first = np.unique(pairs, return_index=True)
-        kept = order[np.sort(first)]
-        return cls(np.searchsorted(words[kept], np.arange(count + 1)), others[kept].astype(np.int32))
+        first_pairs = order[np.sort(first)]
+        return cls(np.searchsorted(words[first_pairs], np.arange(count + 1)), others[first_pairs].astype(np.int32))
 
     def take(self, words: Int64) -> tuple[Int64, Int32]:
         """Select starts and ids of the partners of ``words`` alone."""
@@ -252,11 +252,11 @@ def find_similar(task: SimilarTask, work: BuildContext, measure: Callable[[Int64
     parts, taken, done = [], 0, 0
     lengths, recalls = np.zeros(task.size, np.int64), []
     work.steps(0, task.size)
-    for part in _compute(_jobs(task, work)):
-        parts.append(part)
-        counts = np.diff(part.offsets)
-        lengths[part.rows] = counts
-        recalls.append(part.recall)
+    for lists in _compute(_jobs(task, work)):
+        parts.append(lists)
+        counts = np.diff(lists.offsets)
+        lengths[lists.rows] = counts
+        recalls.append(lists.recall)
         taken += measure(counts)
         done += len(counts)
         if taken > most:
@@ -264,8 +264,8 @@ def find_similar(task: SimilarTask, work: BuildContext, measure: Callable[[Int64
         work.steps(done, task.size)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     ids = np.empty(offsets[-1], np.int32)
-    for number, part in enumerate(parts):
-        copy_lists(part.rows, part.offsets, part.ids, offsets, ids)
+    for number, lists in enumerate(parts):
+        copy_lists(lists.rows, lists.offsets, lists.ids, offsets, ids)
         parts[number] = _NONE
     hits, words, sampled = np.sum(recalls, axis=0).tolist()
     return SimilarLists(offsets, ids, hits / words if words else 1.0, sampled)
@@ -450,6 +450,6 @@ def _views(task: SimilarTask, members: Int64) -> Iterator[tuple[Float32, Int64, 
     if task.other is None or task.known is None:
         yield task.vectors[members], np.arange(len(members)), np.empty(0, np.int64)
         return
-    known = task.known[members]
-    yield task.other[members], np.flatnonzero(known), np.flatnonzero(~known)
-    yield task.vectors[members], np.flatnonzero(~known), np.empty(0, np.int64)
+    is_known = task.known[members]
+    yield task.other[members], np.flatnonzero(is_known), np.flatnonzero(~is_known)
+    yield task.vectors[members], np.flatnonzero(~is_known), np.empty(0, np.int64)

@@ -38,9 +38,9 @@ def bound_below(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Fl
 def bound_above(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Float64:
     """Compute the upper bound of the probability of a hit: float64 of the broadcast shape, from 0 to 1."""
     count, total = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
-    left = total - count
-    bound = betainccinv(count + 1, np.maximum(left, _TINY), tail)
-    return np.nan_to_num(np.where(left > 0, bound, 1.0), nan=1.0)
+    misses = total - count
+    bound = betainccinv(count + 1, np.maximum(misses, _TINY), tail)
+    return np.nan_to_num(np.where(misses > 0, bound, 1.0), nan=1.0)
 
 
 def find_share_interval(hits: float, count: int) -> tuple[float, float]:

@@ -64,5 +64,5 @@ class Documents:
     @property
     def chance(self) -> float:
         """Share of the most frequent label, which is right without reading a text. 0 without texts."""
-        known = self.labels[self.labels != UNKNOWN]
-        return float(np.bincount(known).max() / len(self)) if len(known) else 0.0
+        known_labels = self.labels[self.labels != UNKNOWN]
+        return float(np.bincount(known_labels).max() / len(self)) if len(known_labels) else 0.0

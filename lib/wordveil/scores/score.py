@@ -151,13 +151,13 @@ def measure_accuracy(guessed: Int64, labels: Int64) -> Accuracy:
     ValueError
         where no text has a known label.
     """
-    known = labels != UNKNOWN
-    if not known.any():
+    is_known = labels != UNKNOWN
+    if not is_known.any():
         raise ValueError("Expected at least one text with a known label.")
     from wordveil.scores.counts import find_detectable, find_share_interval  # SciPy, which pages do not need
 
-    hits = guessed[known] == labels[known]
-    chance = float(np.bincount(labels[known]).max() / len(hits))
+    hits = guessed[is_known] == labels[is_known]
+    chance = float(np.bincount(labels[is_known]).max() / len(hits))
     low, high = find_share_interval(int(hits.sum()), len(hits))
     return Accuracy(float(hits.mean()), low, high, chance, len(hits), find_detectable(chance, len(hits)))
 

@@ -60,7 +60,7 @@ def check_structure(inputs: Inputs, runs: Sequence[CanaryRun], claim: ReleaseCla
         evidence = fault or f"{len(outputs)} outputs of {len(inputs.ids):,} records agree."
         return Finding(f"canary:{test}", verdict, promise, evidence, draws=len(outputs) * len(inputs.ids))
 
-    shown = ", ".join(claim.exposes) or "nothing"
+    exposures = ", ".join(claim.exposes) or "nothing"
     return [
         check(
             "columns",
@@ -76,7 +76,7 @@ def check_structure(inputs: Inputs, runs: Sequence[CanaryRun], claim: ReleaseCla
         check("tags", "no two records have the same content tag.", _find_repeated_tags),
         check(
             "privacy",
-            f"every row says relation {claim.relation} and exposes {shown}, and only prices differ.",
+            f"every row says relation {claim.relation} and exposes {exposures}, and only prices differ.",
             lambda output: _find_claims(output, claim),
         ),
     ]
@@ -116,8 +116,8 @@ def _find_changed(output: CanaryOutput, inputs: Inputs) -> Iterator[str]:
     for name, values in inputs.kept.items():
         if name not in output.table.column_names:
             continue  # the check of columns reports it
-        rows = zip(output.order, output.table[name].to_pylist(), strict=True)
-        changed = sum(record not in numbers or values[numbers[record]] != value for record, value in rows)
+        records = zip(output.order, output.table[name].to_pylist(), strict=True)
+        changed = sum(record not in numbers or values[numbers[record]] != value for record, value in records)
         if changed:
             yield f"{changed:,} values of {name} are not those of the input."
 
@@ -165,8 +165,8 @@ def _find_claims(output: CanaryOutput, claim: ReleaseClaim) -> Iterator[str]:
     if len(said):
         first = said[0].as_py()
         if first["relation"] != claim.relation or tuple(first["exposes"]) != claim.exposes:
-            shown = ", ".join(first["exposes"]) or "nothing"
-            yield f"rows say relation {first['relation']} and exposes {shown}."
+            exposures = ", ".join(first["exposes"]) or "nothing"
+            yield f"rows say relation {first['relation']} and exposes {exposures}."
 
 
 _CLAIMS = {
@@ -202,7 +202,7 @@ def judge_differences(differences: Sequence[Difference], claim: ReleaseClaim, al
 
 def _judge_feature(feature: str, differences: Sequence[Difference], claim: ReleaseClaim, limit: float) -> Finding:
     promise = _CLAIMS.get(feature, f"two texts that differ in {feature} differ in the output only as exposes says.")
-    shown = [difference for difference in differences if difference.contrast.p_value <= limit]
+    significant = [difference for difference in differences if difference.contrast.p_value <= limit]
     undeclared = [difference for difference in differences if difference.allowed.isdisjoint(claim.exposes)]
     worst = min(undeclared, key=lambda difference: difference.contrast.p_value, default=None)
     p_value = worst.contrast.p_value if worst else None
@@ -210,16 +210,18 @@ def _judge_feature(feature: str, differences: Sequence[Difference], claim: Relea
     if worst and worst.contrast.p_value <= limit:
         verdict = Verdict.REFUTED
         evidence = f"{worst.feature}: {worst.what} shows, and exposes does not say so ({worst.contrast})."
-    elif said := sorted({str(name) for difference in shown for name in difference.allowed if name in claim.exposes}):
+    elif said := sorted(
+        {str(name) for difference in significant for name in difference.allowed if name in claim.exposes}
+    ):
         evidence = f"shows as {', '.join(said)}, which exposes says."
     else:
         draws = _count_least(differences)
-        least = find_least_hits(draws, limit)
-        power = math.inf if least is None else None
+        min_hits = find_least_hits(draws, limit)
+        power = math.inf if min_hits is None else None
         evidence = (
-            f"nothing shows. An event in {least} of {draws} copies of one document and in none of the other would."
+            f"nothing shows. An event in {min_hits} of {draws} copies of one document and in none of the other would."
         )
-        if least is None:
+        if min_hits is None:
             evidence = f"nothing shows. With {draws} copies nothing could have: use more copies."
     return Finding(
         f"canary:{feature}", verdict, promise, evidence, p_value=p_value, power=power, draws=_count(differences)
@@ -247,20 +249,20 @@ def judge_exposures(
     for name in claim.exposes:
         promise = f"the release shows {name}."
         tests = [test for test in differences if name in test.allowed and (name == Exposure.LENGTH or test.is_specific)]
-        own = [test for test in tests if test.about == name]
+        specific = [test for test in tests if test.about == name]
         # Whole records show these, whatever their documents differ in.
         is_of_rows = name in (Exposure.PRESENCE, Exposure.CONDITION)
-        shown = [test for test in (tests if is_of_rows else own) if test.contrast.p_value <= limit]
+        significant = [test for test in (tests if is_of_rows else specific) if test.contrast.p_value <= limit]
         verdict, evidence = Verdict.REFUTED, "it is declared and cannot occur: no documents that differ in it show it."
         if name.startswith(column_exposure("")):
             verdict, evidence = Verdict.HOLDS, "the column is in the output (canary:columns, canary:kept)."
-        elif shown:
-            verdict, evidence = Verdict.NOT_REFUTED, f"{shown[0].what}: {shown[0].contrast}."
-        elif name in untested or not own:
+        elif significant:
+            verdict, evidence = Verdict.NOT_REFUTED, f"{significant[0].what}: {significant[0].contrast}."
+        elif name in untested or not specific:
             verdict, evidence = Verdict.NOT_TESTED, untested.get(name, _NO_DOCUMENT)
-        elif find_least_hits(_count_least(own), limit) is None:
+        elif find_least_hits(_count_least(specific), limit) is None:
             verdict, evidence = Verdict.NO_POWER, "so few copies could not have shown it: use more copies."
-        yield Finding(f"exposes:{name}", verdict, promise, evidence, draws=_count(own))
+        yield Finding(f"exposes:{name}", verdict, promise, evidence, draws=_count(specific))
 
 
 COPIES, LEAST_COPIES = 64, 48

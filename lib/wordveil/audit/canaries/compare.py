@@ -166,16 +166,16 @@ def compare_run(inputs: Inputs, run: CanaryRun) -> Iterator[Difference]:
         numbers = inputs.records_of(index)
         first, second = ([side.rows.get(ids[number]) for number in numbers] for side in (run.first, run.second))
         marks = frozenset(inputs.marks[number] for number in numbers)
-        rows = [(left, right) for left, right in zip(first, second, strict=True) if left and right]
+        released = [(left, right) for left, right in zip(first, second, strict=True) if left and right]
         yield from _compare_presence(pair, first, second)
-        yield from _compare_prices(pair, rows)
+        yield from _compare_prices(pair, released)
         if run.is_blind or pair.keeps_words:
             texts = [text for text in (*pair.first, *pair.second) if isinstance(text, str)]
             words = frozenset(word for text in texts for word in find_words(text))
-            yield from _compare_texts(pair, rows, words | marks)
-        yield from _compare_noise(pair, rows, marks)
+            yield from _compare_texts(pair, released, words | marks)
+        yield from _compare_noise(pair, released, marks)
         if run.is_blind and pair.feature == "length":
-            yield from _compare_ids(rows, run.size)
+            yield from _compare_ids(released, run.size)
 
 
 def _compare_presence(pair: DocumentPair, first: list[Row | None], second: list[Row | None]) -> Iterator[Difference]:

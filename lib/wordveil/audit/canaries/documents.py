@@ -93,10 +93,10 @@ def _find_hidden(codec: Codec, words: Sequence[str]) -> list[str]:
     """Select those of ``words`` that are hidden if each is a text of its own."""
     encoded = codec.encode(pa.array(words, pa.string()), np.zeros(len(words), np.bool_))
     starts, counts = encoded.offsets[:-1], np.diff(encoded.offsets)
-    rows = zip(words, starts, counts, encoded.unknown, encoded.refused, strict=True)
+    encoded_words = zip(words, starts, counts, encoded.unknown, encoded.refused, strict=True)
     return [
         word
-        for word, start, tokens, unknown, refused in rows
+        for word, start, tokens, unknown, refused in encoded_words
         if refused is None and tokens == 1 and not unknown and start < len(encoded.ids)
     ]
 
@@ -246,8 +246,8 @@ def _plain_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPai
     yield DocumentPair("order", (text,), (back,), None, carried, is_redrawn=len(plain) > 1, keeps_words=is_bag)
     first, second = _take(plain, 5, 2)
     again = f"{first} {second} {first} {second} {first}"
-    shown = frozenset({Exposure.REPETITION, Exposure.CARRIER_PHRASES})
-    yield DocumentPair("repetition", (text,), (again,), Exposure.REPETITION, shown, is_redrawn=len(plain) > 6)
+    exposures = frozenset({Exposure.REPETITION, Exposure.CARRIER_PHRASES})
+    yield DocumentPair("repetition", (text,), (again,), Exposure.REPETITION, exposures, is_redrawn=len(plain) > 6)
     if words.cased:
         yield _case_pair(words, plan)
     loose = f"{base[0]},  {base[1]};\n({base[2]}) {base[3]} / {base[4]}!"
@@ -270,9 +270,9 @@ def _if(condition: bool, shown: Shown) -> Shown:  # noqa: FBT001 - the one thing
 def _case_pair(words: CanaryWords, plan: DocumentPlan) -> DocumentPair:
     policy, cased = plan.policy, _take(words.cased, 0, 5)
     turned = [cased[0].capitalize(), cased[1].upper(), cased[2], cased[3].capitalize(), cased[4].upper()]
-    shown = frozenset({Exposure.CASE}) | _if(policy.case == Case.EXACT, _LOOKED_UP)
-    same = shown == {Exposure.CASE}
-    return DocumentPair("case", (" ".join(cased),), (" ".join(turned),), Exposure.CASE, shown, keeps_words=same)
+    exposures = frozenset({Exposure.CASE}) | _if(policy.case == Case.EXACT, _LOOKED_UP)
+    same = exposures == {Exposure.CASE}
+    return DocumentPair("case", (" ".join(cased),), (" ".join(turned),), Exposure.CASE, exposures, keeps_words=same)
 
 
 def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[DocumentPair]:
@@ -283,8 +283,8 @@ def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[DocumentPai
     middle = len(base[1]) // 2
     unseen = " ".join([base[0], f"{base[1][:middle]}\u200b{base[1][middle:]}", *base[2:]])
     copied = frozenset({Exposure.PUNCTUATION, Exposure.UNKNOWN_WORDS, Exposure.LENGTH, Exposure.REPETITION})
-    shown = _if(policy.controls != Controls.DROP, copied)
-    yield DocumentPair("controls", (" ".join(base),), (unseen,), None, shown, keeps_words=not shown)
+    exposures = _if(policy.controls != Controls.DROP, copied)
+    yield DocumentPair("controls", (" ".join(base),), (unseen,), None, exposures, keeps_words=not exposures)
 
 
 def _copied_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPair]:
@@ -300,23 +300,23 @@ def _copied_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPa
         return (" ".join([copied[0], base[1], *copied[1:], *base[1 + len(copied) :]]),)
 
     yield DocumentPair("unknown_words", text, put(MARK), Exposure.UNKNOWN_WORDS, _LOOKED_UP, is_redrawn=True)
-    shown = _LOOKED_UP | {Exposure.DIGITS}
-    yield DocumentPair("digits", text, put("zq7x4"), Exposure.DIGITS, shown, is_redrawn=True)
-    shown = _LOOKED_UP | {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
-    yield DocumentPair("stop_words", text, put(*words.stop), Exposure.STOP_WORDS, shown)
+    exposures = _LOOKED_UP | {Exposure.DIGITS}
+    yield DocumentPair("digits", text, put("zq7x4"), Exposure.DIGITS, exposures, is_redrawn=True)
+    exposures = _LOOKED_UP | {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
+    yield DocumentPair("stop_words", text, put(*words.stop), Exposure.STOP_WORDS, exposures)
     if words.carriers:
-        yield DocumentPair("carrier_phrases", text, put(*words.carriers), Exposure.CARRIER_PHRASES, shown)
+        yield DocumentPair("carrier_phrases", text, put(*words.carriers), Exposure.CARRIER_PHRASES, exposures)
     yield _language_pair(words, base, plan)
 
 
 def _language_pair(words: CanaryWords, base: Sequence[str], plan: DocumentPlan) -> DocumentPair:
     """Make texts of two languages, or one text if records name theirs. They have words that some policies copy."""
-    own, code = plan.policy.language, "de" if plan.policy.language == "fr" else "fr"
+    language, code = plan.policy.language, "de" if plan.policy.language == "fr" else "fr"
     copied = [*words.stop, *words.carriers, "4812", "zq7x4"]
     text = " ".join([*base, *copied])
     if plan.names_language:
-        shown = frozenset({Exposure.LANGUAGE, Exposure.LENGTH})
-        return DocumentPair("language", (text,), (text,), Exposure.LANGUAGE, shown, languages=(own, code))
+        exposures = frozenset({Exposure.LANGUAGE, Exposure.LENGTH})
+        return DocumentPair("language", (text,), (text,), Exposure.LANGUAGE, exposures, languages=(language, code))
     foreign = " ".join([_OTHER_LANGUAGES[code], *copied])
     return DocumentPair(
         "language", (text,), (foreign,), Exposure.LANGUAGE, COPIES | {Exposure.LANGUAGE}, is_redrawn=True
@@ -327,7 +327,7 @@ def _refused_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentP
     """Yield pairs where some policies refuse one document because of its text."""
     base = _take(words.plain, 0, 5)
     text = (" ".join(base),)
-    shown = _LOOKED_UP | {Exposure.PUNCTUATION}
+    exposures = _LOOKED_UP | {Exposure.PUNCTUATION}
     refused: dict[str, Document] = {
         "no text": None,
         "not UTF-8": b" ".join([base[0].encode(), b"\xff\xfe"]),
@@ -335,8 +335,8 @@ def _refused_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentP
     }
     if plan.max_bytes < 2**16:
         refused["too long"] = " ".join([*base, " " * plan.max_bytes])
-    for kind, document in refused.items():
-        yield DocumentPair(f"presence ({kind})", text, (document,), Exposure.PRESENCE, shown)
+    for reason, document in refused.items():
+        yield DocumentPair(f"presence ({reason})", text, (document,), Exposure.PRESENCE, exposures)
 
 
 def _typed_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPair]:
@@ -347,11 +347,15 @@ def _typed_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPai
         return (" ".join([base[0], token, *base[2:]]),)
 
     # A token that is not of a class of its own may be several words, some of them equal.
-    shown = (COPIES | {Exposure.REPETITION}) - {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
-    for kind, (first, second) in {**EXAMPLES, **_name_values(plan.lists)}.items():
-        yield DocumentPair(f"types ({kind})", (" ".join(base),), put(first), Exposure.TYPES, shown)
+    exposures = (COPIES | {Exposure.REPETITION}) - {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
+    for token_type, (first, second) in {**EXAMPLES, **_name_values(plan.lists)}.items():
+        yield DocumentPair(f"types ({token_type})", (" ".join(base),), put(first), Exposure.TYPES, exposures)
         yield DocumentPair(
-            f"values ({kind})", put(first), put(second), None, _if(kind not in plan.policy.type_actions, shown)
+            f"values ({token_type})",
+            put(first),
+            put(second),
+            None,
+            _if(token_type not in plan.policy.type_actions, exposures),
         )
 
 
@@ -361,14 +365,14 @@ def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
         return {}
     values = {}
     listed = (lists.first_names, lists.surnames, lists.places, lists.nationalities)
-    for kind, names, levels in zip(NAME_TYPES, listed, (*lists.name_levels, lists.nation_levels), strict=True):
+    for token_type, names, levels in zip(NAME_TYPES, listed, (*lists.name_levels, lists.nation_levels), strict=True):
         certain = [
             name
             for name, level in zip(names.to_pylist(), np.asarray(levels).tolist(), strict=True)
             if level == 0 and len(name) == 6 and name.isascii() and name.isalpha() and name == name.capitalize()
         ]
         if len(certain) > 1:
-            values[kind] = (certain[0], certain[-1])
+            values[token_type] = (certain[0], certain[-1])
     return values
 
 
@@ -377,5 +381,7 @@ def _column_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPa
     if plan.columns > 1:
         few, many = (" ".join(_take(words.plain, start, count)) for start, count in ((0, 2), (2, 7)))
         rest = (few,) * (plan.columns - 2)
-        shown = frozenset({Exposure.LENGTH})
-        yield DocumentPair("column", (few, many, *rest), (many, few, *rest), Exposure.LENGTH, shown, is_redrawn=True)
+        exposures = frozenset({Exposure.LENGTH})
+        yield DocumentPair(
+            "column", (few, many, *rest), (many, few, *rest), Exposure.LENGTH, exposures, is_redrawn=True
+        )

@@ -166,7 +166,7 @@ def measure_moves(embedding: Embedding, metric: str, rows: Iterable[tuple[Int32,
         # Products in float32 leave a word a little away from itself.
         apart[np.arange(len(words)), words] = 0.0
         parts.append((words, _mean(inside, apart), _mean(inside, alike)))
-    words, apart, alike = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    words, apart, alike = (np.concatenate([block[i] for block in parts]) for i in range(3))
     return Moves(words, apart, alike, metric)
 
 
@@ -184,10 +184,10 @@ def spread_counts(blocks: Iterable[WordCounts], size: int) -> Iterator[tuple[Int
     """Spread counts into rows, float64 ``(words, size + 1)``, of as many words at a time as fit into memory."""
     for block in blocks:
         for indices in split_rows(np.arange(len(block.words), dtype=np.int32)):
-            part = block.take(indices)
-            rows = np.zeros((len(indices), size + 1))
-            rows[np.repeat(np.arange(len(indices)), np.diff(part.offsets)), part.ids] = part.counts
-            yield part.words, rows
+            taken = block.take(indices)
+            shares = np.zeros((len(indices), size + 1))
+            shares[np.repeat(np.arange(len(indices)), np.diff(taken.offsets)), taken.ids] = taken.counts
+            yield taken.words, shares
 
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -265,8 +265,8 @@ def summarise_moves(moves: Moves, names: pa.StringArray, *, is_exact: bool) -> I
     """Yield the figures ``moved`` and ``cosine``, in that order. ``names``: the words of the vocabulary."""
     make = _Maker(names, is_exact=is_exact)
     over = f"mean over {len(moves.words):,} words evenly spread over the vocabulary; padding is left out"
-    known = ~np.isnan(moves.distances)
-    words, apart, alike = moves.words[known], moves.distances[known], moves.cosines[known]
+    is_known = ~np.isnan(moves.distances)
+    words, apart, alike = moves.words[is_known], moves.distances[is_known], moves.cosines[is_known]
     yield make(
         "moved", f"The {moves.metric} distance between a word and its output; {over}.", (words, apart), np.argmin
     )

@@ -259,8 +259,8 @@ def measure_words(
 
 
 def _rows_of(mechanism: Mechanism[Any], words: Int32) -> Iterator[tuple[Int32, Float64]]:
-    for part in split_rows(words):
-        yield part, np.stack([require_law(mechanism, word) for word in part.tolist()])
+    for block in split_rows(words):
+        yield block, np.stack([require_law(mechanism, word) for word in block.tolist()])
 
 
 def _draw_words(
@@ -269,16 +269,16 @@ def _draw_words(
     embedding, count = built.subject.embedding, ThreadedCounter(built.load, plan.threads)
     words = spread_words(embedding.size, plan.words)
     chosen = words[spread_words(len(words), MOVED_WORDS)]
-    kept: list[WordCounts] = []
+    drawn_blocks: list[WordCounts] = []
 
     def keep(blocks: Iterator[WordCounts]) -> Iterator[WordCounts]:
         for block in blocks:
-            kept.append(block.take(np.flatnonzero(np.isin(block.words, chosen)).astype(np.int32)))
+            drawn_blocks.append(block.take(np.flatnonzero(np.isin(block.words, chosen)).astype(np.int32)))
             yield block
 
     blocks = keep(count(words, plan.runs))
     values = measure_counts(blocks, words, embedding.size, plan.runs, plan.threshold, hierarchy)
-    return values, measure_moves(embedding, metric, spread_counts([WordCounts.join(kept)], embedding.size))
+    return values, measure_moves(embedding, metric, spread_counts([WordCounts.join(drawn_blocks)], embedding.size))
 
 
 def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = TEXT_WORDS) -> dict[str, float]:
@@ -317,9 +317,9 @@ def _list_examples(built: BuiltSubject, plan: WordPlan) -> Iterator[LikelyOutput
     count = ThreadedCounter(built.load, plan.threads)
     chosen, names = choose_examples(built.subject.frequencies), built.subject.embedding.words
     is_exact = built.mechanism.probabilities(0) is not None
-    rows = _rows_of(built.mechanism, chosen) if is_exact else spread_counts(count(chosen, plan.runs), len(names))
+    laws = _rows_of(built.mechanism, chosen) if is_exact else spread_counts(count(chosen, plan.runs), len(names))
     name: Callable[[int], str] = lambda output: names[output].as_py() if output < len(names) else PADDING  # noqa: E731
-    for words, weights in rows:
+    for words, weights in laws:
         shares = weights / weights.sum(axis=1, keepdims=True)
         for word, law in zip(words.tolist(), shares, strict=True):
             likely = np.argsort(-law, kind="stable")[:_OUTPUTS]

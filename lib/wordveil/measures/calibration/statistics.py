@@ -163,13 +163,13 @@ class WordHierarchy:
         """
         index, size = WordIndex(words), len(words)
         ends = [index.numbers(pairs[name].combine_chunks()) for name in ("word", "hypernym")]
-        kept = (ends[0] >= 0) & (ends[1] >= 0) & (ends[0] != ends[1])
-        low, high = ends[0][kept], ends[1][kept]
+        is_listed = (ends[0] >= 0) & (ends[1] >= 0) & (ends[0] != ends[1])
+        low, high = ends[0][is_listed], ends[1][is_listed]
         below = csr_array((np.ones(len(low), np.int32), (high, low)), shape=(size, size))
         below.data[:] = 1  # a pair that comes twice was added up
-        known = np.zeros(size, np.bool_)
-        known[low] = known[high] = True
-        return cls(below, known)
+        is_placed = np.zeros(size, np.bool_)
+        is_placed[low] = is_placed[high] = True
+        return cls(below, is_placed)
 
     @classmethod
     def shipped(cls, words: pa.StringArray) -> Self:
@@ -202,15 +202,17 @@ def find_outputs(laws: WordLaws, threshold: float) -> Iterator[csr_array]:
         step = max(1, _OUTPUT_CELLS // (len(common) + int(np.diff(laws.offsets).max()) + 1))
         last = min(first + step, size)
         entries = slice(laws.offsets[first], laws.offsets[last])
-        own, ids = np.repeat(np.arange(last - first), np.diff(laws.offsets[first : last + 1])), laws.ids[entries]
+        owners, ids = np.repeat(np.arange(last - first), np.diff(laws.offsets[first : last + 1])), laws.ids[entries]
         is_word = ids < size
-        own, ids, extras = own[is_word], ids[is_word], laws.extras[entries][is_word]
+        owners, ids, extras = owners[is_word], ids[is_word], laws.extras[entries][is_word]
         # What all words share is added where it may be above the threshold alone, and to entries elsewhere.
-        extras = extras + np.where(is_common[ids], 0.0, laws.shares[first + own] * laws.common[ids])
+        extras = extras + np.where(is_common[ids], 0.0, laws.shares[first + owners] * laws.common[ids])
         shared = laws.shares[first:last, None] * laws.common[common]
-        rows = np.concatenate([own, np.repeat(np.arange(last - first), len(common))])
+        entry_words = np.concatenate([owners, np.repeat(np.arange(last - first), len(common))])
         columns = np.concatenate([ids, np.tile(common, last - first)])
-        found = csr_array((np.concatenate([extras, shared.ravel()]), (rows, columns)), shape=(last - first, size))
+        found = csr_array(
+            (np.concatenate([extras, shared.ravel()]), (entry_words, columns)), shape=(last - first, size)
+        )
         found.sum_duplicates()
         found.data[found.data <= threshold] = 0
         found.eliminate_zeros()
@@ -301,11 +303,11 @@ def _expect_common(laws: WordLaws, runs: int) -> Float64:
     shares, level = np.unique(laws.shares, return_inverse=True)
     levels, counts = np.unique(laws.common, return_counts=True)
     step = max(1, _CELLS // len(levels))
-    rows = [
+    expected = [
         count_distinct(shares[start : start + step, None] * levels, runs) @ counts
         for start in range(0, len(shares), step)
     ]
-    return np.asarray(np.concatenate(rows)[level])
+    return np.asarray(np.concatenate(expected)[level])
 
 
 def _spans(laws: WordLaws) -> Iterator[tuple[int, int]]:
@@ -329,16 +331,16 @@ def _measure_span(
     first, last = span
     count, outputs = last - first, len(laws.common)
     entries = slice(laws.offsets[first], laws.offsets[last])
-    ids, own = laws.ids[entries], np.repeat(np.arange(count), np.diff(laws.offsets[first : last + 1]))
+    ids, owners = laws.ids[entries], np.repeat(np.arange(count), np.diff(laws.offsets[first : last + 1]))
     shares = laws.shares[first:last]
-    shared = shares[own] * laws.common[ids]
+    shared = shares[owners] * laws.common[ids]
     full = np.minimum(shared + laws.extras[entries], 1.0)
     stays = shares * laws.common[first:last]
-    itself = ids == own + first
-    stays[own[itself]] = full[itself]
+    itself = ids == owners + first
+    stays[owners[itself]] = full[itself]
     gains = count_distinct(full, runs) - count_distinct(shared, runs)
-    more = np.bincount(own, gains, count).astype(np.float64)
-    alone = np.bincount(own[shared == 0], minlength=count)  # outputs that come from entries alone
+    more = np.bincount(owners, gains, count).astype(np.float64)
+    alone = np.bincount(owners[shared == 0], minlength=count)  # outputs that come from entries alone
     possible = (np.where(shares > 0, np.count_nonzero(laws.common), 0) + alone).astype(np.float64)
     likeliest = shares * laws.common.max()
     begins = laws.offsets[first:last]
@@ -346,7 +348,7 @@ def _measure_span(
     if listing.any():
         tops = np.maximum.reduceat(full, begins[listing] - laws.offsets[first])
         likeliest[listing] = np.maximum(likeliest[listing], tops)
-    reached = (full > threshold) & ~(shares[own] > bound[ids])
+    reached = (full > threshold) & ~(shares[owners] > bound[ids])
     return (stays, more, possible, np.asarray(likeliest), np.bincount(ids[reached], minlength=outputs).astype(np.int64))
 
 
@@ -387,11 +389,11 @@ def measure_rows(
 @compiled
 def _summarise_row(law: Float64, runs: int) -> tuple[float, float, float]:
     """Compute ``S_w``, the number of possible outputs, and the probability of the likeliest."""
-    distinct, possible, likeliest, before, term = 0.0, 0.0, 0.0, 0.0, 0.0
+    distinct, possible, likeliest, last, term = 0.0, 0.0, 0.0, 0.0, 0.0
     for p in law:
         if p > 0:
-            if p != before:  # most outputs of a row are alike
-                before, term = p, 1.0 if p >= 1 else -np.expm1(runs * np.log1p(-p))
+            if p != last:  # most outputs of a row are alike
+                last, term = p, 1.0 if p >= 1 else -np.expm1(runs * np.log1p(-p))
             distinct += term
             possible += 1
             likeliest = max(likeliest, p)
@@ -419,9 +421,9 @@ def measure_counts(
     for block in blocks:
         row = np.searchsorted(words, block.words)
         lengths = np.diff(block.offsets)
-        own = np.repeat(row, lengths)
-        itself = block.ids == words[own]
-        stays[own[itself]] = block.counts[itself] / runs
+        owners = np.repeat(row, lengths)
+        itself = block.ids == words[owners]
+        stays[owners[itself]] = block.counts[itself] / runs
         distinct[row] = lengths
         likeliest[row] = np.maximum.reduceat(block.counts, block.offsets[:-1]) / runs
         likely = block.counts > threshold * runs

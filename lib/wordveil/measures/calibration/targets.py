@@ -93,18 +93,18 @@ def read_worst(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
         return Reading.exact(float(stays.max()))
     words = spread_words(size, _WORDS)
     for draws, count in _ROUNDS:
-        kept = _count_stays(mechanism, words, draws)
-        words = words[np.sort(np.argsort(-kept, kind="stable")[:count])]
+        stay_counts = _count_stays(mechanism, words, draws)
+        words = words[np.sort(np.argsort(-stay_counts, kind="stable")[:count])]
     drawn = draw_publicly(mechanism, np.repeat(words, _LAST), "worst word")
     return Reading.of_hits(int((drawn == words[0]).sum()), _LAST)
 
 
 def _count_stays(mechanism: Mechanism[Any], words: Int32, draws: int) -> Int64:
-    counted = [count_block(mechanism, part, draws) for part in split_words(words, draws)]
+    counted = [count_block(mechanism, block_words, draws) for block_words in split_words(words, draws)]
     stays = []
     for block in counted:
-        own = np.repeat(np.arange(len(block.words)), np.diff(block.offsets))
-        stays.append(np.bincount(own, block.counts * (block.ids == block.words[own]), len(block.words)))
+        owners = np.repeat(np.arange(len(block.words)), np.diff(block.offsets))
+        stays.append(np.bincount(owners, block.counts * (block.ids == block.words[owners]), len(block.words)))
     return np.concatenate(stays).astype(np.int64)
 
 
@@ -115,10 +115,10 @@ def _find_stays(mechanism: Mechanism[Any], size: int) -> Float64 | None:
     if mechanism.probabilities(0) is None:
         return None
     everything = np.arange(size, dtype=np.int32)
-    known = mechanism.stay_probabilities(everything)
+    stays = mechanism.stay_probabilities(everything)
     return (
-        known
-        if known is not None
+        stays
+        if stays is not None
         else measure_rows(lambda word: require_law(mechanism, word), everything, size, 1, 0.0).stays
     )
 
@@ -185,20 +185,20 @@ def match(subject: Subject, other: BuiltSubject, by: str) -> FoundEpsilon:
     """
     if by not in MATCHES:
         raise ValueError(f"Expected by={by} to be {' or '.join(MATCHES)}.")
-    wanted = READINGS[by](other.mechanism, other.subject.frequencies)
-    name = f"{by}={round_figure(wanted.value):g} of {other.subject.mechanism} at epsilon {other.epsilon:g}"
-    return _find_figure(subject, READINGS[by], name, wanted)
+    target = READINGS[by](other.mechanism, other.subject.frequencies)
+    name = f"{by}={round_figure(target.value):g} of {other.subject.mechanism} at epsilon {other.epsilon:g}"
+    return _find_figure(subject, READINGS[by], name, target)
 
 
 def _find_figure(subject: Subject, read: Read, target: str, wanted: Reading) -> FoundEpsilon:
-    least = max(_LEAST, subject.least_epsilon)
-    start = max(subject.settings.nominal_epsilon, least)
+    min_epsilon = max(_LEAST, subject.least_epsilon)
+    start = max(subject.settings.nominal_epsilon, min_epsilon)
     figures = FigureCache(
         lambda epsilon: subject.build(epsilon).mechanism, lambda mechanism: read(mechanism, subject.frequencies)
     )
     is_exact = figures.rebuild(start).is_exact and wanted.is_exact
     fine = FINE if is_exact else _ROUGH
-    crossing, epsilon = find_built(figures, attrgetter("value"), wanted.value, start, least, fine=fine, digits=3)
+    crossing, epsilon = find_built(figures, attrgetter("value"), wanted.value, start, min_epsilon, fine=fine, digits=3)
     if not crossing.is_reached:
         raise UnreachableError(_explain(subject, target, wanted, figures.seen))
     reached = figures.at(epsilon)
@@ -206,16 +206,16 @@ def _find_figure(subject: Subject, read: Read, target: str, wanted: Reading) -> 
         low, high = (crossing.epsilon * math.exp(side * fine / 2) for side in (-1, 1))
         low, high = round_figure(min(low, epsilon)), round_figure(max(high, epsilon))
     else:
-        low = find_epsilon(lambda at: figures.at(at).high, wanted.low, epsilon, least, fine=fine).epsilon
-        high = find_epsilon(lambda at: figures.at(at).low, wanted.high, epsilon, least, fine=fine).epsilon
+        low = find_epsilon(lambda at: figures.at(at).high, wanted.low, epsilon, min_epsilon, fine=fine).epsilon
+        high = find_epsilon(lambda at: figures.at(at).low, wanted.high, epsilon, min_epsilon, fine=fine).epsilon
         low, high = round_down(min(low, epsilon), 3), round_up(max(high, epsilon), 3)
     return FoundEpsilon(target, epsilon, low, high, round_figure(reached.value), is_exact)
 
 
 def _explain(subject: Subject, target: str, wanted: Reading, seen: Mapping[float, Reading]) -> str:
-    least, most = min(seen), max(seen)
-    ends = " and ".join(f"{seen[epsilon].value:.3g} at epsilon {epsilon:.3g}" for epsilon in (least, most))
-    advice = "a larger" if seen[least].value > wanted.value else "a smaller"
+    lowest, highest = min(seen), max(seen)
+    ends = " and ".join(f"{seen[epsilon].value:.3g} at epsilon {epsilon:.3g}" for epsilon in (lowest, highest))
+    advice = "a larger" if seen[lowest].value > wanted.value else "a smaller"
     return (
         f"{target}: no epsilon of mechanism {subject.mechanism} gives it. It reaches {ends}, the ends of what can be "
         f"built. Ask for {advice} figure, or name another mechanism."
