@@ -106,13 +106,8 @@ def find_deviation(
     that are not continuous). All numbers are compared with the uniform law by Kolmogorov and Smirnov.
 
     ``mechanism``: one that knows its probabilities. ``words``: int32 ``(words,)``. ``drawn``: int ``(words, draws)``,
-    what each became. ``seed``: of the random points.
-
-    Returns
-    -------
-    tuple of float
-        the largest distance of the two distribution functions, from 0 to 1, and its p-value; ``(1.0, 0.0)`` where a law
-        rules an output out.
+    what each became. ``seed``: of the random points. Returns the largest distance of the two distribution functions,
+    from 0 to 1, and its p-value; ``(1.0, 0.0)`` where a law rules an output out.
     """
     uniform = np.random.default_rng(seed).random(drawn.shape)
     points = np.empty(drawn.shape)
@@ -293,11 +288,7 @@ def audit_bundle(
     without it their claims about distances are not tested. ``alpha``: the probability that any true claim is refuted,
     over all tests, in (0, 1). ``draws``: of each symbol, in each phase of the first round of two-phase tests, 2 or
     more. ``seed``: decides what is drawn, 0 or more. ``progress``: receives the name of each test before it starts.
-
-    Raises
-    ------
-    ValueError
-        where the embedding has other words, or a number is out of range.
+    Raises :class:`ValueError` where the embedding has other words, or a number is out of range.
     """
     if not (0 < alpha < 1 and draws >= 2 and seed >= 0):
         raise ValueError(f"Expected alpha={alpha} in (0, 1), draws={draws} of 2 or more, seed={seed} of 0 or more.")

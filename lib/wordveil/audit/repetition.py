@@ -47,12 +47,7 @@ def compare_outputs(left: Outputs, right: Outputs, *, seed: int) -> Agreement:
     """Test whether two series of outputs of one word agree more often than independent ones would; see the module.
 
     ``left``, ``right``: integers ``(draws,)``, independent draws of one law, if the claim is true. ``seed``: of the
-    random order.
-
-    Raises
-    ------
-    ValueError
-        where the series differ in length, or have fewer than four values.
+    random order. Raises :class:`ValueError` where the series differ in length, or have fewer than four values.
     """
     if left.shape != right.shape or left.ndim != 1 or len(left) < 4:
         raise ValueError(f"Expected two series of one length, at least 4; got {left.shape} and {right.shape}.")

@@ -279,12 +279,8 @@ def audit_pairs(
 
     ``sampler``: the mechanism. ``pairs``: at least one. ``alpha``: the probability that any true claim of all pairs is
     refuted, in (0, 1). ``draws``: of each word, in each phase of the first round. ``rounds``: how many rounds at most,
-    each with twice the draws of the one before. ``naming``: how outputs are shown.
-
-    Raises
-    ------
-    ValueError
-        where there are no pairs, or a number is out of range.
+    each with twice the draws of the one before. ``naming``: how outputs are shown. Raises :class:`ValueError` where
+    there are no pairs, or a number is out of range.
     """
     started = time.process_time()
     naming = naming or Naming()
@@ -513,19 +509,14 @@ def choose_pairs(
 ) -> tuple[WordPair, ...]:
     """Choose pairs of words to test: nearest neighbours, farthest words, random ones, words and symbols.
 
-    A false claim about distances shows between neighbours, where even a small probability counts. A false claim about
-    a constant shows wherever draws can reach it. Mechanisms treat padding and the unknown word as special cases.
+    A false claim about distances shows between neighbours, where even a small probability counts. A false claim about a
+    constant shows wherever draws can reach it. Mechanisms treat padding and the unknown word as special cases.
 
     ``words``: int32 ``(words,)``, at least two: the words to choose from. ``distances``: from a word to others, int32
     ``(count,)``: float64 ``(count,)``, in the unit of ``bound``. ``bound``: the claimed loss between words at a
     distance, in nats; of infinity, the largest loss of all. ``counts``: how many pairs of each kind. ``seed``: which
     words are chosen. ``delta``: of each claim. ``symbols``: inputs that are not words, by name; each is claimed to lose
-    at most ``bound(inf)``.
-
-    Raises
-    ------
-    ValueError
-        where there are fewer than two words.
+    at most ``bound(inf)``. Raises :class:`ValueError` where there are fewer than two words.
     """
     if len(words) < 2:
         raise ValueError(f"Expected at least two words, got {len(words)}.")

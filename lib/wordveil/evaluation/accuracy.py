@@ -47,20 +47,11 @@ def measure_authorship(
     ``redrawn``: the known texts after sanitising in the same way under a throwaway key, one for each. ``subject``:
     whose texts ``released`` are, such as ``release``. ``seed``: of the attacker. ``with_original``: whether clean
     snippets are attacked too, under the subject :data:`ORIGINAL`. Several mechanisms on the same snippets need that
-    once.
-
-    Returns
-    -------
-    tuple
-        The accuracy of each attacker, with its interval and the chance level. An attacker that may refuse to answer
-        (:class:`wordveil.evaluation.classifiers.RefusingClassifier`) is made to answer here, and two more figures give
-        the share of snippets that it answers for and the precision of these answers. Then the confusions of each
-        attacker, whose last column counts refusals.
-
-    Raises
-    ------
-    ValueError
-        where lengths or names differ, fewer than two authors have known text, or no snippet has a known author.
+    once. Returns the accuracy of each attacker, with its interval and the chance level. An attacker that may refuse to
+    answer (:class:`wordveil.evaluation.classifiers.RefusingClassifier`) is made to answer here, and two more figures
+    give the share of snippets that it answers for and the precision of these answers. Then the confusions of each
+    attacker, whose last column counts refusals. Raises :class:`ValueError` where lengths or names differ, fewer than
+    two authors have known text, or no snippet has a known author.
     """
     if known.names != snippets.names:
         raise ValueError("Expected known texts and snippets with the same names.")
@@ -146,17 +137,9 @@ def measure_task(
 
     ``classifier``: any of :data:`wordveil.scores.methods.TEXT_TASKS`. ``train``, ``test``: texts of different people or
     articles, with the same names of labels. ``subject``, ``task``: as in :class:`Score`: whose texts, and the name of
-    the data set. ``seed``: of the classifier.
-
-    Returns
-    -------
-    list of Score
-        the accuracy, with its interval and the chance level.
-
-    Raises
-    ------
-    ValueError
-        where the names of labels differ, fewer than two labels have training texts, or no test text has a label.
+    the data set. ``seed``: of the classifier. Returns the accuracy, with its interval and the chance level. Raises
+    :class:`ValueError` where the names of labels differ, fewer than two labels have training texts, or no test text has
+    a label.
     """
     if train.names != test.names:
         raise ValueError(f"Expected the same labels in both parts of {task}, got {train.names} and {test.names}.")

@@ -229,22 +229,13 @@ def measure_word_recovery(
 ) -> list[Score]:
     """Measure the share of recovered hidden words, without context and with it, on the same words.
 
-    ``redrawn``: texts and what was drawn for them (:func:`wordveil.evaluation.redrawn.redraw`). ``language``:
-    what the attacker knows about the language, from any public text, or from texts of the same kind, which makes a
-    stronger attacker. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap, which
-    resamples texts. ``candidates``: words that are considered for each output.
-
-    Returns
-    -------
-    list of Score
-        for each attacker the recovered share of the hidden words that the vocabulary has: of all of them, of stop-words
-        and of others; the gain by context; and the exact share without context for words of the language. Empty where
-        no word of the vocabulary is hidden.
-
-    Raises
-    ------
-    ValueError
-        where the mechanism has no laws.
+    ``redrawn``: texts and what was drawn for them (:func:`wordveil.evaluation.redrawn.redraw`). ``language``: what the
+    attacker knows about the language, from any public text, or from texts of the same kind, which makes a stronger
+    attacker. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap, which resamples
+    texts. ``candidates``: words that are considered for each output. Returns for each attacker the recovered share of
+    the hidden words that the vocabulary has: of all of them, of stop-words and of others; the gain by context; and the
+    exact share without context for words of the language. Empty where no word of the vocabulary is hidden. Raises
+    :class:`ValueError` where the mechanism has no laws.
     """
     is_known = redrawn.hidden.ids < redrawn.size
     if not is_known.any():

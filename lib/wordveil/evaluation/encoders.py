@@ -173,12 +173,8 @@ def measure_similarity(
 
     ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``encoder``: gives the
     vectors of texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap and of the
-    pairs of originals that give the chance level.
-
-    Raises
-    ------
-    ValueError
-        where there are no texts, or the numbers differ.
+    pairs of originals that give the chance level. Raises :class:`ValueError` where there are no texts, or the numbers
+    differ.
     """
     require_pairs(originals, sanitised)
     vectors = encoder.encode(originals)

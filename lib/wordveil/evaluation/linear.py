@@ -33,12 +33,8 @@ class LinearSvm(TextClassifier):
 
     ``unit``: characters, spaces and punctuation included, or words alone. ``shortest``, ``longest``: how many units an
     n-gram has; None for 2 to 4 characters, and for single words and pairs of words. ``cost``: the weight of errors
-    against that of large coefficients.
-
-    Raises
-    ------
-    ValueError
-        unless 1 <= shortest <= longest, and for a cost that is not positive.
+    against that of large coefficients. Raises :class:`ValueError` unless 1 <= shortest <= longest, and for a cost that
+    is not positive.
     """
 
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"

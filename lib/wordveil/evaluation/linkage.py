@@ -151,18 +151,9 @@ def measure_linkage(
 
     ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``encoder``: gives the
     vectors of texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap. ``redrawn``:
-    the originals drawn again by the same bundle (:func:`wordveil.evaluation.redrawn.redraw`), for the attacker
-    who knows the mechanism. None leaves that attacker out.
-
-    Returns
-    -------
-    list of Score
-        for each attacker the share of linked records, and the mean reciprocal rank.
-
-    Raises
-    ------
-    ValueError
-        where there are no texts, or the numbers differ.
+    the originals drawn again by the same bundle (:func:`wordveil.evaluation.redrawn.redraw`), for the attacker who
+    knows the mechanism. None leaves that attacker out. Returns for each attacker the share of linked records, and the
+    mean reciprocal rank. Raises :class:`ValueError` where there are no texts, or the numbers differ.
     """
     require_pairs(originals, sanitised)
     links = [(BY_VECTORS, link_by_vectors(encoder.encode(originals), encoder.encode(sanitised)))]

@@ -214,12 +214,8 @@ def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = Non
     """Encode texts and draw for them.
 
     ``system``: a bundle with a text policy. ``texts``: the texts. ``seed``: for public texts, so that a result can be
-    repeated. None draws with a fresh throwaway key, which private texts require.
-
-    Raises
-    ------
-    ValueError
-        where the mechanism draws texts of other lengths.
+    repeated. None draws with a fresh throwaway key, which private texts require. Raises :class:`ValueError` where the
+    mechanism draws texts of other lengths.
     """
     bundle, policy = system.bundle, system.policy
     mechanism = bundle.mechanism

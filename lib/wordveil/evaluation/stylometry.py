@@ -164,12 +164,7 @@ def measure_style_change(
 
     ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``subject``: as in
     :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap, and of the pairs of originals that give the chance
-    level.
-
-    Raises
-    ------
-    ValueError
-        where there are no texts, or the numbers differ.
+    level. Raises :class:`ValueError` where there are no texts, or the numbers differ.
     """
     require_pairs(originals, sanitised)
     style = measure_style(originals)

@@ -215,18 +215,9 @@ def measure_terms(
     ``originals``, ``released``: the texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the
     topics. The original's topics are also found with the next seed: the overlap of these two, with the subject
     ``original``, is about the most that a release can reach. ``topics``: how many; 0 compares only terms.
-    ``stop_words``: words that no topic has, in lower case.
-
-    Returns
-    -------
-    list of Score
-        ``top-overlap``, ``rank-correlation`` and ``total-variation`` of terms, and ``topic-overlap`` twice, of the
-        release and of the original.
-
-    Raises
-    ------
-    PlatformError
-        where scikit-learn is not installed.
+    ``stop_words``: words that no topic has, in lower case. Returns ``top-overlap``, ``rank-correlation`` and
+    ``total-variation`` of terms, and ``topic-overlap`` twice, of the release and of the original. Raises
+    :class:`PlatformError` where scikit-learn is not installed.
     """
     scores = make_term_scores(compare_terms(originals, released), subject)
     if not topics:

@@ -155,12 +155,8 @@ def compare(
     configured mechanism. ``text``: a public sentence. ``work``: where progress is reported, a step for each mechanism,
     and where neighbours and clusters are kept. None: nothing is reported or kept. ``model``: the policy's n-gram model,
     if it names one. ``inputs``: what the configured mechanism is built from beside the embedding. The others get its
-    frequencies alone, since their settings name no other files, and the embedding's first 20,000 words at most.
-
-    Raises
-    ------
-    BundleError
-        where the configured mechanism cannot be built.
+    frequencies alone, since their settings name no other files, and the embedding's first 20,000 words at most. Raises
+    :class:`BundleError` where the configured mechanism cannot be built.
     """
     work = work or BuildContext()
     with tempfile.TemporaryDirectory(prefix="wordveil-compare-") as directory:

@@ -326,18 +326,10 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
     """Measure the recovery of the best attacker under the uniform prior and under ``frequencies``.
 
     ``mechanism``: any mechanism. ``frequencies``: float64 ``(size,)``, the public frequency of each word; adds up to 1.
-
-    Returns
-    -------
-    Recovery or None
-        exact for one draw, and an interval of 95% for more, where probabilities are known and not too many to look at;
-        else lower bounds. Figures have six digits. None where the mechanism does not draw one output for each word, or
-        draws it by the words around it: then single words say nothing about a text.
-
-    Raises
-    ------
-    ValueError
-        where ``frequencies`` is no law over words.
+    Figures, of six digits, are exact for one draw and intervals of 95% for more, where probabilities are known and not
+    too many to look at; else they are lower bounds. Returns None if the mechanism does not draw one output for each
+    word, or draws it by the words around it: then single words say nothing about a text. Raises :class:`ValueError` where
+    ``frequencies`` is no law over words.
     """
     check_prior(frequencies)
     if mechanism.reads_context:

@@ -79,12 +79,8 @@ def find_epsilon(
     ``measure``: the figure at an epsilon. Where it raises :class:`BundleError` or :class:`ValueError` the range ends.
     ``wanted``: the value. ``start``: the first epsilon to measure. Where it has no figure, larger ones are tried: they
     make smaller bundles. ``least``, ``most``: the range of epsilon. ``fine``: how precise to be, in the logarithm of
-    epsilon. ``flattest``: the range ends where the figure grows by a smaller power of epsilon.
-
-    Raises
-    ------
-    BundleError, ValueError
-        where no epsilon from ``start`` on has a figure.
+    epsilon. ``flattest``: the range ends where the figure grows by a smaller power of epsilon. Raises
+    :class:`BundleError` or :class:`ValueError` where no epsilon from ``start`` on has a figure.
     """
     wanted, seen = max(wanted, _ZERO), dict[float, float]()
     low, high = math.log(least), math.log(most)
@@ -151,18 +147,10 @@ def find_loss(
     ``build``: what enters a bundle at an epsilon. It may raise as ``measure`` of :func:`find_epsilon`. ``loss``: the
     loss in nats. ``start``, ``least``: as of :func:`find_epsilon`. ``digits``: how many digits epsilon has. The next
     epsilon of as many digits costs more: that is built too, unless the loss was seen to grow as fast as epsilon.
-    ``near``: the part of the loss that ends the search before that; 1: none does.
-
-    Returns
-    -------
-    (float, MechanismArtifact) or None
-        epsilon, and what was built there: less than the loss where that stops growing, as at the floors of
-        ``staircase``. None where each epsilon costs more, as of additive noise in hyperbolic space.
-
-    Raises
-    ------
-    BundleError, ValueError
-        as :func:`find_epsilon`.
+    ``near``: the part of the loss that ends the search before that; 1: none does. Returns epsilon, and what was built
+    there: less than the loss where that stops growing, as at the floors of ``staircase``. None where each epsilon costs
+    more, as of additive noise in hyperbolic space. Raises :class:`BundleError` or :class:`ValueError` as
+    :func:`find_epsilon`.
     """
     target = loss * (near + 1) / 2
     losses: dict[float, float] = {}

@@ -48,12 +48,8 @@ def fit_texts(ids: Int32, columns: Int64, widths: Int64, padding: int) -> tuple[
 
     ``ids``: int32 ``(tokens,)``, record by record, and in each column by column. ``columns``: int64 ``(records,
     columns)``, the tokens of each text. ``widths``: int64 ``(columns,)``, the public number of tokens of each text
-    column; 0 where lengths are visible. ``padding``: the symbol to fill with.
-
-    Returns
-    -------
-    tuple
-        the tokens as they are drawn, int32, and int64 ``(records + 1,)``, the offsets of the records among them.
+    column; 0 where lengths are visible. ``padding``: the symbol to fill with. Returns the tokens as they are drawn,
+    int32, and int64 ``(records + 1,)``, the offsets of the records among them.
     """
     if not widths.any():
         return ids, np.concatenate([[0], np.cumsum(columns.sum(axis=1))])

@@ -239,14 +239,8 @@ def find_similar(task: SimilarTask, work: BuildContext, measure: Callable[[Int64
     """Find the lists of all words.
 
     ``task``: which lists to find. ``work``: where progress is reported. ``measure``, ``most``: what lists of these
-    lengths take, int64 ``(lists,)``, and how much they may take.
-
-    Raises
-    ------
-    TooManyEntriesError
-        where the lists take more.
-    PlatformError
-        where Annoy is needed and not installed.
+    lengths take, int64 ``(lists,)``, and how much they may take. Raises :class:`TooManyEntriesError` where the lists
+    take more, and :class:`PlatformError` where Annoy is needed and not installed.
     """
     work.progress("finding the similar words of every word")
     parts, taken, done = [], 0, 0

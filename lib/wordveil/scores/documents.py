@@ -20,12 +20,8 @@ class Documents:
     """Texts, each with one label.
 
     ``texts``: the texts, in Unicode. ``labels``: int64 ``(texts,)``, numbers of :attr:`names`, or :data:`UNKNOWN`.
-    ``names``: the labels' names, each once.
-
-    Raises
-    ------
-    ValueError
-        where the lengths differ, or a label is out of range.
+    ``names``: the labels' names, each once. Raises :class:`ValueError` where the lengths differ, or a label is out of
+    range.
     """
 
     texts: Sequence[str]

@@ -144,12 +144,7 @@ def measure_accuracy(guessed: Int64, labels: Int64) -> Accuracy:
     """Measure the share of texts with a known label that are guessed right. A refusal to guess is wrong.
 
     ``guessed``, ``labels``: int64 ``(texts,)``, numbers of names. Texts with the label
-    :data:`wordveil.scores.documents.UNKNOWN` are left out.
-
-    Raises
-    ------
-    ValueError
-        where no text has a known label.
+    :data:`wordveil.scores.documents.UNKNOWN` are left out. Raises :class:`ValueError` where no text has a known label.
     """
     is_known = labels != UNKNOWN
     if not is_known.any():

@@ -282,12 +282,8 @@ def make_inputs(
 
     ``bundle``: of the release: the documents consist of its words. ``plan``: what else decides the documents.
     ``model``: the n-gram model that the policy names, if any. ``keep``: the kept columns. ``copies``: how many records
-    have each document; at least :data:`LEAST_COPIES`. ``seed``: of the choice of words.
-
-    Raises
-    ------
-    ValueError
-        where there are too few copies, or the policy hides no text of such words.
+    have each document; at least :data:`LEAST_COPIES`. ``seed``: of the choice of words. Raises :class:`ValueError`
+    where there are too few copies, or the policy hides no text of such words.
     """
     if copies < LEAST_COPIES:
         raise ValueError(f"copies = {copies}: fewer than {LEAST_COPIES} tell no difference from chance. Use more.")

@@ -57,12 +57,7 @@ def find_contrast(
     whatever was chosen. Under one law, counts of the event are hypergeometric given their sum.
 
     ``first``, ``second``: independent values of each law. ``is_ordered``: whether they are numbers, and events their
-    ranges, more frequent in either sample.
-
-    Returns
-    -------
-    Contrast or None
-        None where a sample has fewer than four values.
+    ranges, more frequent in either sample. Returns None where a sample has fewer than four values.
     """
     if min(len(first), len(second)) < 4:
         return None

@@ -56,12 +56,8 @@ def choose_words(
 
     ``bundle``: its vocabulary and its public lists. ``policy``: the text policy of the release. ``model``: the n-gram
     model that the policy names, if any. ``rng``: chooses them. ``names_language``: whether records name their language,
-    so that no language is identified.
-
-    Raises
-    ------
-    ValueError
-        where the policy hides no text of such words, for example because it refuses all of them.
+    so that no language is identified. Raises :class:`ValueError` where the policy hides no text of such words, for
+    example because it refuses all of them.
     """
     open_policy = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
     codec = Codec(open_policy, bundle.vocabulary, model, bundle.lists)

@@ -187,12 +187,8 @@ class WordPlan:
     ``words``: how many words are drawn, evenly spread over the vocabulary; all of a smaller one. Where the mechanism
     knows its probabilities all words are measured instead, unless they are too many. ``runs``: draws of each word; also
     those of ``S_w`` where it is computed. ``threshold``: of ``K_w`` and ``inputs``, from 0 to less than 1. ``threads``:
-    how many; None for as many as there are cores. It changes no figure.
-
-    Raises
-    ------
-    ValueError
-        where a number is out of range.
+    how many; None for as many as there are cores. It changes no figure. Raises :class:`ValueError` where a number is
+    out of range.
     """
 
     words: int = WORDS

@@ -152,13 +152,8 @@ def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
     of which counts once. ``pure_epsilon``: the certified loss of a token between any two symbols, in nats; the largest
     epsilon that costs no more. ``bayes_recovery``: the share of words that the best attacker gets right from one
     output, words being as frequent as in public text. ``value``: the figure: between 0 and 1, or a positive loss.
-
-    Raises
-    ------
-    ValueError
-        where the name or the value is none; :class:`UnreachableError` where no epsilon gives it, with what is reached.
-    BundleError
-        where the mechanism cannot be built at its configured epsilon.
+    Raises :class:`ValueError` where the name or the value is none; :class:`UnreachableError` where no epsilon gives it,
+    with what is reached. Raises :class:`BundleError` where the mechanism cannot be built at its configured epsilon.
     """
     check_target(name, value)
     if name == PURE_EPSILON:
