@@ -31,7 +31,7 @@ def hierarchy() -> WordHierarchy:
     return WordHierarchy.of(pa.array(WORDS), pa.table({"word": low, "hypernym": high}))
 
 
-def test_pairs_lead_to_hypernyms_and_the_specific_ones_come_first(generalisation, hierarchy):
+def test_pairs_lead_to_hypernyms_specific_first(generalisation, hierarchy):
     assert generalisation.make_pairs(hierarchy, "") is None
     for kind, similarities in (("alike", [1, 1, 1, 1]), ("specific first", [1 / 3, 1 / 3, 1 / 3, 1])):
         found = generalisation.make_pairs(hierarchy, kind)

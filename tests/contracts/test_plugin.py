@@ -61,7 +61,7 @@ def test_the_configuration_and_the_comparison_know_it(outcomes: Outcomes) -> Non
     [
         ("noise-of-the-batch", "test_batch_size_does_not_matter"),
         ("no-key", "test_noise_follows_key_context_and_release"),
-        ("too-little-noise", "test_two_words_are_told_apart_no_better_than_the_bound_allows"),
+        ("too-little-noise", "test_two_words_distinguished_no_better_than_the_bound"),
     ],
 )
 def test_a_broken_mechanism_breaks_the_contract_that_it_breaks(outcomes: Outcomes, toy: str, broken: str) -> None:

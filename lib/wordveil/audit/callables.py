@@ -98,9 +98,10 @@ def audit_callable(
     claimed loss for each unit of the metric, in nats. ``pairs``: how many pairs of words are tested. ``draws``: of each
     word, in each phase of the first of three rounds. ``alpha``: the probability that a true claim is refuted. ``seed``:
     of the choice of pairs. It does not affect the function's own randomness. ``takes_lists``: whether the function
-    takes a list; if left out, whether it has a true attribute of that name. Returns an audit of kind ``callable``. Raises
-    :class:`ConfigError` where a number is out of range, words are too few or repeat, a distance is negative or not
-    finite, or where the function raises or returns something other than strings.
+    takes a list; if left out, whether it has a true attribute of that name. Returns an audit of kind ``callable``.
+
+    Raises :class:`ConfigError` where a number is out of range, words are too few or repeat, a distance is negative or
+    not finite, or where the function raises or returns something other than strings.
     """
     _check_arguments(words, epsilon, pairs, draws, alpha)
     if takes_lists is None:

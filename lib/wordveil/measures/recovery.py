@@ -328,8 +328,9 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
     ``mechanism``: any mechanism. ``frequencies``: float64 ``(size,)``, the public frequency of each word; adds up to 1.
     Figures, of six digits, are exact for one draw and intervals of 95% for more, where probabilities are known and not
     too many to look at; else they are lower bounds. Returns None if the mechanism does not draw one output for each
-    word, or draws it by the words around it: then single words say nothing about a text. Raises :class:`ValueError` where
-    ``frequencies`` is no law over words.
+    word, or draws it by the words around it: then single words say nothing about a text.
+
+    Raises :class:`ValueError` where ``frequencies`` is no law over words.
     """
     check_prior(frequencies)
     if mechanism.reads_context:

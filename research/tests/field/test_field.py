@@ -38,7 +38,7 @@ def worst(subject: str, value: float | None, note: str = "") -> Score:
     return score(subject, value, group=Group.PRIVACY, task="token", method="mechanism", figure="worst-loss", note=note)
 
 
-def test_cells_have_names_of_their_own_and_every_row_stands_in_every_block():
+def test_cells_unique_names_each_row_in_each_block():
     cells = Field().plan(around())
     names = [cell.name for cell in cells]
     assert len(set(names)) == len(names)
@@ -75,14 +75,14 @@ def test_means_have_t_intervals_over_seeds():
     assert average_seeds([score("a", None)])[0].value is None
 
 
-def test_a_gain_compares_what_is_left_of_the_tasks_with_what_is_left_of_the_attack():
+def test_gain_task_share_over_attack_share():
     subject = find_row("SynTF").subject(BLOCK)
     scores = [score("original", 0.8), attack("original", 0.6), score(subject, 0.6), attack(subject, 0.3)]
     gains = {one.subject: one.value for one in add_gains(scores) if one.figure == GAIN}
     assert gains == pytest.approx({"original": 0.0, subject: 0.6 / 0.8 - 0.3 / 0.6})
 
 
-def test_a_gain_on_small_parts_divides_by_the_original_on_small_parts():
+def test_gain_small_parts_over_original_on_small_parts():
     subject = find_row("laplace").subject(BLOCK)
     note = {"note": "on small parts of the corpora"}
     scores = [

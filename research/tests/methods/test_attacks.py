@@ -46,7 +46,7 @@ def test_nearest_author_takes_the_nearest_text_and_needs_words():
 
 
 @pytest.mark.parametrize("platform", ["linux", "other"])
-def test_texts_reach_floret_in_a_private_file_of_which_nothing_is_left(monkeypatch: pytest.MonkeyPatch, platform: str):
+def test_floret_texts_in_a_private_file_that_is_deleted(monkeypatch: pytest.MonkeyPatch, platform: str):
     import floret
 
     seen: list[Path] = []

@@ -98,7 +98,7 @@ def test_it_answers_above_the_threshold_alone():
     assert hits[is_sure].mean() > hits[~is_sure].mean()
 
 
-def test_ties_go_to_the_lower_number_and_nothing_shared_is_unknown():
+def test_koppel_ties_to_lower_number_nothing_shared_unknown():
     known = Documents.of(["same words here", "same words here", "others"], ["a", "b", "c"])
     scored = Koppel(iterations=5, share=1.0).fit(known, seed=1).score(["same words", "", "zzzz"])
     assert scored.labels.tolist() == [0, UNKNOWN, UNKNOWN]

@@ -91,7 +91,7 @@ def test_the_first_words_of_an_embedding_are_one(embedding):
     np.testing.assert_array_equal(embedding.vectors, whole.vectors[: SIZES.words])
 
 
-def test_similar_words_have_the_highest_cosines_and_hold_the_word_itself(embedding):
+def test_similar_words_highest_cosines_and_the_word_itself(embedding):
     words = np.array([3, 50, 119], np.int32)
     units = embedding.vectors / np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
     for word, found in zip(words.tolist(), find_similar(embedding, words, 4), strict=True):

@@ -61,7 +61,7 @@ def test_a_target_that_no_epsilon_reaches_gives_the_least(laplace):
     assert fdd_deniability._find_epsilon(laplace, np.arange(10, dtype=np.int32), 1, 1e-2) == 1e-2
 
 
-def test_an_equal_loss_to_the_nearest_word_is_met_or_the_least_is_taken(tmp_path):
+def test_equal_loss_to_nearest_word_met_or_least_taken(tmp_path):
     experiment, around = FDDTable4(), Surroundings(Path("nowhere"), tmp_path, is_quick=True)
     cells = {cell.name: cell for cell in experiment.plan(around)}
     flat = replace(cells["laplace, loss to the nearest 10"], settings={**_settings(cells, "laplace"), "words": 3})

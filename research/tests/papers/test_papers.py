@@ -90,7 +90,7 @@ def test_cells_are_unique_and_plain(kind, is_quick, around):
 
 
 @pytest.mark.parametrize("kind", [F19Table1, FDDTable3, FDDTable6, ERAETable1], ids=lambda kind: kind.name)
-def test_random_rows_are_repeated_first_draws_first_and_quick_cells_are_others(kind, around):
+def test_random_rows_first_draws_first_quick_cells_others(kind, around):
     cells = kind().plan(replace(around, seeds=3, is_quick=False))
     by_part: dict[str, list[Cell]] = {}
     for cell in [cell for cell in cells if "draw" in cell.settings]:
@@ -104,7 +104,7 @@ def test_random_rows_are_repeated_first_draws_first_and_quick_cells_are_others(k
     assert all(dict(cell.settings) not in quick for cell in cells)
 
 
-def test_f19_tells_made_authors_and_topics_apart_without_noise_and_writes_its_table(around):
+def test_f19_without_noise_separates_authors_and_topics(around):
     experiment = F19Table1()
     noisy = ("authors, epsilon 10, draw 1", "topics, epsilon 10, draw 1")
     results = measure(experiment, around, "authors, no noise", "topics, no noise", *noisy)
@@ -123,7 +123,7 @@ def test_f19_tells_made_authors_and_topics_apart_without_noise_and_writes_its_ta
     assert not evaluation.is_private
 
 
-def test_table_3_finds_authors_in_the_originals_and_none_in_random_words(around):
+def test_table_3_authors_found_in_originals_alone(around):
     experiment = FDDTable3()
     names = ("pan11, original", "pan11, random, draw 1", "pan11, epsilon 0.5, 10-D, draw 1", "novels, no noise")
     evaluation = experiment.report(around, measure(experiment, around, *names))
@@ -144,7 +144,7 @@ def test_table_6_learns_from_words_and_not_from_random_ones(around):
     assert note == 'no noise: better than "random" beyond both intervals on 1 of 6 tasks: mr.'
 
 
-def test_rows_with_copied_words_are_told_from_rows_that_hide_every_word(around):
+def test_rows_with_copied_words_marked(around):
     experiment = FDDTable6()
     names = [f"mr, random, {words}, draw 1" for words in CHOICES[1:]]
     evaluation = experiment.report(around, measure(experiment, around, "mr, no noise", *names))
@@ -207,7 +207,7 @@ def test_the_eraee_table_has_its_three_columns(around):
         assert f"{changes['Random-R']:.1f}" in note
 
 
-def test_without_jax_the_table_leaves_generators_out_and_says_how_to_install_it(around, monkeypatch):
+def test_table_without_jax_no_generators_but_advice(around, monkeypatch):
     monkeypatch.setattr("wordveil.generators.training.packages.find_spec", lambda name: None if name == "jax" else name)
     experiment = ERAETable1()
     assert {cell.settings["mechanism"] for cell in experiment.plan(around)} == {"", "random", "syntf"}

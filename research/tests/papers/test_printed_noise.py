@@ -18,7 +18,7 @@ def find_radii(walk: Walk) -> np.ndarray:
     return ball_distances(noise.reshape(-1, 2).T, np.zeros((2, 1)))
 
 
-def test_the_walk_has_the_law_of_equation_7_after_a_burn_in_and_not_before():
+def test_walk_law_of_equation_7_after_burn_in_alone():
     # In rho = tanh(r / 2) its density is rho ((1 - rho) / (1 + rho))^epsilon.
     rho = np.linspace(0, 1, 100_001)
     density = rho * ((1 - rho) / (1 + rho)) ** 3.0

@@ -34,7 +34,7 @@ def test_equal_draws_leave_the_interval_of_the_texts():
     assert (found.low, found.high) == (pytest.approx(0.4), pytest.approx(0.6))
 
 
-def test_a_share_stays_between_0_and_1_and_another_figure_need_not():
+def test_interval_of_shares_alone_within_0_and_1():
     shares = [[with_value(0.05, 0.04)], [with_value(0.95, 0.04)]]
     (found,) = merge_repeats(shares)
     assert (found.low, found.high) == (0.0, 1.0)
@@ -47,7 +47,7 @@ def test_what_is_measured_once_stays_as_it_is():
     assert merge_repeats([[ONE]]) == [ONE]
 
 
-def test_infinite_figures_stay_infinite_and_missing_ones_are_left_out():
+def test_means_infinite_stay_infinite_missing_left_out():
     endless = replace(ONE, value=math.inf, low=None, high=None)
     assert merge_repeats([[endless], [endless]])[0].value == math.inf
     (found,) = merge_repeats([[with_value(None)], [with_value(0.3)], [with_value(0.5)]])

@@ -28,19 +28,19 @@ def embedding():
     return load(DEMO)
 
 
-def test_originals_are_written_as_they_are_and_the_others_as_known_words(embedding, tmp_path):
+def test_rows_originals_unchanged_others_as_known_words(embedding, tmp_path):
     assert open_row(ORIGINAL, embedding, tmp_path).sanitise(TEXTS) == TEXTS
     assert open_row(NO_NOISE, embedding, tmp_path).sanitise(TEXTS) == ["the doctor said hospital", ""]
     assert not list(tmp_path.iterdir())
 
 
-def test_a_row_without_noise_writes_what_a_mechanism_of_huge_epsilon_writes(embedding, tmp_path):
+def test_row_without_noise_as_huge_epsilon(embedding, tmp_path):
     texts = ["the doctor said that the hospital had no money"]
     quiet = open_row(Row("quiet", "laplace", {"epsilon": 500.0}), embedding, tmp_path)
     assert quiet.sanitise(texts, seed=1) == VocabularyWords(embedding).sanitise(texts)
 
 
-def test_a_choice_of_words_decides_what_is_copied_without_noise_and_under_it(tmp_path):
+def test_word_choice_copies_same_with_and_without_noise(tmp_path):
     nouns, text = load("demo-poincare"), ["the doctor said that some xqzzy of the hospital is out of money"]
     written = {}
     for words in (HIDDEN, DROPPED, KEPT, CARRIERS):
@@ -55,7 +55,7 @@ def test_a_choice_of_words_decides_what_is_copied_without_noise_and_under_it(tmp
     }
 
 
-def test_draws_differ_by_seed_and_attackers_never_share_a_releases(embedding, tmp_path):
+def test_draws_differ_by_seed_and_from_the_attackers(embedding, tmp_path):
     system = open_row(Row("r", "random"), embedding, tmp_path)
     text = ["one two three four five six seven"]
     assert system.sanitise(text, 1) == system.sanitise(text, 1) != system.sanitise(text, 2)
@@ -77,7 +77,7 @@ def test_losses_are_the_certified_constants(embedding, tmp_path):
     assert found.value == np.inf
 
 
-def test_the_nearest_words_are_found_in_the_metric_that_is_asked_for():
+def test_nearest_words_in_the_chosen_metric():
     angles = np.linspace(0, 1, 11)
     circle = check_embedding(
         [str(row) for row in range(11)], 2 * np.stack([np.cos(angles), np.sin(angles)], axis=1), "made"
@@ -87,7 +87,7 @@ def test_the_nearest_words_are_found_in_the_metric_that_is_asked_for():
 
 
 @pytest.mark.long
-def test_two_dimensions_are_trained_once_and_words_lie_close_there(tmp_path):
+def test_two_dimensions_trained_once_words_close(tmp_path):
     flat = load_embedding("poincare-2", tmp_path)
     (kept,) = (tmp_path / "trained").iterdir()
     stamp = kept.stat().st_mtime_ns

@@ -48,7 +48,7 @@ def test_a_long_text_without_words_is_judged_in_no_time():
     assert len(cut_to_words(Documents.of(["-" * 200_000], ["x"]), 50)) == 0
 
 
-def test_so_many_texts_of_each_label_are_taken_and_the_same_every_time():
+def test_sample_so_many_texts_per_label_same_each_time():
     labels = np.array([0] * 30 + [1] * 3 + [UNKNOWN] * 5)
     documents = Documents([str(number) for number in range(38)], labels, ("a", "b"))
     found = take_each(documents, 5, seed=1)
@@ -81,7 +81,7 @@ def test_authors_without_known_text_are_not_judged(tmp_path):
     assert found.test.labels.tolist() == [0, 1]
 
 
-def test_a_task_without_parts_is_cut_in_two_and_one_with_parts_is_not(tmp_path):
+def test_task_without_parts_cut_in_two(tmp_path):
     rows = [{"label": str(number % 2), "split": "-", "text": f"text {number}"} for number in range(50)]
     write_rows(tmp_path / "mr.jsonl.xz", rows)
     found = read_labels(tmp_path, "mr")
@@ -101,7 +101,7 @@ def write_novels(path: Path, books: dict[str, str]) -> None:
             archive.addfile(entry, io.BytesIO(text.encode()))
 
 
-def test_the_third_novel_is_judged_and_authors_of_one_are_left_out(tmp_path):
+def test_novels_third_judged_authors_of_one_left_out(tmp_path):
     books = {f"Ann_{title}_{year}": f"{title} " * 100 for title, year in (("last", 1903), ("mid", 1902), ("old", 1901))}
     books |= {f"Bob_{title}_1890": f"b{title} " * 100 for title in ("a", "b", "c")} | {"Cat_only_1900": "c " * 100}
     write_novels(tmp_path / NOVELS, books)

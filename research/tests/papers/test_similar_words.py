@@ -25,14 +25,14 @@ def test_softmax_rr_is_its_law():
     np.testing.assert_allclose(weigh_softmax_rr(PLACES, EPSILON), sum_wanted(laws), rtol=1e-12)
 
 
-def test_two_set_is_its_law_and_that_of_no_other_number_of_candidates():
+def test_two_set_law_of_its_number_of_candidates_alone():
     found = draw_sets(PLACES, 3, 20_000, seed=0).weigh(EPSILON)
     np.testing.assert_allclose(found, sum_wanted([two_set_law(row, 3, EPSILON) for row in ROWS]), atol=0.005)
     others = sum_wanted([two_set_law(row, 2, EPSILON) for row in ROWS])
     assert np.abs(found - others).max() > 0.015
 
 
-def test_the_exponential_mechanism_costs_its_loss_between_any_rows():
+def test_exponential_mechanism_loss_between_any_rows():
     loss = 3.0
     every = np.arange(SIZE)[:, None]
     laws = np.array([weigh_exponential(Places(np.tile(row, (SIZE, 1)), every), loss) for row in ROWS])

@@ -28,7 +28,7 @@ def table(order) -> np.ndarray:
     return np.stack([line_laws(order, EPSILON, word) for word in range(SIZE)])
 
 
-def test_the_law_of_a_line_is_that_of_two_geometric_variables_cut_at_the_ends(order, table):
+def test_line_law_two_geometric_variables_cut_at_the_ends(order, table):
     rng = np.random.default_rng(2)
     draws, word = 200_000, int(order[3])
     noise = rng.geometric(-np.expm1(-EPSILON), draws) - rng.geometric(-np.expm1(-EPSILON), draws)
@@ -47,12 +47,12 @@ def test_the_loss_of_a_line_is_that_between_its_ends(table):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_recovery_of_a_line_is_the_sum_of_the_largest_joint_probabilities(order, table, seed):
+def test_line_recovery_sum_of_largest_joint_probabilities(order, table, seed):
     prior = np.random.default_rng(seed).dirichlet(np.full(SIZE, 0.5))
     assert line_recovery(prior[order], EPSILON) == pytest.approx((prior[:, None] * table).max(axis=0).sum())
 
 
-def test_lists_are_the_nearest_words_and_their_weights_fall_with_the_distance():
+def test_lists_nearest_words_weights_fall_with_distance():
     vectors = np.random.default_rng(3).standard_normal((30, 4)).astype(np.float32)
     ids, distances = list_nearest(vectors, 5)
     apart = np.linalg.norm(vectors[:, None].astype(np.float64) - vectors, axis=2)

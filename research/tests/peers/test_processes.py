@@ -106,7 +106,7 @@ def test_plain_words_are_what_mechanisms_see():
 
 
 @pytest.mark.parametrize("peer", [MLDP_TEXT, DIFFRACTOR, PYPANTERA, PRESIDIO], ids=lambda one: one.name)
-def test_scripts_know_nothing_of_wordveil_and_versions_are_pinned(peer):
+def test_scripts_import_no_wordveil_and_pin_versions(peer):
     assert "import wordveil" not in (SCRIPTS / peer.script).read_text()
     assert "from wordveil" not in (SCRIPTS / peer.script).read_text()
     assert all("==" in requirement for requirement in peer.requirements)

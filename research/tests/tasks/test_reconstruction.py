@@ -27,7 +27,7 @@ def test_a_trained_tree_is_reconstructed_better_than_by_chance(graph, trainer):
     assert measure_reconstruction(graph, points).mean_average_precision > chance + 0.2
 
 
-def test_a_tree_is_reconstructed_with_general_words_near_the_centre(graph):
+def test_reconstruction_of_tree_general_words_near_centre(graph):
     points = embed(graph, replace(QUICK, epochs=100, dimension=4), "tree", BuildContext()).vectors
     norms = np.linalg.norm(points.astype(np.float64), axis=1)
     depth = np.array([len(word) for word in graph.words])

@@ -49,7 +49,7 @@ def test_original_sentences_are_above_random_ones():
 
 
 @needs_data("trec6.jsonl.xz", "cr.jsonl.xz")
-def test_original_sentences_of_published_tasks_are_above_random_ones():
+def test_published_tasks_originals_above_random_words():
     for name in ("trec6", "cr"):
         check_sentences(load_sentence_task(DATA, name))
 
@@ -71,7 +71,7 @@ def test_sentence_tasks_are_named():
         load_sentence_task(Path(), "mpqa")
 
 
-def test_cross_validation_guesses_each_text_once_without_having_seen_it():
+def test_cross_validation_each_unseen_text_guessed_once():
     """Where each text is there twice, a classifier that had seen what it is asked would know all labels."""
     clean = make_topic_texts(120, 1)
     texts = replace(clean, labels=np.random.default_rng(2).permutation(clean.labels))

@@ -52,7 +52,7 @@ def files(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_lists_are_tuples_of_the_settings_and_lists_of_the_recipe(tmp_path: Path):
+def test_lists_tuples_of_settings_lists_of_recipe(tmp_path: Path):
     chosen = config({"sizes": [10, 80], "losses": [0, 2.5]})
     assert (chosen.mechanism.settings.sizes, chosen.mechanism.settings.losses) == ((10, 80), (0.0, 2.5))  # type: ignore[attr-defined]
     recipe = chosen.recipe("").settings
@@ -127,7 +127,7 @@ def test_each_file_identifies_the_bundle(tmp_path: Path, files: dict[str, str], 
         find_bundle(config(without, tmp_path / "bundles"))
 
 
-def test_the_configured_mechanism_is_compared_with_its_files_and_others_with_frequencies(
+def test_comparison_files_for_the_configured_mechanism_alone(
     tmp_path: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
     seen: dict[str, list[PublicInputs]] = {"well-read": [], "exponential": []}

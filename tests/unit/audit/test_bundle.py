@@ -188,7 +188,7 @@ def test_a_choice_that_keeps_more_than_it_may(tmp_path):
     assert refuted(bundle, embedding) == {"supremum", "plumbing"}
 
 
-def test_an_embedding_of_other_words_and_numbers_out_of_range_are_refused(tmp_path):
+def test_audit_bundle_bad_arguments_refused(tmp_path):
     bundle, _ = make(tmp_path, "staircase")
     with pytest.raises(ValueError, match="in their order"):
         audit_bundle(bundle, toys.random_embedding(121, 4))
@@ -215,7 +215,7 @@ def test_a_kept_audit_counts_for_what_it_is_about(tmp_path):
     assert find_passed(tmp_path, {"bundle": "cd"}) == ()
 
 
-def test_an_audit_without_power_of_other_tests_or_refuted_does_not_count():
+def test_counts_weak_old_or_refuted_audit_false():
     assert counts(stored())
     assert not counts(stored(facts={"draws": "999"}))
     assert not counts(stored(facts={TESTS_FACT: "0"}))

@@ -53,7 +53,7 @@ def refuted(sample: NoiseSample, name: str, epsilon: float) -> set[str]:
 
 
 @pytest.mark.parametrize(("name", "n", "epsilon"), CASES)
-def test_noise_of_the_claimed_epsilon_passes_and_that_of_another_does_not(name: str, n: int, epsilon: float):
+def test_noise_passes_at_the_claimed_epsilon_alone(name: str, n: int, epsilon: float):
     sample = sample_of(name, n, epsilon)
     assert sample.dimension == n
     assert refuted(sample, name, epsilon) == set()

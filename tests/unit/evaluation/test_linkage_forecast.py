@@ -61,7 +61,7 @@ def test_shares_are_those_of_arithmetic():
     assert abs(forecast(0.4).linked[words] - wanted) > 0.06
 
 
-def test_where_laws_are_estimates_records_are_drawn_by_the_mechanism():
+def test_forecast_estimated_laws_draws_by_the_mechanism():
     """Any law by which words stay gives the same ranks."""
     rng = np.random.default_rng(1)
 

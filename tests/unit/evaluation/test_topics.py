@@ -21,7 +21,7 @@ def test_topics_have_the_words_of_made_topics():
     assert find_topics(BEFORE, 3, 1) == found
 
 
-def test_topics_of_the_original_are_found_again_and_those_of_random_words_are_not():
+def test_topics_found_again_in_originals_alone():
     random = RandomWords(topic_embedding().words).sanitise(BEFORE, 2)
     scores = {(one.subject, one.figure): one.value for one in measure_terms(BEFORE, random, "release", 1, 3)}
     assert scores["release", "topic-overlap"] < 0.4 < 0.8 < scores["original", "topic-overlap"]

@@ -150,9 +150,7 @@ def test_a_configured_search_by_trees_is_compared(embedding: Embedding):
     assert comparison.configured.epsilon == 3.0
 
 
-def test_a_mechanism_that_knows_itself_at_larger_epsilons_alone_is_built_seldom(
-    embedding: Embedding, monkeypatch: pytest.MonkeyPatch
-):
+def test_comparison_move_upwards_alone_few_builds(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
     """A list of the staircase is the beginning of its list at a smaller epsilon."""
     built, build = [], Staircase.build.__func__
 
@@ -185,9 +183,7 @@ def test_an_epsilon_that_is_refused_counts_as_too_small(embedding: Embedding, mo
     assert "staircase" not in kinds([*comparison.equal_kept, *comparison.equal_pure])
 
 
-def test_an_epsilon_that_a_mechanism_is_moved_to_and_then_refuses_is_not_shown(
-    embedding: Embedding, monkeypatch: pytest.MonkeyPatch
-):
+def test_comparison_refused_after_move_not_shown(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
     """Words stay as often as under the configured mechanism where others are beyond the range of their settings."""
     build = Exponential.build.__func__
 

@@ -50,7 +50,7 @@ def true_loss(matcher: Matcher, candidate: Candidate, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda one: one.label)
-def test_the_loss_of_what_is_built_is_the_target_or_a_little_less(matcher, candidate):
+def test_matched_loss_target_or_a_little_less(matcher, candidate):
     found = matcher.at_loss(candidate, LOSS)
     assert found is not None
     assert 0.99 * LOSS <= found.built.guarantee.pure <= LOSS * (1 + 1e-6)

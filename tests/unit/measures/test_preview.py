@@ -255,7 +255,7 @@ def test_words_are_looked_up_as_the_policy_does():
     ("rule", "becomes"),
     [("mask", "drawn as the unknown word"), ("drop", "left out"), ("keep", "stays"), ("quarantine", "refuses")],
 )
-def test_a_word_that_the_vocabulary_lacks_is_unknown_and_shown_with_its_rule(rule: str, becomes: str):
+def test_word_not_in_vocabulary_shown_with_its_rule(rule: str, becomes: str):
     vocabulary = Vocabulary(pa.array(["near", "Far"]))
     known, unknown = sort_words(["near", "zorblax", "far"], TextPolicy(unknown=rule), vocabulary)
     assert known == ["near"]

@@ -268,7 +268,7 @@ def test_fitted_laws_are_laws():
     assert laws.shares + extras == pytest.approx(np.ones(SIZE))
 
 
-def test_outputs_that_only_lists_have_are_told_from_those_that_nobody_has():
+def test_guesses_no_common_law_by_listed_outputs_alone():
     """Without a common law: each word becomes one of two others."""
     laws = WordLaws(
         common=np.array([0.5, 0.5, 0.0, 0.0]),

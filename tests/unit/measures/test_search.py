@@ -48,7 +48,7 @@ class Builds:
 
 @pytest.mark.parametrize("start", [1.0, 12.0, 900.0])
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_is_nearly_met_and_never_exceeded_however_losses_grow(name: str, start: float):
+def test_find_loss_any_growth_nearly_met_never_exceeded(name: str, start: float):
     builds = Builds(LOSSES[name])
     epsilon, built = find_loss(builds, 12.0, start)
     assert built.guarantee.pure == builds.grow(epsilon) <= 12.0

@@ -38,7 +38,7 @@ def test_unknown_words_are_counted_and_a_refusal_says_why(tmp_path):
     assert (refused.output, refused.reason, refused.written) == (None, "unknown_words", 0)
 
 
-def test_the_sentence_that_ships_is_shown_where_the_vocabulary_has_most_of_its_words(tmp_path):
+def test_default_sentence_shown_if_most_words_are_known(tmp_path):
     words = [*dict.fromkeys(SENTENCE.lower().replace(",", "").replace(".", "").split())]
     kept = toys.toy_embedding(words[:-3], [float(place) for place in range(1, len(words) - 2)])
     bundle = toys.laplace_bundle(tmp_path / "english", kept, 50.0, padding=False)

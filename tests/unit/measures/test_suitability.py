@@ -66,7 +66,7 @@ def test_neighbours_are_as_far_as_the_space_says(name):
         ("staircase", {"epsilon": 4.0, "floor_mass": None}, True),
     ],
 )
-def test_what_stays_at_another_epsilon_is_what_a_build_there_gives(name, settings, padding):
+def test_stays_at_another_epsilon_as_a_build_there(name, settings, padding):
     mechanism = build_mechanism(EMBEDDING, settings, padding=padding, mechanism=name)
     words = np.arange(SIZE, dtype=np.int32)
     epsilons = [settings["epsilon"], settings["epsilon"] * 1.5]
@@ -97,7 +97,7 @@ def test_the_share_that_stays_bounds_what_is_recovered(name, settings):
 
 
 @pytest.mark.parametrize(("name", "settings"), [("tree", TREE), ("exponential", NEAR), ("laplace", {"epsilon": 8.0})])
-def test_useful_epsilons_lie_where_words_begin_and_cease_to_change(name, settings):
+def test_useful_epsilons_where_words_begin_and_cease_to_change(name, settings):
     found = measure(name, settings)
     shares = {one.epsilon: one.stays for one in found.epsilons}
     most = 1 / 8 if name == "tree" else 1.0  # of a cluster one word is written
@@ -118,7 +118,7 @@ def test_distances_and_epsilons_follow_the_length_of_the_vectors():
     assert tree.far.median < tree.nearest.median
 
 
-def test_values_that_fit_raise_no_warning_and_others_say_what_to_take():
+def test_warnings_bad_values_say_what_to_take():
     base = measure("exponential", NEAR, random_embedding(600, 8))
     assert [said for said in base.warnings if "mechanism." in said] == []
     low, high = base.epsilon
@@ -135,7 +135,7 @@ def test_values_that_fit_raise_no_warning_and_others_say_what_to_take():
     assert low < high
 
 
-def test_a_mechanism_that_hides_nothing_at_its_least_epsilon_has_no_range():
+def test_useful_epsilons_nothing_hidden_at_least_no_range():
     ball = check_embedding([f"w{i}" for i in range(60)], (0.99 * np.eye(60)[:, :60]).astype(np.float32), "ball")
     found = measure("hyperbolic-laplace", {"epsilon": 200.0}, ball)
     assert (found.measure, found.epsilon) == ("hyperbolic", None)
@@ -158,7 +158,7 @@ def test_mechanisms_with_other_lengths_have_no_epsilons():
     assert (found.epsilon, found.epsilons) == (None, ())
 
 
-def test_a_mechanism_that_reads_the_words_around_is_not_drawn_from(monkeypatch):
+def test_suitability_context_mechanism_not_drawn_from(monkeypatch):
     """Single words say nothing of a text, and at full size their draws take minutes."""
     monkeypatch.setattr(MECHANISMS["er-ae"], "draw", None)
     words = [f"word{number}" for number in range(30)]
@@ -185,7 +185,7 @@ def test_words_with_digits_are_counted_and_looked_at():
     )
 
 
-def test_coverage_is_that_of_the_articles_in_the_case_that_is_looked_up():
+def test_coverage_of_the_articles_by_case_and_its_warnings():
     words = ["the", "to", "of", "in", "and", "The", "Mr", "US", "Australia", "Afghanistan", "In", "He", "But"]
     found, exact, count = suitability._measure_coverage(pa.array(words))
     assert 0.15 < found < exact - 0.01 < 0.3

@@ -29,7 +29,7 @@ def line(tmp_path_factory):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_distance_is_that_of_the_line_and_the_flow_moves_one_text_onto_the_other(line, seed):
+def test_distance_on_a_line_and_its_flow(line, seed):
     rng = np.random.default_rng(seed)
     first, second = (rng.choice(list(PLACES), size).tolist() for size in (6, rng.choice([4, 6, 9])))
     apart = measure_distance(line, TextPolicy(length="sample", n_max=5), (" ".join(first), " ".join(second)))
@@ -49,7 +49,7 @@ def test_the_distance_is_that_of_the_line_and_the_flow_moves_one_text_onto_the_o
     assert apart.bag_bound is None
 
 
-def test_a_bag_pays_epsilon_times_n_times_the_distance_and_a_sequence_pays_by_position(line):
+def test_loss_of_bag_by_distance_of_sequence_by_position(line):
     texts = ("a b c", "b c a")
     bag, sequence = measure_distance(line, BAG, texts), measure_distance(line, TextPolicy(), texts)
     assert (bag.distance, bag.epsilon_bound, bag.factor) == (0.0, 0.0, 1.0)
@@ -60,7 +60,7 @@ def test_a_bag_pays_epsilon_times_n_times_the_distance_and_a_sequence_pays_by_po
     assert moved.distance == pytest.approx(2.5 / 3)
 
 
-def test_the_papers_counterexample_lies_below_n_times_the_distance_and_above_the_distance(tmp_path):
+def test_counterexample_between_distance_and_n_times_it(tmp_path):
     """docs/proofs/composition.md: two bags of two words at distance 1."""
     bundle = toys.laplace_bundle(tmp_path, toys.toy_embedding(["a", "b"], [1.0, 2.0]), 2.0, padding=False)
     apart = measure_distance(bundle, BAG, ("a a", "b b"))
@@ -137,7 +137,7 @@ def test_a_word_that_is_drawn_once_is_paid_once(line):
     assert apart.bag_bound == pytest.approx(1.5)
 
 
-def test_without_a_metric_the_distance_is_the_share_of_words_that_differ(tmp_path):
+def test_distance_without_metric_share_of_other_words(tmp_path):
     bundle = toys.make_bundle(
         tmp_path, LINE, {"epsilon": 3.0, "sizes": [4], "losses": []}, padding=False, mechanism="tree"
     )
@@ -172,7 +172,7 @@ SENTENCES = {
 }
 
 
-def test_the_sentences_of_the_literature_are_matched_as_they_are_there(tmp_path):
+def test_sentences_of_the_literature_matched_as_there(tmp_path):
     """Those of Kusner et al. 2015, which the papers take up: 1.07 and 1.63 with vectors that cannot be shipped."""
     words = sorted({word for text in SENTENCES.values() for word in text.lower().split()})
     glove = embeddings.load("glove")

@@ -53,7 +53,7 @@ def test_a_padded_text_comes_out_as_forecast(name: str):
 
 
 @pytest.mark.parametrize("name", ["tree", "exponential"])
-def test_the_share_of_padding_that_comes_out_as_words_is_that_of_draws(name: str):
+def test_share_padding_that_of_draws(name: str):
     settings = {"epsilon": 2.0, **({"sizes": (3,)} if name == "tree" else {})}
     mechanism = toys.build_mechanism(WORDS, settings, padding=True, mechanism=name)
     share = share_padding(TextPolicy(length="pad", n_max=40), mechanism, SIZE)
@@ -62,7 +62,7 @@ def test_the_share_of_padding_that_comes_out_as_words_is_that_of_draws(name: str
     assert 0 < share < 1
 
 
-def test_where_nothing_is_padded_or_no_law_is_known_there_is_no_share():
+def test_share_padding_no_padding_or_law_none():
     mechanism = toys.build_mechanism(WORDS, {"epsilon": 5.0}, padding=True, mechanism="laplace")
     assert share_padding(TextPolicy(length="pad", n_max=40), mechanism, SIZE) is None
     assert share_padding(TextPolicy(), mechanism, SIZE) is None

@@ -67,7 +67,7 @@ def without_annoy(monkeypatch) -> None:
 
 
 @NEEDS_ANNOY
-def test_trees_that_look_at_everything_answer_as_the_exact_search():
+def test_trees_all_points_looked_at_as_the_exact_search():
     rows = scoring_rows(points())
     found = grown(rows).search(queries())
     assert found.dtype == np.int32
@@ -217,7 +217,7 @@ def every_symbol(times: int = 5) -> Any:
 
 @NEEDS_ANNOY
 @pytest.mark.parametrize("padding", [False, True])
-def test_the_mechanism_with_all_points_looked_at_draws_what_the_exact_one_draws(padding):
+def test_laplace_all_points_looked_at_draws_as_the_exact_one(padding):
     batch = token_batch([[*range(SIZE), SIZE + 1, *[SIZE] * padding]] * 3)
     exact, annoy = (
         build_mechanism(embedding(), settings, padding=padding).draw(batch, KEYS).ids for settings in (EXACT, ALL)
@@ -236,7 +236,7 @@ def test_padding_can_be_found_and_the_unknown_word_cannot():
 
 
 @NEEDS_ANNOY
-def test_recall_is_measured_against_the_exact_search_and_recorded(tmp_path):
+def test_recall_measured_against_exact_search_and_recorded(tmp_path):
     exact, few, all_ = (make_bundle(tmp_path, embedding(), settings, padding=True) for settings in (EXACT, FEW, ALL))
     assert (exact.mechanism.search, exact.mechanism.search_recall) == ("exact", 1.0)
     assert (all_.mechanism.search, all_.mechanism.search_recall) == ("annoy", 1.0)
@@ -267,7 +267,7 @@ def test_low_recall_is_reported_with_its_fix():
 
 
 @NEEDS_ANNOY
-def test_a_mechanism_that_forgets_its_trees_is_not_measured_as_if_it_had_them():
+def test_recall_trees_over_other_points_low():
     """The recall test can fail: trees over other points find next to nothing."""
     built = build(embedding(), ALL, padding=False)
     other = AnnoyNearest.grow(scoring_rows(points()[::-1].copy()), 10, 100_000)

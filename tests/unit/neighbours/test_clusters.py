@@ -117,7 +117,7 @@ def test_the_most_similar_pairs_are_settled_first():
     assert clusters._assign(words, centroids, sizes, map).tolist() == expected.tolist()
 
 
-def test_more_clusters_than_are_kept_of_a_word_are_filled_all_the_same():
+def test_clusters_more_than_kept_for_a_word_all_filled():
     words = whole(np.tile(grouped(1, 4), (200, 1)))  # all words wish for the same clusters
     labels = split_evenly(words, np.full(50, 4))
     assert np.bincount(labels).tolist() == [4] * 50
@@ -268,7 +268,7 @@ def test_without_the_least_size_clusters_are_smaller(monkeypatch):
     assert np.diff(build_partition(vectors, weights, [80, 1], 5, BuildContext()).bounds[0]).min() < 5
 
 
-def test_words_are_with_the_nearest_centroid_and_are_moved_where_it_costs_least():
+def test_clusters_of_any_size_nearest_centroid_cheapest_move():
     words, weights = whole(grouped(200, 6)), np.random.default_rng(0).integers(1, 100, 200)
     labels, centroids = split_by_weight(words, weights, 12, 1)
     products = words.astype(np.float64) @ centroids.T.astype(np.float64)

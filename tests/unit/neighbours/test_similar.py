@@ -112,7 +112,7 @@ def test_partners_come_by_falling_similarity_each_once():
     assert partners.ids.tolist() == [3, 0, 2, 1]
 
 
-def test_partners_come_before_all_others_and_are_in_the_list_once():
+def test_partners_first_in_their_list_and_once():
     task = task_of(100, 4, 0.3)
     far = by_hand(replace(task, budget=WHOLE - 1), 7)[-2:]
     paired = replace(task, partners=Partners.of(*pairs((7, far[1], 0.5), (7, far[0], 0.4)), 100))
@@ -182,7 +182,7 @@ def test_annoy_finds_near_lists_and_says_how_near():
 
 
 @NEEDS_ANNOY
-def test_annoy_serves_classes_partners_and_words_that_another_embedding_lacks():
+def test_annoy_classes_partners_and_lacking_words_served():
     rng = np.random.default_rng(4)
     known = rng.random(90) < 0.6
     other = np.where(known[:, None], rng.standard_normal((90, 6)), 0).astype(np.float32)

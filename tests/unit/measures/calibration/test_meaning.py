@@ -74,7 +74,7 @@ def test_a_median_loss_to_the_nearest_is_that_of_the_laws():
     assert measure_meaning(built, PLAN).nearest_loss == pytest.approx(np.median(losses))
 
 
-def test_of_noise_it_is_drawn_and_repeats_on_any_number_of_threads():
+def test_meaning_of_noise_same_on_any_number_of_threads():
     built = built_of("laplace")
     found = measure_meaning(built, replace(PLAN, threads=1))
     assert [one.name for one in found.words] == FIGURES

@@ -73,7 +73,7 @@ def test_a_loss_is_met_and_not_exceeded(name: str):
     assert found.high == pytest.approx(found.epsilon, rel=0.011)
 
 
-def test_a_share_that_is_drawn_has_an_interval_that_covers_the_truth(monkeypatch: pytest.MonkeyPatch):
+def test_drawn_share_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(targets, "DRAWS", 2_000)
     found = find_target(subject_of("laplace"), SHARE_KEPT, 0.3)
     assert not found.is_exact

@@ -106,7 +106,7 @@ def counted(mechanism: Mechanism, runs: int, threads: int = 1, words: np.ndarray
     return WordCounts.join(list(ThreadedCounter(lambda: mechanism, threads)(words, runs)))
 
 
-def test_counts_are_those_of_the_draws_whatever_the_blocks_and_threads(monkeypatch: pytest.MonkeyPatch):
+def test_counts_any_blocks_and_threads_those_of_the_draws(monkeypatch: pytest.MonkeyPatch):
     mechanism = mechanism_of("lists", padding=True)
     whole = counted(mechanism, 70)
     assert np.diff(np.add.reduceat(whole.counts, whole.offsets[:-1])).tolist() == [0] * (SIZE - 1)
@@ -119,7 +119,7 @@ def test_counts_are_those_of_the_draws_whatever_the_blocks_and_threads(monkeypat
             assert np.array_equal(getattr(whole, name), getattr(other, name))
 
 
-def test_draws_come_near_the_laws_and_not_near_those_of_another_epsilon():
+def test_draws_near_their_law_and_no_other():
     mechanism, runs = mechanism_of("lists", padding=True), 4_000
     found = measure_counts([counted(mechanism, runs)], WORDS, SIZE, runs, THRESHOLD)
     exact = enumerate_values(mechanism)
