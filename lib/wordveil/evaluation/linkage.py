@@ -56,9 +56,9 @@ LINKED = "linked"
 BY_LAWS, BY_FITTED_LAWS, BY_VECTORS, BY_LENGTH = "bayes", "bayes-fitted", "nearest-vector", "what-shows"
 
 # Scores in memory at a time: 128 MiB in float64.
-_SCORES = 2**24
+BLOCK_SCORES = 2**24
 # Texts whose outputs' probabilities are in memory at a time.
-_TEXTS = 256
+BLOCK_TEXTS = 256
 _UNIT = 2.0**32
 _LEAST = 1e-300
 
@@ -114,7 +114,7 @@ def link_by_vectors(originals: NDArray[np.floating], sanitised: NDArray[np.float
     squares = np.einsum("ij,ij->i", pool, pool)
     scale = _UNIT / max(float(squares.max(initial=0)), _LEAST)
     ranks = np.empty((2, len(records)), np.int64)
-    step = max(1, _SCORES // max(len(pool), 1))
+    step = max(1, BLOCK_SCORES // max(len(pool), 1))
     for start in range(0, len(records), step):
         block = slice(start, min(start + step, len(records)))
         scores = np.rint((2 * records[block] @ pool.T - squares) * scale)
@@ -241,7 +241,7 @@ def _score_by_position(scores: Scores, texts: Int32, drawn: Int32) -> Iterator[t
     """
     words = np.ascontiguousarray(texts.T)
     base = scores.floors[words].sum(axis=0)
-    step = max(1, _SCORES // len(texts))
+    step = max(1, BLOCK_SCORES // len(texts))
     for start in range(0, len(drawn), step):
         block = slice(start, start + step)
         sums = np.tile(base, (len(drawn[block]), 1))
@@ -292,14 +292,14 @@ class _BagScorer:
         # Outputs that no record of the group has add nothing to any score, so the products leave them out.
         listed = self._entries[outputs][:, symbols]
         common, shares = self._laws.common[outputs], means @ self._laws.shares[symbols]
-        step = max(1, _SCORES // len(group))
+        step = max(1, BLOCK_SCORES // len(group))
         for start in range(0, len(group), step):
             part = slice(start, start + step)
             scores = np.empty((len(group[part]), len(group)), np.int64)
             # Blocks of texts bound the memory of the dense laws. Draws are independent, so a record's score is the sum
             # of its outputs' log probabilities; rounding it to a multiple of 1 / _UNIT makes equal texts tie exactly.
-            for first in range(0, len(group), _TEXTS):
-                block = slice(first, first + _TEXTS)
+            for first in range(0, len(group), BLOCK_TEXTS):
+                block = slice(first, first + BLOCK_TEXTS)
                 law = (listed @ means[block].T).toarray() + common[:, None] * shares[block]
                 scores[:, block] = np.rint(counts[part] @ np.log(np.maximum(law, _LEAST)) * _UNIT)
             yield part, scores

@@ -113,7 +113,7 @@ NAMES = tuple(feature.name for feature in FEATURES)
 TASK, METHOD, FIGURE = "style", f"features-{VERSION}", "distance"
 
 # Characters that are measured at a time.
-_CHARACTERS = 2**22
+BLOCK_CHARACTERS = 2**22
 _SHORT = 3
 _LISTED = LETTERS + SPECIAL + PUNCTUATION
 # The classes of characters, after the listed ones: any other.
@@ -132,7 +132,7 @@ def measure_style(texts: Sequence[str]) -> Float64:
     if not texts:
         return np.empty((0, len(NAMES)))
     ends = np.cumsum([len(text) for text in texts])
-    parts = np.flatnonzero(np.diff(ends // _CHARACTERS)) + 1
+    parts = np.flatnonzero(np.diff(ends // BLOCK_CHARACTERS)) + 1
     bounds = [0, *parts.tolist(), len(texts)]
     return np.concatenate([_measure(texts[start:end]) for start, end in pairwise(bounds)])
 

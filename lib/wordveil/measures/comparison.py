@@ -104,7 +104,7 @@ def preview_default(bundle: Bundle, policy: TextPolicy, model: NgramModel | None
 _WORDS, _DRAWS = 300, 5
 _NEIGHBOURS = 256
 # Their tables grow with the number of words, those of neighbours with its square: 100,000 words take many minutes.
-_OTHERS_WORDS = 20_000
+OTHERS_WORDS = 20_000
 # At the largest epsilon the share kept may miss the wanted one by 3%, and by as much where it is drawn.
 _NEAR, _FEW = 0.97, 0.01
 _MIN_EPSILON, _MAX_EPSILON = 0.05, 500.0
@@ -189,11 +189,11 @@ def compare(
 def _match_others(matcher: Matcher) -> Matcher:
     """Make the matcher of the other mechanisms: the first words, and their frequencies."""
     embedding, frequencies = matcher.embedding, matcher.inputs.frequencies
-    if embedding.size <= _OTHERS_WORDS:
+    if embedding.size <= OTHERS_WORDS:
         return replace(matcher, inputs=PublicInputs(frequencies))
-    first = replace(embedding, words=embedding.words[:_OTHERS_WORDS], vectors=embedding.vectors[:_OTHERS_WORDS])
+    first = replace(embedding, words=embedding.words[:OTHERS_WORDS], vectors=embedding.vectors[:OTHERS_WORDS])
     if frequencies is not None:
-        frequencies = frequencies[:_OTHERS_WORDS] / math.fsum(frequencies[:_OTHERS_WORDS])
+        frequencies = frequencies[:OTHERS_WORDS] / math.fsum(frequencies[:OTHERS_WORDS])
     return replace(matcher, embedding=first, inputs=PublicInputs(frequencies))
 
 
@@ -202,14 +202,14 @@ def _list_settings(matcher: Matcher, configured: ComparisonTerms) -> list[tuple[
     neighbour.
     """
     neighbours = min(configured.neighbours or _NEIGHBOURS, matcher.embedding.size - 1)
-    gamma = configured.gamma or _measure_cut(matcher, configured.metric, neighbours)
+    gamma = configured.gamma or measure_cut(matcher, configured.metric, neighbours)
     terms = ComparisonTerms(configured.metric, neighbours, gamma)
     return [
         (name, settings) for name, mechanism in MECHANISMS.items() for settings in mechanism.comparable_settings(terms)
     ]
 
 
-def _measure_cut(matcher: Matcher, metric: str, neighbours: int) -> float:
+def measure_cut(matcher: Matcher, metric: str, neighbours: int) -> float:
     """Measure the median distance of the nearest word outside a list of ``neighbours``, over all words, to two
     digits.
     """

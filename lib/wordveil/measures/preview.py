@@ -119,7 +119,7 @@ class Sample:
 # Bounds that keep a preview to seconds: tokens of the sample that are drawn, draws of one word, and seconds of drawing.
 SAMPLE_TOKENS = 20_000
 WORD_DRAWS = 2_000
-_DRAW_SECONDS = 10.0
+DRAW_SECONDS = 10.0
 _CHUNK = 2_000
 # Default words come after the words that every text has, where embeddings have everyday words.
 _FREQUENT = slice(200, 2_000)
@@ -227,7 +227,7 @@ def inspect(
         if bundle.mechanism.reads_context:
             chosen, drawn, speed = _draw_texts(encoded, policy, bundle, columns)
         else:
-            chosen = _choose_evenly(encoded.ids, SAMPLE_TOKENS)
+            chosen = choose_evenly(encoded.ids, SAMPLE_TOKENS)
             drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
     keep_rate = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
     released = len(encoded.lengths)
@@ -324,7 +324,7 @@ def _measure_quantiles(lengths: Int64) -> Quantiles | None:
     return Quantiles(*(int(value) for value in np.quantile(lengths, (0, 0.5, 0.95, 1), method="inverted_cdf")))
 
 
-def _choose_evenly(ids: Int32, count: int) -> Int32:
+def choose_evenly(ids: Int32, count: int) -> Int32:
     """Choose at most ``count`` of the ids, evenly spread and mixed, so that any prefix is evenly spread, too."""
     indices = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(count, len(ids))).astype(np.int64))
     stride = 61  # any number works: all remainders are taken
@@ -338,7 +338,7 @@ def _draw_sample(mechanism: Mechanism[Any], ids: Int32, vocabulary: Vocabulary) 
     timed = np.resize(ids if len(ids) else np.int32(vocabulary.unknown), max(len(ids), _CHUNK)).astype(np.int32)
     write_tokens(mechanism, timed[:10], b"warm-up", keys)  # the first call compiles the loops
     drawn, seconds, done = [], 0.0, 0
-    while done < len(timed) and seconds < _DRAW_SECONDS:
+    while done < len(timed) and seconds < DRAW_SECONDS:
         started = time.process_time()
         drawn.append(write_tokens(mechanism, timed[done : done + _CHUNK], b"%d" % done, keys))
         seconds += time.process_time() - started
@@ -357,11 +357,11 @@ def _draw_texts(
     ids, counts = choose_records(encoded.ids, encoded.columns, max(SAMPLE_TOKENS // mean, 1))
     if not counts.any() and not widths.any():  # nothing to draw: the speed is that of a text of unknown words
         unknown = np.full(_CHUNK, bundle.vocabulary.unknown, np.int32)
-        return ids, ids, draw_texts(bundle.mechanism, unknown, np.array([0, _CHUNK]), _DRAW_SECONDS)[1]
+        return ids, ids, draw_texts(bundle.mechanism, unknown, np.array([0, _CHUNK]), DRAW_SECONDS)[1]
     if not len(counts):
         counts = np.zeros((1, len(widths)), np.int64)
     fitted, offsets = fit_texts(ids, counts, widths, bundle.vocabulary.pad)
-    return fitted, *draw_texts(bundle.mechanism, fitted, offsets, _DRAW_SECONDS)
+    return fitted, *draw_texts(bundle.mechanism, fitted, offsets, DRAW_SECONDS)
 
 
 def default_words(vocabulary: Vocabulary) -> list[str]:

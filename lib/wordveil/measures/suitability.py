@@ -201,7 +201,7 @@ def measure_suitability(
     gamma = None if measure == COSINE else round_up(float(np.median(far)), 2)
     tried = _Tried(mechanism, settings, frequencies, _grid(mechanism, measure, *near, embedding.dimension))
     digits = tried.measure_digits(embedding.words)
-    covered, exact, words = _measure_coverage(embedding.words)
+    covered, exact, words = measure_coverage(embedding.words)
     return Suitability(
         measure=measure,
         sampled=len(nearest),
@@ -215,7 +215,7 @@ def measure_suitability(
         text=PUBLIC_TEXT if words else None,
         text_words=words,
         covered=covered,
-        warnings=(*_warn_of_gamma(settings, near, rank, gamma), *tried.warnings, *_warn_of_words(covered, exact)),
+        warnings=(*_warn_of_gamma(settings, near, rank, gamma), *tried.warnings, *warn_of_coverage(covered, exact)),
     )
 
 
@@ -353,7 +353,7 @@ def _shorten(epsilon: float) -> float:
     return float(f"{epsilon:.2g}")
 
 
-def _measure_coverage(vocabulary: pa.StringArray) -> tuple[float | None, float | None, int]:
+def measure_coverage(vocabulary: pa.StringArray) -> tuple[float | None, float | None, int]:
     """Measure the share of words of :data:`PUBLIC_TEXT` that a vocabulary has, in lower case and as written.
 
     Also returns the number of those words. None, None and 0 if the text is not on this machine.
@@ -392,7 +392,7 @@ def _warn_of_gamma(
         )
 
 
-def _warn_of_words(covered: float | None, exact: float | None) -> Iterator[str]:
+def warn_of_coverage(covered: float | None, exact: float | None) -> Iterator[str]:
     if covered is None or exact is None:
         return
     if exact > covered + _MORE_COVERED:

@@ -239,10 +239,10 @@ _NEAREST = 16
 # Words whose products with all centroids are held at a time, and small clusters whose products with all words are.
 _ROWS, _TOGETHER = 512, 32
 # Multiplications of one round's products. More words and clusters are first split into groups of clusters.
-_MOST_PRODUCTS = 400_000_000_000
+MOST_PRODUCTS = 400_000_000_000
 # Multiplications of one pass of swaps where each word tries one other cluster. Beyond it clusters are so large
 # that there is little to repair: of 1,000 words each, swaps raise the mean cosine by less than 0.001.
-_MOST_SWAPS = 20_000_000_000
+MOST_SWAPS = 20_000_000_000
 
 Call = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
@@ -276,7 +276,7 @@ def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> 
     ``work``: reports progress, and keeps the result.
     """
     return _keep(
-        f"{_VERSION} {counts}", vectors, work, lambda words, call: _split_levels(words, counts, call, work.steps)
+        f"{_VERSION} {counts}", vectors, work, lambda words, call: split_levels(words, counts, call, work.steps)
     )
 
 
@@ -310,12 +310,12 @@ def build_partition(
     def split(words: Float32, call: Call) -> ClusterHierarchy:
         labels, centroids = given.copy(), np.empty((counts[0], words.shape[1]), np.float32)
         taken = given >= 0
-        centroids[:first] = _centroids(_sums(words[taken], given[taken], first, weights[taken]))
+        centroids[:first] = _centroids(sum_clusters(words[taken], given[taken], first, weights[taken]))
         for class_number, (start, stop) in enumerate(pairwise((first + np.cumsum([0, *shares])).tolist())):
             members = free[kind_of == class_number]
             inner, centroids[start:stop] = split_by_weight(words[members], weights[members], stop - start, least, call)
             labels[members] = start + inner
-        levels = _split_levels(centroids, counts, call, work.steps)
+        levels = split_levels(centroids, counts, call, work.steps)
         rank = np.empty(counts[0], np.int64)
         rank[levels.order] = np.arange(counts[0])
         ranks = rank[labels]
@@ -367,7 +367,7 @@ def _keep(
     return hierarchy
 
 
-def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[[int, int], None]) -> ClusterHierarchy:
+def split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[[int, int], None]) -> ClusterHierarchy:
     """Split words into nested clusters, level by level from the top.
 
     ``words``: whole directions. ``call``: applies a function to each of some values, in any order or at once.
@@ -409,7 +409,7 @@ def split_evenly(words: Float32, sizes: Int64, call: Call = map) -> Int32:
         return np.arange(count, dtype=np.int32)
     if clusters == 1:
         return np.zeros(count, np.int32)
-    groups = min(-(-count * clusters * words.shape[1] // _MOST_PRODUCTS), clusters // 2)
+    groups = min(-(-count * clusters * words.shape[1] // MOST_PRODUCTS), clusters // 2)
     if groups <= 1:
         return _improve(words, sizes, _cluster(words, sizes, call), call)
     edges = np.arange(groups + 1) * clusters // groups
@@ -439,8 +439,8 @@ def split_by_weight(
     for _ in range(_WEIGHTED_ROUNDS):
         ids, scores = _nearest(words, centroids, call)
         before, labels = labels, ids[:, 0].copy()
-        _fill_small(words, weights, centroids, labels, scores[:, 0], least)
-        centroids = _centroids(_sums(words, labels, clusters, weights))
+        fill_small(words, weights, centroids, labels, scores[:, 0], least)
+        centroids = _centroids(sum_clusters(words, labels, clusters, weights))
         if (labels == before).all():
             break
     return labels, centroids
@@ -452,7 +452,7 @@ def _distinct(seeds: Int64, count: int) -> Int64:
     return np.minimum(spaced, count - len(seeds) + np.arange(len(seeds)))
 
 
-def _fill_small(words: Float32, weights: Int64, centroids: Float32, labels: Int32, scores: Float32, least: int) -> None:
+def fill_small(words: Float32, weights: Int64, centroids: Float32, labels: Int32, scores: Float32, least: int) -> None:
     """Bring each cluster to ``least`` words, the smallest first. Changes ``labels``. ``scores``: the products of words
     with the centroids of their clusters.
     """
@@ -481,12 +481,12 @@ def _cluster(words: Float32, sizes: Int64, call: Call) -> Int32:
     """Run rounds of assignment, from words spread evenly over the ids as the first centroids."""
     centroids = words[np.arange(len(sizes)) * len(words) // len(sizes)]
     for _ in range(_ROUNDS):
-        labels = _assign(words, centroids, sizes, call)
-        centroids = _centroids(_sums(words, labels, len(sizes)))
+        labels = assign_evenly(words, centroids, sizes, call)
+        centroids = _centroids(sum_clusters(words, labels, len(sizes)))
     return labels
 
 
-def _assign(words: Float32, centroids: Float32, sizes: Int64, call: Call) -> Int32:
+def assign_evenly(words: Float32, centroids: Float32, sizes: Int64, call: Call) -> Int32:
     """Give each word the nearest centroid with room, the most similar pairs first.
 
     Only the nearest few centroids of each word take part at a time; words for which all of these are full continue with
@@ -523,7 +523,7 @@ def _nearest(words: Float32, centroids: Float32, call: Call) -> tuple[Int32, Flo
     return ids, scores
 
 
-def _sums(words: Float32, labels: Int32, clusters: int, weights: Int64 | None = None) -> Float64:
+def sum_clusters(words: Float32, labels: Int32, clusters: int, weights: Int64 | None = None) -> Float64:
     """Compute the weighted sum of each cluster's words. ``weights``: None if each word counts once."""
     # A coordinate is below 2^12 and a weight at most 2^16: sums of 2^25 words are exact.
     sums = np.zeros((clusters, words.shape[1]))
@@ -540,13 +540,13 @@ def _centroids(sums: Float64) -> Float32:
 
 def _improve(words: Float32, sizes: Int64, labels: Int32, call: Call) -> Int32:
     """Swap words while that raises the sum of the cosines within clusters."""
-    if len(words) * int(sizes.max()) * words.shape[1] > _MOST_SWAPS:
+    if len(words) * int(sizes.max()) * words.shape[1] > MOST_SWAPS:
         return labels
     starts = np.concatenate([[0], np.cumsum(sizes)])
     order = np.argsort(labels, kind="stable").astype(np.int32)
     rank_of = np.empty_like(order)
     rank_of[order] = np.arange(len(order), dtype=np.int32)
-    sums = _sums(words, labels, len(sizes))
+    sums = sum_clusters(words, labels, len(sizes))
     for _ in range(_SWAP_ROUNDS):
         nearest, _ = _nearest(words, _centroids(sums), call)
         passes = 0

@@ -31,7 +31,7 @@ _UNIT = 2.0**-24
 _MIN_NORMAL = 2.0**-126
 # Bytes of one block's scores; two blocks are at work at once on two cores, each with a copy for the selection.
 _BLOCK_BYTES = 128 * 2**20
-_MAX_ROWS = 1024
+MAX_ROWS = 1024
 # No two points of the ball are further apart: float64 ends it at 37.
 _MAX_HYPERBOLIC = 80.0
 # Nor are two of which every coordinate is below 1, in fewer than 2^59 dimensions; its square is a float32.
@@ -69,7 +69,7 @@ class NeighbourLists:
 
 def block_rows(count: int) -> int:
     """Compute how many of ``count`` words make a block, by the memory that its scores take."""
-    return max(1, min(_MAX_ROWS, _BLOCK_BYTES // (4 * count)))
+    return max(1, min(MAX_ROWS, _BLOCK_BYTES // (4 * count)))
 
 
 class NeighbourSearch:

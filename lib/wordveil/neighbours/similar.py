@@ -141,7 +141,7 @@ def copy_lists(rows: Int64, list_offsets: Int64, listed: Int32, offsets: Int64, 
 MAX_EXACT = 100_000
 # Bytes of one block's scores; as many blocks are at work as there are cores.
 _BLOCK_BYTES = 64 * 2**20
-_MAX_ROWS = 1024
+MAX_ROWS = 1024
 _TREES = 20
 # Lists whose recall is measured.
 _SAMPLE = 200
@@ -386,7 +386,7 @@ def _jobs(task: SimilarTask, work: BuildContext) -> Iterator[_Job]:
 
 
 def _exact_jobs(group: _WordClass, rows: Int64, work: BuildContext) -> Iterator[_Job]:  # noqa: ARG001 - as its sibling
-    step = max(1, min(_MAX_ROWS, _BLOCK_BYTES // (4 * len(group.members))))
+    step = max(1, min(MAX_ROWS, _BLOCK_BYTES // (4 * len(group.members))))
     for start in range(0, len(rows), step):
         yield lambda part=rows[start : start + step]: group.search_exactly(part)  # type: ignore[misc]
 
@@ -410,8 +410,8 @@ def _tree_jobs(group: _WordClass, rows: Int64, work: BuildContext) -> Iterator[_
             words += len(true)
         return _Part(lists.rows, lists.offsets, lists.ids, (hits, words, len(slots)))
 
-    for start in range(0, len(rows), _MAX_ROWS):
-        yield lambda part=rows[start : start + _MAX_ROWS]: search(part)  # type: ignore[misc]
+    for start in range(0, len(rows), MAX_ROWS):
+        yield lambda part=rows[start : start + MAX_ROWS]: search(part)  # type: ignore[misc]
 
 
 def _members(task: SimilarTask) -> Iterator[tuple[Int64, Int32]]:

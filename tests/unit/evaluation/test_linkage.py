@@ -100,8 +100,8 @@ def test_padding_is_a_symbol_like_any(system, case):
 @pytest.mark.parametrize("policy", [{"output": "bag"}, {"length": "sample", "n_max": 5}], ids=["bag", "sample"])
 @pytest.mark.parametrize("case", ["lists", "all listed"])
 def test_without_an_order_the_mean_law_counts(system, case, policy, monkeypatch):
-    monkeypatch.setattr(linkage, "_TEXTS", 7)  # several blocks
-    monkeypatch.setattr(linkage, "_SCORES", 1_000)
+    monkeypatch.setattr(linkage, "BLOCK_TEXTS", 7)  # several blocks
+    monkeypatch.setattr(linkage, "BLOCK_SCORES", 1_000)
     redrawn = redraw(system(case, **policy), some_texts(90), seed=1)
     assert_same(link_by_laws(redrawn), brute_force(redrawn, ordered=False))
 
@@ -109,7 +109,7 @@ def test_without_an_order_the_mean_law_counts(system, case, policy, monkeypatch)
 def test_few_records_at_a_time_are_ranked_alike(system, monkeypatch):
     redrawn = redraw(system("lists"), some_texts(90), seed=1)
     whole = link_by_laws(redrawn)
-    monkeypatch.setattr(linkage, "_SCORES", 1)
+    monkeypatch.setattr(linkage, "BLOCK_SCORES", 1)
     assert_same(link_by_laws(redrawn), whole)
 
 
@@ -172,7 +172,7 @@ def test_vectors_are_linked_to_the_nearest(monkeypatch):
     records = pool + rng.standard_normal((70, 4))
     distances = ((records[:, None] - pool[None]) ** 2).sum(axis=2)
     better = (distances < np.diag(distances)[:, None]).sum(axis=1)
-    monkeypatch.setattr(linkage, "_SCORES", 500)
+    monkeypatch.setattr(linkage, "BLOCK_SCORES", 500)
     assert link_by_vectors(pool, records).better.tolist() == better.tolist()
 
 

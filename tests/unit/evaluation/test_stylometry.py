@@ -92,7 +92,7 @@ def test_texts_are_measured_on_their_own(monkeypatch):
     texts = ["Short one.", TEXT, "", "Others follow; they, too, are short. " * 20, "Dear me\n\n\n", "straße ÄRGER"]
     whole = measure_style(texts)
     assert whole == pytest.approx(np.concatenate([measure_style([text]) for text in texts]))
-    monkeypatch.setattr(stylometry, "_CHARACTERS", 50)
+    monkeypatch.setattr(stylometry, "BLOCK_CHARACTERS", 50)
     assert measure_style(texts) == pytest.approx(whole)
 
 

@@ -167,11 +167,11 @@ def test_a_sample_is_drawn_within_bounds(bundle, monkeypatch):
     monkeypatch.setattr(preview, "SAMPLE_TOKENS", 1000)
     sample = inspect([batch(["near next far"] * 1000, [None] * 1000)], OPEN, bundle)
     assert (sample.tokens, sample.keep_draws) == (3000, 1000)
-    ids = preview._choose_evenly(np.arange(5000, dtype=np.int32), 1000)
+    ids = preview.choose_evenly(np.arange(5000, dtype=np.int32), 1000)
     assert len({*ids.tolist()}) == 1000
     assert ids[:100].max() > 4000  # a prefix is from everywhere
     monkeypatch.setattr(preview, "SAMPLE_TOKENS", 3000)
-    monkeypatch.setattr(preview, "_DRAW_SECONDS", 1e-9)
+    monkeypatch.setattr(preview, "DRAW_SECONDS", 1e-9)
     assert inspect([batch(["near next far"] * 1000, [None] * 1000)], OPEN, bundle).keep_draws == 2000
 
 

@@ -155,7 +155,7 @@ EMBEDDING = toy_embedding(
 BALL = toy_embedding(EMBEDDING.words.to_pylist(), EMBEDDING.vectors * np.float32(0.1))
 NEIGHBOURS = 20
 EMBEDDINGS = {"euclidean": EMBEDDING, "hyperbolic": BALL}
-GAMMAS = {metric: comparison._measure_cut(Matcher(made), metric, NEIGHBOURS) for metric, made in EMBEDDINGS.items()}
+GAMMAS = {metric: comparison.measure_cut(Matcher(made), metric, NEIGHBOURS) for metric, made in EMBEDDINGS.items()}
 FREE = [
     pytest.param(metric, name, settings, id=f"{metric}, {settings.terms.label(name)}")
     for metric, gamma in GAMMAS.items()

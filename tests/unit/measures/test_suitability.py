@@ -187,13 +187,13 @@ def test_words_with_digits_are_counted_and_looked_at():
 
 def test_coverage_of_the_articles_by_case_and_its_warnings():
     words = ["the", "to", "of", "in", "and", "The", "Mr", "US", "Australia", "Afghanistan", "In", "He", "But"]
-    found, exact, count = suitability._measure_coverage(pa.array(words))
+    found, exact, count = suitability.measure_coverage(pa.array(words))
     assert 0.15 < found < exact - 0.01 < 0.3
     assert count == 60_533
-    said = [*suitability._warn_of_words(found, exact)]
+    said = [*suitability.warn_of_coverage(found, exact)]
     assert said[0].endswith("set text.case: exact.")
-    assert "take an embedding of more words" in next(suitability._warn_of_words(0.5, 0.5))
-    assert [*suitability._warn_of_words(0.9, 0.9), *suitability._warn_of_words(None, None)] == []
+    assert "take an embedding of more words" in next(suitability.warn_of_coverage(0.5, 0.5))
+    assert [*suitability.warn_of_coverage(0.9, 0.9), *suitability.warn_of_coverage(None, None)] == []
 
 
 def test_without_the_articles_there_is_no_coverage(monkeypatch):

@@ -114,7 +114,7 @@ def test_the_most_similar_pairs_are_settled_first():
         if expected[word] < 0 and room[cluster]:
             expected[word] = cluster
             room[cluster] -= 1
-    assert clusters._assign(words, centroids, sizes, map).tolist() == expected.tolist()
+    assert clusters.assign_evenly(words, centroids, sizes, map).tolist() == expected.tolist()
 
 
 def test_clusters_more_than_kept_for_a_word_all_filled():
@@ -133,14 +133,14 @@ def test_swaps_raise_the_objective_until_none_does():
     starts = np.arange(0, 61, 10)
     order = np.argsort(labels, kind="stable").astype(np.int32)
     place = np.argsort(order).astype(np.int32)
-    sums = clusters._sums(words, labels, 6)
+    sums = clusters.sum_clusters(words, labels, 6)
     wished = np.tile(np.arange(6, dtype=np.int32), (60, 1))
     before = objective(words, labels)
     while swap_words(words, wished, labels, sums, starts, order, place):
         after = objective(words, labels)
         assert after > before
         before = after
-        assert (sums == clusters._sums(words, labels, 6)).all()
+        assert (sums == clusters.sum_clusters(words, labels, 6)).all()
         assert (order[place] == np.arange(60)).all()
         assert (labels[order] == np.repeat(np.arange(6), sizes)).all()
     for one in range(60):
@@ -174,14 +174,14 @@ def test_a_lower_level_is_as_good_as_clusters_alone():
 def test_many_words_are_split_into_groups_first(monkeypatch):
     vectors = grouped(600, 8)
     whole_thing = mean_cosine(vectors, labels_of(build_hierarchy(vectors, [57, 1], BuildContext())))
-    monkeypatch.setattr(clusters, "_MOST_PRODUCTS", 600 * 57 * 8 // 5)
+    monkeypatch.setattr(clusters, "MOST_PRODUCTS", 600 * 57 * 8 // 5)
     found = build_hierarchy(vectors, [57, 1], BuildContext())
     assert set(np.diff(found.bounds[0]).tolist()) == {10, 11}
     assert mean_cosine(vectors, labels_of(found)) > 0.9 * whole_thing
 
 
 def test_clusters_too_large_to_repair_are_left(monkeypatch):
-    monkeypatch.setattr(clusters, "_MOST_SWAPS", 0)
+    monkeypatch.setattr(clusters, "MOST_SWAPS", 0)
     monkeypatch.setattr(clusters, "swap_words", None)
     found = build_hierarchy(grouped(100, 4), [10, 1], BuildContext())
     assert set(np.diff(found.bounds[0]).tolist()) == {10}
@@ -202,7 +202,7 @@ def test_threads_and_their_order_change_nothing(counts, monkeypatch):
     found = build_hierarchy(vectors, counts, BuildContext())
     assert found.order.tolist() == expected.order.tolist()
     with threadpool_limits(2):
-        found = clusters._split_levels(whole(vectors), counts, reordered, lambda *_: None)
+        found = clusters.split_levels(whole(vectors), counts, reordered, lambda *_: None)
     assert found.order.tolist() == expected.order.tolist()
 
 
@@ -220,7 +220,7 @@ def test_a_build_keeps_clusters_and_finds_them_again(tmp_path: Path, monkeypatch
     first = build_hierarchy(vectors, [30, 1], BuildContext(kept=tmp_path))
     (file,) = tmp_path.glob("*/hierarchy.npz")
     with monkeypatch.context() as patch:
-        patch.setattr(clusters, "_split_levels", None)
+        patch.setattr(clusters, "split_levels", None)
         again = build_hierarchy(vectors, [30, 1], BuildContext(kept=tmp_path))
     assert again.order.tolist() == first.order.tolist()
     assert [bounds.tolist() for bounds in again.bounds] == [bounds.tolist() for bounds in first.bounds]
@@ -264,7 +264,7 @@ def test_without_the_least_size_clusters_are_smaller(monkeypatch):
     vectors, weights = grouped(600, 6), (HEAVIEST / np.arange(1, 601)).astype(np.int64) + 1
     sizes = np.diff(build_partition(vectors, weights, [80, 1], 5, BuildContext()).bounds[0])
     assert sizes.min() == 5
-    monkeypatch.setattr(clusters, "_fill_small", lambda *_: None)
+    monkeypatch.setattr(clusters, "fill_small", lambda *_: None)
     assert np.diff(build_partition(vectors, weights, [80, 1], 5, BuildContext()).bounds[0]).min() < 5
 
 
@@ -280,7 +280,7 @@ def test_clusters_of_any_size_nearest_centroid_cheapest_move():
     given = np.zeros(200, np.int32)
     given[:2] = 1
     own = (words @ centroids[0]).astype(np.float32)
-    clusters._fill_small(words, weights, centroids[:2], given, own, 6)
+    clusters.fill_small(words, weights, centroids[:2], given, own, 6)
     costs = (own - (words @ centroids[1])) * weights
     expected = sorted(range(2, 200), key=lambda word: costs[word])[:4]
     assert np.flatnonzero(given).tolist() == sorted([0, 1, *expected])

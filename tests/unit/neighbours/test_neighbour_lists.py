@@ -122,7 +122,7 @@ def test_a_vector_without_direction_has_no_angle():
 
 
 def test_a_build_resumes_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wordveil.neighbours.lists._MAX_ROWS", 50)
+    monkeypatch.setattr("wordveil.neighbours.lists.MAX_ROWS", 50)
     space, points = SPACES["euclidean"], vectors("spread").astype(np.float64)
     computed: list[Span] = []
 

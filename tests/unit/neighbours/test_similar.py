@@ -66,7 +66,7 @@ def test_equal_vectors_and_equal_masses():
 def test_blocks_do_not_matter(rows: int, monkeypatch: pytest.MonkeyPatch):
     task = task_of(200, 8, 0.1)
     expected = find(task)
-    monkeypatch.setattr(similar, "_MAX_ROWS", rows)
+    monkeypatch.setattr(similar, "MAX_ROWS", rows)
     found = find(task)
     assert np.array_equal(found.ids, expected.ids)
     assert np.array_equal(found.offsets, expected.offsets)

@@ -48,7 +48,7 @@ from wordveil.mechanisms.laws import WordLaws
 from wordveil.neighbours.blocks import start_threads
 
 # So many draws are in memory at once for each thread: more would not be faster.
-_DRAWS_OF_BLOCK = 20_000
+DRAWS_OF_BLOCK = 20_000
 _KEYS = make_public_keys("calibrate")
 
 
@@ -109,7 +109,7 @@ def count_block(mechanism: Mechanism[Any], words: Int32, runs: int) -> WordCount
 
 def split_words(words: Int32, runs: int) -> Sequence[Int32]:
     """Split words, int32 ``(words,)``, into blocks whose draws fit into memory."""
-    step = max(1, _DRAWS_OF_BLOCK // runs)
+    step = max(1, DRAWS_OF_BLOCK // runs)
     return [words[start : start + step] for start in range(0, len(words), step)]
 
 
@@ -142,7 +142,7 @@ class ThreadedCounter:
             yield from pool.map(count, split_words(words, runs))
 
 
-_OUTPUT_CELLS = 4_000_000
+OUTPUT_CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def find_outputs(laws: WordLaws, threshold: float) -> Iterator[csr_array]:
     common = np.flatnonzero(is_common)
     first = 0
     while first < size:
-        step = max(1, _OUTPUT_CELLS // (len(common) + int(np.diff(laws.offsets).max()) + 1))
+        step = max(1, OUTPUT_CELLS // (len(common) + int(np.diff(laws.offsets).max()) + 1))
         last = min(first + step, size)
         entries = slice(laws.offsets[first], laws.offsets[last])
         owners, ids = np.repeat(np.arange(last - first), np.diff(laws.offsets[first : last + 1])), laws.ids[entries]
@@ -223,8 +223,8 @@ def find_outputs(laws: WordLaws, threshold: float) -> Iterator[csr_array]:
 RUNS = 1_000
 """Draws of one word, as Feyisetan, Diethe, Drake 2019 have them."""
 # Entries that a thread reads together: eight arrays of them are some 250 MB.
-_ENTRIES = 4_000_000
-_CELLS = 1_000_000
+SPAN_ENTRIES = 4_000_000
+COMMON_CELLS = 1_000_000
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -302,7 +302,7 @@ def _expect_common(laws: WordLaws, runs: int) -> Float64:
     """Compute what ``S_w`` would be if no word had entries: float64 ``(size,)``."""
     shares, level = np.unique(laws.shares, return_inverse=True)
     levels, counts = np.unique(laws.common, return_counts=True)
-    step = max(1, _CELLS // len(levels))
+    step = max(1, COMMON_CELLS // len(levels))
     expected = [
         count_distinct(shares[start : start + step, None] * levels, runs) @ counts
         for start in range(0, len(shares), step)
@@ -314,7 +314,7 @@ def _spans(laws: WordLaws) -> Iterator[tuple[int, int]]:
     """Yield spans of consecutive words that have not too many entries together: first and last, exclusive."""
     first, size = 0, len(laws.shares)
     while first < size:
-        last = int(np.searchsorted(laws.offsets, laws.offsets[first] + _ENTRIES, side="right")) - 1
+        last = int(np.searchsorted(laws.offsets, laws.offsets[first] + SPAN_ENTRIES, side="right")) - 1
         last = min(max(last, first + 1), size)
         yield first, last
         first = last

@@ -70,7 +70,7 @@ def test_outputs_below_the_one_that_comes_are_counted():
 @pytest.mark.parametrize("threshold", [0.0, 0.004, 0.02])
 @pytest.mark.parametrize("case", [("exponential", {"epsilon": 2.0, "neighbours": 12}), ("tree", {"sizes": [5]})])
 def test_of_laws_and_draws_it_is_that_of_the_definition(case, threshold, cells, monkeypatch):
-    monkeypatch.setattr(module, "_CELLS", cells)
+    monkeypatch.setattr(module, "OUTPUT_CELLS", cells)
     pairs = made_pairs(3)
     hierarchy, above = WordHierarchy.of(EMBEDDING.words, table(pairs)), numbered(pairs)
     name, settings = case

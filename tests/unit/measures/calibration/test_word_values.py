@@ -95,8 +95,8 @@ def test_a_law_with_outputs_that_few_words_have():
 def test_threads_and_spans_change_nothing(monkeypatch: pytest.MonkeyPatch):
     mechanism = mechanism_of("lists", padding=True)
     one = measure_both(mechanism, 1)
-    monkeypatch.setattr(module, "_ENTRIES", 50)
-    monkeypatch.setattr(module, "_CELLS", 7)
+    monkeypatch.setattr(module, "SPAN_ENTRIES", 50)
+    monkeypatch.setattr(module, "COMMON_CELLS", 7)
     for before, after in zip(one, measure_both(mechanism, 3), strict=True):
         for name in FIELDS:
             assert np.array_equal(getattr(before, name), getattr(after, name))
@@ -112,7 +112,7 @@ def test_counts_any_blocks_and_threads_those_of_the_draws(monkeypatch: pytest.Mo
     assert np.diff(np.add.reduceat(whole.counts, whole.offsets[:-1])).tolist() == [0] * (SIZE - 1)
     assert whole.counts.sum() == SIZE * 70
     assert [whole.words.tolist(), whole.counts.min()] == [WORDS.tolist(), 1]
-    monkeypatch.setattr("wordveil.measures.calibration.statistics._DRAWS_OF_BLOCK", 200)
+    monkeypatch.setattr("wordveil.measures.calibration.statistics.DRAWS_OF_BLOCK", 200)
     assert len(split_words(WORDS, 70)) == 30
     for other in (counted(mechanism, 70, 3), counted(mechanism, 70, 1, WORDS[::-1].copy())):
         for name in ("words", "offsets", "ids", "counts"):
