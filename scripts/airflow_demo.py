@@ -44,7 +44,7 @@ SERVER_ERROR = 500
 
 
 def last_days() -> list[date]:
-    """The last three days in UTC, oldest first; Airflow schedules a run for the newest."""
+    """Return the last three days in UTC, oldest first; Airflow schedules a run for the newest."""
     today = datetime.now(UTC).date()
     return [today - timedelta(days=number) for number in (3, 2, 1)]
 
@@ -211,7 +211,7 @@ class Api:
             return json.loads(answer.read())
 
     def is_ready(self) -> bool:
-        """Whether the API answers, the scheduler is alive and both DAGs are known."""
+        """Return whether the API answers, the scheduler is alive and both DAGs are known."""
         with contextlib.suppress(URLError, OSError, KeyError, ValueError):
             self.token = self.token or self.call("/auth/token")["access_token"]
             health = self.call("/api/v2/monitor/health")
@@ -220,21 +220,23 @@ class Api:
         return False
 
     def runs(self, dag: str) -> list[dict[str, Any]]:
-        """The DAG's runs, oldest first."""
+        """Return the DAG's runs, oldest first."""
         return list(self.call(f"/api/v2/dags/{dag}/dagRuns?order_by=id&limit=50")["dag_runs"])
 
     def nights(self, days: list[date]) -> list[dict[str, Any]]:
-        """The runs of the nightly DAG for these days; at midnight Airflow adds one that has no records to wait for."""
+        """Return the runs of the nightly DAG for these days; at midnight Airflow adds one that has no records to wait
+        for.
+        """
         wanted = {str(day) for day in days}
         return [run for run in self.runs(NIGHTLY) if str(run["data_interval_start"])[:10] in wanted]
 
     def tasks(self, dag: str, run: str) -> dict[str, str]:
-        """The state of each task of a run."""
+        """Return the state of each task of a run."""
         found = self.call(f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances")["task_instances"]
         return {one["task_id"]: str(one["state"]) for one in found}
 
     def consumed_events(self, dag: str, run: str) -> set[int]:
-        """The ids of the asset events that a run was started with."""
+        """Return the ids of the asset events that a run was started with."""
         found = self.call(f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/upstreamAssetEvents")["asset_events"]
         return {event["id"] for event in found}
 
@@ -256,12 +258,12 @@ def wait_for(what: str, done: Callable[[], bool], seconds: int, process: subproc
 
 
 def count_ended(runs: list[dict[str, Any]]) -> int:
-    """How many of these runs have ended."""
+    """Return how many of these runs have ended."""
     return sum(run["state"] in ENDED for run in runs)
 
 
 def are_analysed(api: Api, days: list[date]) -> bool:
-    """Whether the analytics of each publication has ended.
+    """Return whether the analytics of each publication has ended.
 
     Looks at the DAG runs first. Only when all of them have ended does it ask which asset events they were started
     with: one run can be started with the events of several publications.
@@ -286,7 +288,7 @@ def print_runs(api: Api, days: list[date]) -> bool:
 
 
 def take_pictures(api: Api, folder: Path) -> None:
-    """The graphs of both DAGs' runs, and the asset with its events."""
+    """Take the graphs of both DAGs' runs, and the asset with its events."""
     folder.mkdir(parents=True, exist_ok=True)
     asset = next(one["id"] for one in api.call("/api/v2/assets")["assets"] if one["name"] == ASSET)
     pages = {

@@ -51,7 +51,7 @@ class Words:
 
 
 def cut_sentences(book: str) -> list[str]:
-    """The sentences of a book: the beginning of a text is the beginning of a sentence."""
+    """Cut out the sentences of a book: the beginning of a text is the beginning of a sentence."""
     return [
         sentence
         for paragraph in PARAGRAPH_END.split(book)
@@ -61,7 +61,7 @@ def cut_sentences(book: str) -> list[str]:
 
 
 def read_files(books: Path) -> Iterator[tuple[str, bytes]]:
-    """The name and content of each file of a directory or a tar archive."""
+    """Read the name and content of each file of a directory or a tar archive."""
     if books.is_dir():
         for path in sorted(books.rglob("*")):
             if path.is_file():
@@ -75,7 +75,7 @@ def read_files(books: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def read_books(books: Path, names: list[str]) -> list[str]:
-    """The texts of the books by these names, in this order."""
+    """Read the texts of the books by these names, in this order."""
     found = {name: content.decode("utf-8-sig") for name, content in read_files(books) if name in set(names)}
     if missing := [name for name in names if name not in found]:
         sys.exit(f"{books}: lacks {len(missing)} of the {len(names)} books of {LIST}, such as {missing[0]}.")
@@ -83,7 +83,7 @@ def read_books(books: Path, names: list[str]) -> list[str]:
 
 
 def add_up(batches: Iterator[pa.RecordBatch], key: str) -> pa.Table:
-    """Batches of a key and a number as one table, each key once."""
+    """Join batches of a key and a number as one table, each key once."""
     found = pa.Table.from_batches(list(batches)).group_by(key, use_threads=False).aggregate([("number", "sum")])
     return found.rename_columns([key, "number"])
 

@@ -24,7 +24,7 @@ def normalise(name: str) -> str:
 
 
 def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """A command of the installed package, which ends with ``code``."""
+    """Run a command of the installed package, which ends with ``code``."""
     command = [str(Path(sys.prefix) / "bin" / "wordveil"), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     if done.returncode != code:

@@ -14,7 +14,7 @@ SESSION = (
 
 
 def main() -> None:
-    """One line on standard output if there is something to fetch, one on standard error if that fails; never an
+    """Write one line on standard output if there is something to fetch, one on standard error if that fails; never an
     error.
     """
     from wordveil.spark.platform.delta import fetched_jars

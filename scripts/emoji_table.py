@@ -22,7 +22,7 @@ NOT_BASES = {0x200D, 0xFE0F, 0x20E3, *range(0x80), *range(0xE0000, 0xE0080)}
 
 
 def ranges(points: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Rows of successive numbers: first and last."""
+    """Return rows of successive numbers: first and last."""
     first = last = None
     for point in sorted(points):
         if last is None or point > last + 1:
@@ -35,7 +35,7 @@ def ranges(points: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def write(name: str, points: Iterable[int], about: str) -> str:
-    """One constant of the module."""
+    """Write one constant of the module."""
     rows = [f"(0x{first:X}, 0x{last:X})," for first, last in ranges(points)]
     lines = ["    " + " ".join(rows[i : i + 5]) for i in range(0, len(rows), 5)]
     return "\n".join([f"{name}: tuple[tuple[int, int], ...] = (", *lines, f')  # fmt: skip\n"""{about}"""'])

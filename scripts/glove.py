@@ -56,7 +56,7 @@ def add_words(words: list[str], vectors: NDArray[np.float64], demo: Embedding) -
 
 
 def take_out(vectors: NDArray[np.float64], directions: int) -> NDArray[np.float64]:
-    """Vectors without their mean and their first principal directions."""
+    """Return vectors without their mean and their first principal directions."""
     centred: NDArray[np.float64] = vectors - vectors.mean(axis=0)
     _, axes = np.linalg.eigh(centred.T @ centred)
     common = axes[:, -directions:]

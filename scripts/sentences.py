@@ -54,14 +54,14 @@ def read_senses(wordnet: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def find_examples(gloss: str) -> Iterator[str]:
-    """The usage examples of a gloss, without quotations of authors."""
+    """Find the usage examples of a gloss, without quotations of authors."""
     for example, author in EXAMPLE.findall(gloss):
         if not author and not DOUBTFUL.search(example):
             yield example.replace("`", "'").strip(" ,-")
 
 
 def define(part: str, lemma: str, gloss: str) -> str | None:
-    """The definition of a noun or a verb as a sentence; None where no sentence comes of it."""
+    """Write the definition of a noun or a verb as a sentence. Return None if that fails."""
     meaning = BRACKETS.sub("", gloss.split('"', maxsplit=1)[0]).split(";")[0].strip(" ,:")
     if DOUBTFUL.search(meaning) or DANGLING.search(meaning):
         return None
@@ -74,7 +74,7 @@ def define(part: str, lemma: str, gloss: str) -> str | None:
 
 
 def write_out(sentence: str) -> str:
-    """A sentence with a capital and an end."""
+    """Write a sentence with a capital and an end."""
     whole = sentence[0].upper() + sentence[1:]
     return whole if whole[-1] in ".!?" else f"{whole}."
 
@@ -91,7 +91,7 @@ def count_words(texts: pa.StringArray, index: WordIndex) -> tuple[NDArray[np.int
 
 
 def choose(sentences: Iterable[str], unknown: int, index: WordIndex, seen: set[str]) -> list[str]:
-    """Sentences of a fitting length with few unknown words, each once."""
+    """Choose sentences of a fitting length with few unknown words, each once."""
     texts = list(sentences)
     length, strange, joined = count_words(pa.array(texts, pa.string()), index)
     fits = (length >= SHORTEST) & (length <= LONGEST) & (strange <= unknown)

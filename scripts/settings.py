@@ -70,7 +70,7 @@ Meanings = Mapping[str, str]
 
 
 def make_page() -> str:
-    """The whole page."""
+    """Make the whole page."""
     sections = {name: model for name, field in Config.model_fields.items() if (model := model_of(field)) is not None}
     parts = [INTRO, "## Top level", entries(Config, leave_out=set(sections) | {"mechanism"})]
     for name in Config.model_fields:
@@ -84,7 +84,7 @@ def make_page() -> str:
 
 
 def generator_parts() -> Iterator[str]:
-    """The file of `wordveil train`, which is a configuration of its own."""
+    """Return the file of `wordveil train`, which is a configuration of its own."""
     yield (
         "## generator\n\n`wordveil train` reads a file of its own, with `format_version: 1` and this section.\n"
         "See [training.md](training.md#generators)."
@@ -103,7 +103,7 @@ def generator_parts() -> Iterator[str]:
 
 
 def mechanism_parts() -> Iterator[str]:
-    """The section ``mechanism``: what all share, then each mechanism's own settings."""
+    """Return the section ``mechanism``: what all share, then each mechanism's own settings."""
     shared = set(MechanismSection.model_fields)
     yield from (
         "## mechanism",
@@ -150,7 +150,9 @@ def wrap(entry: str) -> str:
 
 
 def meanings_of(model: type[BaseModel]) -> Meanings:
-    """Explanations that stand elsewhere than in the model: a policy's beside the policy, a rule's beside the rule."""
+    """Return explanations that stand elsewhere than in the model: a policy's beside the policy, a rule's beside the
+    rule.
+    """
     if model is TextSection:
         return attributes(DraftPolicy)
     if model is GateSection:
@@ -159,8 +161,8 @@ def meanings_of(model: type[BaseModel]) -> Meanings:
 
 
 def docstrings(model: type[BaseModel]) -> Meanings:
-    """The docstrings below a model's fields, and those of its bases. Pydantic could read them too, but it would do so
-    whenever a command starts, which would take a third of a second.
+    """Return the docstrings below a model's fields, and those of its bases. Pydantic could read them too, but it would
+    do so whenever a command starts, which would take a third of a second.
     """
     found: dict[str, str] = {}
     for kind in reversed(model.__mro__):
@@ -175,24 +177,24 @@ def docstrings(model: type[BaseModel]) -> Meanings:
 
 
 def attributes(kind: type) -> Meanings:
-    """The section ``Attributes`` of a class's docstring."""
+    """Return the section ``Attributes`` of a class's docstring."""
     entries = NumpyDocString(inspect.getdoc(kind) or "")["Attributes"]
     return {name.strip(): " ".join(entry.desc) for entry in entries for name in entry.name.split(",")}
 
 
 def model_of(field: FieldInfo) -> type[BaseModel] | None:
-    """The model of a setting that is a section with one model."""
+    """Return the model of a setting that is a section with one model."""
     found = [kind for kind in (field.annotation, *get_args(field.annotation)) if is_model(kind)]
     return found[0] if len(found) == 1 else None
 
 
 def is_model(kind: Any) -> bool:
-    """Whether a type is a model."""
+    """Return whether a type is a model."""
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def describe(kind: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: PLR0911 - one line for each kind of type
-    """A type with its bounds, for people."""
+    """Describe a type with its bounds, for people."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return describe(inner[0], [*metadata, *inner[1:]])
@@ -212,7 +214,7 @@ def describe(kind: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: PLR0911 -
 
 
 def bounds(metadata: Sequence[Any]) -> str:
-    """The bounds of a number, as the end of a phrase."""
+    """Return the bounds of a number, as the end of a phrase."""
     found = {}
     for item in flatten(metadata):
         for kind, name in (("Ge", "ge"), ("Gt", "gt"), ("Le", "le"), ("Lt", "lt")):
@@ -225,20 +227,20 @@ def bounds(metadata: Sequence[Any]) -> str:
 
 
 def flatten(metadata: Sequence[Any]) -> Iterator[Any]:
-    """The constraints of a type, those inside ``Field`` included."""
+    """Return the constraints of a type, those inside ``Field`` included."""
     for item in metadata:
         yield from flatten(item.metadata) if isinstance(item, FieldInfo) else (item,)
 
 
 def number(value: float) -> str:
-    """A number; large powers of two as such."""
+    """Return a number; large powers of two as such."""
     if isinstance(value, int) and value >= 2**20 and math.log2(value).is_integer():
         return f"2^{int(math.log2(value))}"
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def default_of(model: type[BaseModel], name: str, field: FieldInfo) -> str:
-    """A default, for people."""
+    """Return a default, for people."""
     if field.is_required():
         return "**required**"
     value = field.default
@@ -252,18 +254,18 @@ def default_of(model: type[BaseModel], name: str, field: FieldInfo) -> str:
 
 
 def code(value: Any) -> str:
-    """A value between backticks, as YAML writes it."""
+    """Return a value between backticks, as YAML writes it."""
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def summary(kind: type) -> str:
-    """The first sentence of a docstring, without the class that it points to."""
+    """Return the first sentence of a docstring, without the class that it points to."""
     text = (inspect.getdoc(kind) or "").split("\n\n")[0]
     return sentence(re.sub(r" \(:class:`[^`]*`\)", "", text))
 
 
 def sentence(text: str) -> str:
-    """A docstring on one line of Markdown, for readers who write YAML: they leave out what Python calls None."""
+    """Return a docstring on one line of Markdown, for readers who write YAML: they leave out what Python calls None."""
     plain = re.sub(r"\bNone\b", "Left out", " ".join(text.split()).replace("``", "`"))
     plain = re.sub(r" \(:\w+:`[^`]*`\)| It has no default\.", "", plain)
     return plain[:1].upper() + plain[1:]

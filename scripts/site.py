@@ -77,7 +77,7 @@ def _file(name: str, config: MkDocsConfig) -> File:
 
 
 def _configurations() -> str:
-    """A page with each file of conf/ as a block of code."""
+    """Return a page with each file of conf/ as a block of code."""
     parts = ["# Configurations to copy", "`wordveil docs conf/nightly.yaml > job.yaml` writes one of them to a file."]
     files = (path for path in (ROOT / "conf").rglob("*") if path.is_file())
     for path in sorted(files, key=lambda path: (len(path.parts), path)):
@@ -87,5 +87,5 @@ def _configurations() -> str:
 
 
 def _anchor(name: str) -> str:
-    """The anchor of a heading that is a file's name."""
+    """Return the anchor of a heading that is a file's name."""
     return re.sub(r"[^\w-]", "", name.lower())

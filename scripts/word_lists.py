@@ -83,25 +83,25 @@ class WordNet:
         ]
 
     def lemmas(self, word: str) -> Iterator[tuple[str, str]]:
-        """The lemmas that a word may be a form of, with their kinds."""
+        """Return the lemmas that a word may be a form of, with their kinds."""
         for kind, endings in ENDINGS.items():
             found = [word, *self._exceptions[word, kind]]
             found += [word[: -len(end)] + more for end, more in endings if word.endswith(end) and len(word) > len(end)]
             yield from ((lemma, kind) for lemma in dict.fromkeys(found) if (lemma, kind) in self.senses)
 
     def is_ordinary(self, word: str) -> bool:
-        """Whether a lemma of it is written in lower case."""
+        """Return whether a lemma of it is written in lower case."""
         return any(
             lemma in self.words[sense] for lemma, kind in self.lemmas(word) for sense in self.senses[lemma, kind]
         )
 
     def is_usual(self, lemma: str, sense: Synset) -> bool:
-        """Whether this is the first sense of a lemma, of the kind in which it occurs most."""
+        """Return whether this is the first sense of a lemma, of the kind in which it occurs most."""
         counts = {kind: self.counts[lemma, kind] for kind in ENDINGS if (lemma, kind) in self.senses}
         return self.senses[lemma, sense[0]][0] == sense and counts[sense[0]] == max(counts.values())
 
     def below(self, roots: list[Synset]) -> set[Synset]:
-        """The roots and all their hyponyms."""
+        """Return the roots and all their hyponyms."""
         found, open_ = set(roots), list(roots)
         while open_:
             for sign, target, _, _ in self.pointers[open_.pop()]:
@@ -111,7 +111,9 @@ class WordNet:
         return found
 
     def members(self, roots: list[Synset]) -> set[tuple[str, str]]:
-        """The single words of these synsets that are usual in them, and what derives from them, with their kinds."""
+        """Return the single words of these synsets that are usual in them, and what derives from them, with their
+        kinds.
+        """
         synsets = self.below(roots)
         pairs = {(word, synset) for synset in synsets for word in self.words[synset]}
         for synset in synsets:
@@ -127,7 +129,7 @@ class WordNet:
 
 
 def find_root(wordnet: WordNet, root: str) -> Synset:
-    """The synset of ``word:sense``, a noun."""
+    """Find the synset of ``word:sense``, a noun."""
     lemma, sense = root.split(":")
     senses = wordnet.senses.get((lemma, "noun"), [])
     if int(sense) > len(senses):
@@ -136,7 +138,7 @@ def find_root(wordnet: WordNet, root: str) -> Synset:
 
 
 def list_sensitive(wordnet: WordNet, vocabulary: list[str]) -> dict[str, str]:
-    """The category of each sensitive word; the first one that has it."""
+    """List the category of each sensitive word; the first one that has it."""
     found: dict[str, str] = {}
     written = {name: set(category["also"].split()) for name, category in CATEGORIES.items()}
     names = list_names(world=False)

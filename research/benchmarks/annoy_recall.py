@@ -82,7 +82,7 @@ class Points:
 
 
 def noisy_points(size: int, index: NDArray[np.float32], epsilon: float) -> Points:
-    """The mechanism's own noise about :data:`QUERIES` words."""
+    """Return the mechanism's own noise about :data:`QUERIES` words."""
     mechanism = Laplace(size, epsilon, index, padding=True, digits=MAX_DIGITS)
     words = np.arange(QUERIES) * size // QUERIES
     contexts = np.ones((QUERIES, 12), np.uint8)
@@ -93,7 +93,7 @@ def noisy_points(size: int, index: NDArray[np.float32], epsilon: float) -> Point
 def timed(
     search: Search, queries: NDArray[np.float64], seconds: float = ROUND_SECONDS
 ) -> tuple[NDArray[np.int32], float]:
-    """The answers and the queries a second, the best of up to three runs that fit into the time."""
+    """Return the answers and the queries a second, the best of up to three runs that fit into the time."""
     best, spent, rounds = 0.0, 0.0, 0
     while rounds == 0 or (rounds < ROUNDS and spent * (rounds + 1) / rounds < seconds):
         started = time.process_time()
@@ -104,7 +104,7 @@ def timed(
 
 
 def asked(trees: AnnoyNearest, search_k: int) -> AnnoyNearest:
-    """The same trees, asked to look at more or fewer points."""
+    """Return the same trees, asked to look at more or fewer points."""
     return AnnoyNearest(trees._trees, trees._rows, search_k)  # noqa: SLF001
 
 
@@ -139,7 +139,7 @@ def settings(coarse: dict[int, list[tuple[int, float, float]]]) -> list[Setting]
 
 
 def meaning(points: Points, found: NDArray[np.int32]) -> dict[str, float]:
-    """What is left of the words' meaning in what took their place."""
+    """Return what is left of the words' meaning in what took their place."""
     before, after = (
         points.rows[ids, :-2].astype(np.float64) for ids in (points.words, found)
     )  # without height and score
@@ -153,7 +153,7 @@ def meaning(points: Points, found: NDArray[np.int32]) -> dict[str, float]:
 
 
 def measure(name: str, epsilon: float, forest: dict[int, AnnoyNearest], index: NDArray[np.float32]) -> dict[str, Any]:
-    """All settings of one embedding at one epsilon."""
+    """Measure all settings of one embedding at one epsilon."""
     points = noisy_points(len(index) - 2, index, epsilon)
     exact = ExactNearest(points.rows, len(points.rows))
     exact.search(points.noisy[:, :COARSE])
@@ -183,7 +183,7 @@ def measure(name: str, epsilon: float, forest: dict[int, AnnoyNearest], index: N
 
 
 def grow(rows: NDArray[np.float32], home: Path) -> tuple[dict[int, AnnoyNearest], dict[int, dict[str, float]]]:
-    """The trees, used from files as workers do, with the seconds and megabytes that they took."""
+    """Return the trees, used from files as workers do, with the seconds and megabytes that they took."""
     forest, costs = {}, {}
     for n_trees in TREES:
         started = time.perf_counter()
@@ -197,7 +197,7 @@ def grow(rows: NDArray[np.float32], home: Path) -> tuple[dict[int, AnnoyNearest]
 
 
 def show(result: dict[str, Any]) -> None:
-    """The table of one embedding at one epsilon."""
+    """Show the table of one embedding at one epsilon."""
     exact = result["exact"]
     table = Table(title=f"{result['words']:,} x {result['dimension']}, epsilon {result['epsilon']:g}")
     for heading in (

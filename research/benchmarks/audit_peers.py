@@ -46,7 +46,7 @@ KEY = MasterKey(sha256(b"wordveil: draws of public words, to audit its own claim
 
 
 def audit_own(case: OwnCase, work: Path, alpha: float) -> Audit:
-    """The same test of a mechanism of this project. Its keys are made of a public constant: draws repeat."""
+    """Return the same test of a mechanism of this project. Its keys are made of a public constant: draws repeat."""
     embedding = check_embedding(list(case.words), case.vectors, case.name)
     mechanism = build_system(embedding, case.mechanism, case.settings, work).bundle.mechanism
     keys = KEY.for_release("audit-peers")
@@ -67,12 +67,12 @@ def audit_own(case: OwnCase, work: Path, alpha: float) -> Audit:
 
 
 def package_of(case: PeerCase | OwnCase) -> str:
-    """The package that a case is about."""
+    """Return the package that a case is about."""
     return case.peer.name if isinstance(case, PeerCase) else OWN
 
 
 def run(case: PeerCase | OwnCase, environments: Path, alpha: float) -> dict[str, Any]:
-    """One case, and how long it took by the clock."""
+    """Run one case, and measure how long it took by the clock."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as work:
         if isinstance(case, PeerCase):
@@ -83,7 +83,7 @@ def run(case: PeerCase | OwnCase, environments: Path, alpha: float) -> dict[str,
 
 
 def write_table(results: list[dict[str, Any]]) -> str:
-    """The results as the table of research/docs/peers.md."""
+    """Write the results as the table of research/docs/peers.md."""
     lines = [
         "| case | epsilon | claimed, nats | verdict | what was counted | least factor | draws | seconds |",
         "| --- | ---: | ---: | --- | --- | ---: | ---: | ---: |",

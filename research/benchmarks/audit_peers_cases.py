@@ -43,7 +43,7 @@ UNKNOWN = ("zzzyx", "qqqwv")
 
 
 def name_points(points: NDArray[np.float64]) -> Vocabulary:
-    """Points as words ``w0``, ``w1`` and so on."""
+    """Name points ``w0``, ``w1`` and so on."""
     return tuple(f"w{row}" for row in range(len(points))), (points + _CENTRE).astype(np.float32)
 
 
@@ -59,7 +59,7 @@ def make_line() -> Vocabulary:
 
 
 def make_row(count: int) -> Vocabulary:
-    """Points one after the other, so that a greedy walk from the first one visits them in this order."""
+    """Make points one after the other, so that a greedy walk from the first one visits them in this order."""
     return name_points(np.stack([np.arange(count), np.zeros(count)], axis=1))
 
 
@@ -86,7 +86,7 @@ def make_rim(near: int, far: int, gamma: float, step: float) -> Vocabulary:
 
 @cache
 def take_demo() -> Vocabulary:
-    """The first 200 words of the demo embedding, 100 dimensions."""
+    """Take the first 200 words of the demo embedding, 100 dimensions."""
     embedding = load_embedding("demo")
     return tuple(embedding.words.to_pylist()[:200]), embedding.vectors[:200]
 
@@ -114,12 +114,12 @@ def bound_row(epsilon: float, furthest: float, first: str, second: str) -> float
 
 
 def bound_constant(value: float, first: str, second: str) -> float:  # noqa: ARG001 - the same for all words
-    """The same loss for all words, in nats."""
+    """Bound the same loss for all words, in nats."""
     return value
 
 
 def find_near(vocabulary: Vocabulary, count: int) -> tuple[tuple[str, str], ...]:
-    """The words furthest from the mean, each with its nearest neighbour."""
+    """Find the words furthest from the mean, each with its nearest neighbour."""
     words, points = vocabulary
     out = np.argsort(-np.linalg.norm(points - points.mean(axis=0), axis=1))[:count]
     gaps = np.linalg.norm(points[out, None].astype(np.float64) - points, axis=2)
@@ -128,14 +128,14 @@ def find_near(vocabulary: Vocabulary, count: int) -> tuple[tuple[str, str], ...]
 
 
 def find_apart(vocabulary: Vocabulary, distance: float, count: int) -> tuple[tuple[str, str], ...]:
-    """The first words, each with the one whose distance is nearest to ``distance``."""
+    """Find the first words, each with the one whose distance is nearest to ``distance``."""
     words, points = vocabulary
     gaps = np.linalg.norm(points[:count, None].astype(np.float64) - points, axis=2)
     return tuple((words[one], words[other]) for one, other in enumerate(np.abs(gaps - distance).argmin(axis=1)))
 
 
 def list_cases() -> list[PeerCase]:
-    """All cases, in the order of the page."""
+    """List all cases, in the order of the page."""
     return [*list_mldp_text(), *list_diffractor(), *list_pypantera()]
 
 
@@ -276,7 +276,7 @@ def find_rounded_gamma(epsilon: float, words: int) -> float:
 
 
 def find_sides(vocabulary: Vocabulary) -> dict[str, float]:
-    """The least and the largest distance between two words, as mldp-text's ``truncated_gumbel`` takes them."""
+    """Find the least and the largest distance between two words, as mldp-text's ``truncated_gumbel`` takes them."""
     points = vocabulary[1].astype(np.float64)
     gaps = np.linalg.norm(points[:, None] - points, axis=2)[np.triu_indices(len(points), 1)]
     return {"min_inter_dist": float(gaps.min()), "max_inter_dist": float(gaps.max())}

@@ -36,7 +36,7 @@ DRAWS, ENOUGH = 300, 0.9
 
 
 def catch(case: Case, draws: int, seeds: int) -> tuple[float, float]:
-    """The share of audits that catch a case, and the median seconds of one."""
+    """Return the share of audits that catch a case, and the median seconds of one."""
     caught, seconds = 0, []
     for seed in range(seeds):
         started = time.process_time()

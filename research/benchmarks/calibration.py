@@ -44,14 +44,14 @@ STATISTICS = (KeepProbability(), DistinctOutputs(RUNS), LargestEntropy(), LeastE
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
-    """Seconds of the clock and of the processor, all threads together, and what came out."""
+    """Return seconds of the clock and of the processor, all threads together, and what came out."""
     started, used = time.perf_counter(), time.process_time()
     found = work()
     return time.perf_counter() - started, time.process_time() - used, found
 
 
 def loop_over_draws(built: BuiltSubject, words: Any) -> float:
-    """The mean ``N_w`` by a loop over words."""
+    """Return the mean ``N_w`` by a loop over words."""
     keys = make_public_keys("benchmark")
     stays, outputs = [], []
     for word in words.tolist():
@@ -62,13 +62,13 @@ def loop_over_draws(built: BuiltSubject, words: Any) -> float:
 
 
 def loop_over_laws(built: BuiltSubject, words: Any) -> float:
-    """The mean ``N_w`` by a loop over words and statistics."""
+    """Return the mean ``N_w`` by a loop over words and statistics."""
     found = {statistic.name: measure_each(statistic, built.mechanism, words) for statistic in STATISTICS}
     return float(found[KeepProbability.name].mean())
 
 
 def measure(name: str, settings: dict[str, Any], words: int, demo: Embedding) -> dict[str, Any]:
-    """One mechanism; ``words``: how many are drawn."""
+    """Measure one mechanism; ``words``: how many are drawn."""
     subject = Subject(name, MECHANISMS[name].settings_type(**settings), demo)
     building, _, built = timed(lambda: subject.build(settings["epsilon"]))
     measure_words(built, WordPlan(20, 10))  # compiles

@@ -36,13 +36,13 @@ CANARIES = (
 
 
 def configure(store: str, mechanism: dict[str, Any], *, told_apart: bool) -> Config:
-    """The drafted job, with classes told apart or not."""
+    """Return the drafted job, with classes told apart or not."""
     apart = {} if told_apart else {"types": "none", "names": "words"}
     return draft_job(store, mechanism, {"profile": "readable", **apart})
 
 
 def measure(config: Config, bundle: Bundle, canary: str, records: int) -> float:
-    """The share of records that still hold ``canary``."""
+    """Measure the share of records that still hold ``canary``."""
     sanitiser = RecordSanitiser(RecordSettings("canaries", "", config.policy, ()), bundle, make_throwaway_keys())
     batch = pa.RecordBatch.from_pydict(
         {

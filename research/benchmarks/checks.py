@@ -36,7 +36,7 @@ WORDS_A_RECORD = 60
 
 
 def take_turns(rounds: int, **actions: Callable[[], Any]) -> dict[str, list[float]]:
-    """Seconds of each action in each round. One more round before the first warms Java up."""
+    """Measure seconds of each action in each round. One more round before the first warms Java up."""
     found: dict[str, list[float]] = {name: [] for name in actions}
     for number in range(rounds + 1):
         for name, action in actions.items():
@@ -48,7 +48,7 @@ def take_turns(rounds: int, **actions: Callable[[], Any]) -> dict[str, list[floa
 
 
 def read_inputs(spark: Any, home: Path, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Each kind of input, with the walk and without."""
+    """Read each kind of input, with the walk and without."""
     from pyspark.sql import DataFrame
 
     from wordveil.input.source import Source
@@ -103,7 +103,7 @@ def open_bundles(home: Path, rounds: int, words: str) -> dict[str, list[float]]:
 
 
 def verify_tables(spark: Any, home: Path, rounds: int, rows: int) -> dict[str, dict[str, list[float]]]:
-    """A small table and a large one, signed by a key of this benchmark."""
+    """Return a small table and a large one, signed by a key of this benchmark."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from wordveil.crypto.keys import MasterKey
@@ -150,7 +150,7 @@ def verify_tables(spark: Any, home: Path, rounds: int, rows: int) -> dict[str, d
 
 
 def main() -> None:
-    """All parts."""
+    """Measure all parts."""
     parser = make_parser(__doc__)
     smallest = parser.parse_args().smallest
     rounds, rows = (1, 400) if smallest else (ROUNDS, ROWS)

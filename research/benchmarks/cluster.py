@@ -33,7 +33,7 @@ RECORDS, ROUNDS = 1600, 3
 
 
 def config(job: Job, corpus: Path, output: Path, spark: dict[str, Any]) -> Path:
-    """The job's configuration as a file."""
+    """Return the job's configuration as a file."""
     settings = {
         **job.settings,
         "input": {**job.settings["input"], "path": str(corpus)},
@@ -48,7 +48,7 @@ def config(job: Job, corpus: Path, output: Path, spark: dict[str, Any]) -> Path:
 
 
 def run(cluster: Cluster, job: Job, way: str, number: int) -> dict[str, Any]:
-    """One run: tokens, seconds of the run, and seconds from the command to its end."""
+    """Run once: return tokens, seconds of the run, and seconds from the command to its end."""
     name = f"{way}-{number}"
     file = config(job, job.home / "corpus", job.home / f"out-{name}", {})
     started = time.perf_counter()

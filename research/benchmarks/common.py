@@ -58,7 +58,7 @@ def draft_mechanism(home: str, *, smallest: bool) -> dict[str, Any]:
 
 
 def draft_job(store: str, mechanism: dict[str, Any], text: dict[str, Any]) -> Config:
-    """A job whose sections for input, key and output nothing reads. ``store``: of bundles."""
+    """Return a job whose sections for input, key and output nothing reads. ``store``: of bundles."""
     return parse_config(
         {
             "format_version": 2,
@@ -75,14 +75,14 @@ def draft_job(store: str, mechanism: dict[str, Any], text: dict[str, Any]) -> Co
 
 
 def draft_release(*arguments: Any, **sections: dict[str, Any]) -> Config:
-    """The configuration that :func:`draft_settings` drafts."""
+    """Return the configuration that :func:`draft_settings` drafts."""
     return parse_config(draft_settings(*arguments, **sections), "research/benchmarks/common.py")
 
 
 def draft_settings(
     home: Path, mechanism: dict[str, Any], source: dict[str, Any], place: str = "", **sections: dict[str, Any]
 ) -> dict[str, Any]:
-    """A release of the columns ``source``, with its key and bundles in ``home``. Its tables and its input are at
+    """Return a release of the columns ``source``, with its key and bundles in ``home``. Its tables and its input are at
     ``place``, by default there too. ``sections`` are merged into its own.
     """
     place, key = place or str(home), home / "key"
@@ -118,7 +118,7 @@ def machine() -> dict[str, Any]:
 
 
 def make_parser(documentation: str | None) -> argparse.ArgumentParser:
-    """The options of a benchmark: each has a smallest run, which the tests execute."""
+    """Make the options of a benchmark: each has a smallest run, which the tests execute."""
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smallest", action="store_true", help="as little as shows that it runs; keeps no results")
     return parser
@@ -143,7 +143,9 @@ def glove() -> Embedding:
 
 
 def load_embedding(name: str) -> Any:
-    """An embedding by name: the demo one, its ``small`` beginning, or the 300-dimensional one of the data directory."""
+    """Load an embedding by name: the demo one, its ``small`` beginning, or the 300-dimensional one of the data
+    directory.
+    """
     if name in ("demo", "small"):
         whole = embedding.load("demo")
         size = SMALL if name == "small" else whole.size
@@ -204,7 +206,7 @@ class Job:
         }
 
     def save_index(self) -> str:
-        """The candidate rows of the bundle's index as a file of their own; its path."""
+        """Save the candidate rows of the bundle's index as a file of their own, and return its path."""
         (file,) = (self.home / "bundles").glob("*/index.bin")
         shape = json.loads((file.parent / "manifest.json").read_text())["content"]["files"]["index.bin"]["shape"]
         path = self.home / "index.npy"
@@ -212,7 +214,7 @@ class Job:
         return str(path)
 
     def run(self, corpus: Path, run: str) -> Any:
-        """One run; the report."""
+        """Run once and return the report."""
         from wordveil.config.load import parse_config
         from wordveil.spark.platform.session import build_session
         from wordveil.spark.sanitise.job import run_sanitise
@@ -266,7 +268,7 @@ def processor_seconds() -> float:
 
 
 def built_job(home: Path, name: str, profile: dict[str, Any]) -> Job:
-    """A job whose bundle is built, so that no session builds it."""
+    """Return a job whose bundle is built, so that no session builds it."""
     from wordveil.assembly.bundles import build_bundle
     from wordveil.config.load import parse_config
 
@@ -281,7 +283,7 @@ def built_job(home: Path, name: str, profile: dict[str, Any]) -> Job:
 
 
 def index_file(job: Job) -> Path:
-    """The file of the job's bundle that workers map into memory."""
+    """Return the file of the job's bundle that workers map into memory."""
     (file,) = (job.home / "bundles").glob("*/index.bin")
     return file
 
@@ -315,7 +317,7 @@ class FreshSession:
         return self._process.pid
 
     def run(self, corpus: Path, run: str, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Tokens and seconds of one run over ``corpus``; ``meanwhile`` is called until it has ended."""
+        """Measure tokens and seconds of one run over ``corpus``; ``meanwhile`` is called until it has ended."""
         self._pipe.send((corpus, run))
         while not self._pipe.poll(0.2):
             if meanwhile is not None:

@@ -46,7 +46,7 @@ for line in sys.stdin:
 
 
 def start(url: str, bundle: Path) -> subprocess.Popen[str]:
-    """A process with a session, a classic one where ``url`` is empty."""
+    """Return a process with a session, a classic one where ``url`` is empty."""
     command = [sys.executable, "-c", CLIENT, "archive" if url else "path", url, str(bundle), json.dumps(POLICY)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
@@ -62,7 +62,7 @@ def run(session: Any, corpus: Path, out: Path) -> float:
 
 
 def main() -> None:
-    """All sizes, in turns."""
+    """Measure all sizes, in turns."""
     parser = make_parser(__doc__)
     parser.add_argument("--records", type=int, nargs="+", default=RECORDS, metavar="N", help="how many records")
     parser.add_argument("--runs", type=int, default=9, metavar="N", help="how often each is repeated")

@@ -67,7 +67,7 @@ Sanitise = Callable[[Sequence[str], int], list[str]]
 
 
 def cut(text: str) -> list[str]:
-    """The words and groups of figures of a text, in lower case."""
+    """Cut out the words and groups of figures of a text, in lower case."""
     return re.findall(r"[^\W_]+", text.casefold())
 
 
@@ -86,7 +86,7 @@ class Span:
 
 
 def read_set(path: Path, limit: int | None) -> tuple[list[str], list[Span]]:
-    """The sentences of a set, and their spans, nationalities among them."""
+    """Read the sentences of a set, and their spans, nationalities among them."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines][:limit]
     nations = frozenset(PublicLists.load("en").nationalities.to_pylist())
@@ -102,7 +102,7 @@ def read_set(path: Path, limit: int | None) -> tuple[list[str], list[Span]]:
 
 
 def make_own(config: Config) -> Sanitise:
-    """The job, under a key of its own for each draw. A record that it refuses becomes the empty text."""
+    """Make the job, under a key of its own for each draw. A record that it refuses becomes the empty text."""
     bundle = build_bundle(config)
 
     def sanitise(texts: Sequence[str], draw: int) -> list[str]:
@@ -118,7 +118,9 @@ def make_own(config: Config) -> Sanitise:
 
 
 def ask_peer(peer: Peer, mechanism: str, texts: Sequence[str], environments: Path) -> tuple[list[str], dict[str, Any]]:
-    """What a peer writes, and what it says of itself. Raises :class:`PeerError` where it cannot be installed or run."""
+    """Return what a peer writes, and what it says of itself. Raises :class:`PeerError` where it cannot be installed or
+    run.
+    """
     python = make_environment(peer, environments)
     with tempfile.TemporaryDirectory() as kept:
         task = {"words": "", "vectors": "", "epsilon": None, "kept": kept, "mechanism": mechanism}
@@ -127,7 +129,7 @@ def ask_peer(peer: Peer, mechanism: str, texts: Sequence[str], environments: Pat
 
 
 def find_hits(outputs: Sequence[str], spans: Sequence[Span]) -> tuple[Float64, Float64]:
-    """Which spans come out whole, and which in part: 0 or 1, ``(spans,)``."""
+    """Return which spans come out whole, and which in part: 0 or 1, ``(spans,)``."""
     words = [cut(text) for text in outputs]
     lines, sets = [f" {' '.join(one)} " for one in words], [frozenset(one) for one in words]
     whole = [f" {' '.join(span.words)} " in lines[span.sentence] for span in spans]
@@ -136,7 +138,7 @@ def find_hits(outputs: Sequence[str], spans: Sequence[Span]) -> tuple[Float64, F
 
 
 def summarise(shares: Float64, sentences: Sequence[int]) -> dict[str, Any]:
-    """The share of spans that come out, with its 95% interval over sentences.
+    """Return the share of spans that come out, with its 95% interval over sentences.
 
     ``shares``: of its draws, for each span. ``sentences``: where each is. Where none or all come out, a bootstrap has
     no width, and the interval is the exact one of as many spans, each drawn once.
@@ -154,7 +156,7 @@ def summarise(shares: Float64, sentences: Sequence[int]) -> dict[str, Any]:
 
 
 def mark(outputs: Iterable[Sequence[str]], spans: Sequence[Span]) -> dict[str, Any]:
-    """The figures of each class, from what was written in each draw."""
+    """Return the figures of each class, from what was written in each draw."""
     found = [find_hits(texts, spans) for texts in outputs]
     whole, part = (np.mean([one[side] for one in found], axis=0) for side in (0, 1))
     rows = {}
@@ -172,21 +174,21 @@ def mark(outputs: Iterable[Sequence[str]], spans: Sequence[Span]) -> dict[str, A
 
 
 def list_kinds(spans: Sequence[Span]) -> list[str]:
-    """The classes, the frequent ones first; then all labelled spans, and nationalities."""
+    """List the classes, the frequent ones first; then all labelled spans, and nationalities."""
     labelled = [span.kind for span in spans if span.kind != NATIONALITY]
     kinds = sorted(set(labelled), key=lambda kind: (-labelled.count(kind), kind))
     return [*kinds, ALL, *([NATIONALITY] if len(labelled) < len(spans) else [])]
 
 
 def show(cell: dict[str, Any]) -> str:
-    """A share with its interval, in per cent."""
+    """Show a share with its interval, in per cent."""
     if not cell["spans"]:
         return "-"
     return f"{100 * cell['share']:.2f} ({100 * cell['low']:.1f}-{100 * cell['high']:.1f})"
 
 
 def write_table(systems: dict[str, Any]) -> str:
-    """The table of research/docs/field.md: a row for each class, and two columns for each system."""
+    """Write the table of research/docs/field.md: a row for each class, and two columns for each system."""
     marked = {name: system["classes"] for name, system in systems.items() if "classes" in system}
     columns = [f"{name}, {side}" if side == "whole" else "in part" for name in marked for side in ("whole", "part")]
     lines = [f"| class | spans | telling | {' | '.join(columns)} |", f"| --- |{' ---: |' * (2 + len(columns))}"]

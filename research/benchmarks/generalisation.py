@@ -89,7 +89,7 @@ ROWS = (
 
 
 def load_embeddings(words: int | None) -> dict[str, Embedding]:
-    """The embeddings of the rows. ``words``: how many of each, the first ones; None: all."""
+    """Load the embeddings of the rows. ``words``: how many of each, the first ones; None: all."""
     flat, ball = embedding.load(DEMO), embedding.load(DEMO_POINCARE)
     known = set(ball.words.to_pylist())
     kept = [word for word in flat.words.to_pylist() if word in known][:words]
@@ -101,13 +101,13 @@ def load_embeddings(words: int | None) -> dict[str, Embedding]:
 
 
 def restrict(whole: Embedding, kept: list[str]) -> Embedding:
-    """The embedding of ``kept`` words, in that order."""
+    """Return the embedding of ``kept`` words, in that order."""
     place = {word: row for row, word in enumerate(whole.words.to_pylist())}
     return check_embedding(kept, whole.vectors[[place[word] for word in kept]], whole.source)
 
 
 def make_pairs(hierarchy: WordHierarchy, kind: str) -> Pairs | None:
-    """The hierarchy's pairs as partners of words: none, ``alike``, or the most ``specific first``."""
+    """Make the hierarchy's pairs as partners of words: none, ``alike``, or the most ``specific first``."""
     above = hierarchy.below.T.tocsr()
     words = np.repeat(np.arange(above.shape[0], dtype=np.int32), np.diff(above.indptr))
     below = np.diff(hierarchy.below.indptr)[above.indices]
@@ -116,7 +116,9 @@ def make_pairs(hierarchy: WordHierarchy, kind: str) -> Pairs | None:
 
 
 def find_laws(mechanism: Mechanism[Any], words: NDArray[np.int32], size: int) -> Iterator[csr_array]:
-    """What words become, some at a time and in their order: float64 ``(words, size)``, exact where it is known."""
+    """Return what words become, some at a time and in their order: float64 ``(words, size)``, exact where it is
+    known.
+    """
     if mechanism.probabilities(0) is None:
         blocks = sorted(ThreadedCounter(lambda: mechanism, 1)(words, DRAWS), key=lambda block: int(block.words[0]))
         for block in blocks:
@@ -128,9 +130,9 @@ def find_laws(mechanism: Mechanism[Any], words: NDArray[np.int32], size: int) ->
 
 
 def measure(row: Row, chosen: Embedding, hierarchy: WordHierarchy) -> dict[str, Any]:
-    """The figures of a row: the certified loss between any two words; the share of draws that give the word itself; of
-    the others the share that are its hypernyms; and which share of the words lies below such a hypernym, on average.
-    With what becomes of a sentence in one draw, where laws are exact; words without a vector stay.
+    """Measure the figures of a row: the certified loss between any two words; the share of draws that give the word
+    itself; of the others the share that are its hypernyms; and which share of the words lies below such a hypernym, on
+    average. With what becomes of a sentence in one draw, where laws are exact; words without a vector stay.
     """
     kind = MECHANISMS[row.mechanism]
     above, below = hierarchy.below.T.tocsr(), np.diff(hierarchy.below.indptr) / chosen.size
@@ -164,7 +166,7 @@ def measure(row: Row, chosen: Embedding, hierarchy: WordHierarchy) -> dict[str, 
 
 
 def draw_sentence(mechanism: Mechanism[Any], chosen: Embedding) -> str:
-    """What becomes of :data:`SENTENCE`, word by word."""
+    """Return what becomes of :data:`SENTENCE`, word by word."""
     rng, words = np.random.default_rng(1), chosen.words.to_pylist()
     ids = {word: row for row, word in enumerate(words)}
     laws = {word: mechanism.probabilities(ids[word]) for word in SENTENCE.split() if word in ids}

@@ -67,12 +67,12 @@ def draw_weights(sharpness: float) -> GeneratorWeights:
 
 
 def draw_symbols(count: int) -> np.ndarray:
-    """Words alone: int32 ``(count, length)``."""
+    """Draw words alone: int32 ``(count, length)``."""
     return np.random.default_rng(2).integers(0, SHAPE.size, (count, SHAPE.length)).astype(np.int32)
 
 
 def bare_products(batch: int) -> Callable[[], None]:
-    """All products of a batch. How often a matrix is used is what its name says."""
+    """Return all products of a batch. How often a matrix is used is what its name says."""
     random = np.random.default_rng(3)
     parts = []
     for name, product in list_products(SHAPE).items():
@@ -91,7 +91,7 @@ def bare_products(batch: int) -> Callable[[], None]:
 
 
 def whole_numbers(generator: WholeNumberGenerator, sequences: np.ndarray) -> tuple[Callable[[], Any], ...]:
-    """The encoder, and the steps of the generator after it. What is written is what was read."""
+    """Return the encoder, and the steps of the generator after it. What is written is what was read."""
 
     def advance() -> None:
         state, symbols = generator.begin(sequences), generator.start_symbols(len(sequences))
@@ -103,7 +103,7 @@ def whole_numbers(generator: WholeNumberGenerator, sequences: np.ndarray) -> tup
 
 
 def xla(weights: GeneratorWeights, sequences: np.ndarray) -> Callable[[], None]:
-    """The same under XLA. Probabilities come back as NumPy's arrays, since mechanisms draw from them."""
+    """Return the same under XLA. Probabilities come back as NumPy's arrays, since mechanisms draw from them."""
     from generator_inference_xla import compile_generator
 
     begin, advance = compile_generator(SHAPE, weights.arrays)
@@ -126,7 +126,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def measure_speed(weights: GeneratorWeights, repeats: int) -> dict[str, Any]:
-    """Tokens a second of all, taken in turns; ratios are of neighbours."""
+    """Measure tokens a second of all, taken in turns; ratios are of neighbours."""
     begin = time.process_time()
     arrays = quantise_weights(weights)
     built = time.process_time() - begin
@@ -164,7 +164,7 @@ def measure_memory(arrays: dict[str, np.ndarray]) -> dict[str, float]:
 
 
 def run_mapped(folder: str) -> dict[str, float]:
-    """What a small generator compiles and loads is not counted."""
+    """Compile and load by a small generator, which is not counted."""
     small = GeneratorShape(size=20, dimension=4, cells=4, latent=4, length=SHAPE.length)
     weights = GeneratorWeights(small, "", "public", draw_initial_arrays(small, 1))
     whole_numbers(WholeNumberGenerator(small, quantise_weights(weights)), draw_symbols(4) % 20)[1]()
@@ -187,7 +187,9 @@ def read_memory() -> dict[str, float]:
 
 
 def measure_accuracy(sharpness: float, rows: int, steps: int) -> dict[str, Any]:
-    """The distance of the softmax in whole numbers from that in float32, by levels; the first are those chosen."""
+    """Measure the distance of the softmax in whole numbers from that in float32, by levels; the first are those
+    chosen.
+    """
     from generator_inference_xla import compile_generator
 
     weights, sequences = draw_weights(sharpness), draw_symbols(rows)

@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def compare(case: Case, turns: int, least: float) -> dict[str, Any]:
-    """A step and its products, in turns: what else the machine does slows both."""
+    """Compare a step and its products, in turns: what else the machine does slows both."""
     step, products = make_step(case), make_products(case)
     times = [(measure(step, least), measure(products, least)) for _ in range(turns)]
     symbols = case.batch * case.shape.length
@@ -76,7 +76,9 @@ def compare(case: Case, turns: int, least: float) -> dict[str, Any]:
 
 
 def measure(work: Callable[[], object], least: float) -> float:
-    """Seconds of a call, after one that is not counted: the threads of the other library wait actively for a while."""
+    """Measure seconds of a call, after one that is not counted: the threads of the other library wait actively for a
+    while.
+    """
     work()
     begun, calls = time.perf_counter(), 0
     while calls == 0 or time.perf_counter() - begun < least:
@@ -86,7 +88,7 @@ def measure(work: Callable[[], object], least: float) -> float:
 
 
 def make_step(case: Case) -> Callable[[], object]:
-    """A step from the weights with which training begins."""
+    """Make a step from the weights with which training begins."""
     shape, settings = case.shape, TrainingSettings(batch=case.batch, chunk=case.chunk)
     random = np.random.default_rng(0)
     vectors = random.normal(size=(shape.size, shape.dimension)).astype(np.float32)
@@ -107,7 +109,7 @@ def make_step(case: Case) -> Callable[[], object]:
 
 
 def list_products(case: Case) -> list[tuple[int, int, int, int]]:
-    """The products forward: how often, and rows, inner size and columns. Backward takes each twice."""
+    """List the products forward: how often, and rows, inner size and columns. Backward takes each twice."""
     shape, batch = case.shape, case.batch
     half, cells, rows = shape.cells // 2, shape.cells, batch * shape.length
     found = []
@@ -126,7 +128,7 @@ def count_operations(case: Case) -> int:
 
 
 def make_products(case: Case) -> Callable[[], object]:
-    """The products alone, as NumPy's BLAS does them, each into the same array."""
+    """Make the products alone, as NumPy's BLAS does them, each into the same array."""
     sizes: list[tuple[int, Any, Any, Any]] = []
     for times, rows, inner, columns in list_products(case):
         part = min(rows, 1024)

@@ -34,7 +34,7 @@ SNIPPETS, ROUNDS = 60, 4
 
 
 def read_bags(fitted: FittedKoppel, texts: list[str]) -> list[dict[int, float]]:
-    """The counts of each text by feature, as a loop would keep them."""
+    """Read the counts of each text by feature, as a loop would keep them."""
     space = fitted.profiles.space
     table = count_features(texts, space.codes, lower=space.lower)
     parts = zip(table.indptr[:-1], table.indptr[1:], strict=True)
@@ -47,7 +47,7 @@ def read_bags(fitted: FittedKoppel, texts: list[str]) -> list[dict[int, float]]:
 def attribute_by_loop(
     fitted: FittedKoppel, authors: list[dict[int, float]], snippets: list[dict[int, float]], rounds: int
 ) -> np.ndarray:
-    """The winners of the first ``rounds`` rounds, pair by pair."""
+    """Return the winners of the first ``rounds`` rounds, pair by pair."""
     masks = fitted.profiles.space.masks
     winners = np.full((len(snippets), rounds), -1)
     for turn in range(rounds):
@@ -64,7 +64,7 @@ def attribute_by_loop(
 
 
 def measure(snippets: int, rounds: int) -> dict[str, Any]:
-    """Seconds of processor time of both, and how many authors are named."""
+    """Measure seconds of processor time of both, and how many authors are named."""
     known = load_documents(CORPUS, "author", where={"split": "train"})
     tested = load_documents(CORPUS, "author", where={"split": "test"}, names=known.names)
     settings = Koppel(weights=Weights.FREQUENCY, threshold=0.0)

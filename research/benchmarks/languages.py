@@ -167,7 +167,7 @@ Ratio = Callable[[str], float]
 
 
 def load_py3langid() -> Ratio:
-    """The identifier of wordveil.text.language."""
+    """Load the identifier of wordveil.text.language."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     model = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
@@ -255,19 +255,19 @@ def resident() -> float:
 
 
 def read_texts(name: str, count: int) -> list[str]:
-    """Texts of a data set, evenly spread."""
+    """Read texts of a data set, evenly spread."""
     with lzma.open(DATA / f"{name}.jsonl.xz", "rt", encoding="utf-8") as stream:
         texts = [json.loads(line)["text"] for _, line in zip(range(20_000), stream, strict=False)]
     return texts[:: max(1, len(texts) // count)][:count]
 
 
 def rates(ratios: list[float]) -> dict[str, float]:
-    """The share that is called another language, by margin."""
+    """Return the share that is called another language, by margin."""
     return {str(margin): sum(ratio * margin < 1 for ratio in ratios) / max(1, len(ratios)) for margin in MARGINS}
 
 
 def measure_identifier(name: str, count: int) -> dict[str, Any]:
-    """One identifier, in this process."""
+    """Measure one identifier, in this process."""
     texts = [text for dataset in DATASETS for text in read_texts(dataset, count)]
     before, started = resident(), time.perf_counter()
     ratio = IDENTIFIERS[name][1]()
@@ -295,7 +295,7 @@ def measure_identifier(name: str, count: int) -> dict[str, Any]:
 
 
 def measure_tokeniser(name: str, seconds: float) -> dict[str, Any]:
-    """One tokeniser, in this process."""
+    """Measure one tokeniser, in this process."""
     _, text, load = TOKENISERS[name]
     before, started = resident(), time.perf_counter()
     cut = load()
@@ -310,7 +310,7 @@ def measure_tokeniser(name: str, seconds: float) -> dict[str, Any]:
 
 
 def measure_apart(kind: str, name: str, amount: float) -> dict[str, Any]:
-    """The same in a process of its own, with one thread."""
+    """Measure the same in a process of its own, with one thread."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
     command = [sys.executable, __file__, "--measure", kind, name, str(amount)]
     done = subprocess.run(command, env={**os.environ, **threads}, capture_output=True, text=True, check=True)

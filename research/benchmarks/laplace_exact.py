@@ -78,7 +78,7 @@ def bare_product(pool: Any, index: str, seconds: float) -> dict[int, float]:
 
 
 def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
-    """Seconds a million tokens of each step, in this process, on one thread, without Spark."""
+    """Measure seconds a million tokens of each step, in this process, on one thread, without Spark."""
     from wordveil.assembly.bundles import build_bundle
     from wordveil.config.load import parse_config
     from wordveil.crypto.keys import load_key
@@ -124,13 +124,13 @@ def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
 
 
 def bare_alone(index: str) -> float:
-    """Seconds a million tokens of the bare product in this process."""
+    """Measure seconds a million tokens of the bare product in this process."""
     done, taken = max((_multiply((index, block, 3.0)) for block in BARE_BLOCKS), key=lambda pair: pair[0] / pair[1])
     return taken / done * 1e6
 
 
 def measure(name: str, records: int, rounds: int, seconds: float, pool: Any) -> dict[str, Any]:
-    """All figures of one embedding, in a session of their own."""
+    """Measure all figures of one embedding, in a session of their own."""
     from pyspark.sql import SparkSession
 
     if (running := SparkSession.getActiveSession()) is not None:
@@ -165,7 +165,7 @@ def measure(name: str, records: int, rounds: int, seconds: float, pool: Any) -> 
 
 
 def show(results: list[dict[str, Any]]) -> None:
-    """The tables of the results."""
+    """Show the tables of the results."""
     console = Console()
     table = Table(title="Laplace exact in Spark over the bare float32 product")
     for heading in (

@@ -44,7 +44,9 @@ LARGE_FILES = 6
 
 
 def texts(rng: np.random.Generator, tokens: int) -> pa.Array:
-    """Texts of ``tokens`` words in all; lengths are log-normal: half under 60 words, one in a hundred over 1,000."""
+    """Return texts of ``tokens`` words in all; lengths are log-normal: half under 60 words, one in a hundred over
+    1,000.
+    """
     lengths = np.maximum(1, rng.lognormal(4.1, 1.2, max(8, 2 * tokens // 60)).astype(np.int64))
     lengths = lengths[: int(np.searchsorted(np.cumsum(lengths), tokens)) + 1]
     words = pa.array([f"w{number}" for number in range(WORDS)]).take(
@@ -114,7 +116,7 @@ class Memory:
 
 
 def task_seconds(events: Path) -> list[float]:
-    """How long the tasks of the writing stage ran, from Spark's event log."""
+    """Measure how long the tasks of the writing stage ran, from Spark's event log."""
     stages: dict[int, list[float]] = {}
     for file in events.rglob("*"):
         if file.is_file():
@@ -127,7 +129,7 @@ def task_seconds(events: Path) -> list[float]:
 
 
 def measure(mechanism: str, tokens: int, small_files: int, longest: int) -> dict[str, Any]:
-    """One run."""
+    """Measure one run."""
     from wordveil.config.load import parse_config
     from wordveil.spark.platform.session import build_session
     from wordveil.spark.sanitise.job import run_sanitise
@@ -188,7 +190,7 @@ def measure(mechanism: str, tokens: int, small_files: int, longest: int) -> dict
 
 
 def show(result: dict[str, Any]) -> None:
-    """The table."""
+    """Show the table."""
     table = Table(title=f"A large and ugly corpus, {result['mechanism']}", show_header=False)
     for name in ("tokens", "records", "input_files", "tasks", "output_files"):
         table.add_row(name.replace("_", " "), f"{result[name]:,}")

@@ -37,7 +37,7 @@ LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200)
 
 
 def find_laws(mechanism: Mechanism[Any], epsilon: float) -> WordLaws:
-    """The laws of a mechanism that knows them, at another epsilon."""
+    """Find the laws of a mechanism that knows them, at another epsilon."""
     changed = mechanism.at_epsilon(epsilon)
     laws = changed.word_laws() if changed else None
     if laws is None:
@@ -62,7 +62,7 @@ def measure(epsilons: Sequence[float], *, smallest: bool) -> list[dict[str, Any]
 
 
 def draw(rows: list[dict[str, Any]]) -> None:
-    """A line for each epsilon."""
+    """Draw a line for each epsilon."""
     mpl.rcParams["svg.fonttype"] = "none"
     mpl.rcParams["svg.hashsalt"] = "linkage"
     figure, axis = plt.subplots(figsize=(7, 4))

@@ -105,19 +105,21 @@ class Corpus:
     train: NDArray[np.bool_]
 
     def head(self, tokens: int) -> Corpus:
-        """The first texts, of about that many tokens."""
+        """Return the first texts, of about that many tokens."""
         end = min(int(np.searchsorted(self.offsets, tokens)), len(self.labels))
         return Corpus(self.ids[: self.offsets[end]], self.offsets[: end + 1], self.labels[:end], self.train[:end])
 
 
 def read(name: str, share: int = 1) -> list[dict[str, Any]]:
-    """The records of a corpus, or one of ``share``."""
+    """Read the records of a corpus, or one of ``share``."""
     with lzma.open(DATA / f"{name}.jsonl.xz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in islice(lines, 0, None, share)]
 
 
 def load_vectors(name: str) -> tuple[Embedding, NDArray[np.float64] | None]:
-    """One of the package's, whose frequencies follow the rank; or the one trained on old books, with its counts."""
+    """Load one of the package's, whose frequencies follow the rank; or the one trained on old books, with its
+    counts.
+    """
     if name != "books":
         return load(name), None
     with np.load(DATA / "fiction_w2v_100d.f16.npz") as found:
@@ -128,7 +130,7 @@ def load_vectors(name: str) -> tuple[Embedding, NDArray[np.float64] | None]:
 
 
 def load_corpora(codec: Codec, share: int) -> dict[str, Corpus]:
-    """All tasks. Where a corpus has no test part, its part for validation is one."""
+    """Load all tasks. Where a corpus has no test part, its part for validation is one."""
     corpora = {}
     for task, name in TASKS.items():
         rows = [row for row in read(name, share) if row["split"] in ("train", "test", "valid")]
@@ -217,12 +219,12 @@ class Setup:
 
 
 def set_apart(embedding: Embedding) -> Int32 | None:
-    """The stop-words of an embedding as a class of their own."""
+    """Return the stop-words of an embedding as a class of their own."""
     return read_files({"classes": "stop-words:en"}).fit(embedding.words).inputs.classes
 
 
 def shipped_bigrams() -> Any:
-    """The package's bigram model."""
+    """Return the package's bigram model."""
     from wordveil.artifacts.ngram_model import bigrams_of, open_named
 
     return bigrams_of(open_named("demo"))
@@ -244,7 +246,7 @@ def cut_trees() -> list[Candidate]:
 
 
 def candidates(name: str, words: int) -> list[Candidate]:
-    """The mechanisms of the comparison over an embedding, which has so many words."""
+    """Return the mechanisms of the comparison over an embedding, which has so many words."""
     if name == "glove":
         return cut_trees()
     tem, response = {"gamma": 3.0, "neighbours": 256, "tight": True}, make_randomised_response(words)
@@ -271,7 +273,7 @@ class Bench:
         self.matcher = Matcher(setup.embedding, setup.inputs, BuildContext(kept=kept))
 
     def measure(self, mechanism: Mechanism[Any], seed: int) -> dict[str, float]:
-        """All figures of one key."""
+        """Measure all figures of one key."""
         setup, size = self._setup, self._setup.embedding.size
         keys = MasterKey(sha256(b"benchmark %d" % seed).digest(), "benchmark").for_release("meaning")
         found: dict[str, float] = {}
@@ -297,7 +299,7 @@ class Bench:
 
 
 def replace_words(mechanism: Mechanism[Any], corpus: Corpus, keys: ReleaseKeys) -> Int32:
-    """What a mechanism writes for the words of a corpus, text by text."""
+    """Return what a mechanism writes for the words of a corpus, text by text."""
     drawn = np.empty(len(corpus.ids), np.int32)
     texts = len(corpus.labels)
     for first in range(0, texts, 2_000):
@@ -312,7 +314,7 @@ def replace_words(mechanism: Mechanism[Any], corpus: Corpus, keys: ReleaseKeys) 
 
 
 def measure_originals(setup: Setup) -> dict[str, float]:
-    """The figures of the texts as they are."""
+    """Measure the figures of the texts as they are."""
     size = setup.embedding.size
     found = {task: classify(corpus, corpus.ids, size) for task, corpus in setup.corpora.items()}
     part = setup.corpora["topic"].head(PERPLEXITY_TOKENS)
@@ -347,13 +349,13 @@ def measure(task: tuple[int, int]) -> dict[str, float]:
 
 
 def in_parallel(function: Callable[[Any], Any], tasks: list[Any]) -> list[Any]:
-    """Results of all tasks, on all cores, by processes that inherit :data:`SHARED`."""
+    """Return results of all tasks, on all cores, by processes that inherit :data:`SHARED`."""
     with multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0))) as pool:
         return pool.map(function, tasks, chunksize=1)
 
 
 def summarise(values: Iterable[float]) -> dict[str, float]:
-    """Mean and half the width of the 95% t-interval."""
+    """Return mean and half the width of the 95% t-interval."""
     found = list(values)
     if len(found) < 2:
         return {"mean": found[0], "half": 0.0}
@@ -409,23 +411,23 @@ def run(
 
 
 def result_file(name: str) -> Path:
-    """Where the results of an embedding are."""
+    """Return where the results of an embedding are."""
     return RESULTS / f"meaning_{name}.json"
 
 
 def results(name: str) -> dict[str, Any]:
-    """What was measured on an embedding."""
+    """Return what was measured on an embedding."""
     found: dict[str, Any] = json.loads(result_file(name).read_text())
     return found
 
 
 def place_of(row: dict[str, Any]) -> Any:
-    """The loss of a row, or its prior and recovery."""
+    """Return the loss of a row, or its prior and recovery."""
     return float(row["at"]) if row["block"] == "loss" else tuple(row["at"])
 
 
 def show(name: str, figure: dict[str, float] | None) -> str:
-    """A figure with its interval: perplexity in whole numbers, all others are shares."""
+    """Show a figure with its interval: perplexity in whole numbers, all others are shares."""
     if figure is None:
         return ""
     digits = 0 if name == "perplexity" else 3

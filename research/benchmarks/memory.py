@@ -58,7 +58,7 @@ MIB = 2**20
 
 
 def look(process: psutil.Process, name: str) -> dict[str, int] | None:
-    """Bytes of one worker, or None if it has just ended."""
+    """Measure bytes of one worker, or None if it has just ended."""
     try:
         whole = process.memory_full_info()
         index = [mapped for mapped in process.memory_maps(grouped=False) if mapped.path.endswith(f"/{name}")]
@@ -107,7 +107,7 @@ class Watch:
         self._jvm = max([self._jvm, *map(resident, jvms)])
 
     def result(self) -> dict[str, Any]:
-        """What the samples say, in bytes."""
+        """Return what the samples say, in bytes."""
         if not self._steady:
             raise SystemExit(
                 f"Never saw {self._count} workers at once with the whole index mapped; more records are needed."
@@ -124,7 +124,7 @@ class Watch:
 
 
 def measure(name: str, records: int) -> dict[str, Any]:
-    """All figures of one embedding."""
+    """Measure all figures of one embedding."""
     rows = []
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
@@ -146,7 +146,7 @@ def measure(name: str, records: int) -> dict[str, Any]:
 
 
 def show(results: list[dict[str, Any]]) -> None:
-    """The tables of the results."""
+    """Show the tables of the results."""
     headings = {
         "bundle_pss": "bundle, all",
         "total_pss": "PSS, all",

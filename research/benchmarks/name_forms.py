@@ -83,17 +83,17 @@ HELD_OUT_FORMS = (
 
 
 def write(form: str, name: str) -> str:
-    """A form with a name in it."""
+    """Write a form with a name in it."""
     return form.format(N=name, l=name.lower(), U=name.upper())
 
 
 def cut(text: str) -> list[str]:
-    """The words and groups of figures of a text, in small letters."""
+    """Cut out the words and groups of figures of a text, in small letters."""
     return re.findall(r"[^\W_]+", text.casefold())
 
 
 def find_kinds(texts: Sequence[str], lists: PublicLists) -> list[list[tuple[str, int]]]:
-    """The tokens of each text, with their classes."""
+    """Find the tokens of each text, with their classes."""
     tokeniser = Tokeniser()
     normal = tokeniser.normalise(pa.array(texts, pa.string()))
     scanned = tokeniser.cut_words(normal, None, Recogniser(CHARACTER_TYPES).find(normal))
@@ -103,7 +103,7 @@ def find_kinds(texts: Sequence[str], lists: PublicLists) -> list[list[tuple[str,
 
 
 def draw(texts: Sequence[str], keys: int, *, smallest: bool, written: str | None) -> tuple[dict[str, Any], Outputs]:
-    """The mechanism, and what the job writes under each key."""
+    """Draw by the mechanism, and return what the job writes under each key."""
     with tempfile.TemporaryDirectory() as store:
         mechanism = draft_mechanism(store, smallest=smallest)
         if written:
@@ -123,7 +123,7 @@ def draw(texts: Sequence[str], keys: int, *, smallest: bool, written: str | None
 
 
 def measure_forms(forms: Sequence[str], names: Sequence[str], texts: Sequence[str], outputs: Outputs) -> dict[str, Any]:
-    """The shares of names that come out whole, and of those that are found, by forms and in all."""
+    """Measure the shares of names that come out whole, and of those that are found, by forms and in all."""
     tokens = find_kinds(texts, PublicLists.load("en"))
     folded = [name.casefold() for name in names]
     shares: dict[str, dict[str, float]] = {}
@@ -137,7 +137,7 @@ def measure_forms(forms: Sequence[str], names: Sequence[str], texts: Sequence[st
 
 
 def measure_texts(texts: Sequence[str]) -> dict[str, Any]:
-    """The share of words that are taken for names, and of ordinary words that are."""
+    """Measure the share of words that are taken for names, and of ordinary words that are."""
     tokens = [pair for text in find_kinds(texts, PublicLists.load("en")) for pair in text]
     named = {TYPES.index(kind) for kind in NAME_TYPES}
     words = [(word, kind) for word, kind in tokens if kind < 0 or kind in named]
@@ -155,7 +155,7 @@ def measure_texts(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def read_texts(*, smallest: bool) -> dict[str, list[str]]:
-    """News, and reviews where the data directory is."""
+    """Read news, and reviews where the data directory is."""
     news = Path(gensim.__file__).parent / "test" / "test_data" / "lee_background.cor"
     texts = {"news": news.read_text("utf-8").splitlines()}
     path = DATA / "aclImdb.jsonl.xz"
@@ -166,7 +166,7 @@ def read_texts(*, smallest: bool) -> dict[str, list[str]]:
 
 
 def measure(*, smallest: bool, written: str | None = None) -> dict[str, Any]:
-    """All figures of the version that is imported."""
+    """Measure all figures of the version that is imported."""
     size, keys = (QUICK_NAMES, QUICK_KEYS) if smallest else (None, KEYS)
     sets = {"tuned": (FORMS, NAMES[:size]), "held_out": (HELD_OUT_FORMS, HELD_OUT_NAMES[:size])}
     texts = {name: [write(form, one) for form in forms for one in names] for name, (forms, names) in sets.items()}
@@ -182,7 +182,7 @@ def measure(*, smallest: bool, written: str | None = None) -> dict[str, Any]:
 
 
 def measure_apart(tree: Path, *, smallest: bool) -> dict[str, Any]:
-    """All figures of a checkout."""
+    """Measure all figures of a checkout."""
     folders = (tree / "lib", tree / "research" / "benchmarks")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     # -P: `common` comes from the checkout.
@@ -191,7 +191,7 @@ def measure_apart(tree: Path, *, smallest: bool) -> dict[str, Any]:
 
 
 def write_table(content: dict[str, Any]) -> str:
-    """The table of docs/types.md."""
+    """Write the table of docs/types.md."""
     versions = {name: content[name] for name in ("before", "written_any", "after") if name in content}
     lines = [f"| | {' | '.join(versions)} |", f"| --- |{' ---: |' * len(versions)}"]
 

@@ -63,7 +63,7 @@ def run_apart(path: Path, pieces: list[str]) -> None:
 
 
 def command(config: Path, name: str, **environment: str) -> float:
-    """Seconds of one command in a process of its own."""
+    """Measure seconds of one command in a process of its own."""
     started = time.perf_counter()
     words = [sys.executable, "-m", "wordveil", *name.split(), "--config", str(config), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **environment})
@@ -73,7 +73,7 @@ def command(config: Path, name: str, **environment: str) -> float:
 
 
 def write_config(home: Path, name: str) -> Path:
-    """A release over the input."""
+    """Write the configuration of a release over the input."""
     settings = draft_settings(
         home,
         {"name": "tree", "epsilon": 8.0, "sizes": [20], "embedding": "demo"},
@@ -89,7 +89,7 @@ def write_config(home: Path, name: str) -> Path:
 
 
 def main() -> None:
-    """All rounds."""
+    """Measure all rounds."""
     parser = make_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help="how many nights either release has")
     chosen = parser.parse_args()

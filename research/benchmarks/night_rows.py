@@ -33,7 +33,7 @@ COLUMNS = {"id": "id", "text": "body", "author": "author", "keep": ["day"]}
 
 
 def write_config(home: Path, *, smallest: bool) -> Any:
-    """The release."""
+    """Write the configuration of the release."""
     log = {"enabled": "true", "compress": "false", "dir": str(home / "events")}
     options = {f"spark.eventLog.{name}": value for name, value in log.items()}
     return draft_release(
@@ -47,13 +47,13 @@ def write_config(home: Path, *, smallest: bool) -> Any:
 
 
 def list_tables(home: Path) -> dict[str, Path]:
-    """The tables of a night, by name."""
+    """List the tables of a night, by name."""
     ours = {name: home / "release" / name for name in ("draws", "journal", "public")}
     return {"input": home / "input", **ours, "ledger": home / "ledger"}
 
 
 def read_events(home: Path) -> Iterator[dict[str, Any]]:
-    """The session's event log."""
+    """Read the session's event log."""
     for path in sorted((home / "events").rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             for line in path.read_text("utf-8").splitlines():
@@ -63,14 +63,14 @@ def read_events(home: Path) -> Iterator[dict[str, Any]]:
 
 
 def list_nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """All nodes of a plan."""
+    """List all nodes of a plan."""
     yield plan
     for child in plan["children"]:
         yield from list_nodes(child)
 
 
 def find_scans(plan: dict[str, Any], tables: dict[str, Path]) -> Iterator[tuple[int, str]]:
-    """The accumulators that count the rows of a plan's scans, each with its table."""
+    """Find the accumulators that count the rows of a plan's scans, each with its table."""
     names = {str(path): name for name, path in tables.items()}
     for node in list_nodes(plan):
         location = node["metadata"].get("Location", "")
@@ -82,7 +82,9 @@ def find_scans(plan: dict[str, Any], tables: dict[str, Path]) -> Iterator[tuple[
 
 
 def count_read(home: Path, nights: list[tuple[str, float]]) -> dict[str, Counter[str]]:
-    """Rows that scans gave, by the night in which they ran (each with its name and when it began) and by table."""
+    """Count rows that scans gave, by the night in which they ran (each with its name and when it began) and by
+    table.
+    """
     scans: dict[int, tuple[str, int]] = {}
     values: Counter[int] = Counter()
     began: dict[int, int] = {}
@@ -106,7 +108,7 @@ def count_read(home: Path, nights: list[tuple[str, float]]) -> dict[str, Counter
 
 
 def count_written(home: Path, since: dict[str, int]) -> dict[str, int]:
-    """Rows in the commits of each table after a version."""
+    """Count rows in the commits of each table after a version."""
     found = {}
     for name, path in list_tables(home).items():
         commits = sorted((path / "_delta_log").glob("*.json"))[since[name] + 1 :]
@@ -117,7 +119,7 @@ def count_written(home: Path, since: dict[str, int]) -> dict[str, int]:
 
 
 def measure(home: Path, records: int, *, smallest: bool) -> dict[str, Any]:
-    """Rows read and written of each table, by night."""
+    """Measure rows read and written of each table, by night."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from wordveil.spark.platform.session import build_session
@@ -166,7 +168,7 @@ def measure(home: Path, records: int, *, smallest: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    """All sizes, each in a session of its own."""
+    """Measure all sizes, each in a session of its own."""
     parser = make_parser(__doc__)
     parser.add_argument("--records", type=int, nargs="+", default=RECORDS, metavar="N", help="how many records")
     chosen = parser.parse_args()

@@ -46,7 +46,7 @@ class Counter:
         self.steps: dict[str, dict[str, Any]] = {}
 
     def read(self) -> dict[str, int]:
-        """All requests so far, by kind."""
+        """Read all requests so far, by kind."""
         statistics = self._system.getStorageStatistics()
         return {kind: sum(int(statistics.getLong(name) or 0) for name in names) for kind, names in REQUESTS.items()}
 
@@ -60,7 +60,7 @@ class Counter:
 
 
 def run_steps(spark: Any, config: Any, counter: Counter, name: str, records: int) -> None:
-    """The steps of a release."""
+    """Run the steps of a release."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from wordveil.spark.release.gate import run_gate
@@ -85,7 +85,7 @@ def run_steps(spark: Any, config: Any, counter: Counter, name: str, records: int
 
 
 def run_parts(spark: Any, counter: Counter) -> None:
-    """What commands do on object stores alone."""
+    """Measure what commands do on object stores alone."""
     from wordveil.spark.platform.delta import require_exclusive_commits
     from wordveil.spark.platform.filesystem import Files
     from wordveil.spark.platform.locks import hold_lease
@@ -100,7 +100,7 @@ def run_parts(spark: Any, counter: Counter) -> None:
 
 
 def main() -> None:
-    """All sizes in one session, on the disk and on S3 in turns."""
+    """Measure all sizes in one session, on the disk and on S3 in turns."""
     parser = make_parser(__doc__)
     parser.add_argument("--records", type=int, nargs="+", default=RECORDS, metavar="N", help="how many records")
     chosen = parser.parse_args()

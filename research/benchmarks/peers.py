@@ -82,7 +82,7 @@ WORDS_A_RECORD, RECORDS_A_BATCH = 100, 64
 
 
 def peer_python() -> Path:
-    """The interpreter of the peer's environment, which is made if it is missing."""
+    """Return the interpreter of the peer's environment, which is made if it is missing."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wordveil-benchmarks"
     home = cache / f"{PEER.replace('==', '-')}-python{sys.version_info.major}.{sys.version_info.minor}"
     python, ready = home / "bin" / "python", home / "ready"
@@ -126,7 +126,7 @@ class Peer:
         self._process.communicate()
 
     def replace(self, mode: str, seconds: float) -> dict[str, Any]:
-        """Words replaced in about the given time."""
+        """Replace words in about the given time."""
         return self._ask({"mode": mode, "seconds": seconds})
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class Shape:
 
 
 def bundle_of(home: Path, shape: Shape) -> Bundle:
-    """The bundle of the exponential mechanism for the shape ``tem``; else the Laplace bundle without padding, as
+    """Return the bundle of the exponential mechanism for the shape ``tem``; else the Laplace bundle without padding, as
     ``Laplace.build`` writes it, but for the diameter.
 
     The true diameter of 100,000 random points takes minutes; twice the radius bounds it, and only prices depend on it.
@@ -224,7 +224,7 @@ class Wordveil:
         return pa.RecordBatch.from_arrays(columns, names=["id", TEXT_COLUMN, REASON_COLUMN])
 
     def replace(self, seconds: float) -> dict[str, Any]:
-        """Words replaced in about the given time, in whole batches."""
+        """Replace words in about the given time, in whole batches."""
         results: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
         started = time.perf_counter()
         for batch in cycle(self._batches):
@@ -240,7 +240,7 @@ def _cut(items: list[str], size: int) -> list[list[str]]:
 
 
 def _compared(batch: pa.RecordBatch, result: pa.RecordBatch) -> tuple[int, int]:
-    """Tokens of a batch and how many stayed themselves; all words must be known and every one be drawn."""
+    """Return tokens of a batch and how many stayed themselves; all words must be known and every one be drawn."""
     before = " ".join(batch.column(TEXT_COLUMN).to_pylist()).split(" ")
     after = " ".join(result.column("text").to_pylist()).split(" ")
     if any(result.column(UNKNOWN_COLUMN).to_pylist()) or len(before) != len(after):
@@ -249,7 +249,7 @@ def _compared(batch: pa.RecordBatch, result: pa.RecordBatch) -> tuple[int, int]:
 
 
 def measure(shape: Shape, rounds: int, seconds: float) -> dict[str, Any]:
-    """All figures of one shape. Without rounds wordveil's side alone runs, over one batch."""
+    """Measure all figures of one shape. Without rounds wordveil's side alone runs, over one batch."""
     with tempfile.TemporaryDirectory() as directory:
         ours = Wordveil(Path(directory), shape)
         if not rounds:
@@ -280,7 +280,7 @@ def measure(shape: Shape, rounds: int, seconds: float) -> dict[str, Any]:
 
 
 def show(results: list[dict[str, Any]]) -> None:
-    """The table of the results."""
+    """Show the table of the results."""
     table = Table(title=f"wordveil's exact laplace, and TEM, against {PEER}, one core, words in and words out")
     for heading in (
         "words x dimension",

@@ -30,12 +30,12 @@ COMPARED = 100
 
 
 def answer(value: dict[str, Any]) -> None:
-    """One line out."""
+    """Remove one line."""
     print(json.dumps(value), file=answers, flush=True)
 
 
 def wrong(modes: dict[str, Any], tokens: list[str], count: int) -> float:
-    """The share of noisy vectors, drawn by the peer, whose nearest word the default mode misses."""
+    """Return the share of noisy vectors, drawn by the peer, whose nearest word the default mode misses."""
     exact, default = modes["exact"], modes["default"]
     missed = 0
     for token in tokens[:count]:

@@ -42,7 +42,7 @@ PART = 20_000
 
 
 def compiled(graph: Hierarchy, settings: TrainingSettings) -> tuple[NDArray[np.float64], float]:
-    """Points, and seconds of processor time."""
+    """Return points, and seconds of processor time."""
     start = time.process_time()
     points = train(graph, settings, "benchmark", BuildContext())
     return points, time.process_time() - start
@@ -51,8 +51,9 @@ def compiled(graph: Hierarchy, settings: TrainingSettings) -> tuple[NDArray[np.f
 def by_gensim(
     graph: Hierarchy, settings: TrainingSettings, part: int | None = None
 ) -> tuple[NDArray[np.float64], float]:
-    """The same by gensim, without the time that its model takes to be made; ``part`` of the pairs in an epoch if it is
-    given.
+    """Measure the same by gensim, without the time that its model takes to be made; ``part`` of the pairs in an epoch
+    if
+    it is given.
     """
     model = gensim_trainer.make_model(graph, settings, "benchmark")
     if part:
@@ -80,7 +81,7 @@ def row(
 
 
 def mammals(dimensions: Sequence[int], *, smallest: bool) -> list[dict[str, Any]]:
-    """Both trainers; once over the pairs in a smallest run."""
+    """Measure both trainers; once over the pairs in a smallest run."""
     short = {"epochs": 1, "burn_in": 0} if smallest else {}
     graph = build_hierarchy(read_pairs(MAMMALS), PLAIN, str(MAMMALS))
     compiled(graph, replace(PLAIN, epochs=1))  # compiles
@@ -96,8 +97,8 @@ def mammals(dimensions: Sequence[int], *, smallest: bool) -> list[dict[str, Any]
 
 
 def nouns(*, whole: bool) -> dict[str, Any]:
-    """How long the noun closure takes, 10 dimensions and 50 epochs: one compiled epoch, and a part of one of gensim's,
-    extrapolated.
+    """Measure how long the noun closure takes, 10 dimensions and 50 epochs: one compiled epoch, and a part of one of
+    gensim's, extrapolated.
     """
     graph = build_hierarchy(read_pairs(NOUNS), PLAIN, str(NOUNS))
     passes = PLAIN.epochs + PLAIN.burn_in

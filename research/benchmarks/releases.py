@@ -65,7 +65,7 @@ N_MAX = 64
 
 
 def seconds(action: Callable[[], Any]) -> tuple[float, Any]:
-    """How long an action takes, and what it gives."""
+    """Measure how long an action takes, and what it gives."""
     started = time.perf_counter()
     result = action()
     return time.perf_counter() - started, result
@@ -91,19 +91,19 @@ class Releases(Tables):
         return self._spark
 
     def write_delta(self, frame: Any, name: str) -> Path:
-        """A Delta table with its change data feed on."""
+        """Write a Delta table with its change data feed on."""
         path = self.home / name
         frame.write.format("delta").mode("append").option("delta.enableChangeDataFeed", "true").save(str(path))
         return path
 
     def job(self, corpus: Path, run: str) -> Any:
-        """A one-shot job."""
+        """Return a one-shot job."""
         from wordveil.spark.sanitise.job import run_sanitise
 
         return run_sanitise(self.config(corpus, run, "exponential"), lambda: self.spark)
 
     def release_config(self, table: Path, run: str, changes: str = "feed", days: tuple[str, ...] = ()) -> Any:
-        """A release; in directories of ``days``, if there is such a column."""
+        """Return a release; in directories of ``days``, if there is such a column."""
         read = {"path": str(table), "format": "delta", "changes": changes, "keep": [*days]}
         tables = {
             "input": {**self.settings["input"], **read},
@@ -113,14 +113,15 @@ class Releases(Tables):
         return self.config(table, run, "exponential", **tables, gate={"min_records": 1})
 
     def release(self, table: Path, run: str, changes: str = "feed") -> Any:
-        """One run of a release; its report."""
+        """Run a release once and return its report."""
         from wordveil.spark.release.run import run_release
 
         return run_release(self.release_config(table, run, changes), lambda: self.spark)
 
 
 def overhead(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
-    """Reviews of ``N_MAX`` tokens each, from Parquet to Parquet and as a release's first run, in turns: wall and
+    """Sanitise reviews of ``N_MAX`` tokens each, from Parquet to Parquet and as a release's first run, in turns: wall
+    and
     processor time.
 
     Processor time measures the work, even where others use the same machine. Wall time is what a user waits for.
@@ -163,7 +164,7 @@ def short_records(benchmark: Releases, texts: list[str], records: int) -> Any:
 
 
 def nights(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]:
-    """A release of many short records over some nights."""
+    """Measure a release of many short records over some nights."""
     spark, table = benchmark.spark, benchmark.write_delta(short_records(benchmark, texts, records), "short")
     found: dict[str, Any] = {"records": records}
     for changes in ("feed", "scan"):
@@ -210,7 +211,7 @@ def merge(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]
 
 
 def publication(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]:
-    """Nights of a release in directories, and of one without."""
+    """Measure nights of a release in directories, and of one without."""
     from pyspark.sql import functions as F  # noqa: N812
 
     made = short_records(benchmark, texts, records)
@@ -244,7 +245,7 @@ def publication(benchmark: Releases, texts: list[str], records: int) -> dict[str
 def measure_nights(
     benchmark: Releases, table: str, days: tuple[str, ...], changes: dict[str, Callable[[], object]]
 ) -> dict[str, Any]:
-    """The seconds of each night's steps, and the files that its publication left and wrote."""
+    """Measure the seconds of each night's steps, and the files that its publication left and wrote."""
     from wordveil.spark.release.night import run_night
 
     config = benchmark.release_config(benchmark.home / table, table, days=days)
@@ -265,7 +266,7 @@ def measure_nights(
 
 
 def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
-    """What each author has spent, over many entries."""
+    """Measure what each author has spent, over many entries."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from wordveil.privacy.relations import Relation
@@ -293,7 +294,7 @@ def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """All parts, or those that are asked for; the file keeps the others."""
+    """Measure all parts, or those that are asked for; the file keeps the others."""
     parser = make_parser(__doc__)
     parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; repeatable")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of the part overhead")
@@ -326,7 +327,7 @@ def main() -> None:
 
 
 def show_publications(nights: dict[str, Any], labels: dict[str, str]) -> dict[str, str]:
-    """What each publication took and wrote."""
+    """Show what each publication took and wrote."""
     return {
         f"publication {label}": f"{nights[name]['publish']:.1f} s, {nights[name]['files_written']} files written, "
         f"{nights[name]['files_left']} left"
@@ -335,7 +336,7 @@ def show_publications(nights: dict[str, Any], labels: dict[str, str]) -> dict[st
 
 
 def show(content: dict[str, Any]) -> None:
-    """The figures as a table."""
+    """Show the figures as a table."""
     table = Table("what", "figure", title="Releases")
     rows = {}
     if over := content.get("overhead"):

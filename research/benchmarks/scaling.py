@@ -35,7 +35,7 @@ SMALLEST = 312  # 16 times as many are the whole newswire of the data directory
 
 
 def speed(job: Job, master: str, cores: set[int], corpora: Path, name: str) -> float:
-    """Tokens a second of a fresh session, after a small run that starts its worker."""
+    """Measure tokens a second of a fresh session, after a small run that starts its worker."""
     with FreshSession(job, master, cores) as session:
         session.run(corpora / "warm", f"{name}-warm")
         run = session.run(corpora / "corpus", name)
@@ -43,7 +43,7 @@ def speed(job: Job, master: str, cores: set[int], corpora: Path, name: str) -> f
 
 
 def by_cores(job: Job, corpora: Path, rounds: int) -> dict[str, Any]:
-    """Tokens a second on one core and two, in turns."""
+    """Measure tokens a second on one core and two, in turns."""
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < 2:
         raise SystemExit("This benchmark needs two cores.")
@@ -64,7 +64,7 @@ def by_cores(job: Job, corpora: Path, rounds: int) -> dict[str, Any]:
 
 
 def by_size(job: Job, corpora: Path, sizes: list[int]) -> list[dict[str, Any]]:
-    """Seconds a million tokens, one session, corpora of growing size."""
+    """Measure seconds a million tokens, one session, corpora of growing size."""
     rows = []
     with FreshSession(job, f"local[{SLOTS}]") as session:
         session.run(corpora / "warm", "size-warm")
@@ -75,7 +75,7 @@ def by_size(job: Job, corpora: Path, sizes: list[int]) -> list[dict[str, Any]]:
 
 
 def show(cores: dict[str, Any], sizes: list[dict[str, Any]]) -> None:
-    """The tables of the results."""
+    """Show the tables of the results."""
     table = Table(title="Laplace exact in Spark, 20,000 x 100, by cores")
     for heading in ("session", "tok/s (median)", "local[2] over it (median of the rounds)", "target"):
         table.add_column(heading, justify="right")

@@ -40,7 +40,7 @@ _SUBREAPER = 36  # of prctl
 
 
 def write_copies(copies: int) -> float:
-    """The quickstart's corpus ``copies`` times in its place; its megabytes."""
+    """Write the quickstart's corpus ``copies`` times in its place, and return its megabytes."""
     articles = read_rows(HOME / CORPUS)
     for old in (HOME / CORPUS).rglob("*.parquet"):
         old.unlink()
@@ -69,7 +69,7 @@ def spend(limit: int, environment: dict[str, str]) -> float:
 
 
 def main() -> None:
-    """All arrangements in turns, over each number of copies."""
+    """Measure all arrangements in turns, over each number of copies."""
     parser = make_parser(__doc__)
     smallest = parser.parse_args().smallest
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)

@@ -81,7 +81,7 @@ def reviews(count: int | None = None) -> list[str]:
 
 
 def write_reviews(path: Path, texts: list[str], copies: int) -> None:
-    """The texts ``copies`` times under new ids, as Parquet files of some row groups."""
+    """Write the texts ``copies`` times under new ids, as Parquet files of some row groups."""
     path.mkdir()
     column = pa.array(texts)
     for number in range(FILES * copies):
@@ -116,7 +116,7 @@ class Tables:
         }
 
     def config(self, corpus: Path, run: str, mechanism: str, **sections: Any) -> Any:
-        """The configuration of one run; ``sections`` stand in place of the shared ones."""
+        """Return the configuration of one run; ``sections`` stand in place of the shared ones."""
         from wordveil.config.load import parse_config
 
         shared = {"epsilon": EPSILON, "embedding": str(self.home / "embedding"), "public": True}
@@ -138,7 +138,7 @@ class Tables:
         return {"seconds": taken, "resident_bytes": resident, "bundle_bytes": bundle.payload_bytes}
 
     def run(self, corpus: Path, run: str, mechanism: str = "exponential", order: str = "hashed") -> Any:
-        """One run of the job; its report."""
+        """Run the job once and return its report."""
         from wordveil.spark.platform.session import build_session
         from wordveil.spark.sanitise.job import run_sanitise
 
@@ -147,7 +147,7 @@ class Tables:
         return run_sanitise(config, lambda: build_session(config.spark))
 
     def compare(self, corpus: Path, number: int) -> tuple[Any, dict[str, tuple[float, float]]]:
-        """One round: the report of a job, and seconds and processor seconds of each pass."""
+        """Compare one round: the report of a job, and seconds and processor seconds of each pass."""
         report, found = None, {}
         for name in (*MECHANISMS, "input_order", "split_and_join"):
             processor, started, run = processor_seconds(), time.perf_counter(), f"{name}-{number}"
@@ -161,7 +161,7 @@ class Tables:
         return report, found
 
     def split_and_join(self, corpus: Path, run: str) -> None:
-        """The pass that only splits and joins."""
+        """Split and join, and do nothing else."""
         from pyspark.sql import SparkSession
 
         def split_join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -180,7 +180,7 @@ class Tables:
 
 
 def make_sanitiser(config: Any) -> tuple[Any, Any]:
-    """What a worker has: the sanitiser of a configuration, and its bundle."""
+    """Return what a worker has: the sanitiser of a configuration, and its bundle."""
     from wordveil.assembly.bundles import build_bundle
     from wordveil.crypto.keys import load_key
     from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
@@ -191,7 +191,7 @@ def make_sanitiser(config: Any) -> tuple[Any, Any]:
 
 
 def read_batches(corpus: Path) -> list[pa.RecordBatch]:
-    """The first file's records as a worker gets them."""
+    """Read the first file's records as a worker gets them."""
     from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 
     table = pq.read_table(min(corpus.glob("*.parquet"))).combine_chunks()
@@ -201,7 +201,9 @@ def read_batches(corpus: Path) -> list[pa.RecordBatch]:
 
 
 def compare_policies(tables: Tables, corpus: Path) -> dict[str, Any]:
-    """Nanoseconds of processor time a word of text under each policy, in this process, on one thread, in turns."""
+    """Measure nanoseconds of processor time a word of text under each policy, in this process, on one thread, in
+    turns.
+    """
     from wordveil.records.schema import WORDS_COLUMN
 
     sanitisers = {
@@ -227,7 +229,9 @@ def compare_policies(tables: Tables, corpus: Path) -> dict[str, Any]:
 
 
 def profile(tables: Tables, corpus: Path, mechanism: str) -> dict[str, float]:
-    """Microseconds a token of each step, in this process, on one thread, without Spark; the best of three rounds."""
+    """Measure microseconds a token of each step, in this process, on one thread, without Spark; the best of three
+    rounds.
+    """
     from wordveil.crypto.streams import KeyedStream
     from wordveil.records import sanitiser as module
     from wordveil.records.sanitiser import RecordSanitiser
@@ -262,7 +266,7 @@ def profile(tables: Tables, corpus: Path, mechanism: str) -> dict[str, float]:
 
 
 def billion() -> None:
-    """The job alone over the texts 88 times under new ids."""
+    """Measure the job alone over the texts 88 times under new ids."""
     from large_input import Memory
 
     before = machine()
@@ -292,7 +296,7 @@ def billion() -> None:
 
 
 def policies() -> None:
-    """The policies alone; their figures go into the file of the other results."""
+    """Measure the policies alone; their figures go into the file of the other results."""
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
         tables = Tables(home)
@@ -304,7 +308,7 @@ def policies() -> None:
 
 
 def show_policies(compared: dict[str, Any]) -> None:
-    """What each policy costs."""
+    """Show what each policy costs."""
     table = Table("policy", "nanoseconds a word", "over strict", title=f"{compared['words']:,} words, one process")
     for name, nanoseconds in compared["nanoseconds_a_word"].items():
         table.add_row(name, f"{nanoseconds:.0f}", f"{compared['over_strict'][name]:.2f}")
@@ -312,7 +316,7 @@ def show_policies(compared: dict[str, Any]) -> None:
 
 
 def show(content: dict[str, Any]) -> None:
-    """The tables of the results."""
+    """Show the tables of the results."""
     words, dimension = content["words"], content["dimension"]
     table = Table(title=f"{words:,} x {dimension}, {content['tokens']:,} tokens, {SLOTS} cores")
     for heading in ("pass", "seconds", "million tokens a second"):

@@ -25,12 +25,12 @@ QUERIES = 20
 
 
 def passed(batches: Iterator[Any]) -> Iterator[Any]:
-    """The rows as they come."""
+    """Return the rows as they come."""
     return batches
 
 
 def kept(batches: Iterator[Any]) -> Iterator[Any]:
-    """The rows as they come, once the worker keeps its archives."""
+    """Return the rows as they come, once the worker keeps its archives."""
     from wordveil.spark.sanitise.worker import keep_archives
 
     keep_archives()
@@ -38,7 +38,7 @@ def kept(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def tasks(spark: Any, queries: int, each: Callable[[Iterator[Any]], Iterator[Any]] = passed) -> list[float]:
-    """Seconds of each query with one task that hands its row on."""
+    """Measure seconds of each query with one task that hands its row on."""
     rows = spark.range(0, 1, 1, 1)
     found = []
     for _ in range(queries):
@@ -49,7 +49,7 @@ def tasks(spark: Any, queries: int, each: Callable[[Iterator[Any]], Iterator[Any
 
 
 def main() -> None:
-    """Both, in one session."""
+    """Measure both, in one session."""
     parser = make_parser(__doc__)
     smallest = parser.parse_args().smallest
     queries = 1 if smallest else QUERIES

@@ -51,7 +51,7 @@ NAMES = {
 
 
 def embeddings() -> dict[str, Embedding]:
-    """What is measured: the demo embedding, and GloVe where the data directory is there."""
+    """Return what is measured: the demo embedding, and GloVe where the data directory is there."""
     found = {"demo, 20,000 x 100": embedding.load("demo")}
     if (DATA / "glove840B_300d_9910.words.gz").exists():
         found["GloVe, 9,910 x 300"] = glove()
@@ -59,7 +59,7 @@ def embeddings() -> dict[str, Embedding]:
 
 
 def distances(chosen: NDArray[np.int64], vectors: FloatArray) -> FloatArray:
-    """Distances of the chosen words from all."""
+    """Return distances of the chosen words from all."""
     squares = (vectors**2).sum(axis=1)
     found = squares[chosen, None] + squares - 2 * vectors[chosen] @ vectors.T
     found[np.arange(len(chosen)), chosen] = 0
@@ -74,7 +74,7 @@ def weighed(scores: FloatArray, apart: FloatArray, chosen: NDArray[np.int64], be
 
 
 def laplace(mechanism: Laplace, apart: FloatArray, chosen: NDArray[np.int64]) -> tuple[float, float]:
-    """The same of draws."""
+    """Return the same of draws."""
     ids = np.repeat(chosen, DRAWS).astype(np.int32)
     keys = MasterKey(secrets.token_bytes(32)).for_release("tradeoff")  # thrown away
     drawn = draw_tokens(mechanism, ids, b"text", keys)
@@ -83,7 +83,7 @@ def laplace(mechanism: Laplace, apart: FloatArray, chosen: NDArray[np.int64]) ->
 
 
 def measure(words: Embedding) -> dict[str, Any]:
-    """All figures of one embedding."""
+    """Measure all figures of one embedding."""
     chosen = np.arange(WORDS) * words.size // WORDS
     apart = distances(chosen, words.vectors.astype(np.float64))
     near = np.partition(apart, NEIGHBOURS, axis=1)[:, NEIGHBOURS]
@@ -112,7 +112,7 @@ def measure(words: Embedding) -> dict[str, Any]:
 
 
 def draw(results: dict[str, dict[str, Any]]) -> None:
-    """The picture: a row an embedding, words that stay on the left, distance moved on the right."""
+    """Draw the picture: a row an embedding, words that stay on the left, distance moved on the right."""
     figure, axes = plt.subplots(len(results), 2, figsize=(11, 3.8 * len(results)), squeeze=False)
     for line, (name, result) in zip(axes, results.items(), strict=True):
         for axis, what, label in zip(

@@ -53,7 +53,7 @@ EXAMPLES: dict[TokenType, list[str]] = {
 
 
 def best(run: Callable[[], Any], count: int, repeats: int) -> float:
-    """Nanoseconds of processor time an element: the best of the runs, the first one not counted."""
+    """Measure nanoseconds of processor time an element: the best of the runs, the first one not counted."""
     run()
     found = []
     for _ in range(repeats):
@@ -64,7 +64,7 @@ def best(run: Callable[[], Any], count: int, repeats: int) -> float:
 
 
 def measure_names(lists: PublicLists, repeats: int) -> dict[str, Any]:
-    """Names among the words of reviews."""
+    """Measure names among the words of reviews."""
     texts = reviews(REVIEWS if repeats > 1 else 100)
     tokeniser = Tokeniser()
     words = load_embedding("mixed" if (DATA / "mixed_w2v_300d.f16.npz").exists() else "demo").words

@@ -71,7 +71,7 @@ DECOYS = (
 
 @compiled
 def add_up(data: np.ndarray, table: np.ndarray) -> int:
-    """A bare pass: one look-up and one addition for each byte."""
+    """Make a bare pass: one look-up and one addition for each byte."""
     total = 0
     for place in range(len(data)):
         total += table[data[place]]
@@ -79,7 +79,7 @@ def add_up(data: np.ndarray, table: np.ndarray) -> int:
 
 
 def read(name: str, most: int) -> list[str]:
-    """The first texts of a corpus, ``most`` characters of them; none where it is absent."""
+    """Read the first texts of a corpus, ``most`` characters of them; none where it is absent."""
     path = Path(DATA) / f"{name}.jsonl.xz"
     texts: list[str] = []
     if path.exists():
@@ -100,7 +100,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def speed(texts: list[str], rounds: int) -> dict[str, Any]:
-    """Nanoseconds a token, and how many tokens of each class were found."""
+    """Measure nanoseconds a token, and how many tokens of each class were found."""
     array = pa.array(texts, pa.string())
     data = np.frombuffer(array.buffers()[2], np.uint8)
     roles = load_tables().roles
@@ -130,7 +130,7 @@ def speed(texts: list[str], rounds: int) -> dict[str, Any]:
 
 
 def call_costs(repeats: int) -> dict[str, float]:
-    """Microseconds of one call of other finders: over one candidate, or for each token of plain text."""
+    """Measure microseconds of one call of other finders: over one candidate, or for each token of plain text."""
     plain = "Then the old man went back to his house by the river and said no more of it that night " * 20
     words = len(plain.split())
     candidates: dict[str, tuple[Callable[[], Any], int]] = {
@@ -182,7 +182,7 @@ def makers(fakers: list[Faker]) -> dict[str, list[Callable[[], str]]]:
 
 
 def encoding(texts: list[str], rounds: int) -> dict[str, float]:
-    """Nanoseconds a word of the whole way from texts to token ids, by policies that take turns: with types and
+    """Measure nanoseconds a word of the whole way from texts to token ids, by policies that take turns: with types and
     without.
     """
     vocabulary, lists = Vocabulary(embedding.load("demo").words), PublicLists.load("en")
@@ -207,7 +207,7 @@ def encoding(texts: list[str], rounds: int) -> dict[str, float]:
 
 
 def make_texts(count: int) -> tuple[list[str], list[list[tuple[str, int, int]]]]:
-    """Texts with tokens at known places: class, first and last byte."""
+    """Make texts with tokens at known places: class, first and last byte."""
     Faker.seed(20261123)
     fakers = [Faker(locale) for locale in ("en_US", "en_GB", "de_DE", "fr_FR")]
     ways = makers(fakers)
@@ -255,7 +255,7 @@ def rightness(texts: list[str], places: list[list[tuple[str, int, int]]]) -> dic
 
 
 def overlap(ours: Iterable[tuple[int, int]], theirs: Iterable[tuple[int, int]]) -> dict[str, int]:
-    """How many spans of each side lie over one of the other."""
+    """Return how many spans of each side lie over one of the other."""
     mine, other = sorted(ours), sorted(theirs)
 
     def touched(some: list[tuple[int, int]], by: list[tuple[int, int]]) -> int:
@@ -270,7 +270,7 @@ def overlap(ours: Iterable[tuple[int, int]], theirs: Iterable[tuple[int, int]]) 
 
 
 def parses(token: str) -> bool:
-    """Whether dateutil reads a token as a date."""
+    """Return whether dateutil reads a token as a date."""
     try:
         dateutil.parser.parse(token)
     except (ValueError, OverflowError):
@@ -279,7 +279,7 @@ def parses(token: str) -> bool:
 
 
 def mails(texts: list[str]) -> dict[str, Any]:
-    """What the pass and other finders have in common."""
+    """Return what the pass and other finders have in common."""
     texts = [text.encode("ascii", "replace").decode() for text in texts]  # a character a byte
     array = pa.array(texts, pa.string())
     spans = Recogniser(FOUND).find(array)

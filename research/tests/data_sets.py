@@ -28,7 +28,7 @@ def needs_data(*names: str) -> Callable[[_Test], _Test]:
 
 
 def load_parts(name: str, label: str, train: str, test: str) -> tuple[Documents, Documents]:
-    """The training part of a corpus, and the test part with labels that occur in training."""
+    """Load the training part of a corpus, and the test part with labels that occur in training."""
     path = DATA / f"{name}.jsonl.xz"
     known = load_documents(path, label, where={"split": train})
     tested = load_documents(path, label, where={"split": test}, names=known.names)

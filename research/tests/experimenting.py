@@ -74,14 +74,14 @@ class LaterWordCounts(WordCounts):
 
 
 def start_child(work: Path) -> subprocess.Popen[bytes]:
-    """A process that does nothing for ten minutes. Its id is in ``child.txt``."""
+    """Return a process that does nothing for ten minutes. Its id is in ``child.txt``."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     (work / "child.txt").write_text(str(child.pid))
     return child
 
 
 def count_score(subject: str, value: float, count: int, **given: Any) -> Score:
-    """A score of a made figure."""
+    """Count a score of a made figure."""
     fields = {
         "subject": subject,
         "group": Group.TEXT,

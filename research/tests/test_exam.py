@@ -25,7 +25,7 @@ SENTENCES = [
 
 @pytest.fixture
 def exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The benchmark, on a small embedding; what it writes goes into a directory of its own."""
+    """Return the benchmark, on a small embedding; what it writes goes into a directory of its own."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     module = importlib.import_module("exam")
     vectors = np.random.default_rng(3).standard_normal((len(WORDS), 4))
@@ -40,7 +40,7 @@ def exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A set of made sentences."""
+    """Return a set of made sentences."""
     rows = []
     for text, labels in SENTENCES:
         spans = [

@@ -14,7 +14,7 @@ PADDED = pytest.mark.parametrize("padding", [True, False])
 
 
 def log_laws(settings, *, padding):
-    """The log probabilities of all outputs, of each word and symbol."""
+    """Return the log probabilities of all outputs, of each word and symbol."""
     mechanism = build_mechanism(TOY, settings, padding=padding, mechanism="syntf")
     assert isinstance(mechanism, TableMechanism)
     symbols = [symbol for symbol in range(SIZE + 2) if padding or symbol != SIZE]

@@ -14,7 +14,7 @@ from wordveil_research.methods.neighbours import NearestTexts, count_votes, find
 
 
 def solve_linear(first: np.ndarray, second: np.ndarray, costs: np.ndarray) -> float:
-    """The least cost of moving masses: the flows out of each place and into each place are given."""
+    """Return the least cost of moving masses: the flows out of each place and into each place are given."""
     rows, columns = costs.shape
     out = np.kron(np.eye(rows), np.ones(columns))
     into = np.kron(np.ones(rows), np.eye(columns))

@@ -23,7 +23,7 @@ def bags(texts: list[str]) -> list[Counter[int]]:
 
 
 def by_loop(fitted: koppel.FittedKoppel, known: Documents, texts: list[str], *, with_norms: bool = True) -> np.ndarray:
-    """The winner of each snippet and round, pair by pair."""
+    """Return the winner of each snippet and round, pair by pair."""
     space = fitted.profiles.space
     authors = {
         label: sum(bags([known.texts[i] for i in np.flatnonzero(known.labels == label)]), Counter())

@@ -16,7 +16,7 @@ DEFINITION = re.compile(r"(?=(\S{4}|(?<!\S)\S{1,3}(?!\S)))")
 
 
 def code(feature: str) -> int:
-    """The number of a feature: 16 bits a character."""
+    """Return the number of a feature: 16 bits a character."""
     number = sum(min(ord(sign), 0xFFFF) << (48 - 16 * place) for place, sign in enumerate(feature))
     return number - 2**64 if number >= 2**63 else number
 

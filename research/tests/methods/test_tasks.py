@@ -34,7 +34,7 @@ def test_texts_without_words_teach_nothing(classifier):
 
 
 def make_halves(count: int, seed: int, half: int) -> Documents:
-    """Texts of three topics, in one half of the words of each topic, and words of none."""
+    """Make texts of three topics, in one half of the words of each topic, and words of none."""
     rng = np.random.default_rng(seed)
     labels = np.arange(count) % len(TOPICS)
     own = 20 * labels[:, None] + 10 * half + rng.integers(0, 10, (count, 4))

@@ -41,7 +41,7 @@ WORDS = load("demo").words.to_pylist()[: SIZES.words]
 
 
 def make_texts(count: int, seed: int) -> list[str]:
-    """Texts of sentences, each a run of five of the first 120 words of the vocabulary."""
+    """Make texts of sentences, each a run of five of the first 120 words of the vocabulary."""
     starts = np.random.default_rng(seed).integers(0, 24, (count, 4)) * 5
     return [" ".join(f"{' '.join(WORDS[at : at + 5])}." for at in row) for row in starts.tolist()]
 

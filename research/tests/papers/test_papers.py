@@ -40,7 +40,7 @@ _PAIR_ROWS = ("original", "random, draw 1")
 
 
 def write_rows(path: Path, column: str, labels: int, splits: tuple[str, ...], length: int, count: int) -> None:
-    """Texts of random words of their label; ``count`` for each label and part."""
+    """Write texts of random words of their label; ``count`` for each label and part."""
     rng = np.random.default_rng(len(path.name))
     with lzma.open(path, "wt", encoding="utf-8", preset=0) as file:
         for split in splits:

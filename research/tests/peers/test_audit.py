@@ -47,13 +47,13 @@ LOSS = 1.0
 
 
 def bound(loss, first, second):
-    """The same claim for all words."""
+    """Bound the same claim for all words."""
     return loss
 
 
 @pytest.fixture
 def case(tmp_path, monkeypatch):
-    """A claim that is true: randomised response with a loss of 1."""
+    """Return a claim that is true: randomised response with a loss of 1."""
     scripts = tmp_path / "scripts"
     scripts.mkdir()
     shutil.copy(SCRIPTS / "serve.py", scripts)

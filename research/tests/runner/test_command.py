@@ -15,13 +15,13 @@ from wordveil_research.runner.registry import EXPERIMENTS
 
 @pytest.fixture(autouse=True)
 def wide_terminal(monkeypatch):
-    """No row of a table is broken."""
+    """Check that no row of a table is broken."""
     monkeypatch.setattr(output.results, "_width", 200)
 
 
 @pytest.fixture
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An output directory beside data, and the small experiment by its name."""
+    """Return an output directory beside data, and the small experiment by its name."""
     monkeypatch.setitem(EXPERIMENTS, "word-counts", "experimenting")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()

@@ -44,7 +44,7 @@ def run(place: Path, experiment: Experiment | None = None, processes: int = 1, *
 
 
 def measured(place: Path) -> list[str]:
-    """The names of cells in the order in which they were measured, since the last call."""
+    """Return the names of cells in the order in which they were measured, since the last call."""
     path = place / "out" / "work" / "measured.txt"
     names = [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
     path.unlink(missing_ok=True)
@@ -59,7 +59,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not asked for its code does not."""
+    """Return whether a process runs; one that has ended and was not asked for its code does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -15,7 +15,7 @@ SETTINGS = Koppel(iterations=15, share=0.4, threshold=0.5, features=700)
 
 
 def documents(count: int, texts: int, seed: int) -> Documents:
-    """Texts of authors who each prefer some words of a common list."""
+    """Return texts of authors who each prefer some words of a common list."""
     letters, rng = np.array(list("abcdefghijklmnoprstuwäß火🙂")), np.random.default_rng(7)
     words = ["".join(rng.choice(letters, rng.integers(1, 9))) for _ in range(300)]
     habits = rng.dirichlet(np.full(len(words), 0.3), count)

@@ -28,7 +28,7 @@ NAMES = ("other", "same")
 
 
 def labelled(count: int, seed: int) -> LabelledPairs:
-    """Pairs of texts, and whether they have one topic: half of them."""
+    """Return pairs of texts, and whether they have one topic: half of them."""
     one, other = make_topic_texts(9 * count, seed, 0.6), make_topic_texts(9 * count, seed + 1, 0.6)
     same = (one.labels == other.labels).astype(np.int64)
     rows = np.sort(np.concatenate([np.flatnonzero(same == value)[: count // 2] for value in (0, 1)]))
@@ -36,7 +36,7 @@ def labelled(count: int, seed: int) -> LabelledPairs:
 
 
 def graded(count: int, seed: int) -> GradedPairs:
-    """Pairs of texts, of which the second has the first ``0 .. 12`` words of the first one."""
+    """Return pairs of texts, of which the second has the first ``0 .. 12`` words of the first one."""
     one, other = make_topic_texts(count, seed, 0.6), make_topic_texts(count, seed + 1, 0.6)
     grades = np.random.default_rng(seed + 1_000).integers(0, 13, count)
     second = [

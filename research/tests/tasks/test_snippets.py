@@ -10,7 +10,7 @@ from wordveil_research.tasks.snippets import split_known_and_snippets
 
 
 def numbered(lengths: dict[str, list[int]]) -> Documents:
-    """Texts whose words say where they stand."""
+    """Return texts whose words say where they stand."""
     rows = [
         (f"{author}.{text}", length, author) for author, all_of in lengths.items() for text, length in enumerate(all_of)
     ]

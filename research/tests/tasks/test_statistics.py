@@ -39,7 +39,7 @@ def table_mechanism(name: str, *, padding: bool = True) -> TableMechanism:
 
 
 def least_cover(law: np.ndarray, eta: float) -> int:
-    """The definition: the fewest outputs that together have 1 - eta."""
+    """Return the definition: the fewest outputs that together have 1 - eta."""
     falling = np.cumsum(np.sort(law)[::-1])
     return int(np.argmax(falling >= 1 - eta - 1e-12)) + 1
 

@@ -69,7 +69,7 @@ class Measured:
 
 
 def measure_cell(measured: Measured) -> list[Score]:
-    """All figures that are measured on texts."""
+    """Measure all figures that are measured on texts."""
     scores: list[Score] = []
     for task, part in measured.size.tasks.items():
         texts = load_task(part, measured.data)
@@ -96,7 +96,7 @@ def _peer_seconds(system: TextSanitiser) -> float:
 
 @cache
 def open_law() -> BigramLaw:
-    """The package's own bigram model."""
+    """Open the package's own bigram model."""
     return BigramLaw.open()
 
 
@@ -118,14 +118,14 @@ def measure_authors(measured: Measured, name: str, part: AuthorPart) -> list[Sco
 
 @cache
 def make_plain(part: AuthorPart, data: Path) -> Documents:
-    """The known texts of a corpus as words alone."""
+    """Make the known texts of a corpus as words alone."""
     known = load_authors(part, data).known
     return known.with_texts(PlainWords().sanitise(known.texts))
 
 
 @cache
 def fit_clean(attack: LinearSvm, part: AuthorPart, data: Path, *, is_plain: bool) -> FittedClassifier:
-    """A static attacker: the same for every system, so that a process fits it once."""
+    """Fit a static attacker: the same for every system, so that a process fits it once."""
     return attack.fit(make_plain(part, data) if is_plain else load_authors(part, data).known, 0)
 
 
@@ -154,7 +154,7 @@ class KeptAttack(TextClassifier):
 
 
 def measure_context(measured: Measured, texts: Sequence[str]) -> list[Score]:
-    """What is recovered of words with the words around them, and without, of running text."""
+    """Measure what is recovered of words with the words around them, and without, of running text."""
     if not isinstance(measured.system, BundleSanitiser):
         return []
     drawn = redraw(measured.system, list(texts), measured.seed)
@@ -165,7 +165,7 @@ def measure_context(measured: Measured, texts: Sequence[str]) -> list[Score]:
 
 
 def score_speed(subject: str, words: int, seconds: float) -> list[Score]:
-    """Words a second of one core, and core-hours of a million records."""
+    """Return words a second of one core, and core-hours of a million records."""
     rate = words / seconds if seconds > 0 else None
     hours = None if rate is None else RECORDS * RECORD_WORDS / rate / 3600
     named = (

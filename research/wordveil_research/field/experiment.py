@@ -93,30 +93,30 @@ def _make_cell(kind: str, row: Row, block: Block, seed: int, around: Surrounding
 
 
 def list_places(*, is_quick: bool) -> list[tuple[Row, Block]]:
-    """Each row with each block that it stands in."""
+    """List each row with each block that it stands in."""
     blocks = list_blocks(is_quick=is_quick)
     return [(row, block) for row in list_rows() for block in (blocks if row.is_matched else [AS_IT_IS])]
 
 
 def is_certain(row: Row) -> bool:
-    """Whether it writes the same under every seed."""
+    """Return whether it writes the same under every seed."""
     return row.label.startswith(ORIGINAL) or (row.peer is not None and row.peer.cuts_texts)
 
 
 def size_of(row: Row, *, is_quick: bool) -> Size:
-    """The parts of the corpora that a row is measured on."""
+    """Return the parts of the corpora that a row is measured on."""
     if is_quick:
         return QUICK
     return SMALL if row.is_slow else LARGE
 
 
 def join_notes(*notes: str) -> str:
-    """Notes as one, without the empty ones."""
+    """Join notes as one, without the empty ones."""
     return "; ".join(note for note in notes if note)
 
 
 def describe(around: Surroundings) -> dict[str, str]:
-    """What the table was made from."""
+    """Return what the table was made from."""
     sizes = {"parts": QUICK} if around.is_quick else {"parts": LARGE, "small parts, of slow systems": SMALL}
     return {
         "embeddings": "the demo embedding; demo-poincare for the hyperbolic rows",

@@ -28,7 +28,7 @@ class Line:
     scores: tuple[Score, ...]
 
     def find(self, figure: str, task: str = "") -> Score | None:
-        """Its score of a figure, of a task if one is named."""
+        """Find the score of a figure, of a task if one is named."""
         return next((score for score in self.scores if score.figure == figure and task in ("", score.task)), None)
 
     @property
@@ -62,7 +62,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def list_lines(scores: Sequence[Score], block: Block | None) -> list[Line]:
-    """The lines of a block; None: the rows that stand in no block."""
+    """List the lines of a block; None: the rows that stand in no block."""
     subjects: dict[str, list[Score]] = {}
     for score in scores:
         subjects.setdefault(score.subject, []).append(score)

@@ -35,7 +35,7 @@ class Candidate(search.Candidate):
 
 
 def make_settings(mechanism: str, **settings: Any) -> Callable[[float], MechanismSettings]:
-    """A function that makes a mechanism's settings from epsilon; the others are ``settings``."""
+    """Make a function that makes a mechanism's settings from epsilon; the others are ``settings``."""
     kind: Callable[..., MechanismSettings] = MECHANISMS[mechanism].settings_type
     return lambda epsilon: kind(epsilon=epsilon, **settings)
 
@@ -72,12 +72,12 @@ class Matcher(search.Matcher):
         return Matched(epsilon, built[epsilon]) if crossing.is_near else None
 
     def recover(self, mechanism: Mechanism[Any], prior: str) -> float:
-        """The best attacker's success: exact where the mechanism knows its probabilities, else an attacker's that was
-        fitted on draws. ``prior``: ``uniform``, or ``public`` for words as frequent as in public text.
+        """Return the best attacker's success: exact where the mechanism knows its probabilities, else an attacker's
+        that was fitted on draws. ``prior``: ``uniform``, or ``public`` for words as frequent as in public text.
         """
         return find_recovered(mechanism, self.law(prior), self.draws)[0]
 
     def law(self, prior: str) -> NDArray[np.float64]:
-        """The probability of each word before anything is seen: float64 ``(size,)``."""
+        """Return the probability of each word before anything is seen: float64 ``(size,)``."""
         size = self.embedding.size
         return self.inputs.frequencies_of(size) if prior == "public" else np.full(size, 1 / size)

@@ -112,7 +112,7 @@ class AuthorTexts:
 
 @cache
 def load_task(part: TaskPart, data: Path) -> TaskTexts:
-    """The texts of a part. Raises :class:`wordveil.errors.InputError`."""
+    """Load the texts of a part. Raises :class:`wordveil.errors.InputError`."""
     train = load_documents(data / part.file, "label", where={"split": "train"})
     test = load_documents(data / part.file, "label", where={"split": "test"}, names=train.names)
     return TaskTexts(_cut(_sample(train, part.train), part.words), _cut(_sample(test, part.test), part.words))
@@ -120,7 +120,7 @@ def load_task(part: TaskPart, data: Path) -> TaskTexts:
 
 @cache
 def load_authors(part: AuthorPart, data: Path) -> AuthorTexts:
-    """The texts of a part, of the first authors who have enough. Raises :class:`wordveil.errors.InputError`."""
+    """Load the texts of a part, of the first authors who have enough. Raises :class:`wordveil.errors.InputError`."""
     path = data / part.file
     if part.known:
         known = load_documents(path, "author", where={"split": part.known})
@@ -154,7 +154,9 @@ def _rename(documents: Documents, names: list[str]) -> Documents:
 
 
 def _shuffle(rows: Int64) -> Int64:
-    """Int64 in an order that has nothing to do with theirs: by a multiplicative hash (Knuth 1973, section 6.4)."""
+    """Shuffle int64 into an order that has nothing to do with theirs: by a multiplicative hash (Knuth 1973, section
+    6.4).
+    """
     return rows[np.argsort((rows.astype(np.uint64) + np.uint64(1)) * np.uint64(2654435761) % np.uint64(2**32))]
 
 
@@ -163,6 +165,6 @@ def _sample(documents: Documents, count: int) -> Documents:
 
 
 def _cut(documents: Documents, words: int) -> Documents:
-    """The first words of each text, with what stands between them."""
+    """Cut out the first words of each text, with what stands between them."""
     cut = [" ".join(text.split(maxsplit=words)[:words]) for text in documents.texts]
     return documents.with_texts(cut)

@@ -40,7 +40,7 @@ class _Recovered:
 
 
 def score_privacy(laboratory: Laboratory, row: Row, block: Block, system: System) -> list[Score]:
-    """The figures of one system that need no text."""
+    """Return the figures of one system that need no text."""
     subject = row.subject(block)
     if not system.is_there:
         return [make_figure(subject, WORST, "token", None, system.reason)]
@@ -61,7 +61,7 @@ def score_privacy(laboratory: Laboratory, row: Row, block: Block, system: System
 def make_figure(
     subject: str, figure: str, task: str, value: float | None, note: str = "", chance: float | None = None
 ) -> Score:
-    """A figure of a mechanism, which has no interval."""
+    """Make a figure of a mechanism, which has no interval."""
     method = "mechanism" if figure != RECOVERED else "best-guesser"
     return Measurement(subject, task, method, Group.PRIVACY).make_score(
         figure,
@@ -76,7 +76,7 @@ def make_figure(
 
 
 def measure_recovered(laboratory: Laboratory, row: Row, block: Block, system: System, prior: str) -> _Recovered:
-    """What the best attacker recovers, under a prior."""
+    """Measure what the best attacker recovers, under a prior."""
     matcher = laboratory.matcher(row.embedding)
     law = matcher.law(prior)
     epsilon = system.epsilon or 0.0
@@ -99,7 +99,7 @@ def measure_recovered(laboratory: Laboratory, row: Row, block: Block, system: Sy
 
 
 def measure_nearest_loss(laboratory: Laboratory, row: Row, system: System) -> tuple[float, str]:
-    """The median loss between a word and its nearest neighbour, and what to know of it."""
+    """Measure the median loss between a word and its nearest neighbour, and what to know of it."""
     if row.peer is None and not system.bundle:
         return math.inf, ""
     matcher = laboratory.matcher(row.embedding)

@@ -24,7 +24,7 @@ SMALL_PARTS = ", small parts"
 
 
 def make_randomised_response(words: int) -> Callable[[float], MechanismSettings]:
-    """A function that makes the settings of plain randomised response over ``words`` words from a loss.
+    """Make a function that makes the settings of plain randomised response over ``words`` words from a loss.
 
     It is the staircase whose lists hold the word alone: uniform floors of a mass that leaves just the word.
     """
@@ -90,7 +90,7 @@ class Row:
     is_slow: bool = False
 
     def subject(self, block: Block) -> str:
-        """The subject of its scores."""
+        """Return the subject of its scores."""
         return f"{block.name}: {self.label}" if block.name else self.label
 
 
@@ -98,7 +98,7 @@ AS_IT_IS = Block("as it is")
 
 
 def list_rows() -> tuple[Row, ...]:
-    """All rows, in the order of the table."""
+    """List all rows, in the order of the table."""
     return _make_rows()
 
 
@@ -136,17 +136,17 @@ def _make_rows() -> tuple[Row, ...]:
 
 
 def make_random(_: float) -> RandomSettings:
-    """The settings of words that are drawn uniformly, whatever the loss."""
+    """Make the settings of words that are drawn uniformly, whatever the loss."""
     return RandomSettings()
 
 
 def list_blocks(*, is_quick: bool) -> list[Block]:
-    """The blocks of equal loss and of equal recovery; one of each where it is to be quick."""
+    """List the blocks of equal loss and of equal recovery; one of each where it is to be quick."""
     losses = [Block("loss", loss) for loss in LOSSES]
     recoveries = [Block("recovery", share, prior) for prior, share in RECOVERIES]
     return [losses[1], recoveries[1]] if is_quick else [*losses, *recoveries]
 
 
 def find_row(label: str) -> Row:
-    """A row by its label. Raises :class:`KeyError`."""
+    """Find a row by its label. Raises :class:`KeyError`."""
     return {row.label: row for row in list_rows()}[label]

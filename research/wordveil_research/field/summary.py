@@ -26,7 +26,7 @@ Key = tuple[str, tuple[str, ...]]
 
 
 def average_seeds(scores: Iterable[Score]) -> list[Score]:
-    """One score for each subject and figure: the mean, and the 95% t-interval over seeds.
+    """Return one score for each subject and figure: the mean, and the 95% t-interval over seeds.
 
     Figures that were measured once stay as they are, with the interval over texts if they have one.
     """
@@ -47,7 +47,9 @@ def _average(group: Sequence[Score]) -> Score:
 
 
 def find_t_interval(values: Sequence[float]) -> tuple[float | None, float, float | None]:
-    """The lower end of the 95% t-interval of the mean, the mean, and the upper end; no ends where one is infinite."""
+    """Find the lower end of the 95% t-interval of the mean, the mean, and the upper end; no ends where one is
+    infinite.
+    """
     sample = np.array(values, np.float64)
     mean = float(sample.mean())
     if not np.isfinite(sample).all():
@@ -57,7 +59,7 @@ def find_t_interval(values: Sequence[float]) -> tuple[float | None, float, float
 
 
 def add_gains(scores: Sequence[Score]) -> list[Score]:
-    """The scores, and the relative gain of each subject on each author corpus.
+    """Add the scores, and the relative gain of each subject on each author corpus.
 
     The interval takes the means of tasks and attack as independent. A subject on small parts is divided by the
     original on small parts.
@@ -68,12 +70,14 @@ def add_gains(scores: Sequence[Score]) -> list[Score]:
 
 
 def is_on_small_parts(score: Score) -> bool:
-    """Whether it was measured on small parts of the corpora."""
+    """Return whether it was measured on small parts of the corpora."""
     return SMALL_NOTE in score.note
 
 
 def name_small_parts(scores: Sequence[Score]) -> list[Score]:
-    """The scores, where the names of subjects on small parts of the corpora say so: tables show all side by side."""
+    """Name the scores, where the names of subjects on small parts of the corpora say so: tables show all side by
+    side.
+    """
     small = {score.subject for score in scores if is_on_small_parts(score)}
     return [
         replace(score, subject=score.subject.removesuffix(SMALL_PARTS) + SMALL_PARTS)
@@ -84,12 +88,12 @@ def name_small_parts(scores: Sequence[Score]) -> list[Score]:
 
 
 def is_task(score: Score) -> bool:
-    """Whether it is the accuracy of a task."""
+    """Return whether it is the accuracy of a task."""
     return score.group == Group.UTILITY and score.figure == "accuracy"
 
 
 def is_attack(score: Score, variant: str = ADAPTIVE) -> bool:
-    """Whether it is the accuracy of an attacker who names authors."""
+    """Return whether it is the accuracy of an attacker who names authors."""
     return score.group == Group.ATTACK and score.figure == "accuracy" and score.variant == variant
 
 

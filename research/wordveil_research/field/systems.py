@@ -98,19 +98,19 @@ class Laboratory:
         return self._around.work / "environments"
 
     def laplace_at(self, system: System, block: Block) -> Mechanism[Any]:
-        """This package's Laplace at the epsilon of a system."""
+        """Return this package's Laplace at the epsilon of a system."""
         found = self.find(find_row("laplace"), block)
         changed = open_bundle(Path(found.bundle)).mechanism.at_epsilon(system.epsilon or 1.0)
         assert changed is not None  # Laplace can
         return changed
 
     def matcher(self, name: str) -> Matcher:
-        """The matcher of an embedding by its name."""
+        """Return the matcher of an embedding by its name."""
         draws = 5_000 if self._around.is_quick else 50_000
         return _open_matcher(name, self.home / "lists", draws)
 
     def find(self, row: Row, block: Block) -> System:
-        """The system of a row in a block: the kept one, or a new one.
+        """Find the system of a row in a block: the kept one, or a new one.
 
         Raises :class:`wordveil_research.peers.processes.PeerError` where another package cannot run.
         """
@@ -195,11 +195,11 @@ class Laboratory:
         return crossing.epsilon
 
     def nearest(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """The ten nearest words of each word of the demo embedding, itself first, and their distances."""
+        """Return the ten nearest words of each word of the demo embedding, itself first, and their distances."""
         return _find_nearest()
 
     def order(self, python: Path) -> NDArray[np.int64]:
-        """The word at each place of dp-diffractor's line, which its own code makes."""
+        """Return the word at each place of dp-diffractor's line, which its own code makes."""
         place = self._task(DIFFRACTOR, 1.0)
         line = Path(place["kept"]) / "line.json"
         if not line.exists():
@@ -216,7 +216,7 @@ class Laboratory:
 
     @contextmanager
     def open(self, row: Row, system: System) -> Iterator[TextSanitiser]:
-        """The system, ready to sanitise texts. Its process, if it has one, ends with the ``with`` statement."""
+        """Open the system, ready to sanitise texts. Its process, if it has one, ends with the ``with`` statement."""
         if row.peer is not None:
             python = make_environment(row.peer, self.environments)
             with PeerSanitiser(row.peer, python, self._task(row.peer, system.epsilon)) as peer:

@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def shorten(evaluation: Evaluation) -> dict[str, Any]:
-    """Each definition once, and figures alone."""
+    """Return each definition once, and figures alone."""
     rows: dict[str, dict[str, list[Any]]] = {}
     for score in evaluation.scores:
         ends = (score.value, score.low, score.high)
@@ -56,7 +56,7 @@ def shorten(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def name_figure(score: Score) -> str:
-    """The parts of the score's key that are not empty."""
+    """Name the parts of the score's key that are not empty."""
     return " ".join(part for part in score.key if part)
 
 
@@ -68,7 +68,7 @@ def shorten_number(value: float | None) -> float | str | None:
 
 
 def print_overview(scores: Sequence[Score], blocks: Sequence[Block]) -> None:
-    """The mean accuracy of the tasks and of the attack, a column for each block."""
+    """Print the mean accuracy of the tasks and of the attack, a column for each block."""
     lines = {block.name: {line.label: line for line in list_lines(scores, block)} for block in blocks}
     labels = dict.fromkeys(label for found in lines.values() for label in found)
     print_rows(
@@ -78,20 +78,20 @@ def print_overview(scores: Sequence[Score], blocks: Sequence[Block]) -> None:
 
 
 def name_row(label: str, lines: dict[str, dict[str, Line]]) -> str:
-    """The row's label, with a star where it stands on small parts."""
+    """Name the row's label, with a star where it stands on small parts."""
     is_small = any(label in found and found[label].is_small for found in lines.values())
     return f"{label} *" if is_small else label
 
 
 def show_both(line: Line | None) -> str:
-    """The tasks and the attack."""
+    """Show the tasks and the attack."""
     if line is None or line.utility is None or line.attack is None:
         return "-"
     return f".{round(line.utility * 1000):03d} / .{round(line.attack * 1000):03d}"
 
 
 def print_block(scores: Sequence[Score], block: Block | None) -> None:
-    """All figures of a block but those of cost and of static attackers."""
+    """Print all figures of a block but those of cost and of static attackers."""
     print(f"\n{'as they are' if block is None else block.name}\n")
     heads = ["row", "epsilon", "loss", "nearest", "uniform", "public", "context"]
     heads += [*TASKS, *CORPORA, "gain", "perplexity", "tokens/s"]
@@ -121,7 +121,7 @@ def show_interval(score: Score | None) -> str:
 
 
 def show_attack(line: Line, corpus: str) -> str:
-    """The strongest static attacker and the strongest adaptive one."""
+    """Show the strongest static attacker and the strongest adaptive one."""
     of_corpus = [score for score in line.scores if score.task == corpus]
     static = find_largest(score for score in of_corpus if is_attack(score, STATIC))
     adaptive = find_largest(score for score in of_corpus if is_attack(score))

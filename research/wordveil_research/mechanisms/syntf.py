@@ -113,5 +113,5 @@ class SynTF(TableMechanism[SynTFSettings]):
 
 
 def _complement(angle: Any) -> Any:
-    """What a rating lacks to 1: ``1 - (1 + cos) / 2``, exact near 0."""
+    """Return what a rating lacks to 1: ``1 - (1 + cos) / 2``, exact near 0."""
     return np.sin(angle / 2) ** 2

@@ -37,12 +37,13 @@ class Bags:
         return np.diff(self.offsets)
 
     def words_of(self, text: int) -> tuple[Int32, Float64]:
-        """The words of a text and their shares."""
+        """Return the words of a text and their shares."""
         entries = slice(int(self.offsets[text]), int(self.offsets[text + 1]))
         return self.ids[entries], self.shares[entries]
 
     def average(self, vectors: Float64) -> Float64:
-        """The mean vector of each text, by shares: float64 ``(texts, dimension)``, zeros for a text without words.
+        """Return the mean vector of each text, by shares: float64 ``(texts, dimension)``, zeros for a text without
+        words.
 
         ``vectors``: float64 ``(size, dimension)``.
         """
@@ -67,7 +68,7 @@ class WordVectors:
         return self.embedding.vectors.astype(np.float64)
 
     def make_bags(self, texts: Sequence[str]) -> Bags:
-        """The bags of texts. Words that the embedding lacks are left out."""
+        """Make the bags of texts. Words that the embedding lacks are left out."""
         words = cut_words(texts)
         ids = self.vocabulary.lookup(words.words)
         known = ids < self.vocabulary.size
@@ -79,5 +80,7 @@ class WordVectors:
         return Bags(word.astype(np.int32), counts / totals[text], offsets)
 
     def average(self, texts: Sequence[str]) -> Float64:
-        """The mean vector of each text: float64 ``(texts, dimension)``, zeros for a text without a known word."""
+        """Return the mean vector of each text: float64 ``(texts, dimension)``, zeros for a text without a known
+        word.
+        """
         return self.make_bags(texts).average(self.vectors)

@@ -69,7 +69,7 @@ class ContinuousNgrams(TextClassifier):
 
 
 def _write(texts: Sequence[str], unit: NgramUnit) -> list[str]:
-    """Texts as units separated by spaces."""
+    """Write texts as units separated by spaces."""
     if unit == NgramUnit.CHARACTERS:
         return [" ".join(_SPACE.join(text.lower().split())) for text in texts]
     return join_words(texts)

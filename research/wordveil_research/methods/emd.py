@@ -27,7 +27,7 @@ _ITERATIONS = 10_000_000
 
 
 def measure_emd(first: Float64, second: Float64, costs: Float64) -> float:
-    """The Earth Mover's distance.
+    """Measure the Earth Mover's distance.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class MoverIndex:
         return np.asarray(np.einsum("ij,ij->i", self.vectors, self.vectors))
 
     def search(self, ids: Int32, shares: Float64, count: int) -> Nearest:
-        """The ``count`` nearest known texts of a text, or all where there are fewer.
+        """Search for the ``count`` nearest known texts of a text, or all where there are fewer.
 
         ``ids``, ``shares``: its words and their shares, from :meth:`Bags.words_of`; at least one word.
         """
@@ -130,7 +130,7 @@ class MoverIndex:
         return Nearest(texts, np.array([distance for distance, _ in best]), solved)
 
     def _measure_costs(self, ids: Int32) -> Float64:
-        """Distances from a text's words to the used words: float64 ``(words, used)``."""
+        """Measure distances from a text's words to the used words: float64 ``(words, used)``."""
         products = self.vectors[ids] @ self.vectors[self._used].T
         squares = self._norms[ids][:, None] + self._norms[self._used] - 2 * products
         costs = np.sqrt(np.maximum(squares, 0))
@@ -139,7 +139,8 @@ class MoverIndex:
         return np.asarray(costs)
 
     def _bound_all(self, ids: Int32, shares: Float64, costs: Float64) -> Float64:
-        """A lower bound for each known text that has words: the larger of the centroids' distance and the cost of
+        """Compute a lower bound for each known text that has words: the larger of the centroids' distance and the cost
+        of
         moving its words to the nearest ones of this text.
         """
         if not len(self._filled):
@@ -149,7 +150,7 @@ class MoverIndex:
         return np.asarray(np.maximum(centroid, moved))
 
     def _bound_back(self, texts: Int64, shares: Float64, costs: Float64) -> Float64:
-        """The cost of moving this text's words to the nearest ones of each of these known texts."""
+        """Bound the cost of moving this text's words to the nearest ones of each of these known texts."""
         starts, sizes = self._starts[texts], self.bags.sizes[self._filled[texts]]
         firsts = np.cumsum(sizes) - sizes
         entries = np.repeat(starts - firsts, sizes) + np.arange(int(sizes.sum()))

@@ -105,7 +105,7 @@ class FittedFloret:
     fallback: int
 
     def predict(self, lines: Sequence[str]) -> Int64:
-        """The most probable label of each line: int64 ``(lines,)``."""
+        """Predict the most probable label of each line: int64 ``(lines,)``."""
         clean = _clean(lines)
         # floret's answer for a single text fails under NumPy 2; that for a list does not.
         answers, _ = self.model.predict(clean, k=1) if clean else ([], [])
@@ -117,18 +117,18 @@ class FittedFloret:
 
 
 def _clean(lines: Sequence[str]) -> list[str]:
-    """Words with single spaces between them, none of which floret would take for a label."""
+    """Return words with single spaces between them, none of which floret would take for a label."""
     return [" ".join(line.split()).replace(_LABEL, "label") for line in lines]
 
 
 def _write_lines(lines: Sequence[str], labels: Int64) -> bytes:
-    """The lines that have words, each after its label."""
+    """Write the lines that have words, each after its label."""
     rows = zip(labels.tolist(), lines, strict=True)
     return "".join(f"{_LABEL}{label} {line}\n" for label, line in rows if line).encode()
 
 
 def _find_readable(embedding: Embedding) -> Int64:
-    """The rows of the words that floret reads as one word. No text has a word with a quotation mark."""
+    """Find the rows of the words that floret reads as one word. No text has a word with a quotation mark."""
     words = embedding.words.to_pylist()
     pairs = enumerate(zip(words, _clean(words), strict=True))
     return np.array([row for row, (word, read) in pairs if word == read and not {" ", '"'} & set(word)], np.int64)
@@ -145,8 +145,9 @@ def _write_vectors(embedding: Embedding, rows: Int64) -> bytes:
 
 
 def _count_epochs(epochs: int, lines: Sequence[str], vectors: int) -> int:
-    """How many epochs to ask for, so that the lines are read ``epochs`` times. floret counts each vector as a token of
-    an epoch, but reads lines alone: where vectors are many and lines few, even one epoch reads these more often.
+    """Return how many epochs to ask for, so that the lines are read ``epochs`` times. floret counts each vector as a
+    token of an epoch, but reads lines alone: where vectors are many and lines few, even one epoch reads these more
+    often.
     """
     # Each line also has a label and an end.
     tokens = sum(len(line.split()) + 2 for line in lines if line)
@@ -155,7 +156,7 @@ def _count_epochs(epochs: int, lines: Sequence[str], vectors: int) -> int:
 
 @contextmanager
 def _open_file(content: bytes) -> Iterator[str]:
-    """A private file. The path is valid inside the block."""
+    """Open a private file. The path is valid inside the block."""
     if sys.platform == "linux":
         with os.fdopen(os.memfd_create("wordveil"), "wb") as file:
             file.write(content)

@@ -51,7 +51,7 @@ class Winners(NamedTuple):
     labels: Int64
 
     def score(self, names: int) -> Scored:
-        """The authors who win most rounds. Ties go to the lower number. ``names``: how many there are."""
+        """Return the authors who win most rounds. Ties go to the lower number. ``names``: how many there are."""
         texts, rounds = self.labels.shape
         # One column more for rounds that nobody won.
         flat = (np.arange(texts)[:, None] * (names + 1) + self.labels + 1).ravel()
@@ -83,7 +83,7 @@ class Subspace:
     lower: bool
 
     def count(self, texts: Sequence[str]) -> csr_array:
-        """How often each text has each feature: float64 ``(texts, features)``."""
+        """Return how often each text has each feature: float64 ``(texts, features)``."""
         return count_features(texts, self.codes, lower=self.lower)
 
 
@@ -149,7 +149,7 @@ class Koppel(TextClassifier):
         return FittedKoppel(self.threshold, profiles, len(known.names))
 
     def make_subspace(self, chosen: FeatureCounts, texts: int, seed: int) -> Subspace:
-        """The features with their weights and rounds. ``chosen``: the features of ``texts`` known texts."""
+        """Make the features with their weights and rounds. ``chosen``: the features of ``texts`` known texts."""
         weights = np.ones(len(chosen.codes))
         if self.weights == Weights.TF_IDF:
             weights = np.rint(_UNIT * (1 + np.log((1 + texts) / (1 + chosen.texts))) ** 2)
@@ -184,7 +184,7 @@ class Profiles:
 
     @classmethod
     def of(cls, space: Subspace, counts: csr_array, labels: Int64) -> Self:
-        """The sums of texts by author.
+        """Make the sums of texts by author.
 
         ``counts``: :meth:`Subspace.count` of the texts. ``labels``: int64 ``(texts,)``, their authors. Raises
         :class:`ValueError` where a sum of squares reaches 2^53: such texts are too long for exact sums.
@@ -206,7 +206,7 @@ class Profiles:
         return cls(space, present, entries.toarray() if is_small else entries, norms)
 
     def find_winners(self, counts: csr_array) -> Winners:
-        """The best of these authors for each snippet and round; ties go to the lower number.
+        """Find the best of these authors for each snippet and round; ties go to the lower number.
 
         ``counts``: :meth:`Subspace.count` of the snippets.
         """
@@ -232,5 +232,5 @@ class FittedKoppel(RefusingClassifier):
     names: int
 
     def score(self, texts: Sequence[str]) -> Scored:
-        """The author who wins most rounds, whatever the share, and that share."""
+        """Return the author who wins most rounds, whatever the share, and that share."""
         return self.profiles.find_winners(self.profiles.space.count(texts)).score(self.names)

@@ -59,7 +59,7 @@ class FittedNearestAuthor(FittedClassifier):
     labels: Int64
 
     def predict(self, texts: Sequence[str]) -> Int64:
-        """The author of the nearest known text, the first of equals. Unknown where a text has no known word."""
+        """Predict the author of the nearest known text, the first of equals. Unknown where a text has no known word."""
         bags = self.vectors.make_bags(texts)
         nearest = find_nearest(bags.average(self.vectors.vectors), self.means, 1)[:, 0]
         return np.where(bags.sizes > 0, self.labels[nearest], UNKNOWN)

@@ -76,8 +76,8 @@ class FittedNearestTexts(FittedClassifier):
     fallback: int
 
     def predict(self, texts: Sequence[str]) -> Int64:
-        """The label of each text. The time is proportional to texts times known texts; the Earth Mover's distance is
-        computed for a few known texts each.
+        """Predict the label of each text. The time is proportional to texts times known texts; the Earth Mover's
+        distance is computed for a few known texts each.
         """
         bags = self.vectors.make_bags(texts)
         guessed = np.full(len(texts), self.fallback, np.int64)
@@ -99,7 +99,7 @@ class FittedNearestTexts(FittedClassifier):
 
 
 def find_nearest(asked: Float64, known: Float64, count: int) -> Int64:
-    """The indices of the nearest known points, the nearest first: int64 ``(asked, min(count, known))``. At equal
+    """Find the indices of the nearest known points, the nearest first: int64 ``(asked, min(count, known))``. At equal
     distances the lower index comes first.
 
     ``asked``, ``known``: float64 ``(points, dimension)``.
@@ -113,7 +113,7 @@ def find_nearest(asked: Float64, known: Float64, count: int) -> Int64:
 
 
 def count_votes(labels: Int64) -> Int64:
-    """The most frequent label of each row; of equally frequent ones the first in the row.
+    """Count the most frequent label of each row; of equally frequent ones the first in the row.
 
     ``labels``: int64 ``(texts, neighbours)``, the nearest neighbour's first.
     """

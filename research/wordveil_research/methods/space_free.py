@@ -35,7 +35,7 @@ _KEPT *= np.arange(_PLANE, dtype=np.uint64)
 
 
 def find_features(texts: Sequence[str], *, lower: bool) -> Iterator[tuple[Int64, Int64]]:
-    """The features of texts, some texts at a time, in the order of the texts.
+    """Find the features of texts, some texts at a time, in the order of the texts.
 
     ``texts``: in Unicode. ``lower``: whether upper and lower case are the same.
 
@@ -82,7 +82,7 @@ class FeatureCounts:
 
     @classmethod
     def of(cls, texts: Sequence[str], *, lower: bool) -> Self:
-        """The features of texts."""
+        """Make the features of texts."""
         total = cls(*(np.empty(0, np.int64) for _ in range(3)))
         for numbers, codes in find_features(texts, lower=lower):
             total = total.add(cls._of_pairs(numbers, codes)) if len(codes) else total
@@ -99,7 +99,7 @@ class FeatureCounts:
         return cls(codes[starts], counts, np.add.reduceat(is_other.astype(np.int64), starts))
 
     def add(self, other: Self) -> Self:
-        """The counts of both."""
+        """Add the counts of both."""
         codes, columns = np.unique(np.concatenate([self.codes, other.codes]), return_inverse=True)
         sums = [
             np.bincount(columns, np.concatenate(pair), len(codes)).astype(np.int64)
@@ -108,13 +108,13 @@ class FeatureCounts:
         return type(self)(codes, *sums)
 
     def take_most_frequent(self, limit: int) -> Self:
-        """The ``limit`` most frequent features; of equally frequent ones those with the lower numbers."""
+        """Take the ``limit`` most frequent features; of equally frequent ones those with the lower numbers."""
         order = np.sort(np.lexsort((self.codes, -self.counts))[:limit])
         return type(self)(self.codes[order], self.counts[order], self.texts[order])
 
 
 def count_features(texts: Sequence[str], codes: Int64, *, lower: bool) -> csr_array:
-    """How often each text has each of some features: float64 ``(texts, features)``, of whole numbers.
+    """Return how often each text has each of some features: float64 ``(texts, features)``, of whole numbers.
 
     ``texts``: in Unicode. ``codes``: int64 ``(features,)``, rising: the numbers of the features. Others are left out.
     ``lower``: as in :func:`find_features`.

@@ -86,14 +86,14 @@ class ERAETable1(Experiment):
     files: ClassVar[tuple[str, ...]] = tuple(f"{corpus}.jsonl.xz" for corpus in CORPORA.values())
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
-        """The trainings, and then each corpus, row and draw."""
+        """Plan the trainings, and then each corpus, row and draw."""
         settings = asdict(_sizes(around))
         trainings = [plan for part in CORPORA for plan in _plans(part, around)]
         cells = [Cell(f"training, {plan.name}", asdict(plan)) for plan in trainings]
         return cells + [cell for part in CORPORA for cell in plan_rows(part, _rows(around), around, settings)]
 
     def measure(self, cell: Cell, around: Surroundings) -> Sequence[Score]:
-        """A training, or the three figures of one draw of one row."""
+        """Measure a training, or the three figures of one draw of one row."""
         embedding = load_embedding(_sizes(around).generator.embedding, around.work)
         if "row" not in cell.settings:
             (plan,) = [one for part in CORPORA for one in _plans(part, around) if asdict(one) == cell.settings]
@@ -102,7 +102,7 @@ class ERAETable1(Experiment):
         return _measure_row(row, part, draw, embedding, around)
 
     def report(self, around: Surroundings, results: Mapping[str, Sequence[Score]]) -> Evaluation:
-        """The table, and sentences on what it shows."""
+        """Report the table, and sentences on what it shows."""
         scores, sizes = merge_cells(results), _sizes(around)
         generator = sizes.generator
         facts = {
@@ -128,7 +128,7 @@ def _plans(part: str, around: Surroundings) -> list[GeneratorPlan]:
 
 
 def find_epsilon(loss: float, symbols: int) -> float:
-    """The epsilon of ER-AE's choice among ``symbols`` whose loss is ``loss``: ``2 (loss - ln(symbols - 1))``.
+    """Find the epsilon of ER-AE's choice among ``symbols`` whose loss is ``loss``: ``2 (loss - ln(symbols - 1))``.
 
     Raises :class:`ValueError` where no epsilon has so small a loss.
     """
@@ -147,13 +147,13 @@ _RANDOM = Row("Random-R", "random")
 
 
 def choose_losses(around: Surroundings) -> tuple[float, ...]:
-    """The losses of the rows: the least and the largest where it is to be quick."""
+    """Choose the losses of the rows: the least and the largest where it is to be quick."""
     return LOSSES[:1] + LOSSES[-1:] if around.is_quick else LOSSES
 
 
 def list_rows(around: Surroundings, sizes: GeneratorSizes) -> Iterator[Row]:
-    """The rows at each true loss of a token. Those of ER-AE have the kind of their generator as their model, and are
-    left out where generators cannot be trained.
+    """List the rows at each true loss of a token. Those of ER-AE have the kind of their generator as their model, and
+    are left out where generators cannot be trained.
     """
     for loss in choose_losses(around):
         syntf = {"neighbours": NEIGHBOURS}
@@ -191,7 +191,7 @@ def _measure_row(row: Row, part: str, draw: int, embedding: Embedding, around: S
 
 
 def _read(part: str, around: Surroundings) -> Split:
-    """The texts to judge; where they have authors, also those that an attacker learns from."""
+    """Read the texts to judge; where they have authors, also those that an attacker learns from."""
     sizes = _sizes(around)
     if part == C50:
         return read_authors(around.data, CORPORA[C50]).take_each(sizes.known, sizes.judged).shorten(sizes.words)
@@ -201,7 +201,7 @@ def _read(part: str, around: Surroundings) -> Split:
 
 
 def _train(plan: GeneratorPlan, embedding: Embedding, around: Surroundings) -> GeneratorWeights:
-    """The generator of a corpus, trained on texts of its part to learn from."""
+    """Train the generator of a corpus on texts of its part to learn from."""
     read = read_authors if plan.corpus == C50 else read_labels
     known = read(around.data, CORPORA[plan.corpus])
     each = -(-plan.sizes.known_words // _KNOWN_WORDS // len(known.train.names))
@@ -261,7 +261,7 @@ def _note_missing() -> Iterator[str]:
 
 
 def _note_findings(scores: Sequence[Score], around: Surroundings) -> Iterator[str]:
-    """A sentence for each corpus and row, and one on rows that keep no more meaning than random words."""
+    """Write a sentence for each corpus and row, and one on rows that keep no more meaning than random words."""
     rows = _rows(around)
     for part in CORPORA:
         for row in rows:
@@ -281,7 +281,7 @@ def _find_similarity(scores: Sequence[Score], row: Row, part: str) -> Score | No
 
 
 def _is_random(scores: Sequence[Score], row: Row) -> bool:
-    """Whether a row is nowhere more similar to the originals than random words are."""
+    """Return whether a row is nowhere more similar to the originals than random words are."""
     found = [(_find_similarity(scores, row, part), _find_similarity(scores, _RANDOM, part)) for part in CORPORA]
     pairs = [(mine.low, random.high) for mine, random in found if mine and random]
     return bool(pairs) and all(low is not None and high is not None and low <= high for low, high in pairs)

@@ -79,8 +79,8 @@ class ERAETables(Experiment):
     files: ClassVar[tuple[str, ...]] = (NOVELS,)
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
-        """The trainings, and then each table's rows. Raises :class:`PlatformError` where the extra ``er-ae`` is not
-        installed.
+        """Plan the trainings, and then each table's rows. Raises :class:`PlatformError` where the extra ``er-ae`` is
+        not installed.
         """
         require_packages()
         sizes = asdict(_sizes(around))
@@ -96,7 +96,7 @@ class ERAETables(Experiment):
         return looks + rows
 
     def measure(self, cell: Cell, around: Surroundings) -> Sequence[Score]:
-        """A training, or a part of a table."""
+        """Measure a training, or a part of a table."""
         what, novels = cell.settings["what"], _Novels(around)
         if what == _WRITTEN:
             (row,) = [row for row in _rows(around) if row.name == cell.settings["row"]]
@@ -192,7 +192,7 @@ class _Novels:
                 yield _score_similar(measured, values, size)
 
     def _look(self, kind: str) -> Places:
-        """What the generator says at all places of the counted sentences."""
+        """Return what the generator says at all places of the counted sentences."""
         found = list(read_rows(self._open(kind), self._choose(self._sizes.counted)))
         words = np.concatenate([words for _, words, _ in found])
         rows = np.concatenate([softmaxes for *_, softmaxes in found])
@@ -212,7 +212,7 @@ class _Novels:
 
 
 def find_similar(embedding: Embedding, words: NDArray[np.int32], count: int) -> NDArray[np.int64]:
-    """The words with the highest cosines to each of ``words``, itself among them: int64 ``(words, count)``."""
+    """Find the words with the highest cosines to each of ``words``, itself among them: int64 ``(words, count)``."""
     lengths = np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
     units = embedding.vectors / np.maximum(lengths, 1e-12)
     return np.asarray(np.argpartition(-(units[words] @ units.T), count - 1, axis=1)[:, :count].astype(np.int64))
@@ -240,7 +240,7 @@ def _show(score: Score) -> TextExample:
 
 
 def _note_findings(scores: Sequence[Score]) -> Iterator[str]:
-    """A sentence for each generator and loss of Table 3."""
+    """Write a sentence for each generator and loss of Table 3."""
     for kind in _KINDS:
         alone = find_score(scores, f"{kind}, the generator alone", figure="similar")
         if alone and alone.value is not None:

@@ -73,14 +73,14 @@ class F19Table1(Experiment):
     files: ClassVar[tuple[str, ...]] = ("c50_reuters.jsonl.xz", "news20_bydate.jsonl.xz")
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
-        """Authors and topics of each row and draw."""
+        """Plan authors and topics of each row and draw."""
         settings = asdict(_sizes(around))
         settings["candidates"] = list(settings["candidates"])
         rows = _rows(around)
         return [cell for part in (_AUTHORS, _TOPICS) for cell in plan_rows(part, rows, around, settings)]
 
     def measure(self, cell: Cell, around: Surroundings) -> Sequence[Score]:
-        """Both parts write their texts first: the attackers and the classifiers see the same draws."""
+        """Write the texts of both parts first: the attackers and the classifiers see the same draws."""
         row, draw = row_of(cell), cell.settings["draw"]
         embedding = load(row.embedding)
         system = open_row(row, embedding, around.work, _BAG)
@@ -92,7 +92,7 @@ class F19Table1(Experiment):
         return [*scores, *_attack_sizes(written, embedding, row, draw, _sizes(around))]
 
     def report(self, around: Surroundings, results: Mapping[str, Sequence[Score]]) -> Evaluation:
-        """The table, and sentences on what it shows."""
+        """Report the table, and sentences on what it shows."""
         scores, sizes = merge_cells(results), _sizes(around)
         facts = {
             "mechanism": f"laplace on the embedding {around.embedding}, nearest word, output as a bag",
@@ -172,7 +172,7 @@ _DIFFERENCES = (
 
 
 def _note_findings(scores: Sequence[Score], sizes: Sizes) -> Iterator[str]:
-    """Sentences that are made from the figures."""
+    """Write sentences that are made from the figures."""
     candidates = sizes.candidates[-1]
     task = f"{candidates} authors"
     for words in CHOICES:

@@ -63,17 +63,17 @@ _RANDOM = Row("random", "random", embedding=DEMO_POINCARE)
 
 
 def published_row(epsilon: float) -> Row:
-    """The paper's noise in two dimensions."""
+    """Return the paper's noise in two dimensions."""
     return Row(f"epsilon {epsilon:g}, 2-D", "hyperbolic-fdd", {"epsilon": epsilon}, embedding=POINCARE_2)
 
 
 def exact_row(epsilon: float) -> Row:
-    """The exact law in two dimensions."""
+    """Return the exact law in two dimensions."""
     return Row(f"exact, epsilon {epsilon:g}, 2-D", "hyperbolic-laplace", {"epsilon": epsilon}, embedding=POINCARE_2)
 
 
 def ten_row(epsilon: float) -> Row:
-    """The paper's noise on the package's own Poincare embedding."""
+    """Return the paper's noise on the package's own Poincare embedding."""
     return Row(f"epsilon {epsilon:g}, 10-D", "hyperbolic-fdd", {"epsilon": epsilon}, embedding=DEMO_POINCARE)
 
 
@@ -128,7 +128,7 @@ class FDDTable3(Experiment):
     files: ClassVar[tuple[str, ...]] = ("pan11_small.jsonl.xz", NOVELS)
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
-        """Each corpus, row and draw."""
+        """Plan each corpus, row and draw."""
         settings = asdict(_author_sizes(around))
         return [cell for part in (_PAN, _NOVELS) for cell in plan_rows(part, _rows(around), around, settings)]
 
@@ -142,7 +142,7 @@ class FDDTable3(Experiment):
         return [*losses, *attack_written(_attacks(), written, row, draw, part)]
 
     def report(self, around: Surroundings, results: Mapping[str, Sequence[Score]]) -> Evaluation:
-        """The table, and sentences on what it shows."""
+        """Report the table, and sentences on what it shows."""
         scores, sizes = merge_cells(results), _author_sizes(around)
         facts = {
             **_MECHANISMS,
@@ -233,7 +233,7 @@ class FDDTable6(Experiment):
     more_files: ClassVar[tuple[str, ...]] = tuple(f"{task}.jsonl.xz" for task in MORE_TASKS)
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
-        """Each task, row and draw."""
+        """Plan each task, row and draw."""
         settings = asdict(_task_sizes(around))
         return [cell for task in _tasks(around) for cell in plan_rows(task, _rows(around), around, settings)]
 
@@ -253,7 +253,7 @@ class FDDTable6(Experiment):
         return [*losses, *measure_task(SentenceVectors(), written.redrawn, written.released, row.name, task, draw)]
 
     def report(self, around: Surroundings, results: Mapping[str, Sequence[Score]]) -> Evaluation:
-        """The table, and sentences on what it shows."""
+        """Report the table, and sentences on what it shows."""
         scores, sizes = merge_cells(results), _task_sizes(around)
         facts = {
             **_MECHANISMS,
@@ -286,7 +286,7 @@ _TASK_DIFFERENCES = (
 
 
 def _note_tasks(scores: Sequence[Score]) -> Iterator[str]:
-    """Which rows are better than random words beyond their intervals."""
+    """Name the rows that are better than random words beyond their intervals."""
     for words in CHOICES:
         random = _RANDOM.hiding(words)
         for row in (*([] if words else [ORIGINAL]), _PLAIN.hiding(words), *_NOISY[words]):

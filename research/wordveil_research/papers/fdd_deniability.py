@@ -100,7 +100,7 @@ class FDDTable4(Experiment):
     embedding: ClassVar[str] = DEMO
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
-        """Each mechanism at each target, and at each loss; each walk of the printed noise."""
+        """Plan each mechanism at each target, and at each loss; each walk of the printed noise."""
         words, targets, losses = (10, TARGETS[-1:], LOSSES[1:2]) if around.is_quick else (50, TARGETS, LOSSES)
         cells = [
             Cell(f"{name}, {part} {value:g}", {"row": name, "part": part, "value": value, "words": words})
@@ -144,7 +144,7 @@ class FDDTable4(Experiment):
         around: Surroundings,
         results: Mapping[str, Sequence[Score]],
     ) -> Evaluation:
-        """The table, and sentences on what it shows."""
+        """Report the table, and sentences on what it shows."""
         scores = merge_cells(results)
         facts = {
             "embeddings": f"{around.embedding} for laplace, demo-poincare (10 dimensions) and one trained in 2 "
@@ -181,7 +181,7 @@ def _name_walk(walk: Walk) -> str:
 
 
 def _measure_walk(walk: Walk, embedding: Embedding, count: int) -> Iterator[Score]:
-    """What the printed noise of one walk does, added as printed and by Moebius translation."""
+    """Measure what the printed noise of one walk does, added as printed and by Moebius translation."""
     points, names = embedding.vectors.astype(np.float64), embedding.words.to_pylist()
     chosen = np.arange(count) * embedding.size // count
     noise = walk.draw(embedding.dimension, count, DRAWS, np.random.default_rng(0))
@@ -206,7 +206,7 @@ def _measure_walk(walk: Walk, embedding: Embedding, count: int) -> Iterator[Scor
 
 
 def _pad_columns(came: NDArray[np.int64], size: int) -> csr_array:
-    """The counts with a column for each of ``size`` words."""
+    """Return the counts with a column for each of ``size`` words."""
     return csr_array(np.pad(came, ((0, 0), (0, size - came.shape[1]))))
 
 
@@ -218,8 +218,8 @@ def _at(mechanism: Mechanism[Any], epsilon: float) -> Mechanism[Any]:
 
 
 def _find_epsilon(mechanism: Mechanism[Any], words: NDArray[np.int32], target: int, least: float) -> float:
-    """The epsilon where the worst word stays ``target`` times of 1,000; the least that there is where even that is too
-    large.
+    """Find the epsilon where the worst word stays ``target`` times of 1,000; the least that there is where even that is
+    too large.
     """
     keys = _keys("calibrate")
 

@@ -48,6 +48,6 @@ def measure_pair_task(task: str, row: Row, system: TextSanitiser, data: Path, dr
 
 
 def write_pairs(pairs: Pairs, system: TextSanitiser, seed: int) -> Pairs:
-    """The same pairs as a system writes them. Both sentences are records of their own."""
+    """Write the same pairs as a system writes them. Both sentences are records of their own."""
     written = system.sanitise([*pairs.first, *pairs.second], seed)
     return pairs.with_texts(written[: len(pairs.first)], written[len(pairs.first) :])

@@ -24,12 +24,12 @@ CARRIERS = "carrier phrases kept"
 
 
 def choose_words(policy: TextPolicy, words: str) -> TextPolicy:
-    """The same policy, where ``words``, one of the names above, says which words are hidden."""
+    """Return the same policy, where ``words``, one of the names above, says which words are hidden."""
     return replace(policy, **_find_settings(words))
 
 
 def find_model(policy: TextPolicy) -> NgramModel | None:
-    """The n-gram model that a policy of :func:`choose_words` names."""
+    """Find the n-gram model that a policy of :func:`choose_words` names."""
     return _open_model() if policy.ngrams else None
 
 

@@ -40,7 +40,7 @@ class Walk:
     burn_in: int
 
     def draw(self, dimension: int, chains: int, draws: int, random: np.random.Generator) -> Float64:
-        """The places of chains at ``draws`` steps after the burn-in: float64 ``(chains, draws, dimension)``.
+        """Draw the places of chains at ``draws`` steps after the burn-in: float64 ``(chains, draws, dimension)``.
 
         A proposal outside the ball is projected back. It is accepted with the ratio of ``exp(-epsilon d)``.
         """
@@ -57,18 +57,20 @@ class Walk:
 
 
 def project(points: Float64) -> Float64:
-    """Points, float64 ``(..., dimension)``, those outside the ball moved to its edge."""
+    """Return points, float64 ``(..., dimension)``, those outside the ball moved to its edge."""
     lengths = np.linalg.norm(points, axis=-1, keepdims=True)
     return np.asarray(np.where(lengths >= 1, points / np.maximum(lengths, 1) * EDGE, points))
 
 
 def add(point: Float64, noise: Float64) -> Float64:
-    """The printed sum of a word's point ``(dimension,)`` and noise ``(draws, dimension)``, projected into the ball."""
+    """Compute the printed sum of a word's point ``(dimension,)`` and noise ``(draws, dimension)``, projected into the
+    ball.
+    """
     return project(point + noise)
 
 
 def translate(point: Float64, noise: Float64) -> Float64:
-    """The Moebius sum of the same, in which the origin moves to the point and distances stay."""
+    """Return the Moebius sum of the same, in which the origin moves to the point and distances stay."""
     products = noise @ point
     own, lengths = float(point @ point), (noise * noise).sum(axis=1)
     top = (1 + 2 * products + lengths)[:, None] * point + (1 - own) * noise
@@ -76,7 +78,7 @@ def translate(point: Float64, noise: Float64) -> Float64:
 
 
 def find_nearest(points: Float64, words: Float64) -> Int64:
-    """The number of the word nearest to each point: int64 ``(points,)``.
+    """Find the number of the word nearest to each point: int64 ``(points,)``.
 
     ``points``, ``words``: float64 ``(count, dimension)``. For a given point hyperbolic distance grows with
     ``|x - w|^2 / (1 - |w|^2)``.

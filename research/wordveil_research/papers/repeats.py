@@ -17,7 +17,7 @@ _SHARES = frozenset({"accuracy", "answered", "precision"})
 
 
 def merge_repeats(repeats: Iterable[Sequence[Score]]) -> list[Score]:
-    """One score for each subject and key, in the order in which they first occur.
+    """Return one score for each subject and key, in the order in which they first occur.
 
     The value is the mean over repetitions. The interval has two parts, added as independent errors are, by squares: the
     mean distance of the repetitions' own ends, which is about the texts, and Student's interval of the mean of the
@@ -55,12 +55,12 @@ def _merge(group: Sequence[Score]) -> Score:
 
 
 def _inside(end: float, group: Sequence[Score]) -> float:
-    """An end of an interval, within 0 and 1 where the figure is a share."""
+    """Return an end of an interval, within 0 and 1 where the figure is a share."""
     return min(max(end, 0.0), 1.0) if group[0].figure in _SHARES else end
 
 
 def find_score(scores: Iterable[Score], subject: str, **wanted: str) -> Score | None:
-    """The first score of a subject whose fields have these values; None where there is none."""
+    """Find the first score of a subject whose fields have these values; None where there is none."""
     for score in scores:
         if score.subject == subject and all(getattr(score, name) == value for name, value in wanted.items()):
             return score

@@ -84,7 +84,7 @@ class Row:
         }
 
     def hiding(self, words: str) -> Row:
-        """The same row under another choice of the words that are hidden."""
+        """Return the same row under another choice of the words that are hidden."""
         return replace(self, name=f"{self.name}, {words}", words=words) if words else self
 
 
@@ -95,8 +95,8 @@ NO_NOISE = Row("no noise", words_alone=True)
 
 
 def load_embedding(name: str, work: Path) -> Embedding:
-    """A public embedding: a path or a name, its first words alone as in ``demo:8000``, or one that is trained on first
-    use and kept in ``work/trained``: :data:`POINCARE_2` or :data:`POINCARE_100`.
+    """Load a public embedding: a path or a name, its first words alone as in ``demo:8000``, or one that is trained on
+    first use and kept in ``work/trained``: :data:`POINCARE_2` or :data:`POINCARE_100`.
 
     These are of the package's pairs of hypernyms, as ``demo-poincare`` is. In its ten dimensions most words lie so far
     from all others that additive noise of any strength leaves them.
@@ -119,7 +119,7 @@ def _take_first(whole: Embedding, words: int) -> Embedding:
 
 
 def seeds_of(draw: int) -> tuple[int, int]:
-    """The seeds of a release and of what its attacker draws, for the number of a repetition."""
+    """Return the seeds of a release and of what its attacker draws, for the number of a repetition."""
     return draw, _ATTACKER + draw
 
 
@@ -128,7 +128,7 @@ class Untouched:
     """Writes the texts as they are (:class:`wordveil_research.papers.systems.TextSanitiser`)."""
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:  # noqa: ARG002 - nothing is drawn
-        """The same texts."""
+        """Return the same texts."""
         return list(texts)
 
 
@@ -143,7 +143,7 @@ class VocabularyWords:
     policy: TextPolicy = WORDS_ALONE
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:  # noqa: ARG002 - nothing is drawn
-        """The known words of each text, separated by a space."""
+        """Return the known words of each text, separated by a space."""
         policy = replace(self.policy, unknown=UnknownWords.DROP)
         codec = Codec(policy, Vocabulary(self.embedding.words), find_model(policy))
         encoded = codec.encode(pa.array(texts, pa.string()))
@@ -159,7 +159,7 @@ def open_row(
     build: BuildContext | None = None,
     inputs: PublicInputs = NO_INPUTS,
 ) -> TextSanitiser:
-    """What writes the texts of a row. A mechanism's bundle is built in ``work/bundles`` unless it is there.
+    """Return what writes the texts of a row. A mechanism's bundle is built in ``work/bundles`` unless it is there.
     ``inputs``: other public data that the mechanism reads.
 
     Raises
@@ -179,8 +179,8 @@ def open_row(
 
 
 def match_loss(row: Row, work: Path) -> Matched:
-    """The mechanism where the largest loss of a token is that of the row or at most 0.5% less, or the largest that it
-    has. Each is looked for once a process. Raises :class:`BundleError` where no epsilon has so small a loss.
+    """Match the mechanism where the largest loss of a token is that of the row or at most 0.5% less, or the largest
+    that it has. Each is looked for once a process. Raises :class:`BundleError` where no epsilon has so small a loss.
     """
     return _match_loss(row.mechanism, tuple(row.settings.items()), row.embedding, row.loss, work)
 
@@ -198,7 +198,7 @@ def _match_loss(
 
 
 def score_losses(row: Row, system: TextSanitiser, embedding: Embedding) -> list[Score]:
-    """What a token of a row may lose at most: exact figures, from the mechanism's certified constants."""
+    """Return what a token of a row may lose at most: exact figures, from the mechanism's certified constants."""
     if not isinstance(system, BundleSanitiser):
         return [
             _loss(row, "worst-loss", float("inf"), "without noise: two texts that differ are distinguished for certain")
@@ -227,7 +227,7 @@ def _loss(row: Row, figure: str, value: float, note: str = "") -> Score:
 
 
 def find_near(embedding: Embedding, metric: str) -> float:
-    """The median distance of 100 words, evenly spread over the vocabulary, from their nearest ones, in a metric of
+    """Find the median distance of 100 words, evenly spread over the vocabulary, from their nearest ones, in a metric of
     :data:`wordveil.geometry.spaces.SPACES`.
     """
     points = embedding.vectors.astype(np.float64)

@@ -32,11 +32,11 @@ class Split:
     test: Documents
 
     def cut(self, train: int, test: int) -> Split:
-        """The texts of at least so many words, cut to that many (:func:`cut_to_words`)."""
+        """Cut out the texts of at least so many words, cut to that many (:func:`cut_to_words`)."""
         return Split(cut_to_words(self.train, train), cut_to_words(self.test, test))
 
     def shorten(self, words: int) -> Split:
-        """All texts, those of more words cut to that many (:func:`shorten_to_words`)."""
+        """Return the texts, those of more words cut to that many (:func:`shorten_to_words`)."""
         return Split(shorten_to_words(self.train, words), shorten_to_words(self.test, words))
 
     def take_each(self, train: int, test: int, seed: int = 0) -> Split:
@@ -45,8 +45,8 @@ class Split:
 
 
 def cut_to_words(documents: Documents, words: int) -> Documents:
-    """The texts that have at least ``words`` words, cut behind the last of these. A word is a run of letters and
-    digits.
+    """Cut out the texts that have at least ``words`` words, cut behind the last of these. A word is a run of letters
+    and digits.
     """
     pattern = re.compile(rf"(?:[\W_]*+[^\W_]++){{{words}}}+")
     found = [pattern.match(text) for text in documents.texts]
@@ -55,7 +55,7 @@ def cut_to_words(documents: Documents, words: int) -> Documents:
 
 
 def shorten_to_words(documents: Documents, words: int) -> Documents:
-    """All texts, those of more than ``words`` words cut behind the last of these."""
+    """Return the texts, those of more than ``words`` words cut behind the last of these."""
     pattern = re.compile(rf"(?:[\W_]*+[^\W_]++){{{words}}}+")
     return documents.with_texts([match[0] if (match := pattern.match(text)) else text for text in documents.texts])
 
@@ -66,7 +66,7 @@ def take_each(documents: Documents, count: int, seed: int) -> Documents:
 
 
 def _choose_each(documents: Documents, count: int, seed: int) -> Int64:
-    """The places of at most ``count`` texts of each label."""
+    """Choose the places of at most ``count`` texts of each label."""
     order = np.random.default_rng(seed).permutation(len(documents))
     order = order[np.argsort(documents.labels[order], kind="stable")]
     labels = documents.labels[order]
@@ -75,7 +75,7 @@ def _choose_each(documents: Documents, count: int, seed: int) -> Int64:
 
 
 def keep_first(documents: Documents, count: int) -> Documents:
-    """The texts of the first ``count`` labels, by number, and these labels' names alone."""
+    """Return the texts of the first ``count`` labels, by number, and these labels' names alone."""
     kept = documents.take(np.flatnonzero((documents.labels >= 0) & (documents.labels < count)))
     return Documents(kept.texts, kept.labels, kept.names[:count])
 
@@ -88,7 +88,7 @@ def halve_each(documents: Documents, seed: int) -> Split:
 
 
 def read_authors(data: Path, corpus: str) -> Split:
-    """The texts of known authors of a corpus: ``c50_reuters``, ``pan11_small`` or ``enron_jstylo50``.
+    """Read the texts of known authors of a corpus: ``c50_reuters``, ``pan11_small`` or ``enron_jstylo50``.
 
     The first two come split; of PAN 2011's, both parts that are not to learn from are judged, without the texts of
     authors who have none to learn from. Enron's mails are halved at random for each author.
@@ -110,7 +110,7 @@ def read_authors(data: Path, corpus: str) -> Split:
 
 
 def read_labels(data: Path, corpus: str, share: float = 0.8) -> Split:
-    """The texts of a classification task by its ``label`` column.
+    """Read the texts of a classification task by its ``label`` column.
 
     Texts come split into ``train`` and ``test``; where they do not, ``share`` of them, chosen at random by a fixed
     seed, are to learn from. A part ``dev`` is left out.
@@ -167,7 +167,7 @@ def read_novels(data: Path, work: Path, known_words: int, snippet_words: int, sn
 def _sample_novels(
     path: Path, known_words: int, snippet_words: int, snippets: int
 ) -> tuple[tuple[list[str], list[str]], tuple[list[str], list[str]]]:
-    """Texts and their authors, first of those to learn from and then of those to judge."""
+    """Sample texts and their authors, first of those to learn from and then of those to judge."""
     books: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for name, text in _open_books(path):
         author, _, year = name.removesuffix(".txt").split("_")

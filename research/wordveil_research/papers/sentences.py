@@ -43,7 +43,8 @@ class Sentences:
 
 
 def choose_sentences(documents: Documents, embedding: Embedding, length: int, count: int) -> Sentences:
-    """The first sentences whose words are all known, of 4 to ``length`` words: of each label in turn, ``count`` in all.
+    """Choose the first sentences whose words are all known, of 4 to ``length`` words: of each label in turn, ``count``
+    in all.
 
     Raises :class:`InputError` where there are none.
     """
@@ -71,7 +72,7 @@ def _find_sentences(documents: Documents, label: int, embedding: Embedding, leng
 def read_rows(
     generator: WholeNumberGenerator, sentences: Sentences
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]]:
-    """What a generator says of each word of sentences, where it has read the original words before it.
+    """Return what a generator says of each word of sentences, where it has read the original words before it.
 
     That is a look into the generator, and no release, which reads back what was written.
 

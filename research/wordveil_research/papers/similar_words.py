@@ -31,7 +31,7 @@ class Places:
 
 
 def weigh_exponential(places: Places, loss: float) -> Float64:
-    """The probability of a wanted word by the exponential mechanism over all words: float64 ``(places,)``.
+    """Return the probability of a wanted word by the exponential mechanism over all words: float64 ``(places,)``.
 
     A word is chosen with a probability proportional to ``exp(loss * p)`` for its probability ``p`` in the softmax.
     Between two softmaxes that each have all their weight on one word the loss is ``loss``, and nowhere larger. The
@@ -42,7 +42,7 @@ def weigh_exponential(places: Places, loss: float) -> Float64:
 
 
 def weigh_softmax_rr(places: Places, epsilon: float) -> Float64:
-    """The probability of a wanted word by ``softmax-rr``: float64 ``(places,)``, exact.
+    """Return the probability of a wanted word by ``softmax-rr``: float64 ``(places,)``, exact.
 
     See :func:`wordveil.mechanisms.er_ae.symbol_choice.softmax_rr_law`.
     """
@@ -74,7 +74,7 @@ class DrawnSets:
     wanted: int
 
     def weigh(self, epsilon: float) -> Float64:
-        """The probability of a wanted word by ``two-set``, averaged over the sets: float64 ``(places,)``.
+        """Return the probability of a wanted word by ``two-set``, averaged over the sets: float64 ``(places,)``.
 
         Given a set it is exact; so its mean over the sets has no bias, and hardly varies. See
         :mod:`wordveil.mechanisms.er_ae.symbol_choice`.

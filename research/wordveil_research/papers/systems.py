@@ -23,7 +23,7 @@ class TextSanitiser(Protocol):
     """Sanitises texts as one system does: a bundle with its text policy, or another library's."""
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
-        """The sanitised texts, one for each, in the same order. A text that is refused becomes the empty text.
+        """Return the sanitised texts, one for each, in the same order. A text that is refused becomes the empty text.
 
         ``seed``: of public texts, so that a result can be repeated. None draws with a fresh throwaway key, as private
         texts require.

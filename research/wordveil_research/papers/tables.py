@@ -19,7 +19,7 @@ from wordveil_research.runner.base import Cell, Surroundings
 
 
 def plan_rows(part: str, rows: Iterable[Row], around: Surroundings, settings: Mapping[str, Any]) -> Iterator[Cell]:
-    """A cell for each row of a part of a table, and for each draw where the row is random; the first draws first.
+    """Plan a cell for each row of a part of a table, and for each draw where the row is random; the first draws first.
 
     ``settings``: other plain values that decide the result, such as the sizes of samples.
     """
@@ -33,7 +33,7 @@ def plan_rows(part: str, rows: Iterable[Row], around: Surroundings, settings: Ma
 
 
 def row_of(cell: Cell) -> Row:
-    """The row of a cell of :func:`plan_rows`."""
+    """Return the row of a cell of :func:`plan_rows`."""
     values = cell.settings
     named = {name: values[name] for name in ("mechanism", "settings", "words_alone", "embedding")}
     return Row(values["row"], **named, loss=values.get("loss", 0.0), words=values.get("hidden", HIDDEN))
@@ -59,7 +59,9 @@ class Written:
     redrawn: Documents
 
     def first_labels(self, count: int) -> Written:
-        """The texts of the first ``count`` labels, by number. They keep their numbers and lose the other names."""
+        """Return the texts of the first ``count`` labels, by number. They keep their numbers and lose the other
+        names.
+        """
         return Written(*(keep_first(part, count) for part in (self.clean, self.released, self.redrawn)))
 
 
@@ -96,13 +98,13 @@ def attack_written(
 
 
 def merge_cells(results: Mapping[str, Sequence[Score]]) -> tuple[Score, ...]:
-    """All scores of a table, repetitions merged."""
+    """Return all scores of a table, repetitions merged."""
     return tuple(merge_repeats(results.values()))
 
 
 def strongest_attack(scores: Sequence[Score], subject: str, task: str) -> Score | None:
-    """The most accurate attack on a row. One who knows the mechanism learns from clean texts where that works better,
-    as it can with little known text, whose noise adds to that of what is attacked.
+    """Return the most accurate attack on a row. One who knows the mechanism learns from clean texts where that works
+    better, as it can with little known text, whose noise adds to that of what is attacked.
     """
     found = [
         score
@@ -114,7 +116,7 @@ def strongest_attack(scores: Sequence[Score], subject: str, task: str) -> Score 
 
 
 def best_utility(scores: Sequence[Score], subject: str, *tasks: str) -> Score | None:
-    """The most accurate classifier on a row, of one task or of several ways to learn it."""
+    """Return the most accurate classifier on a row, of one task or of several ways to learn it."""
     found = [
         score
         for score in scores
@@ -126,8 +128,8 @@ def best_utility(scores: Sequence[Score], subject: str, *tasks: str) -> Score | 
 
 
 def relative_gain(scores: Sequence[Score], subject: str, attack: str, tasks: Sequence[str], base: str) -> float | None:
-    """What is left of a row's utility less what is left of the attack, each above chance and as a share of that of the
-    row ``base``.
+    """Return what is left of a row's utility less what is left of the attack, each above chance and as a share of that
+    of the row ``base``.
 
     It is :func:`wordveil_research.field.summary.find_relative_gain` with chance levels taken off, since ratios
     of raw accuracies favour the task whose chance level is higher. ``attack`` and ``tasks``: their tasks' names; of
@@ -148,7 +150,7 @@ def _share_left(after: Score | None, before: Score | None) -> float | None:
 
 
 def share(score: Score | None) -> str:
-    """A figure as a percentage with its interval, for a sentence."""
+    """Return a figure as a percentage with its interval, for a sentence."""
     if score is None or score.value is None:
         return "not measured"
     if score.low is None or score.high is None or score.low == score.high:

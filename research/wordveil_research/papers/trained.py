@@ -83,7 +83,7 @@ class GeneratorSizes:
         return f"{self.vectors}:{self.words}"
 
     def find_shape(self, embedding: Embedding) -> GeneratorShape:
-        """The shape over the words of an embedding."""
+        """Find the shape over the words of an embedding."""
         sizes = (self.cells, self.latent, self.length)
         return GeneratorShape(embedding.size, embedding.dimension, *sizes, encoder_layers=1, generator_layers=1)
 
@@ -135,7 +135,7 @@ class GeneratorPlan:
 
 
 def describe_generators(sizes: GeneratorSizes) -> str:
-    """The sizes of generators and of their trainings, for people."""
+    """Describe the sizes of generators and of their trainings, for people."""
     return (
         f"sequences of {sizes.length} words, {sizes.cells} cells, a latent vector of {sizes.latent}, one layer each; "
         f"{sizes.epochs} passes over about {sizes.known_words:,} words, of {REWARDED}'s {sizes.plain_epochs} without "
@@ -197,7 +197,7 @@ def _make_task(plan: GeneratorPlan, texts: Sequence[str], embedding: Embedding, 
 
 
 def prepare_corpus(texts: Sequence[str], embedding: Embedding, length: int, directory: Path) -> Corpus:
-    """Texts as sequences of exactly ``length`` words. Like ER-AE's, they go on over the end of a sentence.
+    """Return texts as sequences of exactly ``length`` words. Like ER-AE's, they go on over the end of a sentence.
 
     What is left at the end of a text is left out: sequences of one width are compiled once.
     """
@@ -212,7 +212,7 @@ def prepare_corpus(texts: Sequence[str], embedding: Embedding, length: int, dire
 
 
 def _keep_whole(piece: Piece, length: int) -> Piece:
-    """The first words of each text, a multiple of ``length``."""
+    """Return the first words of each text, a multiple of ``length``."""
     counts = np.diff(piece.offsets)
     whole = counts // length * length
     places = np.arange(len(piece.ids)) - np.repeat(piece.offsets[:-1], counts)
@@ -221,7 +221,7 @@ def _keep_whole(piece: Piece, length: int) -> Piece:
 
 
 def score_training(plan: GeneratorPlan, weights: GeneratorWeights) -> list[Score]:
-    """How far the training of a generator went, and what it reached on texts that did not train it."""
+    """Return how far the training of a generator went, and what it reached on texts that did not train it."""
     progress: dict[str, Any] = weights.about["progress"]
     last: dict[str, Any] = next(iter(weights.about["last"]), {})
     measured = Measurement(plan.name, "training", "er-ae", Group.TEXT)

@@ -111,11 +111,11 @@ class PeerSampler(Sampler):
         return np.array([self.number(output) for output in drawn], np.int64)
 
     def number(self, output: str) -> int:
-        """The number of an output: a new one where it was not seen before."""
+        """Return the number of an output: a new one where it was not seen before."""
         return self._numbers.setdefault(output, len(self._numbers))
 
     def show(self, output: int) -> str:
-        """An output for people."""
+        """Show an output for people."""
         return repr(list(self._numbers)[output])
 
 

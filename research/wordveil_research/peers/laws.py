@@ -20,17 +20,17 @@ _BLOCK = 512
 
 
 def line_loss(words: int, epsilon: float) -> float:
-    """The largest loss between two words of a line, in nats: that between its ends at an end."""
+    """Return the largest loss between two words of a line, in nats: that between its ends at an end."""
     return epsilon * (words - 1)
 
 
 def epsilon_of_line(words: int, loss: float) -> float:
-    """The inverse of :func:`line_loss`."""
+    """Return the inverse of :func:`line_loss`."""
     return loss / (words - 1)
 
 
 def line_recovery(prior: Float64, epsilon: float) -> float:
-    """The share of words that the best attacker gets right, who sees what a word on a line became; exact.
+    """Return the share of words that the best attacker gets right, who sees what a word on a line became; exact.
 
     With ``q = exp(-epsilon)`` an inner place ``y`` comes out for the place ``x`` with probability
     ``(1 - q)/(1 + q) q^|x - y|``, and an end at distance ``d`` with ``q^d/(1 + q)``.
@@ -54,7 +54,7 @@ def line_recovery(prior: Float64, epsilon: float) -> float:
 
 
 def line_laws(order: NDArray[np.int64], epsilon: float, word: int) -> Float64:
-    """The probability of each output, by word, for one word: float64 ``(words,)``.
+    """Return the probability of each output, by word, for one word: float64 ``(words,)``.
 
     ``order``: int64 ``(words,)``: the word at each place. ``word``: a word, not its place.
     """
@@ -70,7 +70,7 @@ def line_laws(order: NDArray[np.int64], epsilon: float, word: int) -> Float64:
 
 
 def list_nearest(vectors: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], Float64]:
-    """The ``k`` nearest words of each, itself first, and their Euclidean distances: ``(words, k)`` each."""
+    """List the ``k`` nearest words of each, itself first, and their Euclidean distances: ``(words, k)`` each."""
     points = vectors.astype(np.float64)
     squares = np.einsum("ij,ij->i", points, points)
     ids = np.empty((len(points), k), np.int32)
@@ -88,7 +88,9 @@ def list_nearest(vectors: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32
 
 
 def list_laws(ids: NDArray[np.int32], distances: Float64, epsilon: float) -> WordLaws:
-    """The laws of CusText from what :func:`list_nearest` found. Two words whose lists differ have an infinite loss."""
+    """List the laws of CusText from what :func:`list_nearest` found. Two words whose lists differ have an infinite
+    loss.
+    """
     size, k = ids.shape
     span = distances.max(axis=1, keepdims=True) - distances.min(axis=1, keepdims=True)
     scaled = (distances - distances.min(axis=1, keepdims=True)) / np.where(span > 0, span, 1.0)

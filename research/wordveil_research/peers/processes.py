@@ -95,12 +95,12 @@ class PlainWords:
     """The words alone, in lower case and without punctuation: a :class:`TextSanitiser` that hides nothing else."""
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:  # noqa: ARG002 - nothing is drawn
-        """The words of each text, with spaces between them."""
+        """Return the words of each text, with spaces between them."""
         return cut_words(texts).join()
 
 
 def make_environment(peer: Peer, home: Path) -> Path:
-    """The Python of a peer's environment under ``home``, which is made if it is missing.
+    """Return the Python of a peer's environment under ``home``, which is made if it is missing.
 
     Only one process makes it at a time. Raises :class:`PeerError` where pip fails.
     """
@@ -128,7 +128,7 @@ def make_environment(peer: Peer, home: Path) -> Path:
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment without what would lead to its own packages, and with one thread."""
+    """Return this process's environment without what would lead to its own packages, and with one thread."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     return {**kept, **_ONE_THREAD}
 
@@ -193,7 +193,7 @@ class PeerSanitiser:
             self._process = None
 
     def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
-        """The sanitised texts (:class:`wordveil_research.papers.systems.TextSanitiser`).
+        """Return the sanitised texts (:class:`wordveil_research.papers.systems.TextSanitiser`).
 
         Raises :class:`PeerError` where the process fails, or answers with another number of texts.
         """
@@ -212,7 +212,7 @@ class PeerSanitiser:
         return written
 
     def draw(self, words: Sequence[str], seed: int | None = None) -> list[str]:
-        """What the package writes for each word, as one text: for an audit, which cuts no texts.
+        """Return what the package writes for each word, as one text: for an audit, which cuts no texts.
 
         Raises :class:`PeerError` where the process fails, or answers with another number of words.
         """

@@ -72,7 +72,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def plan(self, around: Surroundings) -> Sequence[Cell]:
-        """The cells, in the order to measure them. Those whose names are equal are one."""
+        """Plan the cells, in the order to measure them. Those whose names are equal are one."""
 
     @abstractmethod
     def measure(self, cell: Cell, around: Surroundings) -> Sequence[Score]:
@@ -82,4 +82,4 @@ class Experiment(ABC):
 
     @abstractmethod
     def report(self, around: Surroundings, results: Mapping[str, Sequence[Score]]) -> Evaluation:
-        """The report of all cells; ``results``: the scores of each cell by its name."""
+        """Write the report of all cells; ``results``: the scores of each cell by its name."""

@@ -57,7 +57,7 @@ class KeptCells:
         return cls(directory, experiment, around.is_quick, data)
 
     def load(self, cell: Cell) -> tuple[Score, ...] | None:
-        """The scores of a cell; None where it is to be measured, as after a damaged file."""
+        """Load the scores of a cell; None where it is to be measured, as after a damaged file."""
         try:
             values = json.loads(self._path(cell).read_text("utf-8"))
             return tuple(Score.from_dict(score) for score in values["scores"])

@@ -20,7 +20,7 @@ EXPERIMENTS = {
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of a name. Raises :class:`ConfigError` for a name that none has."""
+    """Find the experiment of a name. Raises :class:`ConfigError` for a name that none has."""
     if name not in EXPERIMENTS:
         problem = f"no experiment has this name. There are: {', '.join(EXPERIMENTS)}."
         raise ConfigError("command line", [Fault("NAME", name, problem)])

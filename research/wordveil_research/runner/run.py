@@ -145,7 +145,7 @@ def measure_cells(
 
 
 def _plan(experiment: Experiment, around: Surroundings) -> list[Cell]:
-    """The cells, each once. Raises :class:`ValueError`."""
+    """Plan the cells, each once. Raises :class:`ValueError`."""
     cells: dict[str, Cell] = {}
     for cell in experiment.plan(around):
         if cells.setdefault(cell.name, cell).settings != cell.settings:
@@ -154,7 +154,7 @@ def _plan(experiment: Experiment, around: Surroundings) -> list[Cell]:
 
 
 def report_cells(experiment: Experiment, around: Surroundings, measured: Measured) -> Evaluation:
-    """The experiment's report, with a note for each cell that failed and for a quick run.
+    """Write the experiment's report, with a note for each cell that failed and for a quick run.
 
     Where cells have failed and the experiment cannot report without them, the report is a plain one of all scores.
     """

@@ -19,8 +19,8 @@ _BLOCK = 2**26
 
 
 def read_table(path: Path) -> pa.Table:
-    """The rows of a file by its name: ``.jsonl`` or ``.json``, ``.csv``, ``.tsv``, ``.parquet``; text files may end in
-    ``.gz``, ``.bz2``, ``.zst`` or ``.xz`` besides.
+    """Read the rows of a file by its name: ``.jsonl`` or ``.json``, ``.csv``, ``.tsv``, ``.parquet``; text files may
+    end in ``.gz``, ``.bz2``, ``.zst`` or ``.xz`` besides.
 
     Raises :class:`InputError` for a file that is missing, has another name or cannot be read. The message has no
     content of it.
@@ -64,7 +64,7 @@ _READERS = {
 
 
 def read_columns(path: Path, columns: tuple[str, ...], where: Mapping[str, str] | None = None) -> list[list[str]]:
-    """Columns of a file as texts, a null as the empty text; of the rows whose columns equal ``where`` alone.
+    """Read columns of a file as texts, a null as the empty text; of the rows whose columns equal ``where`` alone.
 
     Raises :class:`InputError` as :func:`read_table`, and for a column that the file lacks.
     """

@@ -178,7 +178,7 @@ def _to_spark(schema: pa.Schema) -> Any:
 
 
 def _choose_authors(table: pa.Table, count: int, rounds: int) -> Scored:
-    """The author with most wins of each snippet; ties go to the lower number."""
+    """Choose the author with most wins of each snippet; ties go to the lower number."""
     snippets, places, wins = (table[name].to_numpy() for name in ("snippet", "place", "wins"))
     labels, shares = np.full(count, UNKNOWN, np.int64), np.zeros(count)
     order = np.lexsort((-places, -wins, snippets))

@@ -54,7 +54,7 @@ class LabelledPairs:
         _check_lengths(self.first, self.second, len(self.labels))
 
     def with_texts(self, first: Sequence[str], second: Sequence[str]) -> LabelledPairs:
-        """The same labels on other sentences, such as these sanitised. Raises :class:`ValueError`."""
+        """Return the same labels on other sentences, such as these sanitised. Raises :class:`ValueError`."""
         return replace(self, first=first, second=second)
 
 
@@ -78,7 +78,7 @@ class GradedPairs:
         _check_lengths(self.first, self.second, len(self.grades))
 
     def with_texts(self, first: Sequence[str], second: Sequence[str]) -> GradedPairs:
-        """The same degrees on other sentences, such as these sanitised. Raises :class:`ValueError`."""
+        """Return the same degrees on other sentences, such as these sanitised. Raises :class:`ValueError`."""
         return replace(self, first=first, second=second)
 
 
@@ -136,7 +136,7 @@ def load_graded_pairs(
 def measure_pairs(
     embedding: Embedding, train: LabelledPairs, test: LabelledPairs, subject: str, task: str
 ) -> list[Score]:
-    """How often the label of a pair is found: the accuracy, with its interval and the chance level.
+    """Measure how often the label of a pair is found: the accuracy, with its interval and the chance level.
 
     Parameters
     ----------
@@ -169,8 +169,8 @@ def measure_pairs(
 
 
 def find_correlation_interval(first: Float64, second: Float64, seed: int) -> tuple[float, float]:
-    """The 95% interval of Pearson's correlation of two or more pairs, by the percentile bootstrap. For ranks it is that
-    of Spearman's correlation, without ranking each resample again.
+    """Find the 95% interval of Pearson's correlation of two or more pairs, by the percentile bootstrap. For ranks it is
+    that of Spearman's correlation, without ranking each resample again.
     """
 
     def correlate(left: Float64, right: Float64, axis: int) -> Float64:
@@ -186,7 +186,8 @@ def find_correlation_interval(first: Float64, second: Float64, seed: int) -> tup
 def measure_similarity(
     embedding: Embedding, train: GradedPairs | None, test: GradedPairs, subject: str, task: str, seed: int
 ) -> list[Score]:
-    """How well the similarity of pairs is found: the correlations of Pearson and of Spearman, with their intervals.
+    """Measure how well the similarity of pairs is found: the correlations of Pearson and of Spearman, with their
+    intervals.
 
     Parameters
     ----------
@@ -222,7 +223,7 @@ def measure_similarity(
 def _correlate(
     measurement: Measurement, figure: str, guessed: Float64, grades: Float64, definition: str, seed: int
 ) -> Score:
-    """A correlation with its interval; without a value where all guesses are equal."""
+    """Return a correlation with its interval; without a value where all guesses are equal."""
     if np.ptp(guessed) < _EQUAL:
         note = "All pairs are found equally similar, so that there is no correlation."
         return measurement.make_score(figure, None, None, len(guessed), definition, chance=0.0, note=note)

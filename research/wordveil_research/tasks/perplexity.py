@@ -86,7 +86,7 @@ class BigramLaw:
 
     @classmethod
     def of(cls, bigrams: Bigrams) -> Self:
-        """The law of counted bigrams. Pairs that were too rare to be listed count as discounted wholly."""
+        """Make the law of counted bigrams. Pairs that were too rare to be listed count as discounted wholly."""
         size = len(bigrams.words)
         before = np.repeat(np.arange(size), np.diff(bigrams.first))
         listed = np.bincount(before, bigrams.pair_counts, size)
@@ -106,12 +106,12 @@ class BigramLaw:
 
     @classmethod
     def open(cls, place: str = DEMO) -> Self:
-        """The law of an n-gram model: the package's own, or the one at a path. Raises :class:`NgramError`."""
+        """Open the law of an n-gram model: the package's own, or the one at a path. Raises :class:`NgramError`."""
         return cls.of(bigrams_of(open_named(place, "bigram model")))
 
     @classmethod
     def fit(cls, texts: Sequence[str]) -> Self:
-        """The law of public texts. Raises :class:`ValueError` where they have no word."""
+        """Fit the law of public texts. Raises :class:`ValueError` where they have no word."""
         found = cut_words(texts)
         if not len(found.words):
             raise ValueError("Expected at least one word to count.")
@@ -120,7 +120,7 @@ class BigramLaw:
         return cls.of(count_bigrams(filled, pc.unique(found.words)))
 
     def find_shares(self, before: Int64, after: Int64) -> Float64:
-        """The probability of each word after another: float64 ``(pairs,)``.
+        """Find the probability of each word after another: float64 ``(pairs,)``.
 
         ``before``, ``after``: int64 ``(pairs,)``, numbers of words; -1 before a word stands for one that is unknown.
         """
@@ -131,7 +131,7 @@ class BigramLaw:
         return np.asarray(pair + np.where(before >= 0, self.left[before], 1.0) * self.singles[after])
 
     def measure(self, texts: Sequence[str]) -> TextSurprise:
-        """How surprising each text is."""
+        """Measure how surprising each text is."""
         found = cut_words(texts)
         numbers = self.index.numbers(found.words).astype(np.int64)
         known = numbers >= 0
@@ -142,7 +142,7 @@ class BigramLaw:
 
 
 def measure_perplexity(law: BigramLaw, texts: Sequence[str], subject: str, task: str, seed: int) -> list[Score]:
-    """The perplexity of texts and the share of their words that it counts.
+    """Measure the perplexity of texts and the share of their words that it counts.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def measure_perplexity(law: BigramLaw, texts: Sequence[str], subject: str, task:
 
 
 def _precede(numbers: Int64, offsets: Int64) -> Int64:
-    """The number of the word before each word, of the beginning at the start of a text: int64 ``(tokens,)``."""
+    """Return the number of the word before each word, of the beginning at the start of a text: int64 ``(tokens,)``."""
     before = np.concatenate([[START], numbers[:-1]])[: len(numbers)].astype(np.int64)
     starts = offsets[:-1][np.diff(offsets) > 0]
     before[starts] = START

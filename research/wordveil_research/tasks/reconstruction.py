@@ -33,7 +33,7 @@ class Reconstruction:
 
 
 def measure_reconstruction(graph: Hierarchy, points: NDArray[np.floating]) -> Reconstruction:
-    """Mean rank and MAP of ``points`` ``(words, n)`` in the open unit ball, by the exact Poincare distance.
+    """Measure mean rank and MAP of ``points`` ``(words, n)`` in the open unit ball, by the exact Poincare distance.
 
     d(x, y) = arcosh(1 + 2 |x - y|^2 / ((1 - |x|^2) (1 - |y|^2))) (equation 1). For a fixed x it rises with |x - y|^2 /
     (1 - |y|^2), which is compared instead. Words at equal distances do not count as nearer.
@@ -66,7 +66,9 @@ def _squares(some: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[
 def _rank_hypernyms(
     values: NDArray[np.float64], word: int, hypernyms: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], float]:
-    """The ranks of ``hypernyms``, and the average precision, for a ``word`` with ``values`` that rise with distance."""
+    """Find the ranks of ``hypernyms``, and the average precision, for a ``word`` with ``values`` that rise with
+    distance.
+    """
     order = np.argsort(values[hypernyms], kind="stable")
     near = values[hypernyms][order]
     # How many of the others are nearer than the first, the second, ... of the hypernyms.

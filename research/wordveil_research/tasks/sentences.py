@@ -62,7 +62,7 @@ def load_sentence_task(data: Path, name: str) -> SentenceTask:
 
 
 def measure_sentences(classifier: TextClassifier, task: SentenceTask, subject: str, seed: int) -> list[Score]:
-    """The accuracy on the test part, or by cross-validation where there is none.
+    """Measure the accuracy on the test part, or by cross-validation where there is none.
 
     ``task``: with sanitised texts, unless ``subject`` is the original. Raises :class:`ValueError` as
     :func:`wordveil.evaluation.accuracy.measure_task`.
@@ -75,7 +75,7 @@ def measure_sentences(classifier: TextClassifier, task: SentenceTask, subject: s
 def measure_folds(
     classifier: TextClassifier, documents: Documents, subject: str, task: str, seed: int, folds: int = 10
 ) -> list[Score]:
-    """The same by cross-validation, for a data set without a test part.
+    """Measure the same by cross-validation, for a data set without a test part.
 
     Each fold in turn is the test part, and the classifier learns from the others. Folds are drawn with the seed and
     have each label in its share. The accuracy is over all texts. The interval takes them as independent, which is a
@@ -92,7 +92,7 @@ def measure_folds(
 
 
 def predict_folds(classifier: TextClassifier, documents: Documents, seed: int, folds: int = 10) -> Int64:
-    """What is guessed for each text by a classifier that has not seen it: int64 ``(texts,)``. Raises
+    """Return what is guessed for each text by a classifier that has not seen it: int64 ``(texts,)``. Raises
     :class:`ValueError`.
     """
     selection = load_package("sklearn.model_selection")

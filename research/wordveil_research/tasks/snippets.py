@@ -82,7 +82,7 @@ def split_known_and_snippets(
 
 
 def _cut(texts: Sequence[list[str]], known_words: int) -> tuple[list[str], list[str]]:
-    """The first words of texts, and the words of the texts after those, or of the rest of the last text."""
+    """Cut out the first words of texts, and the words of the texts after those, or of the rest of the last text."""
     ends = list(accumulate(len(text) for text in texts))
     last = next((place for place, end in enumerate(ends) if end >= known_words), len(texts))
     first = [word for text in texts[: last + 1] for word in text]

@@ -57,7 +57,7 @@ class OutputLaw:
 
     @classmethod
     def of_probabilities(cls, word: int, law: Float64) -> Self:
-        """The exact law of a word, from the probability of each output: float64 ``(outputs,)``.
+        """Make the exact law of a word, from the probability of each output: float64 ``(outputs,)``.
 
         The outputs that share the least probability are not listed; where that is one output, all are.
         """
@@ -69,12 +69,12 @@ class OutputLaw:
 
     @classmethod
     def of_draws(cls, word: int, drawn: Int32) -> Self:
-        """The shares of what was drawn for a word: int32 ``(draws,)``, at least one."""
+        """Make the shares of what was drawn for a word: int32 ``(draws,)``, at least one."""
         ids, counts = np.unique(drawn, return_counts=True)
         return cls(word, ids, counts / len(drawn), draws=len(drawn))
 
     def probability(self, output: int) -> float:
-        """The probability of one output."""
+        """Return the probability of one output."""
         index = int(np.searchsorted(self.ids, output))
         listed = index < len(self.ids) and self.ids[index] == output
         return float(self.probabilities[index]) if listed else self.other
@@ -83,7 +83,7 @@ class OutputLaw:
 def find_laws(
     mechanism: Mechanism[Any], words: Int32, draws: int = DRAWS, keys: ReleaseKeys | None = None
 ) -> Iterator[OutputLaw]:
-    """The output law of each word, one at a time: exact where probabilities are known, else from ``draws`` draws.
+    """Find the output law of each word, one at a time: exact where probabilities are known, else from ``draws`` draws.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Statistic(Protocol):
     name: ClassVar[str]
 
     def measure(self, law: OutputLaw) -> float:
-        """The figure of the word whose output law is ``law``."""
+        """Measure the figure of the word whose output law is ``law``."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def measure_words(
     draws: int = DRAWS,
     keys: ReleaseKeys | None = None,
 ) -> Float64:
-    """A statistic of each word: float64 ``(words,)``.
+    """Measure a statistic of each word: float64 ``(words,)``.
 
     Parameters
     ----------

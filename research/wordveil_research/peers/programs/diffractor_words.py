@@ -21,7 +21,7 @@ from serve import Sanitise, serve, tell_errors
 
 
 def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:
-    """The mechanism over the given words and vectors. The line is made once and kept as ``line.json``."""
+    """Load the mechanism over the given words and vectors. The line is made once and kept as ``line.json``."""
     import faiss
     import numpy as np
     from diffractor import core

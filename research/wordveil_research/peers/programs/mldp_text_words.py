@@ -14,7 +14,7 @@ from serve import Sanitise, serve, tell_errors
 
 
 def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:
-    """The mechanism over the given words and vectors."""
+    """Load the mechanism over the given words and vectors."""
     import os
 
     # On import it looks for WordNet and would load it from the network; this mechanism does not use it.

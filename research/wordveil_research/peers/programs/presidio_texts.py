@@ -66,7 +66,7 @@ def make_model() -> Any:
 
 
 def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:
-    """The analyser over a blank pipeline or the model, and the anonymiser. Words and vectors are not used."""
+    """Load the analyser over a blank pipeline or the model, and the anonymiser. Words and vectors are not used."""
     import tldextract
     from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
     from presidio_anonymizer import AnonymizerEngine

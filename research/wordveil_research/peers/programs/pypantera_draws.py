@@ -19,7 +19,7 @@ SAMPLING = {"CusText": "custext", "SanText": "santext", "TEM": "tem"}
 
 
 def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:
-    """The mechanism over the given words and vectors."""
+    """Load the mechanism over the given words and vectors."""
     import numpy as np
 
     name = task["mechanism"]

@@ -34,7 +34,7 @@ def write_table(task: dict[str, Any]) -> Path:
 
 
 def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:
-    """The mechanism over the given words and vectors."""
+    """Load the mechanism over the given words and vectors."""
     import numpy as np
 
     # The wheel installs its package under this name.
