@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from support.toys import build, build_mechanism, random_embedding
 from wordveil.measures.recovery import (
     DRAWS,
     WordScores,
-    find_interval,
     find_recovered,
     fit_laws,
     guess_densely,
@@ -292,13 +290,6 @@ def test_ties_go_to_the_lower_word():
     assert guess_outputs(laws, np.full(3, 1 / 3))[0].tolist() == [0, 0, 0]
     assert WordScores(laws).guess(np.full(3, 1 / 3), drawn, (1, 2)).tolist() == [[0, 0]]
     assert WordScores(laws).guess(np.array([0.2, 0.4, 0.4]), drawn, (1, 2)).tolist() == [[1, 1]]
-
-
-@pytest.mark.parametrize(("hits", "words"), [(0, 10), (10, 10), (3, 10), (2_400, 4_000)])
-def test_intervals_are_those_of_clopper_and_pearson(hits: int, words: int):
-    exact = binomtest(hits, words).proportion_ci(0.95, "exact")
-    assert find_interval(hits, words) == pytest.approx((exact.low, exact.high), abs=1e-12)
-    assert find_interval(hits, words) != pytest.approx(binomtest(hits, words).proportion_ci(0.9, "exact"), abs=1e-4)
 
 
 def test_what_was_built_is_measured_before_it_is_in_a_bundle():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from support.toys import random_embedding, toy_embedding
+from wordveil.embeddings.embedding import check_embedding
 from wordveil.errors import BundleError
 from wordveil.measures import comparison
 from wordveil.measures.calibration.meaning import Subject
@@ -193,3 +194,20 @@ def test_one_question_has_one_answer(metric: str, name: str, settings: Mechanism
     assert line.pure == pytest.approx(target.reached, rel=1e-5)
     assert line.pure <= pure
     assert 0.995 * line.pure <= found.built.guarantee.pure <= pure
+
+
+def test_noise_that_no_epsilon_makes_private_enough_is_none():
+    ball = np.random.default_rng(6).uniform(-0.5, 0.5, (40, 3)).astype(np.float32)
+    matcher = Matcher(check_embedding([f"w{number}" for number in range(40)], ball, "made"))
+    noise = make_candidate("hyperbolic-fdd", MECHANISMS["hyperbolic-fdd"].settings_type(epsilon=1.0))
+    assert matcher.at_loss(noise, 0.5) is None
+    assert matcher.at_loss(noise, 60.0) is not None
+
+
+def test_a_loss_that_has_stopped_growing_ends_the_search():
+    """With uniform floors of mass 0.3 no token loses more than ``ln(1 + 0.7 / 0.3 * words)``, here 6.3."""
+    uniform = make_candidate("staircase", MECHANISMS["staircase"].settings_type(epsilon=1.0, alpha=0.0))
+    found = Matcher(EMBEDDING).at_loss(uniform, 12.0)
+    assert found is not None
+    assert 5.5 < found.built.guarantee.pure < 6.5
+    assert found.epsilon < 1_000

@@ -164,7 +164,7 @@ def test_too_many_entries_are_refused():
 
 @NEEDS_ANNOY
 def test_annoy_finds_near_lists_and_says_how_near():
-    task = task_of(3000, 20, 0.02)
+    task = task_of(1000, 20, 0.02)
     exact = find(task)
     trees = replace(task, search="annoy")
     found = find(trees)

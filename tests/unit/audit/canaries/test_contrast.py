@@ -1,4 +1,4 @@
-"""The test of two samples: valid under one law, and powerful under two."""
+"""The test of two samples: valid under one law, powerful under two, and without power in few copies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import fisher_exact
 
-from wordveil.audit.canaries.compare import find_contrast, find_least_hits
+from wordveil.audit.canaries.audit import ReleaseClaim, judge_differences, judge_exposures
+from wordveil.audit.canaries.compare import Contrast, Difference, find_contrast, find_least_hits
+from wordveil.audit.findings import Verdict
+from wordveil.privacy.relations import Exposure
 
 
 @pytest.mark.parametrize("is_ordered", [False, True])
@@ -46,3 +49,21 @@ def test_too_few_values():
     assert find_contrast([1, 2, 3], [1, 2, 3, 4]) is None
     assert find_least_hits(3, 1e-6) is None
     assert find_least_hits(16, 0.5) == 1
+
+
+@pytest.mark.parametrize(
+    ("draws", "alpha", "verdict"),
+    [(32, 0.01, Verdict.NOT_REFUTED), (4, 0.01, Verdict.NO_POWER), (32, 1e-30, Verdict.NO_POWER)],
+)
+def test_few_copies_or_a_tiny_alpha_have_no_power(draws, alpha, verdict):
+    same = Difference("case", "the text", None, frozenset(), Contrast("one value", (1, 1), (draws, draws), 0.8))
+    (finding,) = judge_differences([same], ReleaseClaim("any_text", (), frozenset()), alpha)
+    assert finding.verdict is verdict
+
+
+@pytest.mark.parametrize(("draws", "verdict"), [(32, Verdict.REFUTED), (4, Verdict.NO_POWER)])
+def test_what_few_copies_cannot_show_is_not_said_to_be_absent(draws, verdict):
+    shown = frozenset({Exposure.LENGTH})
+    same = Difference("length", "the text", Exposure.LENGTH, shown, Contrast("one value", (1, 1), (draws, draws), 0.8))
+    (finding,) = judge_exposures([same], ReleaseClaim("same_length", (str(Exposure.LENGTH),), frozenset()), 0.01, {})
+    assert finding.verdict is verdict
