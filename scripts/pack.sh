@@ -1,5 +1,5 @@
 #!/bin/sh
-# Packs wordveil and what its workers need, but for Spark, into an archive that spark-submit unpacks beside each executor.
+# Packs wordveil and what its workers need, except Spark, into an archive that spark-submit unpacks beside each executor.
 # The executors need the same Python version at the same path as here: an environment carries packages, not the interpreter.
 set -eu
 cd "$(dirname "$0")/.."

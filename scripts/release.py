@@ -37,7 +37,7 @@ output: {path: output}
 
 
 def run(*command: str | Path, directory: Path = ROOT, **more: str) -> str:
-    """Run a command, and end with what it said where it fails."""
+    """Run a command, and exit with its output if it fails."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(command, cwd=directory, env={**environment, **more}, capture_output=True, text=True)  # noqa: PLW1510, S603
     if done.returncode:

@@ -80,7 +80,7 @@ def write_out(sentence: str) -> str:
 
 
 def count_words(texts: pa.StringArray, index: WordIndex) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
-    """Of each text: its words, those of them that are not known, and its words in lower case, to compare texts by."""
+    """Count the words of each text and the unknown ones; list its words in lower case, to compare texts by."""
     tokeniser = Tokeniser()
     cut = tokeniser.cut_words(tokeniser.normalise(texts))
     words = fold_words(cut.words)

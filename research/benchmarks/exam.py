@@ -56,7 +56,7 @@ PEERS: dict[str, tuple[Peer, str]] = {
     "Presidio, patterns": (PRESIDIO, "patterns"),
     "Presidio, patterns and model": (PRESIDIO_MODEL, "model"),
 }
-# Of public sentences. Made of a public constant, so that draws repeat.
+# The key of public sentences is made of a public constant, so that draws repeat.
 KEY = MasterKey(sha256(b"wordveil: draws of public sentences, for the exam").digest())
 # Public addresses have these last words as well.
 STOP_WORDS = frozenset((*load_stop_words(None), "http", "https", "www", "com", "net", "org"))

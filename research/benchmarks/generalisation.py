@@ -2,8 +2,8 @@
 
 Words are those that the demo and the demo Poincare embedding share, in the demo embedding's order, and for some rows
 all of the demo embedding; each word with a hypernym among them counts alike. Hypernyms are the package's pairs, which
-have all of a word up to the root. Laws are exact, but for noise, which is drawn. ``staircase`` gets the same pairs as
-partners of a word: all alike, or the most specific first, which is the hypernym with the fewest words below it.
+have all of a word up to the root. Laws are exact, except for noise, which is drawn. ``staircase`` gets the same pairs
+as partners of a word: all alike, or the most specific first, which is the hypernym with the fewest words below it.
 ``tree`` cuts subtrees by them, and writes the hypernym. Of each row a public sentence is drawn as an example.
 
     python research/benchmarks/generalisation.py [--smallest]

@@ -119,7 +119,7 @@ def xla(weights: GeneratorWeights, sequences: np.ndarray) -> Callable[[], None]:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Of the processor."""
+    """Measure the processor's time that a call takes."""
     begin = time.process_time()
     work()
     return time.process_time() - begin

@@ -35,7 +35,7 @@ from tables import reviews
 
 ROUNDS, RECORDS, WORDS_A_RECORD = 3, 5000, 60
 COMMANDS = ("sanitise", "release gate", "release publish")
-# By this variable Spark may be told of another file system, so that tables are not read without it.
+# This variable may name another file system for Spark, so tables are not read without it.
 BY_SPARK = {"HADOOP_CONF_DIR": "/nowhere"}
 
 

@@ -93,7 +93,7 @@ def read(name: str, most: int) -> list[str]:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Of the processor, so that others on the machine count less."""
+    """Measure the processor's time, so that others on the machine count less."""
     started = time.process_time()
     work()
     return time.process_time() - started

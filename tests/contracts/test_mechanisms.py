@@ -427,7 +427,7 @@ def chances(drawn: NDArray[np.int32], word: int) -> tuple[float, float]:
 
 @EVERY_PADDED
 def test_two_words_distinguished_no_better_than_the_bound(name: str, padding: bool) -> None:
-    """By the likeliest sign of a word, that it stays itself: between it and its nearest neighbour, and a far word."""
+    """The likeliest sign of a word is that it stays: it is compared with its nearest neighbour and a far word."""
     embedding, built, mechanism = fit(name, TOY), build_toy(name, padding=padding), toy_mechanism(name, padding=padding)
     metric = built.guarantee.metric.name.removesuffix("-capped")
     word = 7

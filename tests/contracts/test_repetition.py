@@ -1,4 +1,4 @@
-"""Golden outputs of policies that draw a repeated word once, for a fixed key: a change here draws releases anew.
+"""Golden outputs of policies that draw a repeated word once, for a fixed key: a change here draws releases again.
 
 ``WORDVEIL_REGOLD=1`` writes them again.
 """

@@ -14,7 +14,7 @@ from wordveil.spark.builds.neighbours import compute_on_executors
 
 @pytest.mark.parametrize("metric", sorted(SPACES))
 def test_lists_are_the_same(spark, metric: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wordveil.neighbours.lists._MAX_ROWS", 70)
+    monkeypatch.setattr("wordveil.neighbours.lists.MAX_ROWS", 70)
     vectors = 0.1 * np.random.default_rng(1).standard_normal((300, 8))  # short enough for the ball
     points = SPACES[metric].points(vectors.astype(np.float32))
     here = BuildContext().lists(SPACES[metric], points, 12, np.inf, 10**6)

@@ -28,7 +28,7 @@ BATCH_ATTRIBUTE = "takes_lists"
 """A function with this attribute set to true is given a list of words and returns a list of as many."""
 
 _SOURCE = "callable"
-# To see whether a function draws at all: how many draws of how many words.
+# Draws and words that show whether a function draws at all.
 _TRIED, _WORDS_TRIED = 50, 8
 # The share of alpha for the test whether draws depend on each other.
 _REPETITION = 0.1

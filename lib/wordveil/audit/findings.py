@@ -36,7 +36,7 @@ class Verdict(StrEnum):
     """Verdict of a test on a claim."""
 
     REFUTED = "refuted"
-    """The claim is false, but for a probability of at most the audit's ``alpha``."""
+    """The claim is false, except with a probability of at most the audit's ``alpha``."""
 
     NOT_REFUTED = "not refuted"
     """The draws agree with the claim. The power says what they could have refuted."""

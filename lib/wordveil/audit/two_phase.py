@@ -239,8 +239,8 @@ class PairTest:
 
     ``pair``: ``first`` is the word whose probability should be large. ``event``: the chosen event. ``hits``: how often
     it came for the first and for the second word, in ``draws`` of each. ``loss``: a lower bound of the loss of the
-    event, in nats, at least 0. All these bounds together hold but for ``alpha``. ``p_value``: the least ``2 tail`` at
-    which the claim would be refuted. ``power``: see the module.
+    event, in nats, at least 0. All these bounds together hold except with probability ``alpha``. ``p_value``: the
+    least ``2 tail`` at which the claim would be refuted. ``power``: see the module.
     """
 
     pair: WordPair

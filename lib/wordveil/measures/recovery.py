@@ -261,7 +261,7 @@ _CHUNK = 50_000
 _WORDS, _FEWEST, _WORDS_OF_DRAWS, _FEWEST_OF_DRAWS = 4_000, 500, 1_000, 300
 # What one build spends: probabilities looked up one word at a time, and words that are scored to find a nearest one.
 _LOOKED_UP, _SCORED, _FITTED = 10**9, 2 * 10**9, 100_000
-# Of a small vocabulary, such as a test's, a few draws of each word say enough.
+# A few draws of each word suffice for a small vocabulary, such as a test's.
 _FITTED_OF_WORD, _GUESSED_OF_WORD = 1_000, 50
 # How many draws the belief that a word stays itself counts as.
 _STAYS = 0.5

@@ -18,8 +18,8 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
 
 DRAWS = 50_000
-"""To fit an attacker on, and as many to measure it on, where probabilities are not known."""
-# By how much a recovery may differ between a mechanism that was moved and one that was built.
+"""Draws to fit an attacker on, and as many to measure it on, where probabilities are not known."""
+# The largest difference of a recovery between a mechanism that was moved and one that was built.
 _MISSED = 0.03
 # The range of a search for a recovery: of mechanisms whose epsilon is a loss, and of those that it multiplies.
 _LOSSES, _EPSILONS = (3.0, 20.0), (0.5, 60.0)

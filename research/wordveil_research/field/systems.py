@@ -164,7 +164,7 @@ class Laboratory:
         largest = self._diameter()
         if block.kind == "loss":
             return System(block.value / largest, INFINITE, block.value, COPIES)
-        # The same law as laplace's, but for the approximate search.
+        # The law is laplace's, except for the approximate search.
         like = self.find(find_row("laplace"), block)
         if like.epsilon is None:
             raise NoRealisation(like.reason)

@@ -53,7 +53,7 @@ CHOICES = ((PLAIN, PLAIN, "two-set"), (REWARDED, REWARDED, "two-set"), ("ER-AE s
 """Rows of generators: their name, the kind of generator, and how it chooses."""
 # With 250 clean mails of 150 words, 100 passes at a rate of 0.5 lead to 3.5% of 50 authors, and at this one to 24%.
 _RATE = 4.0
-# Of a text that trains a generator, at most.
+# A text that trains a generator has at most so many words.
 _KNOWN_WORDS = 200
 _SIMILARITY, _CHANGE = "cosine", "distance"
 MODEL = "model"

@@ -47,11 +47,11 @@ from wordveil_research.runner.base import Cell, Experiment, Surroundings
 PUBLISHED = (0.5, 1.0, 2.0, 8.0, 32.0)
 """Epsilons of the paper's noise in two dimensions: those of Table III, and one more that lets most words stay."""
 _EXACT = (4.0, 10.0)
-"""Of the exact law: the true constants of two of these."""
+"""Epsilons of the exact law: the true constants of two of these."""
 _TEN = (0.5, 8.0)
-"""Of the paper's noise in ten dimensions: the ends of Table III."""
+"""Epsilons of the paper's noise in ten dimensions: the ends of Table III."""
 _COPYING = (0.5, 2.0, 8.0)
-"""Of the paper's noise in two dimensions, where some words are copied."""
+"""Epsilons of the paper's noise in two dimensions, where some words are copied."""
 CHOICES = (HIDDEN, KEPT, CARRIERS)
 """Which words are hidden."""
 TASKS = ("mr", "cr", "sst2", "sst5", "subj", "trec6")

@@ -59,7 +59,7 @@ WALKS = tuple(
 """The settings of the printed noise: the paper states none but epsilon."""
 PRINTED = {"as printed": add, "Moebius": translate}
 """How the noise of a walk moves a word."""
-# In the logarithm of epsilon.
+# Precision in the logarithm of epsilon.
 _FINE = 0.01
 _MOST = 300.0
 

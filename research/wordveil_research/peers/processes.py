@@ -56,7 +56,7 @@ class Peer:
 
     @property
     def digest(self) -> str:
-        """Of the pinned versions: another one needs another environment."""
+        """Digest of the pinned versions: another one needs another environment."""
         return sha256("\n".join(self.requirements).encode()).hexdigest()[:12]
 
 

@@ -60,7 +60,7 @@ class Experiment(ABC):
     name: ClassVar[str]
     """As the command line has it."""
     title: ClassVar[str]
-    """Of its report."""
+    """Title of its report."""
     version: ClassVar[int] = 1
     """Raised when the same cell would measure something else: kept cells of other versions are measured again."""
     files: ClassVar[tuple[str, ...]] = ()

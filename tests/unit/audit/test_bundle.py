@@ -143,7 +143,7 @@ def test_a_floor_of_zero_for_one_word(tmp_path):
 
 @pytest.mark.parametrize(("name", "factor"), [("laplace", 1.1), ("hyperbolic-laplace", 1.5), ("hyperbolic-fdd", 1.5)])
 def test_noise_of_another_epsilon(tmp_path, name, factor):
-    """All that the bundle says is right, and the noise is not: whoever tells an epsilon tells the configured one."""
+    """All that the bundle says is right, and the noise is not: every part states the configured epsilon."""
     bundle, embedding = make(tmp_path, name)
     wrong = replace(bundle, mechanism=bundle.mechanism.at_epsilon(bundle.guarantee.nominal_epsilon * factor))
     assert refuted(wrong, embedding) >= {"radius", "plumbing"}
@@ -159,7 +159,7 @@ class Copying(Laplace):
 
 
 class Other(Staircase):
-    """It draws from the table of the next word, and tells the probabilities of the word's own."""
+    """It draws from the table of the next word, and states the probabilities of the word itself."""
 
     def draw(self, batch, keys):
         return super().draw(replace(batch, ids=(batch.ids + 1) % np.int32(self._size)), keys)
@@ -239,7 +239,7 @@ def test_an_audit_that_could_refute_nothing_does_not_count(kind):
     audit = stored(kind=kind, facts=facts, findings=[*others, powerless])
     assert audit.verdict is Verdict.NO_POWER
     assert not counts(audit)
-    # Of a bundle a computed loss is enough, for which no draws are needed; of a release each feature counts.
+    # A computed loss is enough for a bundle, without draws; for a release each feature counts.
     both = [powerless, {"test": "supremum" if kind == "bundle" else "canary:tags", "verdict": "holds", **words}]
     assert counts(stored(kind=kind, facts=facts, findings=both)) is (kind == "bundle")
 
@@ -253,7 +253,7 @@ def test_a_refutation_stays_until_it_is_deleted(tmp_path):
     assert find_passed(tmp_path, {"bundle": "ab"}) == ()
     save_audit(tmp_path, stored(findings=[refutes], facts={TESTS_FACT: "0"}))  # by tests that were replaced
     assert find_passed(tmp_path, {"bundle": "ab"}) == ("bundle",)
-    for content in ("", "{}"):  # nobody knows what it refuted
+    for content in ("", "{}"):  # what it refuted is unknown
         place.write_text(content)
         assert find_passed(tmp_path, {"bundle": "ab"}) == ()
     place.unlink()

@@ -83,7 +83,7 @@ def test_a_radius_that_depends_on_the_direction_is_found():
 
 
 def test_laws_of_radii_are_those_of_their_densities():
-    """By quadrature in the radius, for each of them."""
+    """Each is compared with a quadrature in the radius."""
     grid = np.linspace(1e-9, 60.0, 400_001)
     for n, epsilon in ((1, 0.7), (2, 3.0), (5, 9.0)):
         area = np.sinh(grid) ** (n - 1)
@@ -100,7 +100,7 @@ def test_laws_of_radii_are_those_of_their_densities():
 
 
 def test_noise_is_what_is_added_before_the_search():
-    """In one dimension a word that is far from all others is left where its noise is longer than half of the way."""
+    """A word on a line that is far from all others changes where its noise is longer than half of the way."""
     mechanism: Any = mechanism_of("laplace", 1, 2.0)
     contexts, positions = np.zeros((500, 12), np.uint8), np.arange(500)
     noise = mechanism.noise_at(contexts, positions, derive_keys(0))

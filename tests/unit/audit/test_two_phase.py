@@ -83,7 +83,7 @@ def test_delta_is_taken_off():
 
 
 def test_a_p_value_refutes_where_the_bounds_do():
-    """Over all tests, and not but for the correction: it is that of the test alone."""
+    """It is the p-value of the test alone, before the correction."""
     claims = np.linspace(0.9, 1.2, 40)
     pairs = [WordPair(0, 1, float(claim)) for claim in claims]
     tail = 0.01 / (2 * len(pairs))
@@ -137,7 +137,7 @@ def test_more_draws_have_more_power():
 
 
 def test_an_event_of_many_outputs_is_found():
-    """No single output tells the two apart at this claim, and all of one half together do."""
+    """No single output distinguishes the two at this claim, and all of one half together do."""
     size = 400
     laws = np.repeat([[1.6, 0.4], [0.4, 1.6]], size // 2, axis=1) / size
     rng = np.random.default_rng(0)

@@ -104,7 +104,7 @@ def all_sequences(language: PublicLanguage, laws: WordLaws, outputs: list[int], 
     for sequence in product(*choices):
         cost, before = 0, SIZE
         for word, output, is_hidden in zip(sequence, outputs, hidden, strict=True):
-            # Whatever nobody knows follows by its back-off; that its share is 1 changes all sequences alike.
+            # An unknown word follows by its back-off; that its share is 1 changes all sequences alike.
             cost += int(language.costs.beyond[before] if word == STRANGER else step[before, word])
             cost += int(seen[word, output]) if is_hidden else 0
             before = word

@@ -34,7 +34,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def some_texts(count: int, seed: int = 0, longest: int = 6) -> list[str]:
-    """Texts of 0 to ``longest`` words, some of which nobody knows, some of which stand twice."""
+    """Texts of 0 to ``longest`` words, some of which are unknown, some of which occur twice."""
     rng = np.random.default_rng(seed)
     words = [*WORDS[:20], "stranger", "alien"]
     return [" ".join(rng.choice(words, rng.integers(0, longest + 1))) for _ in range(count)]

@@ -134,7 +134,7 @@ def test_a_strict_policy_shows_no_padding(embedding: Embedding):
 
 
 def test_the_mechanisms_of_one_space_are_shown_side_by_side(embedding: Embedding):
-    """In the order of the registry; gamma is the configured one, the neighbours are at most all other words."""
+    """They have the order of the registry; gamma is the configured one, the neighbours are at most all other words."""
     comparison = compare(embedding, READABLE, "exponential", CONFIGURED["exponential"], TEXT)
     assert comparison.configured.mechanism == "exponential, gamma 3, neighbours 20"
     assert [line.mechanism for line in comparison.equal_kept] == [

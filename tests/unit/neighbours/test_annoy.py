@@ -152,7 +152,7 @@ print(make_bundle(pathlib.Path(sys.argv[1]), embedding(), FEW, padding=True).pat
 
 @NEEDS_ANNOY
 def test_two_builds_have_the_same_bytes(tmp_path):
-    """In another process, on memory that has been used before."""
+    """The second build is in another process, on memory that has been used before."""
     one = make_bundle(tmp_path / "one", embedding(), FEW, padding=True).path
     tests = Path(__file__).parents[2]
     search = os.pathsep.join([str(tests), *sys.path])

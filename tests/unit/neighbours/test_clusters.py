@@ -41,7 +41,7 @@ def whole(vectors: np.ndarray) -> np.ndarray:
 
 
 def mean_cosine(vectors: np.ndarray, labels: np.ndarray) -> float:
-    """Of all pairs of members of a cluster, by all cosines."""
+    """Average the cosines of all pairs of members of a cluster."""
     units = vectors / np.linalg.norm(vectors, axis=1)[:, None]
     same = labels[:, None] == labels
     np.fill_diagonal(same, val=False)
@@ -231,7 +231,7 @@ def test_a_build_keeps_clusters_and_finds_them_again(tmp_path: Path, monkeypatch
     assert not tmp_path.exists()
 
 
-# Of any size.
+# Clusters of any size.
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -133,7 +133,7 @@ def test_small_and_large_vectors(shape: str, scale: float) -> None:
 
 @pytest.mark.parametrize("common", [30.0, 1000.0])
 def test_vectors_far_from_the_origin(common: float) -> None:
-    """Where all vectors share a long component float32 tells little: the re-check decides."""
+    """float32 separates vectors with a long common component badly: the re-check decides."""
     rng = np.random.default_rng(5)
     points = (random_points(rng, 1025, 20) + np.float32(common)).astype(np.float32)
     queries = queries_near(rng, points, 60)

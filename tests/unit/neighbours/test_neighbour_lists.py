@@ -36,7 +36,7 @@ def fitting(metric: str, kind: str) -> NDArray[np.float32]:
 
 
 def brute_force(metric: str, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """All distances, one row at a time by the code under another roof: SciPy, but for angles, whose cosines lose
+    """All distances, one row at a time by the code under another roof: SciPy, except for angles, whose cosines lose
     digits.
     """
     if metric == "angular":
@@ -184,8 +184,8 @@ def test_lists_that_would_not_fit_stop_early():
 
 
 def tiny(metric: str, across: float, size: int = 700) -> NDArray[np.float64]:
-    """Points within ``across`` of each other; far from the origin but for Manhattan and hyperbolic distance, which have
-    no centre.
+    """Points within ``across`` of each other; far from the origin except for Manhattan and hyperbolic distance, which
+    have no centre.
     """
     spread = np.random.default_rng(3).uniform(0, across, (size, 2))
     if metric in {"euclidean", "angular"}:

@@ -49,7 +49,7 @@ def lists(found: SimilarLists) -> list[list[int]]:
 @pytest.mark.parametrize("share", [1e-6, 0.01, 0.2, 0.9])
 @pytest.mark.parametrize("dimension", [1, 2, 50])
 def test_lists_are_those_of_whole_numbers(dimension: int, share: float):
-    """In one dimension all words are ties."""
+    """All words are ties in one dimension."""
     task = task_of(300, dimension, share)
     assert lists(find(task)) == [by_hand(task, word) for word in range(300)]
 
@@ -196,7 +196,7 @@ def test_annoy_classes_partners_and_lacking_words_served():
         partners=Partners.of(*pairs((0, 4, 1.0), (3, 5, 1.0)), 90),
     )
     found, exact = find(task), find(replace(task, search="exact"))
-    # So few words are all looked at, but for those that come last: the most frequent of these come first.
+    # So few words are all looked at, except those that come last: the most frequent of these come first.
     assert found.recall > 0.9
     assert lists(found)[0][0] == 4
     assert all(classes[other] == classes[word] for word, listed in enumerate(lists(found)) for other in listed)

@@ -90,8 +90,8 @@ class FoundEpsilon:
 
     ``target``: what was asked for, such as ``share_kept=0.3``, or the mechanism that it was matched with. ``epsilon``:
     the epsilon, of few digits, that can be written into a configuration. ``low``, ``high``: the interval: below ``low``
-    the target is missed on the one side, above ``high`` on the other, but for a probability of 5% where draws decided.
-    ``reached``: the figure at ``epsilon``. ``is_exact``: whether the figure was computed and not drawn.
+    the target is missed on the one side, above ``high`` on the other, except with a probability of 5% where draws
+    decided. ``reached``: the figure at ``epsilon``. ``is_exact``: whether the figure was computed and not drawn.
     """
 
     target: str

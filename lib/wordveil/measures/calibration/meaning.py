@@ -173,7 +173,7 @@ WORDS = 10_000
 THRESHOLD = 0.001
 """Of ``K_w`` and ``inputs``: what one of 1,000 draws gives on average."""
 TEXT_WORDS = 100
-"""Of the text that the bound of utility is about."""
+"""Words of the text that the bound of utility is about."""
 PADDING = "(padding)"
 """What stands for padding among a word's likely outputs."""
 _EXAMPLES, _OUTPUTS, _FIRST_EXAMPLE = 12, 5, 10

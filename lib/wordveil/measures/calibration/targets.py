@@ -30,7 +30,7 @@ SHARE_KEPT, PURE_EPSILON, BAYES_RECOVERY, WORST_N_W = "share_kept", "pure_epsilo
 DRAWS = 20_000
 """Of words, for the share kept; and as many to fit an attacker on as to measure it on."""
 _WORDS = 10_000
-# The search for the word that stays most: draws of each, and how many words go on; the last one is drawn anew.
+# The search for the word that stays most: draws of each, and how many words go on; the last one is drawn again.
 _ROUNDS = ((4, 500), (40, 30), (500, 1))
 _LAST = 4_000
 

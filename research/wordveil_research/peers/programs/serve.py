@@ -4,7 +4,7 @@ answers over its standard input and output, so that no text is written to a file
 First line in: JSON with ``words`` (a text file, one word a line), ``vectors`` (a .npy file, float32), ``epsilon`` (null
 where there is none) and ``kept`` (a directory for what is made of these public files alone). One line of JSON out:
 ``about``. Then every line in is JSON with ``texts`` (each a list of words, or one string where the package cuts texts
-itself) and ``seed`` (a whole number, or null for one that nobody knows). Out comes ``texts``, as many and in the same
+itself) and ``seed`` (a whole number, or null for a secret one). Out comes ``texts``, as many and in the same
 form, and ``seconds`` of processor time. A failure comes back as ``error``: the kind of exception, never its message,
 which may hold text. An empty input ends the process.
 

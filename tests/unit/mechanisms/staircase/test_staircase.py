@@ -423,7 +423,7 @@ def test_threads_do_not_change_what_is_built(monkeypatch: pytest.MonkeyPatch):
         found: list[dict[str, NDArray[Any]]] = []
         for cores in (1, 2, 5):
             monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
-            monkeypatch.setattr("wordveil.neighbours.similar._MAX_ROWS", 100 // cores)
+            monkeypatch.setattr("wordveil.neighbours.similar.MAX_ROWS", 100 // cores)
             found.append(build(embedding, StaircaseSettings(epsilon=5.0), inputs, padding=True).arrays)
         for other in found[1:]:
             assert all(np.array_equal(other[name], array) for name, array in found[0].items())
