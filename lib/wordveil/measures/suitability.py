@@ -393,6 +393,7 @@ def _warn_of_gamma(
 
 
 def warn_of_coverage(covered: float | None, exact: float | None) -> Iterator[str]:
+    """Warn if a vocabulary has few words of a public text, or many more as they are written. None: not measured."""
     if covered is None or exact is None:
         return
     if exact > covered + _MORE_COVERED:
