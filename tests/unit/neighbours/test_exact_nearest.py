@@ -122,29 +122,25 @@ def test_far_and_tiny_queries(shape: str, length: float) -> None:
     assert np.array_equal(search(points, queries), brute_force(points, queries))
 
 
-@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e6, 1e9])
-@pytest.mark.parametrize("shape", list(SHAPES))
-def test_small_and_large_vectors(shape: str, scale: float) -> None:
-    rng = np.random.default_rng(4)
-    points = (SHAPES[shape](rng, 1025, 20) * np.float32(scale)).astype(np.float32)
-    queries = queries_near(rng, points, 60)
-    assert np.array_equal(search(points, queries), brute_force(points, queries))
-
-
-@pytest.mark.parametrize("common", [30.0, 1000.0])
-def test_vectors_far_from_the_origin(common: float) -> None:
-    """float32 separates vectors with a long common component badly: the re-check decides."""
-    rng = np.random.default_rng(5)
-    points = (random_points(rng, 1025, 20) + np.float32(common)).astype(np.float32)
-    queries = queries_near(rng, points, 60)
-    assert np.array_equal(search(points, queries), brute_force(points, queries))
-
-
-def test_one_very_long_vector_does_not_hide_the_rest() -> None:
-    rng = np.random.default_rng(6)
-    points = random_points(rng, 1025, 20)
+def one_long(points: Points) -> Points:
     points[100] *= 1e4
-    queries = queries_near(rng, points[:100], 60)
+    return points
+
+
+# float32 separates vectors with a long common component badly: the re-check decides.
+HARD: dict[str, Callable[[Points], Points]] = {
+    **{f"times {scale:g}": lambda points, scale=scale: points * np.float32(scale) for scale in (1e-12, 1e-6, 1e6, 1e9)},
+    **{f"plus {common:g}": lambda points, common=common: points + np.float32(common) for common in (30, 1000)},
+    "one very long vector": one_long,
+}
+
+
+@pytest.mark.parametrize("change", HARD.values(), ids=list(HARD))
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_nearest_of_hard_vectors_is_the_true_one(shape: str, change: Callable[[Points], Points]) -> None:
+    rng = np.random.default_rng(4)
+    points = change(SHAPES[shape](rng, 1025, 20)).astype(np.float32)
+    queries = queries_near(rng, points, 60)
     assert np.array_equal(search(points, queries), brute_force(points, queries))
 
 
