@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from wordveil.embeddings.embedding import Embedding
-from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
+from wordveil.embeddings.training.hypernyms import HypernymGraph, PoincareSettings, build_hierarchy, read_pairs
 from wordveil.embeddings.training.poincare import embed
-from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil_research.tasks.reconstruction import measure_reconstruction
 
@@ -28,9 +27,9 @@ TARGET = DATA / "poincare_embedding"
 PICTURE = ROOT / "docs" / "pictures" / "poincare-disk.png"
 
 # The compiled trainer: the same bits on every machine, in seconds.
-SETTINGS = TrainingSettings(trainer="compiled", dimension=10, epochs=100, burn_in=20)
+SETTINGS = PoincareSettings(trainer="compiled", dimension=10, epochs=100, burn_in=20)
 # Fewer epochs leave the picture room between the words and the rim.
-FLAT = TrainingSettings(trainer="compiled", dimension=2, epochs=50, burn_in=20)
+FLAT = PoincareSettings(trainer="compiled", dimension=2, epochs=50, burn_in=20)
 SHOWN = """
 entity abstraction object event person animal plant food money emotion science music time color disease city country
 building vehicle weapon tree dog cat horse bird fish insect king queen doctor teacher soldier war game dance bread
@@ -40,7 +39,7 @@ storm death birth crime murder
 """
 
 
-def train(graph: Hierarchy, settings: TrainingSettings) -> Embedding:
+def train(graph: HypernymGraph, settings: PoincareSettings) -> Embedding:
     """Print a line about the embedding and train it."""
     start = time.process_time()
     made = embed(graph, settings, "hypernym pairs of WordNet 3.0 (see hypernyms/README.md)", BuildContext())
@@ -60,7 +59,7 @@ def length(embedding: Embedding, word: str) -> float:
     return round(float(np.linalg.norm(embedding.vectors[row].astype(np.float64))), 4)
 
 
-def draw(flat: Embedding, graph: Hierarchy) -> None:
+def draw(flat: Embedding, graph: HypernymGraph) -> None:
     """Draw the disk, with the words of :data:`SHOWN` that are there and whose labels find room."""
     import matplotlib as mpl
 

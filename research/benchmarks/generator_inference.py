@@ -38,7 +38,7 @@ import numpy as np
 from common import machine, make_parser, save_results
 from wordveil.generators.inference import WholeNumberGenerator
 from wordveil.generators.initial import draw_initial_arrays
-from wordveil.generators.quantise import Levels, check_exactness, choose_levels, list_products, quantise_weights
+from wordveil.generators.quantise import UnitLevels, check_exactness, choose_levels, list_products, quantise_weights
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights
 
@@ -201,7 +201,7 @@ def measure_accuracy(sharpness: float, rows: int, steps: int) -> dict[str, Any]:
         wanted.append(np.asarray(probabilities, np.float64))
     found: dict[str, Any] = {"largest_probability": round(float(np.mean([one.max(axis=1) for one in wanted])), 4)}
     chosen = choose_levels(SHAPE)
-    for levels in (chosen, *(Levels(count, count, count) for count in LEVELS)):
+    for levels in (chosen, *(UnitLevels(count, count, count) for count in LEVELS)):
         generator = WholeNumberGenerator(SHAPE, quantise_weights(weights, levels))
         whole = generator.begin(sequences)
         distances, same = [], []

@@ -22,10 +22,9 @@ from flax import nnx
 from common import machine, make_parser, save_results
 from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.shape import GeneratorShape
-from wordveil.generators.training.batch import prepare_batch
-from wordveil.generators.training.model import Generator
+from wordveil.generators.training.model import Generator, prepare_batch
 from wordveil.generators.training.settings import TrainingSettings
-from wordveil.generators.training.train import Losses, find_units
+from wordveil.generators.training.train import TrainingLosses, find_units
 
 SECONDS = 2.0
 """How long the calls of a turn take together, at least."""
@@ -100,7 +99,7 @@ def make_step(case: Case) -> Callable[[], object]:
     optimiser = optax.chain(optax.clip_by_global_norm(settings.clip_norm), optax.adam(settings.learning_rate))
 
     def step(state: Any, memory: Any, batch: Any, units: Any) -> tuple[Any, Any]:
-        gradient, _ = Losses(shape, settings, units).derive(nnx.merge(graph, state), batch)
+        gradient, _ = TrainingLosses(shape, settings, units).derive(nnx.merge(graph, state), batch)
         changes, memory = optimiser.update(gradient, memory, state)
         return optax.apply_updates(state, changes), memory
 

@@ -58,8 +58,7 @@ from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.tables.exponential import Exponential, ExponentialSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import scoring_rows
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
+from wordveil.privacy.guarantees import Metric, WordGuarantee
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, UNKNOWN_COLUMN
 from wordveil.text.codec import Codec

@@ -26,22 +26,21 @@ from rich.console import Console
 from rich.table import Table
 
 from common import DATA, machine, make_parser, save_results
-from wordveil.embeddings.training import gensim_trainer
-from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
+from wordveil.embeddings.training import poincare
+from wordveil.embeddings.training.hypernyms import HypernymGraph, PoincareSettings, build_hierarchy, read_pairs
 from wordveil.embeddings.training.poincare import project_to_ball, train
-from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil_research.tasks.reconstruction import measure_reconstruction
 
 MAMMALS = DATA / "mammal_closure_nk6540.tsv.xz"
 NOUNS = DATA / "wordnet30_noun_closure.tsv.xz"
-PLAIN = TrainingSettings(trainer="compiled", min_links=1, stop_words="keep")
+PLAIN = PoincareSettings(trainer="compiled", min_links=1, stop_words="keep")
 # Learning rate, epochs, burn-in and negative words of the script for mammals that the paper's authors published.
 AUTHORS = replace(PLAIN, learning_rate=0.3, epochs=300, burn_in=20, negative=50)
 PART = 20_000
 
 
-def compiled(graph: Hierarchy, settings: TrainingSettings) -> tuple[NDArray[np.float64], float]:
+def compiled(graph: HypernymGraph, settings: PoincareSettings) -> tuple[NDArray[np.float64], float]:
     """Return points, and seconds of processor time."""
     start = time.process_time()
     points = train(graph, settings, "benchmark", BuildContext())
@@ -49,23 +48,23 @@ def compiled(graph: Hierarchy, settings: TrainingSettings) -> tuple[NDArray[np.f
 
 
 def by_gensim(
-    graph: Hierarchy, settings: TrainingSettings, part: int | None = None
+    graph: HypernymGraph, settings: PoincareSettings, part: int | None = None
 ) -> tuple[NDArray[np.float64], float]:
     """Measure the same by gensim, without the time that its model takes to be made; ``part`` of the pairs in an epoch
     if
     it is given.
     """
-    model = gensim_trainer.make_model(graph, settings, "benchmark")
+    model = poincare.make_model(graph, settings, "benchmark")
     if part:
         model.all_relations = model.all_relations[:: len(graph.edges) // part]
     start = time.process_time()
-    gensim_trainer.train_model(model, settings, BuildContext().steps)
+    poincare.train_model(model, settings, BuildContext().steps)
     taken = time.process_time() - start
-    return gensim_trainer.read_points(model, len(graph.words)), taken
+    return poincare.read_points(model, len(graph.words)), taken
 
 
 def row(
-    who: str, graph: Hierarchy, settings: TrainingSettings, points: NDArray[np.float64], seconds: float
+    who: str, graph: HypernymGraph, settings: PoincareSettings, points: NDArray[np.float64], seconds: float
 ) -> dict[str, Any]:
     """Quality and speed of one training."""
     passes = settings.epochs + settings.burn_in

@@ -22,8 +22,8 @@ from wordveil.config.load import load_config
 from wordveil.embeddings.embedding import DEMO, load
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.generators.inference import WholeNumberGenerator
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.quantise import quantise_weights
-from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.weights import save_weights
 from wordveil.text.codec import Codec
 from wordveil.text.policy import with_profile

@@ -26,8 +26,7 @@ from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, Tok
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
+from wordveil.privacy.guarantees import Metric, WordGuarantee
 
 
 @dataclass(frozen=True, kw_only=True)

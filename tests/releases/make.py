@@ -27,7 +27,7 @@ from wordveil.config.load import Config, load_config
 from wordveil.config.schema import SparkSection
 from wordveil.crypto.keys import load_key
 from wordveil.embeddings import embedding as embeddings
-from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.weights import save_weights
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN

@@ -20,7 +20,7 @@ from support.workspaces import EMBEDDING, Workspace, corpus, options_set, read_o
 from wordveil.assembly.bundles import find_bundle
 from wordveil.config.load import Config
 from wordveil.errors import BundleError, ConfigError, ReleaseError
-from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.weights import GeneratorWeights, save_weights
 from wordveil.records.sanitiser import release_terms
 from wordveil.spark.plan.plan import make_plan

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wordveil.embeddings.training.hypernyms import build_hierarchy, read_pairs
-from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.embeddings.training.hypernyms import PoincareSettings, build_hierarchy, read_pairs
 from wordveil.errors import EmbeddingError
 from wordveil.spark.builds.hypernyms import read_on_executors
 
@@ -24,7 +23,7 @@ def test_the_hierarchy_is_the_same(spark, tmp_path):
             pa.table({"word": word, "hypernym": hypernym, "count": rng.integers(1, 4, 300)}),
             tmp_path / f"{part}.parquet",
         )
-    settings = TrainingSettings(min_count=3, min_links=5)
+    settings = PoincareSettings(min_count=3, min_links=5)
     added = read_on_executors(lambda: spark)(tmp_path, settings)
     assert added.num_rows < 600
     here, there = build_hierarchy(read_pairs(tmp_path), settings, "pairs"), build_hierarchy(added, settings, "pairs")

@@ -22,7 +22,7 @@ from reference.symbol_laws import softmax_rr_law, two_set_law
 from support.toys import KEYS, counted_contexts, token_batch, toy_embedding
 from wordveil.arrays import Float64
 from wordveil.generators.inference import GeneratorState, WholeNumberGenerator
-from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.mechanisms.base import MechanismArtifact

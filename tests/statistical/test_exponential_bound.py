@@ -35,7 +35,7 @@ from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.tables.exponential import Exponential, excess
 from wordveil.mechanisms.tables.mechanism import build_certified, symbol_rows
-from wordveil.mechanisms.tables.table import MAX_SCORE, Rows, Table, build_table, probabilities
+from wordveil.mechanisms.tables.table import MAX_SCORE, AliasTable, Rows, build_table, probabilities
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.lists import NeighbourLists
 from wordveil.text.codec import Codec
@@ -93,7 +93,7 @@ def symbols(*, padding: bool) -> list[int]:
     return [symbol for symbol in range(SIZE + 2) if padding or symbol != PAD]
 
 
-def laws(table: Table, *, padding: bool) -> FloatArray:
+def laws(table: AliasTable, *, padding: bool) -> FloatArray:
     return np.stack([probabilities(table, symbol) for symbol in symbols(padding=padding)])
 
 
@@ -129,7 +129,7 @@ def test_exact_loss_is_under_the_recorded_bound(name: str, metric: str, padding:
     toy = fitting(metric, toy)
     built = build(toy, settings(name, metric), padding=padding, mechanism="exponential")
     guarantee = built.guarantee
-    found = losses(laws(Table.of(built.arrays), padding=padding))
+    found = losses(laws(AliasTable.of(built.arrays), padding=padding))
     apart = distances(toy, metric, guarantee.diameter, padding=padding)
     assert guarantee.slack < 1e-5
     assert (found <= guarantee.epsilon * apart + guarantee.slack).all()
@@ -155,7 +155,7 @@ def test_an_embedding_too_large_to_check_pair_by_pair_gets_a_bound_that_holds(
 def test_tight_gives_words_more_weight_for_the_same_bound(toy: Embedding):
     plain, tight = (build(toy, settings(name), padding=True, mechanism="exponential") for name in ("whole", "tight"))
     assert tight.parameters["beta"] > 1.1 * plain.parameters["beta"]
-    kept = [float(np.diag(laws(Table.of(built.arrays), padding=True)).mean()) for built in (plain, tight)]
+    kept = [float(np.diag(laws(AliasTable.of(built.arrays), padding=True)).mean()) for built in (plain, tight)]
     assert kept[1] > kept[0]
 
 
@@ -231,7 +231,7 @@ def test_lists_with_a_recall_of_95_percent_are_caught(toy: Embedding):
 
 
 def test_a_missing_tail_is_caught(toy: Embedding):
-    def without_tail(table: Table) -> Table:
+    def without_tail(table: AliasTable) -> AliasTable:
         return replace(table, alike=np.zeros_like(table.alike))
 
     assert faulty_excess(toy, beta=EPSILON / 2, lists=full_lists(toy, 20), edit=without_tail) == math.inf
@@ -252,7 +252,7 @@ def test_a_gamma_under_half_of_the_largest_score_is_caught(toy: Embedding):
 def test_scores_beyond_whole_numbers_are_capped_and_the_bound_still_holds(toy: Embedding):
     epsilon = 200.0
     built = build(toy, settings("whole", epsilon=epsilon), padding=True, mechanism="exponential")
-    found = losses(laws(Table.of(built.arrays), padding=True))
+    found = losses(laws(AliasTable.of(built.arrays), padding=True))
     apart = distances(toy, "euclidean", built.guarantee.diameter, padding=True)
     assert epsilon / 2 * apart.max() > 2 * MAX_SCORE
     assert (found <= epsilon * apart + built.guarantee.slack).all()

@@ -23,7 +23,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.tables import exponential
-from wordveil.mechanisms.tables.table import Table
+from wordveil.mechanisms.tables.table import AliasTable
 from wordveil.neighbours.lists import NeighbourLists
 
 SEED = 20
@@ -255,7 +255,7 @@ def test_a_table_draws_what_its_format_says(monkeypatch: pytest.MonkeyPatch):
         built += 1
         for symbol in rng.choice(symbols(case.embedding.size, padding=case.padding), 3).tolist():
             words = list(telling_words(rng, arrays, symbol))
-            found = Table.of(arrays).draw(np.full(len(words), symbol, np.int32), np.array(words, np.uint64))
+            found = AliasTable.of(arrays).draw(np.full(len(words), symbol, np.int32), np.array(words, np.uint64))
             assert found.tolist() == [drawn(arrays, symbol, *pair) for pair in words]
     assert built > 30
 

@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA
-from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA, PoincareSettings
 
-ALL = TrainingSettings(min_links=1, stop_words="keep")
+ALL = PoincareSettings(min_links=1, stop_words="keep")
 """Leaves no pair out."""
 QUICK = replace(ALL, trainer="compiled", dimension=2, epochs=30, burn_in=5, negative=5)
 both_trainers = pytest.mark.parametrize("trainer", ["gensim", "compiled"])

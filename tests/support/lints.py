@@ -110,9 +110,7 @@ def find_upward_imports(path: Path, root: Path = LIB) -> list[str]:
 
 
 # What the outside may know of mechanisms: what all have in common.
-SHARED = {
-    f"wordveil.mechanisms.{name}" for name in ("base", "settings", "inputs", "laws", "noise", "keep_rate", "registry")
-}
+SHARED = {f"wordveil.mechanisms.{name}" for name in ("base", "settings", "inputs", "laws", "keep_rate", "registry")}
 KNOWN_MECHANISMS = {
     # The blind bundle of an audit: what still tells two texts apart with it is structure.
     ("audit/canaries/audit.py", "wordveil.mechanisms.tables.exponential"),

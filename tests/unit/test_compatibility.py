@@ -22,9 +22,8 @@ from wordveil.assembly.local_state import read_local_state
 from wordveil.config.generators import load_generator_config
 from wordveil.config.load import load_config
 from wordveil.errors import NgramError, WordveilError
-from wordveil.generators.npz_file import read_npz, write_npz
-from wordveil.generators.repeating import make_repeating_weights
-from wordveil.generators.weights import load_weights, save_weights
+from wordveil.generators.initial import make_repeating_weights
+from wordveil.generators.weights import load_weights, read_npz, save_weights, write_npz
 from wordveil.text.slots import NgramSettings
 
 

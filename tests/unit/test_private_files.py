@@ -30,7 +30,7 @@ from wordveil.crypto.keys import Secret
 from wordveil.crypto.private_files import create_file, find_exposure
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError, GeneratorError
-from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.weights import Corpus, load_weights, save_weights
 from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs

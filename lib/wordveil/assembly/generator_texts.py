@@ -19,7 +19,7 @@ from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import GeneratorError, InputError
 from wordveil.generators.training.corpus import Corpus, Piece, find_corpus, write_corpus
-from wordveil.generators.training.packages import require_packages
+from wordveil.generators.training.settings import require_packages
 from wordveil.generators.weights import digest_words
 from wordveil.text.codec import Codec
 from wordveil.text.offsets import count_kept

@@ -32,7 +32,7 @@ from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import derive_contexts, frame_records
 from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.noise import RadialLaw
+from wordveil.mechanisms.laws import RadialLaw
 
 RECORDS = 4_000
 _NEAR = (0, 1, 2, 3)

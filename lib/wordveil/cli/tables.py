@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.output import Table
-from wordveil.privacy.corpus import CORPUS_METRIC
+from wordveil.privacy.guarantees import CORPUS_METRIC
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.report.values import show_recovered, show_share
 

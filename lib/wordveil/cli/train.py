@@ -44,7 +44,7 @@ def train(
     """
     from wordveil.assembly.generator_texts import train_generator
     from wordveil.config.generators import load_generator_config
-    from wordveil.generators.training.packages import require_packages
+    from wordveil.generators.training.settings import require_packages
     from wordveil.generators.weights import save_weights
 
     section = load_generator_config(config, overrides or ())

@@ -35,7 +35,7 @@ from wordveil.config.paths import (
     WrittenPath,
 )
 from wordveil.config.schema import Section
-from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.embeddings.training.hypernyms import PoincareSettings
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
@@ -55,7 +55,7 @@ _FILE_TYPES = {
 
 
 class TrainingSection(Section):
-    """How a Poincare embedding is trained (:class:`wordveil.embeddings.training.settings.TrainingSettings`)."""
+    """How a Poincare embedding is trained (:class:`wordveil.embeddings.training.hypernyms.PoincareSettings`)."""
 
     trainer: Literal["gensim", "compiled"] = "gensim"
     dimension: Annotated[int, Field(ge=2, le=1000)] = 10
@@ -69,9 +69,9 @@ class TrainingSection(Section):
     stop_words: Literal["drop", "keep"] = "drop"
 
     @property
-    def settings(self) -> TrainingSettings:
+    def settings(self) -> PoincareSettings:
         """Settings of the training."""
-        return TrainingSettings(**self.model_dump())
+        return PoincareSettings(**self.model_dump())
 
 
 class MechanismSection(Section):

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.errors import GeneratorError
-from wordveil.generators.kernels import SOFTMAX_STEPS
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights
 
@@ -33,6 +32,8 @@ EXACT = 2**24
 LARGEST_WEIGHT = 2**31
 """Weight of the likeliest symbol."""
 
+SOFTMAX_STEPS = 256
+"""Entries of the table of ``exp`` for 1 nat: a weight is at most 0.2% off."""
 _SOFTMAX_ENTRIES = 22 * SOFTMAX_STEPS
 _MIXED = "generator.0.input"
 _LATENT = "generator.0.latent"
@@ -41,7 +42,7 @@ _ROWS = 64
 _LARGEST_LOGIT = 1e30
 
 
-class Levels(NamedTuple):
+class UnitLevels(NamedTuple):
     """Whole numbers for 1: in entries of the embedding, in the latent vector, in states."""
 
     embedding: int
@@ -57,10 +58,10 @@ class Product(NamedTuple):
     columns: int
 
 
-def choose_levels(shape: GeneratorShape) -> Levels:
+def choose_levels(shape: GeneratorShape) -> UnitLevels:
     """Choose the levels that give the least error, by how many activations are added up."""
     widths = (shape.dimension, shape.latent, shape.cells)
-    return Levels(*(max(1, round(math.sqrt(EXACT / (0.32 * width)))) for width in widths))
+    return UnitLevels(*(max(1, round(math.sqrt(EXACT / (0.32 * width)))) for width in widths))
 
 
 def list_products(shape: GeneratorShape) -> dict[str, Product]:
@@ -95,13 +96,13 @@ def list_quantised(shape: GeneratorShape) -> dict[str, tuple[tuple[int, ...], st
     return needed
 
 
-def quantise_weights(weights: GeneratorWeights, levels: Levels | None = None) -> dict[str, NDArray[Any]]:
+def quantise_weights(weights: GeneratorWeights, levels: UnitLevels | None = None) -> dict[str, NDArray[Any]]:
     """Turn the weights of a trained generator into whole numbers: the arrays that :func:`list_quantised` lists.
 
     ``levels``: 1 in whole numbers, in activations; by default :func:`choose_levels`. ``embedding`` and the matrices are
     whole numbers in float32; ``x.scale`` is the value of 1 in the products of the matrix ``x``. Biases are unchanged.
-    ``softmax`` is the table of :func:`wordveil.generators.kernels.weigh`. Raises :class:`GeneratorError` if a layer is
-    so wide, or a weight so large, that no useful whole numbers are left.
+    ``softmax`` is the table of :func:`wordveil.generators.inference.weigh`. Raises :class:`GeneratorError` if a layer
+    is so wide, or a weight so large, that no useful whole numbers are left.
     """
     chosen = levels or choose_levels(weights.shape)
     arrays = dict(weights.arrays)
@@ -161,7 +162,7 @@ def check_exactness(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -
         if array is None or array.shape != sizes or array.dtype != dtype:
             given = "missing" if array is None else f"{array.dtype} {array.shape}"
             raise _refuse(name, f"is {given}, and {dtype} {sizes} is needed")
-    levels = Levels(*arrays["levels"].tolist())
+    levels = UnitLevels(*arrays["levels"].tolist())
     if not min(levels) >= 1:
         raise _refuse("levels", f"are {tuple(levels)}, and have to be 1 or more")
     _check_table(arrays)

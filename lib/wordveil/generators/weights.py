@@ -9,7 +9,10 @@ anyone without the file.
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import secrets
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +22,36 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.crypto.private_files import find_exposure
+from wordveil.crypto.private_files import create_file, find_exposure
 from wordveil.errors import GeneratorError
-from wordveil.generators.npz_file import NOT_READABLE, read_npz, write_npz
 from wordveil.generators.shape import GeneratorShape
+
+_ABOUT = "about"
+NOT_READABLE = (KeyError, TypeError, ValueError, zipfile.BadZipFile)
+"""Errors that :func:`read_npz` raises for a file of another kind, and that reading unexpected JSON raises."""
+
+
+def write_npz(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, private: bool) -> None:
+    """Write a file whose bytes depend on nothing else. It gets its name once it is on disk.
+
+    ``about``: plain values. ``arrays``: by any name but ``about``. ``private``: whether only its owner can read it.
+    """
+    text = np.frombuffer(json.dumps(dict(about), sort_keys=True).encode(), np.uint8)
+    stored: dict[str, Any] = {_ABOUT: text, **arrays}
+    draft = path.with_name(f".{path.name}.part")
+    with create_file(draft, private=private) as stream:
+        np.savez(stream, **stored)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.replace(path)
+
+
+def read_npz(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read what :func:`write_npz` wrote: its JSON, and its arrays. Raises :data:`NOT_READABLE` and :class:`OSError`."""
+    with np.load(path, allow_pickle=False) as stored:
+        about: dict[str, Any] = json.loads(stored[_ABOUT].tobytes())
+        return about, {name: stored[name] for name in stored.files if name != _ABOUT}
+
 
 FORMAT_VERSION = 1
 Corpus = Literal["public", "private"]

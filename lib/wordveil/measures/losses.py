@@ -23,8 +23,7 @@ from wordveil.geometry.spaces import SPACES, Space
 from wordveil.measures.recovery import DENSE, require_law
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import uncap
+from wordveil.privacy.guarantees import WordGuarantee, uncap
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,7 @@ from wordveil.measures.recovery import OtherLengthError, draw_publicly
 from wordveil.measures.token_draws import spread_words
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.settings import MechanismSettings
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import uncap
+from wordveil.privacy.guarantees import WordGuarantee, uncap
 from wordveil.privacy.recovery import round_figure
 from wordveil.text.tokeniser import Tokeniser, fold_words, straighten_apostrophes
 

@@ -28,7 +28,7 @@ from wordveil.errors import EmbeddingError, usage_error
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.losses import SymbolSpace, find_space
 from wordveil.privacy.events import Composition, ReleaseTerms, price
-from wordveil.privacy.metrics import uncap
+from wordveil.privacy.guarantees import uncap
 from wordveil.privacy.relations import Relation
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.text.codec import Codec, Encoded

@@ -19,12 +19,10 @@ from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
-from wordveil.mechanisms.laws import Evidence, ExactLoss, ShownEpsilon, WordLaws
-from wordveil.mechanisms.noise import AdditiveNoise, RadialLaw
+from wordveil.mechanisms.laws import AdditiveNoise, Evidence, ExactLoss, RadialLaw, ShownEpsilon, WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
+from wordveil.privacy.guarantees import Metric, WordGuarantee
 
 PRIVATE_WEIGHTS = "private_weights"
 """The parameter that identifies the weights where the private corpus trained them (:attr:`Mechanism.private_weights`):

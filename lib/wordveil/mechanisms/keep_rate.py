@@ -41,15 +41,6 @@ def measure_keep_rate(ids: NDArray[np.integer], drawn: NDArray[np.integer], size
     return KeepRate(int(kept[0]), int((before < size).sum()))
 
 
-def note_stays(stays: float, dimension: int) -> str:
-    """Explain a keep-rate of noise in hyperbolic space that hardly falls with epsilon."""
-    return (
-        f"{stays:.1%} of the words stay themselves, and a lower epsilon hardly changes that: words of this embedding "
-        f"are so far apart that noise in {dimension} dimensions hardly ever reaches halfway to another one. Use "
-        "mechanism.name: exponential with metric: hyperbolic, or an embedding of fewer dimensions"
-    )
-
-
 @compiled
 def count_kept_words(before: Int32, after: Int32, offsets: Int64, size: int) -> Int64:
     """Count the kept words of each record: int64 ``(records,)``.

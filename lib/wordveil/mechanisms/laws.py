@@ -1,4 +1,4 @@
-"""Laws of a mechanism: all words at once, for attackers; a loss and an epsilon, for audits."""
+"""Laws of a mechanism: all words at once, for attackers; noise, a loss and an epsilon, for audits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.embeddings.embedding import Embedding
+from wordveil.geometry.euclidean import norms
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,39 @@ class ShownEpsilon:
     low: float
     high: float
     shown_by: str
+
+
+RadialLaw = Callable[[Float64, int, float], Float64]
+"""``law(radii, n, epsilon)``: the probability of a radius of at most each of some, float64 of their shape, for noise in
+``n`` dimensions at the configured epsilon.
+"""
+
+
+@dataclass(frozen=True)
+class AdditiveNoise:
+    """Noise of tokens: the distance and the direction in which it moves a word.
+
+    ``radii``: float64 ``(count,)``, the distance from the word to its noisy point, in the unit of the mechanism's
+    metric. ``directions``: float64 ``(n, count)``, unit vectors, in the ``n`` dimensions of the noise.
+    """
+
+    radii: Float64
+    directions: Float64
+
+    @classmethod
+    def of_vectors(cls, vectors: Float64) -> AdditiveNoise:
+        """Make from noise vectors in a Euclidean space: float64 ``(n, count)``."""
+        radii = norms(vectors)
+        return cls(radii, vectors / radii)
+
+    @classmethod
+    def of_contractions(cls, t: Float64, rest: Float64, around: Float64) -> AdditiveNoise:
+        """Make from noise in hyperbolic space.
+
+        ``t``, ``rest``: ``exp(-2r)`` of a radius ``r`` and ``1 - exp(-2r)``, float64 ``(count,)``, of which the smaller
+        one is exact; ``around``: vectors in the noise's directions, float64 ``(n, count)``. A radius beyond float64 is
+        infinite.
+        """
+        with np.errstate(divide="ignore"):
+            logs = np.where(t < rest, np.log(t), np.log1p(-rest))
+        return cls(-logs / 2, around / norms(around))

@@ -1,12 +1,41 @@
-"""Guarantee of one token's replacement."""
+"""Guarantee of one token's replacement: the metric in which epsilon counts, the certified constants."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wordveil.privacy.metrics import Metric
+CAPPED = "-capped"
+"""Suffix of the name of a metric whose distances stop growing at gamma."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Distance between the symbols of one vocabulary (words, unknown word, padding).
+
+    Epsilons add up only under the same metric. Two embeddings, or one embedding with padding at two heights, are
+    different metrics even if both are Euclidean: ``digest`` (hexadecimal) identifies the stored points.
+    """
+
+    name: str
+    digest: str
+
+    @property
+    def identifier(self) -> str:
+        """Name as written in the ``privacy`` column: ``euclidean:1f0c9a...``."""
+        return f"{self.name}:{self.digest[:16]}"
+
+    @property
+    def is_capped(self) -> bool:
+        """True if distances stop growing at gamma."""
+        return self.name.endswith(CAPPED)
+
+
+def uncap(name: str) -> str:
+    """Remove the cap from the name of a metric, if it has one."""
+    return name.removesuffix(CAPPED)
 
 
 @dataclass(frozen=True)
@@ -78,3 +107,29 @@ class WordGuarantee:
     def from_dict(cls, values: dict[str, Any]) -> WordGuarantee:
         """Read what :meth:`to_dict` returned."""
         return cls(**{**values, "metric": Metric(**values["metric"])})
+
+
+CORPUS_METRIC = "corpus"
+"""The name of a metric under which any two corpora that differ are at distance 1."""
+
+
+def charge_corpus(guarantee: WordGuarantee, weights: str, n_max: int, max_records: int) -> WordGuarantee:
+    """Convert the guarantee of one symbol to one between any two corpora.
+
+    Every draw from weights that the private corpus trained depends on every record, and each record pays for all that
+    will ever be drawn (:attr:`wordveil.privacy.events.Composition.CORPUS`). That is true only if all of it is drawn at
+    one price, and counted in one ledger. So all that decides the price enters the digest of the metric: draws at
+    another price have another metric, and a ledger with a draw under one accepts none under another.
+
+    ``guarantee``: what it guarantees between any two texts, whatever the weights are. ``weights``: what identifies the
+    weights (:attr:`wordveil.mechanisms.base.Mechanism.private_weights`). ``n_max``: the public number of tokens of a
+    record. ``max_records``: the most records that are ever drawn from the weights.
+
+    Returns
+    -------
+    WordGuarantee
+        with the same :attr:`WordGuarantee.pure` and delta. Its metric identifies weights, price and both numbers.
+    """
+    named = f"{weights} {guarantee.pure.hex()} {guarantee.delta.hex()} {n_max} {max_records}"
+    metric = Metric(CORPUS_METRIC, hashlib.sha256(named.encode()).hexdigest())
+    return WordGuarantee(metric, guarantee.nominal_epsilon, guarantee.pure, diameter=1.0, delta=guarantee.delta)

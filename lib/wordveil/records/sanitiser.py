@@ -26,8 +26,8 @@ from wordveil.crypto.streams import (
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.keep_rate import count_kept_words
-from wordveil.privacy.corpus import charge_corpus
 from wordveil.privacy.events import Composition, ReleaseTerms, price
+from wordveil.privacy.guarantees import charge_corpus
 from wordveil.privacy.relations import Relation, column_exposure, narrow_relation
 from wordveil.records.codec import ColumnsCodec, Texts, draw_shown, write_words
 from wordveil.records.columns import ONE_TEXT, TextColumns

@@ -13,8 +13,8 @@ import pytest
 from wordveil.embeddings.embedding import load
 from wordveil.errors import InputError
 from wordveil.generators.inference import WholeNumberGenerator
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.quantise import quantise_weights
-from wordveil.generators.repeating import make_repeating_weights
 from wordveil.mechanisms.er_ae.mechanism import ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS

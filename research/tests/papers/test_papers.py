@@ -208,7 +208,7 @@ def test_the_eraee_table_has_its_three_columns(around):
 
 
 def test_table_without_jax_no_generators_but_advice(around, monkeypatch):
-    monkeypatch.setattr("wordveil.generators.training.packages.find_spec", lambda name: None if name == "jax" else name)
+    monkeypatch.setattr("wordveil.generators.training.settings.find_spec", lambda name: None if name == "jax" else name)
     experiment = ERAETable1()
     assert {cell.settings["mechanism"] for cell in experiment.plan(around)} == {"", "random", "syntf"}
     notes = experiment.report(around, {}).notes
@@ -216,7 +216,7 @@ def test_table_without_jax_no_generators_but_advice(around, monkeypatch):
 
 
 def test_without_jax_the_other_tables_are_refused(around, monkeypatch):
-    monkeypatch.setattr("wordveil.generators.training.packages.find_spec", lambda _: None)
+    monkeypatch.setattr("wordveil.generators.training.settings.find_spec", lambda _: None)
     with pytest.raises(PlatformError, match=r"wordveil\[er-ae\]"):
         ERAETables().plan(around)
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from support.hypernyms import ALL, QUICK, both_trainers, pair_table, tree_pairs
-from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy
+from wordveil.embeddings.training.hypernyms import HypernymGraph, build_hierarchy
 from wordveil.embeddings.training.poincare import embed, project_to_ball
 from wordveil.neighbours.blocks import BuildContext
 from wordveil_research.tasks.reconstruction import measure_reconstruction
 
 
 @pytest.fixture(scope="module")
-def graph() -> Hierarchy:
+def graph() -> HypernymGraph:
     return build_hierarchy(pair_table(*tree_pairs(4)), ALL, "tree")
 
 

@@ -62,7 +62,7 @@ class SynTFSettings(MechanismSettings):
 
 
 class SynTF(TableMechanism[SynTFSettings]):
-    """See the module. Arrays: those of :class:`wordveil.mechanisms.tables.table.Table`."""
+    """See the module. Arrays: those of :class:`wordveil.mechanisms.tables.table.AliasTable`."""
 
     name = "syntf"
     sampler_version = 1

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar
 
 from wordveil.embeddings.embedding import DEMO, Embedding
-from wordveil.generators.training.packages import find_missing
+from wordveil.generators.training.settings import find_missing
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.scores.evaluation import Evaluation

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from wordveil.embeddings.embedding import DEMO, Embedding
 from wordveil.generators.inference import WholeNumberGenerator
 from wordveil.generators.quantise import quantise_weights
-from wordveil.generators.training.packages import require_packages
+from wordveil.generators.training.settings import require_packages
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.scores.evaluation import Evaluation, TextExample

@@ -106,10 +106,10 @@ def load_embedding(name: str, work: Path) -> Embedding:
         return _take_first(load(whole), int(words))
     if name not in _TRAINED:
         return load(name)
+    from wordveil.embeddings.training.hypernyms import PoincareSettings
     from wordveil.embeddings.training.poincare import train_or_load
-    from wordveil.embeddings.training.settings import TrainingSettings
 
-    settings = TrainingSettings(trainer="compiled", dimension=_TRAINED[name], epochs=50, burn_in=20)
+    settings = PoincareSettings(trainer="compiled", dimension=_TRAINED[name], epochs=50, burn_in=20)
     with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as pairs:
         return train_or_load(pairs, settings, work / "trained", BuildContext())
 

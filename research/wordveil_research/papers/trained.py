@@ -22,8 +22,7 @@ from wordveil.embeddings.embedding import DEMO, Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.training.corpus import Corpus, Piece, find_corpus, write_corpus
-from wordveil.generators.training.packages import INSTALL, require_packages
-from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings
+from wordveil.generators.training.settings import INSTALL, RewardSettings, Schedule, TrainingSettings, require_packages
 from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights, save_weights
 from wordveil.scores.score import Group, Measurement, Score
 from wordveil.text.codec import Codec

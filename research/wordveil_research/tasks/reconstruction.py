@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.embeddings.training.hypernyms import Hierarchy
+from wordveil.embeddings.training.hypernyms import HypernymGraph
 
 # Entries of one block of distances: 1 MiB in float64 stays in a core's cache, and takes 0.6 of the time that 32 MiB
 # take.
@@ -32,7 +32,7 @@ class Reconstruction:
     mean_average_precision: float
 
 
-def measure_reconstruction(graph: Hierarchy, points: NDArray[np.floating]) -> Reconstruction:
+def measure_reconstruction(graph: HypernymGraph, points: NDArray[np.floating]) -> Reconstruction:
     """Measure mean rank and MAP of ``points`` ``(words, n)`` in the open unit ball, by the exact Poincare distance.
 
     d(x, y) = arcosh(1 + 2 |x - y|^2 / ((1 - |x|^2) (1 - |y|^2))) (equation 1). For a fixed x it rises with |x - y|^2 /

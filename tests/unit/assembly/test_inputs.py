@@ -20,7 +20,7 @@ from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bun
 from wordveil.assembly.inputs import SETTINGS, FittedInputs, digest_files, read_files
 from wordveil.config.load import Config, parse_config
 from wordveil.errors import BundleError, EmbeddingError, NgramError, PublicFileError, WordveilError
-from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.weights import save_weights
 from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs

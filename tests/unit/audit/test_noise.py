@@ -14,7 +14,7 @@ from support.toys import build_mechanism, random_embedding
 from wordveil.audit.findings import Verdict
 from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
 from wordveil.crypto.streams import CounterOverflowError
-from wordveil.mechanisms.additive.radial import euclidean_laplace, hyperbolic_fdd, hyperbolic_laplace
+from wordveil.mechanisms.additive.tails import euclidean_laplace, hyperbolic_fdd, hyperbolic_laplace
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
 

@@ -13,7 +13,7 @@ import pytest
 from support import toys
 from wordveil.config.load import parse_config
 from wordveil.errors import BundleError, ConfigError
-from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext

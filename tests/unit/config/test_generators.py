@@ -17,7 +17,7 @@ from wordveil.assembly.generator_texts import encode_texts, prepare_corpus, read
 from wordveil.config.generators import GeneratorSection, TextsSection, WordsSection, load_generator_config
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, InputError, PlatformError
-from wordveil.generators.training import packages
+from wordveil.generators.training import settings as training_settings
 from wordveil.text.codec import Codec
 
 WORDS = pa.array(["the", "cat", "sat", "dog", "ran"])
@@ -148,6 +148,6 @@ def test_a_table_that_does_not_fit_is_refused(settings: dict[str, Any], problem:
 
 
 def test_a_missing_package_gives_the_line_that_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda name: None if name == "optax" else object())
+    monkeypatch.setattr(training_settings, "find_spec", lambda name: None if name == "optax" else object())
     with pytest.raises(PlatformError, match=r"Optax: not installed.*pip install 'wordveil\[er-ae\]'"):
         train_generator(load(tmp_path))

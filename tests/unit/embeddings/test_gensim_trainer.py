@@ -11,19 +11,18 @@ import numpy as np
 import pytest
 
 from support.hypernyms import pair_table, tree_pairs
-from wordveil.embeddings.training import gensim_trainer
-from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy
+from wordveil.embeddings.training import poincare
+from wordveil.embeddings.training.hypernyms import HypernymGraph, PoincareSettings, build_hierarchy
 from wordveil.embeddings.training.poincare import train
-from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
 from wordveil.neighbours.blocks import BuildContext
 
-GENSIM = TrainingSettings(min_links=1, stop_words="keep", dimension=2, epochs=30, burn_in=5, negative=5)
+GENSIM = PoincareSettings(min_links=1, stop_words="keep", dimension=2, epochs=30, burn_in=5, negative=5)
 STAR = pair_table(*((f"w{number}", "hub") for number in range(300)))
 
 
 @pytest.fixture(scope="module")
-def graph() -> Hierarchy:
+def graph() -> HypernymGraph:
     return build_hierarchy(pair_table(*tree_pairs(4)), GENSIM, "tree")
 
 
@@ -57,8 +56,7 @@ def test_gensim_keeps_its_log_to_itself(graph, caplog):
 
 def test_gensim_is_loaded_when_it_trains_alone():
     code = (
-        "import sys, wordveil.assembly.bundles, wordveil.embeddings.training.gensim_trainer; "
-        "print('gensim' in sys.modules)"
+        "import sys, wordveil.assembly.bundles, wordveil.embeddings.training.poincare; print('gensim' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
@@ -76,8 +74,8 @@ def test_draws_without_end_are_refused_for_gensim_alone():
 def test_the_estimate_of_draws_is_near_what_gensim_does(monkeypatch):
     star = build_hierarchy(STAR, GENSIM, "star")
     chosen = replace(GENSIM, epochs=4, burn_in=0)
-    model = gensim_trainer.make_model(star, chosen, "star")
+    model = poincare.make_model(star, chosen, "star")
     drawn, take = [], model._get_candidate_negatives
     monkeypatch.setattr(model, "_get_candidate_negatives", lambda: drawn.append(1) or take())
-    gensim_trainer.train_model(model, chosen, BuildContext().steps)
-    assert gensim_trainer.estimate_draws(star, 5) == pytest.approx(len(drawn) / 1200, rel=0.15)
+    poincare.train_model(model, chosen, BuildContext().steps)
+    assert poincare.estimate_draws(star, 5) == pytest.approx(len(drawn) / 1200, rel=0.15)

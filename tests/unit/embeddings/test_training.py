@@ -19,19 +19,18 @@ from wordveil.assembly import bundles as artifacts
 from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import parse_config
 from wordveil.embeddings.embedding import DEMO_POINCARE, load
-from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
+from wordveil.embeddings.training.hypernyms import HypernymGraph, PoincareSettings, build_hierarchy, read_pairs
 from wordveil.embeddings.training.poincare import LARGEST_NORM, _contrast, _draw, embed, project_to_ball, train
-from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import BundleError, ConfigError, EmbeddingError
 from wordveil.neighbours.blocks import BuildContext
 
 
 @pytest.fixture(scope="module")
-def graph() -> Hierarchy:
+def graph() -> HypernymGraph:
     return build_hierarchy(pair_table(*tree_pairs(4)), ALL, "tree")
 
 
-def edges_of(graph: Hierarchy) -> set[tuple[str, str]]:
+def edges_of(graph: HypernymGraph) -> set[tuple[str, str]]:
     return {(graph.words[word], graph.words[hypernym]) for word, hypernym in graph.edges}
 
 
@@ -140,12 +139,12 @@ def test_the_filter_of_links_runs_once():
 
 def test_the_default_is_that_of_the_paper():
     """Words with two links or fewer go."""
-    assert (TrainingSettings().min_links, TrainingSettings().stop_words) == (3, "drop")
+    assert (PoincareSettings().min_links, PoincareSettings().stop_words) == (3, "drop")
 
 
 def test_nothing_left_is_an_error():
     with pytest.raises(EmbeddingError, match="min_links = 3"):
-        build_hierarchy(pair_table(("a", "b")), TrainingSettings(), "pairs")
+        build_hierarchy(pair_table(("a", "b")), PoincareSettings(), "pairs")
 
 
 def test_words_stand_by_links_then_alphabetically_whatever_the_order_of_the_pairs(graph):
@@ -332,5 +331,5 @@ def test_the_shipped_embedding_is_a_hierarchy_in_the_ball():
 
 def test_the_shipped_embedding_has_the_words_of_the_shipped_pairs():
     with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as path:
-        graph = build_hierarchy(read_pairs(path), TrainingSettings(), "pairs")
+        graph = build_hierarchy(read_pairs(path), PoincareSettings(), "pairs")
     assert list(graph.words) == load(DEMO_POINCARE).words.to_pylist()

@@ -18,7 +18,7 @@ from support.generators import SMALL, make_sequences, make_weights
 from wordveil.errors import GeneratorError
 from wordveil.generators import inference
 from wordveil.generators.inference import WholeNumberGenerator, multiply
-from wordveil.generators.quantise import EXACT, Levels, quantise_weights
+from wordveil.generators.quantise import EXACT, UnitLevels, quantise_weights
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights
 
@@ -129,7 +129,7 @@ def test_products_are_exact_up_to_the_certificate_and_not_beyond() -> None:
         assert np.array_equal(multiply(activations, matrix), exact) == (factor == 1)
 
 
-def distance(weights: GeneratorWeights, levels: Levels | None = None) -> tuple[float, float]:
+def distance(weights: GeneratorWeights, levels: UnitLevels | None = None) -> tuple[float, float]:
     """The largest and the mean total variation distance from the softmax of the reference."""
     weighed = run(WholeNumberGenerator(SMALL, quantise_weights(weights, levels))).astype(np.float64)
     shares = weighed / weighed.sum(axis=2, keepdims=True)
@@ -145,7 +145,7 @@ def test_whole_numbers_are_close_to_the_model(sharpness: float, largest: float, 
     distances = distance(weights)
     assert distances[0] < largest
     assert distances[1] < mean
-    assert distance(weights, Levels(32, 32, 32))[1] > mean
+    assert distance(weights, UnitLevels(32, 32, 32))[1] > mean
 
 
 def test_the_model_is_told_from_others() -> None:

@@ -13,7 +13,7 @@ from support.generators import SMALL, make_weights
 from wordveil.errors import GeneratorError
 from wordveil.generators.quantise import (
     EXACT,
-    Levels,
+    UnitLevels,
     check_exactness,
     choose_levels,
     list_products,
@@ -88,7 +88,7 @@ def test_levels_fit_the_width_of_a_layer() -> None:
     full = choose_levels(GeneratorShape(size=20_000, dimension=100, cells=512, latent=256, length=50))
     assert full == (724, 453, 320)
     with pytest.raises(GeneratorError, match=r"hidden: 12 rows are too many"):
-        quantise_weights(WEIGHTS, Levels(300, 300, 2**20))
+        quantise_weights(WEIGHTS, UnitLevels(300, 300, 2**20))
 
 
 def change(name: str, index: Any, value: Any) -> Callable[[dict[str, np.ndarray]], None]:

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from support import toys
-from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.measures.recovery import measure_recovery
 from wordveil.measures.text_lengths import forecast_lengths
 from wordveil.measures.token_draws import choose_records, draw_texts, fit_texts

@@ -13,8 +13,7 @@ import pytest
 from support.toys import spiral_embedding, write_toy_bundle
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.privacy.events import Composition, ReleaseTerms, price
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
+from wordveil.privacy.guarantees import Metric, WordGuarantee
 from wordveil.privacy.relations import Relation, column_exposure
 
 METRIC = Metric("euclidean", "1f0c9a" + "0" * 58)

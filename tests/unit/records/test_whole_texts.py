@@ -14,8 +14,8 @@ import pytest
 from support.toys import KEYS, write_toy_bundle
 from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.errors import BundleError
-from wordveil.privacy.corpus import charge_corpus
 from wordveil.privacy.events import Composition
+from wordveil.privacy.guarantees import charge_corpus
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, compose, release_terms
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN

@@ -18,8 +18,7 @@ from hypothesis import strategies as some
 
 from support.budgets import Amount, Candidate, Charge, Entry, admit, amount, cost, max_quantity, total
 from wordveil.privacy.events import Composition, ReleaseTerms, price
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
+from wordveil.privacy.guarantees import Metric, WordGuarantee
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import (
     MAX_EXACT,

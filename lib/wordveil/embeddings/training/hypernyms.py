@@ -1,4 +1,4 @@
-"""Pairs of a word and its hypernym: reading, checking, filtering and numbering them.
+"""Pairs of a word and its hypernym: reading, checking, filtering and numbering them by the settings of a training.
 
 Two columns ``word`` and ``hypernym`` of strings, and optionally ``count``, the occurrences of a pair (1 by default): as
 text with tabs between, without a header, and compressed as the file's suffix says (.gz, .xz, .bz2, .zst); or as
@@ -7,17 +7,96 @@ Parquet, a file or a directory of files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
+
+BURN_IN_SHARE = 0.1
+"""Learning rate of burn-in as a share of that after it; Nickel and Kiela 2017 have only "a reduced learning rate"
+(section 3.1).
+"""
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class PoincareSettings:
+    """Settings of filtering pairs and training points. The configuration checks the ranges.
+
+    Attributes
+    ----------
+    trainer
+        ``gensim`` trains with gensim's PoincareModel, ``compiled`` with wordveil's own compiled loop.
+    dimension
+        the dimension of the ball.
+    epochs
+        passes over all pairs after burn-in.
+    negative
+        words that a pair is contrasted with (Nickel and Kiela 2017, equation 6).
+    burn_in
+        passes over all pairs before that, at a tenth of the learning rate.
+    learning_rate
+        the step of Riemannian stochastic gradient descent (equation 5).
+    seed
+        the seed of everything random in training.
+    min_count
+        pairs with smaller counts are left out.
+    min_links
+        words with fewer links are left out, once: those that have fewer only because others were left out stay.
+        Feyisetan, Diethe and Drake 2019 take 3 (they remove words with two links or fewer).
+    stop_words
+        ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` keeps them.
+    """
+
+    trainer: str = "gensim"
+    dimension: int = 10
+    epochs: int = 50
+    negative: int = 10
+    burn_in: int = 10
+    learning_rate: float = 0.1
+    seed: int = 1
+    min_count: int = 1
+    min_links: int = 3
+    stop_words: str = "drop"
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """Settings as they are in a bundle's recipe: ``training.dimension`` and so on."""
+        return {f"training.{name}": value for name, value in asdict(self).items()}
+
+    @property
+    def rates(self) -> list[float]:
+        """Learning rate of each pass: first those of burn-in, then those of the epochs."""
+        burning = [self.learning_rate * BURN_IN_SHARE] * self.burn_in
+        return burning + [self.learning_rate] * self.epochs
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Words whose pairs are left out."""
+        return _stop_words() if self.stop_words == "drop" else frozenset()
+
+    def digest(self, source: str) -> str:
+        """Identify the embedding trained from a file with SHA-256 ``source``."""
+        content = json.dumps([_VERSION, source, asdict(self)], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    text = (resources.files("wordveil") / "data" / "stop_words" / "english.txt").read_text("utf-8")
+    return frozenset(text.split())
+
 
 PAIR_SCHEMA = pa.schema([("word", pa.string()), ("hypernym", pa.string()), ("count", pa.int64())])
 SHIPPED_PAIRS = Path(str(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv"))
@@ -26,7 +105,7 @@ _PARQUET_MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True)
-class Hierarchy:
+class HypernymGraph:
     """Directed graph of words.
 
     ``words``: distinct, by falling number of links, then alphabetically (by code point). ``edges``: int64 ``(size,
@@ -50,7 +129,7 @@ def is_parquet(path: Path) -> bool:
         return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
 
-def read_pairs(path: Path, _: TrainingSettings | None = None) -> pa.Table:
+def read_pairs(path: Path, _: PoincareSettings | None = None) -> pa.Table:
     """Read the pairs of a file as a table of :data:`PAIR_SCHEMA`, unfiltered. Raises :class:`EmbeddingError`."""
     if not path.exists():
         raise EmbeddingError(
@@ -115,7 +194,7 @@ def _complete(table: pa.Table) -> pa.Table:
     return table.cast(PAIR_SCHEMA)
 
 
-def build_hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) -> Hierarchy:
+def build_hierarchy(pairs: pa.Table, settings: PoincareSettings, source: str) -> HypernymGraph:
     """Build the graph of the pairs that pass the settings' filters.
 
     In this order: counts of the same pair are added up; then pairs of a word with itself are removed; pairs with too
@@ -147,14 +226,14 @@ def build_hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) ->
     return _number_words(ends.dictionary.to_pylist(), edges)
 
 
-def _number_words(names: list[str], edges: NDArray[np.int64]) -> Hierarchy:
+def _number_words(names: list[str], edges: NDArray[np.int64]) -> HypernymGraph:
     """Assign numbers to words in their order and build the graph."""
     links = np.bincount(edges.ravel(), minlength=len(names))
     order = sorted(np.flatnonzero(links), key=lambda row: (-links[row], names[row]))
     rank_of = np.zeros(len(names), np.int64)
     rank_of[order] = np.arange(len(order))
     edges = rank_of[edges]
-    return Hierarchy(tuple(names[row] for row in order), edges[np.lexsort(edges.T[::-1])])
+    return HypernymGraph(tuple(names[row] for row in order), edges[np.lexsort(edges.T[::-1])])
 
 
 def _check(pairs: pa.Table, source: str) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wordveil.crypto.private_files import create_file
 from wordveil.errors import GeneratorError
-from wordveil.generators.npz_file import NOT_READABLE, read_npz, write_npz
+from wordveil.generators.weights import NOT_READABLE, read_npz, write_npz
 
 FORMAT_VERSION = 2
 CHECKPOINT = "checkpoint.npz"

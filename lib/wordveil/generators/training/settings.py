@@ -1,9 +1,12 @@
-"""Settings of a generator's training."""
+"""Settings of a generator's training, and the packages of the extra ``er-ae``, without which there is none."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Literal
+
+from wordveil.errors import PlatformError
 
 Baseline = Literal["none", "mean"]
 Precision = Literal["float32", "bfloat16"]
@@ -107,3 +110,18 @@ class Schedule:
     patience: int = 3
     checkpoint_every: int = 500
     report_every: int = 20
+
+
+INSTALL = "Install them with: pip install 'wordveil[er-ae]'"
+_NAMES = {"jax": "JAX", "flax": "Flax", "optax": "Optax"}
+
+
+def find_missing() -> list[str]:
+    """List the packages of the extra that are not installed."""
+    return [name for module, name in _NAMES.items() if find_spec(module) is None]
+
+
+def require_packages() -> None:
+    """Raise :class:`PlatformError` if a package of the extra is not installed."""
+    if missing := find_missing():
+        raise PlatformError(f"{', '.join(missing)}: not installed, and the training of generators needs it. {INSTALL}")

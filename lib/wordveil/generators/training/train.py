@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 from wordveil.errors import GeneratorError
 from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.shape import GeneratorShape
-from wordveil.generators.training.batch import Batch, Positions, prepare_batch
 from wordveil.generators.training.checkpoint import (
     CHECKPOINT,
     METRICS,
@@ -47,7 +46,15 @@ from wordveil.generators.training.checkpoint import (
     save_checkpoint,
 )
 from wordveil.generators.training.corpus import Corpus
-from wordveil.generators.training.model import Generator, Multiply, collect_arrays, make_product
+from wordveil.generators.training.model import (
+    Batch,
+    Generator,
+    Multiply,
+    Positions,
+    collect_arrays,
+    make_product,
+    prepare_batch,
+)
 from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings
 from wordveil.generators.weights import Corpus as CorpusKind
 from wordveil.generators.weights import GeneratorWeights, draw_salt
@@ -144,7 +151,7 @@ def measure_part(
     return loss, Sums(loss, reconstruction, reward, accuracy)
 
 
-class Losses:
+class TrainingLosses:
     """Losses of a generator, and their gradient. ``units``: the result of :func:`find_units`."""
 
     def __init__(self, shape: GeneratorShape, settings: TrainingSettings, units: Any) -> None:
@@ -290,12 +297,12 @@ class _Trainer:
 
         # The vectors are an argument: a constant of their size would be compiled for each width of a batch.
         def step(state: Any, memory: Any, batch: Batch, units: Any) -> tuple[Any, Any, Sums]:
-            gradient, sums = Losses(shape, settings, units).derive(nnx.merge(graph, state), batch)
+            gradient, sums = TrainingLosses(shape, settings, units).derive(nnx.merge(graph, state), batch)
             changes, memory = optimiser.update(gradient, memory, state)
             return optax.apply_updates(state, changes), memory, sums
 
         def measure(state: Any, batch: Batch, units: Any) -> Sums:
-            return Losses(shape, settings, units).measure(nnx.merge(graph, state), batch)
+            return TrainingLosses(shape, settings, units).measure(nnx.merge(graph, state), batch)
 
         return jax.jit(step, donate_argnums=(0, 1)), jax.jit(measure)
 

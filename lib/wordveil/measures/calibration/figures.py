@@ -17,7 +17,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.calibration.statistics import WordCounts, WordValues
 from wordveil.measures.suitability import COSINE, measure_rows_of
-from wordveil.privacy.metrics import uncap
+from wordveil.privacy.guarantees import uncap
 from wordveil.privacy.recovery import round_figure
 from wordveil.scores.counts import Bin, count_bins
 

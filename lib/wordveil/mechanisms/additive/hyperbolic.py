@@ -48,18 +48,25 @@ from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import norms
 from wordveil.geometry.hyperbolic import boost, diameter, to_lorentz
 from wordveil.geometry.spaces import SPACES, digest_points
-from wordveil.mechanisms.additive.radial import hyperbolic_fdd, hyperbolic_laplace
-from wordveil.mechanisms.additive.tails import End, deep_uniform, depth, digits_at, find_ends, gamma_at, log_at
+from wordveil.mechanisms.additive.tails import (
+    End,
+    deep_uniform,
+    depth,
+    digits_at,
+    find_ends,
+    gamma_at,
+    hyperbolic_fdd,
+    hyperbolic_laplace,
+    log_at,
+)
 from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
-from wordveil.mechanisms.keep_rate import note_stays
-from wordveil.mechanisms.noise import AdditiveNoise, RadialLaw
+from wordveil.mechanisms.laws import AdditiveNoise, RadialLaw
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.tables.mechanism import points_of
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import LorentzNearest
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
+from wordveil.privacy.guarantees import Metric, WordGuarantee
 
 # Tokens whose noise is in memory at once: one block of the search.
 _CHUNK = 768
@@ -174,7 +181,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         work.progress("measuring how many words stay")
         array = np.ascontiguousarray(points)
         stays = cls(embedding.size, epsilon, array, digits=deep.digits).measure_stays()
-        notes = [*cls.remarks(epsilon, dimension), *([note_stays(stays, dimension)] if stays > _MANY_STAY else [])]
+        notes = [*cls.remarks(epsilon, dimension), *([_note_stays(stays, dimension)] if stays > _MANY_STAY else [])]
         parameters = {"epsilon": epsilon, "digits": deep.digits}
         return MechanismArtifact(parameters, {"points": array}, guarantee, tuple(notes))
 
@@ -377,3 +384,12 @@ class HyperbolicFDD(_Hyperbolic):
         rho = inner / total
         accepted = log_coin <= -self._epsilon * (log1p(rho) - xlogy(self._tilt, rho) - self._log_most)
         return rho, outer / total, accepted
+
+
+def _note_stays(stays: float, dimension: int) -> str:
+    """Explain a keep-rate of noise in hyperbolic space that hardly falls with epsilon."""
+    return (
+        f"{stays:.1%} of the words stay themselves, and a lower epsilon hardly changes that: words of this embedding "
+        f"are so far apart that noise in {dimension} dimensions hardly ever reaches halfway to another one. Use "
+        "mechanism.name: exponential with metric: hyperbolic, or an embedding of fewer dimensions"
+    )

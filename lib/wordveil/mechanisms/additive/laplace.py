@@ -37,18 +37,16 @@ from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream, max_po
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import diameter, distances, norms, ordered_sum, round_up
 from wordveil.geometry.spaces import digest_points
-from wordveil.mechanisms.additive.radial import euclidean_laplace
-from wordveil.mechanisms.additive.tails import depth, digits_at, find_ends, gamma_at
+from wordveil.mechanisms.additive.tails import depth, digits_at, euclidean_laplace, find_ends, gamma_at
 from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
-from wordveil.mechanisms.noise import AdditiveNoise, RadialLaw
+from wordveil.mechanisms.laws import AdditiveNoise, RadialLaw
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.annoy import AnnoyNearest, make_annoy_index
 from wordveil.neighbours.annoy import find_faults as find_annoy_faults
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
+from wordveil.privacy.guarantees import Metric, WordGuarantee
 
 # Tokens whose noise is in memory at once: one block of the search; 768 x 301 float64 is 1.8 MB.
 _CHUNK = 768

@@ -34,8 +34,8 @@ from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.generators.inference import WholeNumberGenerator
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.quantise import quantise_weights
-from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import Corpus, GeneratorWeights, digest_words
 from wordveil.mechanisms.base import (

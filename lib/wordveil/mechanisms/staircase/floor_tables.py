@@ -21,8 +21,8 @@ rest to the words in proportion to their floors has to stay between the floors a
 
 **Whole numbers.** All is in units of ``M / 2^64``: the *masses* of outputs, ``f_y``, add up to 2^64, and B is a
 *budget* of them. Floors are therefore exact as they are, and everything else is rounded to them. A row of
-:class:`wordveil.mechanisms.tables.table.Table` has the number ``t = M 2^64`` of the common law, the same for every word
-with a full list, ``o`` of itself, and its list by falling similarity. The table has one more row than symbols, the
+:class:`wordveil.mechanisms.tables.table.AliasTable` has the number ``t = M 2^64`` of the common law, the same for every
+word with a full list, ``o`` of itself, and its list by falling similarity. The table has one more row than symbols, the
 common law itself; ``outputs = 0`` marks that. An output's probability is exactly
 
     t f / 2^128  +  (o / 2^64 if it is the symbol itself)  +  (1 - (t + o) / 2^64) C / 2^64 if it is listed.
@@ -48,8 +48,15 @@ from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.compiled import compiled
 from wordveil.geometry.euclidean import round_up
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.mechanisms.tables.kernels import TableArrays, alias_row, arrange_list, count_bits, decode_row
-from wordveil.mechanisms.tables.table import Table, columns_of
+from wordveil.mechanisms.tables.table import (
+    AliasTable,
+    TableArrays,
+    alias_row,
+    arrange_list,
+    columns_of,
+    count_bits,
+    decode_row,
+)
 
 _WHOLE = 2.0**64
 _BELOW = _WHOLE - 2.0**11  # the largest float64 under 2^64
@@ -282,7 +289,7 @@ def share_masses(frequencies: Float64, alpha: float, total: int) -> UInt64:
     return masses
 
 
-def build_floor_table(floors: Floors, offsets: Int64, ids: Int32, padding: PaddingRow | None) -> Table:
+def build_floor_table(floors: Floors, offsets: Int64, ids: Int32, padding: PaddingRow | None) -> AliasTable:
     """Arrange the rows of words, padding, unknown word, and the common law.
 
     ``floors``: what rows have in common. ``offsets``, ``ids``: int64 ``(words + 1,)``, int32: each word's list by
@@ -295,7 +302,7 @@ def build_floor_table(floors: Floors, offsets: Int64, ids: Int32, padding: Paddi
     cut_lists(floors.masses, budget, offsets, ids, lengths)
     columns = np.concatenate([columns_of(lengths), [1, 1], columns_of(np.array([outputs]))])
     starts = np.concatenate([[0], np.cumsum(columns)])
-    table = Table(
+    table = AliasTable(
         starts,
         np.full(starts[-1], FILLER, np.int32),
         np.zeros(starts[-1], np.uint64),
@@ -316,7 +323,7 @@ def build_floor_table(floors: Floors, offsets: Int64, ids: Int32, padding: Paddi
     return table
 
 
-def _fill_symbols(table: Table, floors: Floors, padding: PaddingRow | None) -> None:
+def _fill_symbols(table: AliasTable, floors: Floors, padding: PaddingRow | None) -> None:
     """Fill the rows of padding and of the unknown word, and the common law."""
     size, outputs = len(table.own) - 2, len(floors.masses)
     most = int(np.argmax(floors.masses))
@@ -342,7 +349,7 @@ def _in_ranges(count: int, function: Callable[[int, int], _Result]) -> Iterator[
         yield from pool.map(function, edges[:-1], edges[1:])
 
 
-def masses_of(table: Table) -> UInt64:
+def masses_of(table: AliasTable) -> UInt64:
     """Return the common law's whole numbers: uint64 ``(outputs,)``."""
     last = slice(int(table.starts[-2]), int(table.starts[-1]))
     ids = table.ids[last]
@@ -353,7 +360,7 @@ def masses_of(table: Table) -> UInt64:
     return masses
 
 
-def lists_of(table: Table) -> tuple[Int64, Int32]:
+def lists_of(table: AliasTable) -> tuple[Int64, Int32]:
     """Return the lists of all words, by falling similarity: offsets, int64 ``(words + 1,)``, and ids, int32."""
     size = len(table.own) - 2
     begin, end = table.starts[:size], table.starts[1 : size + 1]
@@ -364,7 +371,7 @@ def lists_of(table: Table) -> tuple[Int64, Int32]:
     return counts, columns[real]
 
 
-def certify_floors(table: Table, *, padding: bool) -> float:
+def certify_floors(table: AliasTable, *, padding: bool) -> float:
     """Bound the loss between any two symbols, in nats, rounded up; infinite if one rules an output out."""
     size = len(table.own) - 2
     law = masses_of(table) / _UNITS
@@ -389,7 +396,7 @@ def certify_floors(table: Table, *, padding: bool) -> float:
     return round_up(float(np.log(largest / least).max()) * (1 + 1e-12) + 1e-9, 12)
 
 
-def floor_probabilities(table: Table, masses: UInt64, row: int) -> Float64:
+def floor_probabilities(table: AliasTable, masses: UInt64, row: int) -> Float64:
     """Compute the law of one row, float64 ``(outputs,)``, from whole numbers. ``masses``: :func:`masses_of` the
     table.
     """
@@ -399,7 +406,7 @@ def floor_probabilities(table: Table, masses: UInt64, row: int) -> Float64:
     return law
 
 
-def floor_stays(table: Table, masses: UInt64, words: Int32) -> Float64:
+def floor_stays(table: AliasTable, masses: UInt64, words: Int32) -> Float64:
     """Compute the probability that each of ``words`` stays itself: float64 ``(words,)``. ``masses``: :func:`masses_of`
     the table.
     """
@@ -407,7 +414,7 @@ def floor_stays(table: Table, masses: UInt64, words: Int32) -> Float64:
     return np.asarray(law * (table.alike[words] / _UNITS) + table.itself[words] / _UNITS)
 
 
-def floor_laws(table: Table, masses: UInt64) -> WordLaws | None:
+def floor_laws(table: AliasTable, masses: UInt64) -> WordLaws | None:
     """Compute the laws of all words; None if they would take over 800 MB. ``masses``: :func:`masses_of` the table."""
     size = len(table.own) - 2
     if table.starts[size] + size > _MAX_ENTRIES:
@@ -416,7 +423,7 @@ def floor_laws(table: Table, masses: UInt64) -> WordLaws | None:
     return WordLaws(masses / _UNITS, table.alike[:size] / _UNITS, offsets, ids, extras)
 
 
-def _decode(table: Table, rows: Int64) -> tuple[Int64, Int32, Float64]:
+def _decode(table: AliasTable, rows: Int64) -> tuple[Int64, Int32, Float64]:
     columns = np.diff(table.starts)[rows]
     room = int(columns.sum()) + len(rows)
     offsets, ids, extras = np.empty(len(rows) + 1, np.int64), np.empty(room, np.int32), np.empty(room)

@@ -110,7 +110,7 @@ class StaircaseSettings(MechanismSettings):
 
 
 class Staircase(TableDraws[StaircaseSettings]):
-    """Staircase mechanism; see the module. Arrays: those of :class:`~wordveil.mechanisms.tables.table.Table`; the
+    """Staircase mechanism; see the module. Arrays: those of :class:`~wordveil.mechanisms.tables.table.AliasTable`; the
     common law is the last row.
     """
 

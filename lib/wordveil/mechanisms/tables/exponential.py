@@ -57,11 +57,10 @@ from wordveil.mechanisms.tables.mechanism import (
     points_of,
     symbol_rows,
 )
-from wordveil.mechanisms.tables.table import MAX_SCORE, Table, probabilities
+from wordveil.mechanisms.tables.table import MAX_SCORE, AliasTable, probabilities
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.lists import NeighbourLists
-from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import CAPPED, Metric
+from wordveil.privacy.guarantees import CAPPED, Metric, WordGuarantee
 
 # Scores above 40 ln 2 are capped (:data:`wordveil.mechanisms.tables.table.MAX_SCORE`), so that log odds stop growing.
 _STEEPEST = 27.0
@@ -136,7 +135,7 @@ class ExponentialSettings(MechanismSettings):
 
 
 class Exponential(TableMechanism[ExponentialSettings]):
-    """Exponential mechanism; see the module. Arrays: those of :class:`wordveil.mechanisms.tables.table.Table`."""
+    """Exponential mechanism; see the module. Arrays: those of :class:`wordveil.mechanisms.tables.table.AliasTable`."""
 
     name = "exponential"
     sampler_version = 1
@@ -286,7 +285,9 @@ def _words_valid(
     return True
 
 
-def excess(table: Table, space: Space, points: Float64, epsilon: float, farthest: float, *, padding: bool) -> float:
+def excess(
+    table: AliasTable, space: Space, points: Float64, epsilon: float, farthest: float, *, padding: bool
+) -> float:
     """Compute the largest ``loss(w, v) - epsilon d(w, v)`` over all pairs of symbols, from the table's whole
     numbers.
     """

@@ -18,15 +18,16 @@ from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import Space
 from wordveil.mechanisms.base import NO_FILES, Arrays, Files, Mechanism, Settings, TokenBatch
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.mechanisms.tables.kernels import TableArrays, decode_row
 from wordveil.mechanisms.tables.table import (
     MAX_SCORE,
     NOBODY,
+    AliasTable,
     Rows,
-    Table,
+    TableArrays,
     build_table,
     certify,
     columns_of,
+    decode_row,
     listed_probabilities,
     probabilities,
     scores_of,
@@ -39,7 +40,7 @@ MAX_ENTRIES = 50_000_000
 _WHOLE = 2.0**64
 
 
-def laws_of_table(table: Table, size: int) -> WordLaws | None:
+def laws_of_table(table: AliasTable, size: int) -> WordLaws | None:
     """Decode the laws of a table's first ``size`` rows, those of words, exact except for rounding to float64.
 
     A row's law is ``t`` for every output alike, and what its list and itself have beyond that. If all outputs are
@@ -118,21 +119,21 @@ _LEAST_EPSILON = 1e-9
 class TableDraws(Mechanism[Settings]):
     """Mechanism that draws each token from its row of a table: words, then padding, then the unknown word."""
 
-    def __init__(self, size: int, parameters: Mapping[str, Any], table: Table) -> None:
+    def __init__(self, size: int, parameters: Mapping[str, Any], table: AliasTable) -> None:
         self._size = size
         self._parameters = dict(parameters)
         self._table = table
 
     @classmethod
     def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:  # noqa: ARG003
-        return cls(size, parameters, Table.of(arrays))
+        return cls(size, parameters, AliasTable.of(arrays))
 
     @property
     def max_tokens(self) -> int:
         return max_positions(1)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> AliasTable:
         """Table that it draws from."""
         return self._table
 
@@ -242,7 +243,7 @@ def symbol_rows(lists: NeighbourLists, scale: float, farthest: float, *, padding
     )
 
 
-def build_certified(rows: Rows, rounding: float) -> tuple[Table, float]:
+def build_certified(rows: Rows, rounding: float) -> tuple[AliasTable, float]:
     """Build the table of ``rows`` and its slack, which whole numbers add to a bound on the rows' loss.
 
     ``rounding``: the error bound of a score. Raises :class:`BundleError` if the weights do not fit.
@@ -262,7 +263,7 @@ def check_slack(slack: float) -> None:
         )
 
 
-def largest_loss(table: Table, size: int, *, padding: bool) -> float:
+def largest_loss(table: AliasTable, size: int, *, padding: bool) -> float:
     """Bound the loss between any two symbols from the table's whole numbers; rounded up.
 
     That is the maximum over outputs of the greatest minus the smallest log probability under any symbol.
@@ -283,7 +284,7 @@ def largest_loss(table: Table, size: int, *, padding: bool) -> float:
     return round_up(float((greatest - smallest).max()) * (1 + 1e-12) + 1e-9, 9)
 
 
-def _unlisted(table: Table, symbols: Int64, outputs: int) -> Iterator[tuple[int, Int64]]:
+def _unlisted(table: AliasTable, symbols: Int64, outputs: int) -> Iterator[tuple[int, Int64]]:
     """Find for each output the first of ``symbols`` that does not list it, as (rank, outputs) pairs. Outputs that all
     list are left out.
     """

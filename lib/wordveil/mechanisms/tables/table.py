@@ -21,21 +21,301 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.arrays import Float64, Int32, Int64, UInt64, freeze
-from wordveil.mechanisms.tables.kernels import (
-    RowArrays,
-    TableArrays,
-    draw_floor_rows,
-    draw_rows,
-    fill_rows,
-    largest_gap,
-    list_outputs,
-)
+from wordveil.compiled import compiled, compiled_part
+
+
+class RowArrays(NamedTuple):
+    """Arrays of :class:`wordveil.mechanisms.tables.table.Rows`, as compiled code takes them."""
+
+    offsets: Int64
+    ids: Int32
+    scores: Float64
+    cut: Float64
+    own: Int32
+
+
+class TableArrays(NamedTuple):
+    """Arrays of :class:`wordveil.mechanisms.tables.table.AliasTable`, as compiled code takes them."""
+
+    starts: Int64
+    bits: UInt64
+    ids: Int32
+    alias: UInt64
+    alike: UInt64
+    itself: UInt64
+    own: Int32
+
+
+_BLOCK = 256
+_WHOLE = 2.0**64
+_BELOW = _WHOLE - 2.0**11  # the largest float64 under 2^64
+
+
+@compiled_part
+def count_bits(columns: int) -> int:
+    """Compute the binary logarithm of a power of two."""
+    bits = 0
+    while (1 << bits) < columns:
+        bits += 1
+    return bits
+
+
+@compiled
+def fill_rows(rows: RowArrays, outputs: int, table: TableArrays, beyond: Float64, weight: UInt64, work: Int64) -> None:
+    """Fill the rows of ``table``. ``beyond``, ``weight`` and ``work`` are buffers for the longest row."""
+    offsets, ids, scores, cut, own = rows
+    starts, _, out_ids, alias, alike, itself, _ = table
+    for row in range(len(cut)):
+        first, last = offsets[row], offsets[row + 1]
+        start, columns = starts[row], starts[row + 1] - starts[row]
+        # What every output has; nothing where all are listed.
+        base = np.exp(-cut[row]) if last - first < outputs else 0.0
+        total, listed, mine = outputs * base, 0.0, 0.0
+        length = 0
+        for j in range(first, last):
+            more = max(np.exp(-scores[j]) - base, 0.0)
+            total += more
+            if ids[j] == own[row]:
+                mine = more
+            else:
+                beyond[length] = more
+                out_ids[start + length] = ids[j]
+                listed += more
+                length += 1
+        alike[row], itself[row] = _parts(outputs * base / total, mine / total, listed / total)
+        if listed == 0.0:  # the list is drawn with probability 2^-64 at most
+            out_ids[start] = max(own[row], 0)
+            length = 1
+            beyond[0] = 1.0
+            listed = 1.0
+        arrange_list(beyond, length, listed, weight, alias[start : start + columns], work)
+
+
+@compiled_part
+def arrange_list(beyond: Float64, length: int, listed: float, weight: UInt64, alias: UInt64, work: Int64) -> None:
+    """Fill the columns ``alias`` of a list. The first ``length`` columns have these weights, which add up to
+    ``listed``; the others have none.
+    """
+    columns = len(alias)
+    total_weight = np.uint64(0)
+    heaviest = 0
+    for j in range(columns):
+        weight[j] = np.uint64(0)
+        if j < length:
+            # Slightly less than the share, so that the sum never passes 2^64; the heaviest column gets the rest.
+            weight[j] = np.uint64(min(_WHOLE * (beyond[j] / listed) * (1.0 - 2.0**-49), _BELOW))
+            total_weight += weight[j]
+            if weight[j] > weight[heaviest]:
+                heaviest = j
+    weight[heaviest] += np.uint64(0) - total_weight
+    alias_row(weight, heaviest, count_bits(columns), alias, work)
+
+
+@compiled
+def _parts(alike: float, itself: float, listed: float) -> tuple[np.uint64, np.uint64]:
+    """Compute ``t`` and ``o`` of the shares of a row's three laws. The largest of them takes the rounding remainder."""
+    first = np.uint64(min(_WHOLE * alike + 0.5, _BELOW))
+    second = np.uint64(min(_WHOLE * itself + 0.5, _BELOW))
+    third = np.uint64(min(_WHOLE * listed + 0.5, _BELOW))
+    if alike >= itself and alike >= listed:
+        first = np.uint64(0) - second - third
+        first = first if first > 0 else ~np.uint64(0)
+    elif itself >= listed:
+        second = np.uint64(0) - first - third
+        second = second if second > 0 else ~np.uint64(0)
+    return first, second
+
+
+@compiled
+def alias_row(weight: UInt64, heaviest: int, bits: int, alias: UInt64, work: Int64) -> None:
+    """Arrange columns of ``2^(64 - bits)`` each, from weights that add up to 2^64."""
+    columns = len(alias)
+    if columns == 1:
+        alias[0] = np.uint64(0)
+        return
+    room = np.uint64(1) << np.uint64(64 - bits)
+    shift = np.uint64(bits)
+    if weight[heaviest] == 0:  # 2^64, which is 0 here
+        alias[:] = np.uint64(heaviest)
+        return
+    few, many = 0, 0
+    for j in range(columns):
+        if weight[j] < room:
+            work[0, few] = j
+            few += 1
+        else:
+            work[1, many] = j
+            many += 1
+    while few > 0 and many > 0:
+        few -= 1
+        small, large = work[0, few], work[1, many - 1]
+        alias[small] = (weight[small] << shift) | np.uint64(large)
+        weight[large] -= room - weight[small]
+        if weight[large] < room:
+            many -= 1
+            work[0, few] = large
+            few += 1
+    for j in range(many):
+        alias[work[1, j]] = np.uint64(work[1, j])
+    for j in range(few):  # none, since the weights add up exactly
+        alias[work[0, j]] = np.uint64(work[0, j])
+
+
+@compiled_part
+def decode_row(alias: UInt64, share: Float64) -> None:
+    """Decode the share of each column's output among the listed from the columns themselves."""
+    columns = len(alias)
+    bits = count_bits(columns)
+    mask = np.uint64(columns - 1)
+    room = 2.0 ** (64 - bits)
+    share[:] = 0.0
+    for j in range(columns):
+        other = alias[j] & mask
+        own = np.float64(alias[j] >> np.uint64(bits)) if columns > 1 else 0.0
+        share[j] += own
+        share[other] += room - own
+    share /= _WHOLE
+
+
+@compiled
+def list_outputs(table: TableArrays, row: int, share: Float64, ids: Int32, more: Float64) -> int:
+    """List a row's outputs, itself among them, rising, with their probability beyond ``t``. Return how many there are.
+
+    ``share``, ``ids`` and ``more`` are buffers for the row's columns and one more output.
+    """
+    starts, _, table_ids, alias, alike, itself, own = table
+    start, columns = starts[row], starts[row + 1] - starts[row]
+    decode_row(alias[start : start + columns], share[:columns])
+    left = np.uint64(0) - alike[row] - itself[row]
+    inside = np.float64(left) / _WHOLE if left > 0 or alike[row] > 0 or itself[row] > 0 else 1.0
+    count, mine, output = 0, np.float64(itself[row]) / _WHOLE, own[row]
+    for j in range(columns):
+        beyond, listed = inside * share[j], table_ids[start + j]
+        if beyond <= 0:
+            continue
+        if mine > 0 and listed >= output:
+            ids[count], more[count] = output, mine
+            count += 1
+            mine = np.float64(0.0)
+        if count > 0 and ids[count - 1] == listed:
+            more[count - 1] += beyond
+        else:
+            ids[count], more[count] = listed, beyond
+            count += 1
+    if mine > 0:
+        ids[count], more[count] = output, mine
+        count += 1
+    return count
+
+
+@compiled
+def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float64, law: Float64) -> float:
+    """Compute the result of :func:`wordveil.mechanisms.tables.table.certify`. ``share`` and ``law`` are buffers for the
+    longest row.
+    """
+    offsets, ids, scores, cut, _ = rows
+    starts, _, table_ids, alias, alike, itself, own = table
+    largest = 0.0
+    for row in range(len(cut)):
+        first, last = offsets[row], offsets[row + 1]
+        start, columns = starts[row], starts[row + 1] - starts[row]
+        decode_row(alias[start : start + columns], share[:columns])
+        base = np.float64(alike[row]) / _WHOLE / outputs
+        left = np.uint64(0) - alike[row] - itself[row]
+        inside = np.float64(left) / _WHOLE if left > 0 or alike[row] > 0 or itself[row] > 0 else 1.0
+        total = (outputs - (last - first)) * np.exp(-cut[row]) if last - first < outputs else 0.0
+        for j in range(first, last):
+            total += np.exp(-scores[j])
+        total = np.log(total)
+        for j in range(first, last):
+            law[j - first] = base
+        # What the symbol itself and the columns have beyond that, column after column; an output outside the list has
+        # it alone.
+        for j in range(-1, columns):
+            output = own[row] if j < 0 else table_ids[start + j]
+            more = np.float64(itself[row]) / _WHOLE if j < 0 else inside * share[j]
+            if more > 0:
+                index = first + np.searchsorted(ids[first:last], output)
+                if index < last and ids[index] == output:
+                    law[index - first] += more
+                elif last - first < outputs:
+                    largest = max(largest, abs(np.log(base + more) + cut[row] + total))
+                else:
+                    return np.inf
+        for j in range(first, last):
+            largest = max(largest, abs(np.log(law[j - first]) + scores[j] + total)) if law[j - first] > 0 else np.inf
+        if last - first < outputs:
+            largest = max(largest, abs(np.log(base) + cut[row] + total)) if base > 0 else np.inf
+    return largest
+
+
+@compiled
+def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uint64, out: Int32) -> None:
+    """Draw one output for each symbol. Blocks and steps let a core wait for many memory reads at once."""
+    starts, bits, ids, alias, alike, itself, own = table
+    listed, column, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
+    one, half, low_half = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
+    for first in range(0, len(symbols), _BLOCK):
+        count = 0
+        for token in range(first, min(first + _BLOCK, len(symbols))):
+            row = symbols[token]
+            choice, word = words[token, 0], words[token, 1]
+            if choice < alike[row]:
+                low = (word & low_half) * outputs
+                out[token] = np.int32(((word >> half) * outputs + (low >> half)) >> half)
+            elif choice - alike[row] < itself[row]:
+                out[token] = own[row]
+            else:
+                listed[count] = token
+                # Two shifts, since one by 64 is no shift at all.
+                column[count] = starts[row] + np.int64((word >> one) >> (np.uint64(63) - bits[row]))
+                count += 1
+        for j in range(count):
+            entry[j] = alias[column[j]]
+        for j in range(count):
+            row = symbols[listed[j]]
+            left = words[listed[j], 1] & ((~np.uint64(0)) >> bits[row])
+            if left >= entry[j] >> bits[row]:
+                column[j] = starts[row] + np.int64(entry[j] & ((one << bits[row]) - one))
+        for j in range(count):
+            out[listed[j]] = ids[column[j]]
+
+
+@compiled
+def draw_floor_rows(symbols: Int32, words: UInt64, table: TableArrays, out: Int32) -> None:
+    """Draw as :func:`draw_rows` does, if the common law of all rows is the row after the last symbol's."""
+    starts, bits, ids, alias, alike, itself, own = table
+    listed, column, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
+    source = np.empty(_BLOCK, np.int64)
+    one, common = np.uint64(1), np.int64(len(alike))
+    for first in range(0, len(symbols), _BLOCK):
+        count = 0
+        for token in range(first, min(first + _BLOCK, len(symbols))):
+            row = np.int64(symbols[token])
+            choice = words[token, 0]
+            if choice >= alike[row] and choice - alike[row] < itself[row]:
+                out[token] = own[row]
+            else:
+                row = common if choice < alike[row] else row
+                listed[count], source[count] = token, row
+                column[count] = starts[row] + np.int64((words[token, 1] >> one) >> (np.uint64(63) - bits[row]))
+                count += 1
+        for j in range(count):
+            entry[j] = alias[column[j]]
+        for j in range(count):
+            row = source[j]
+            left = words[listed[j], 1] & ((~np.uint64(0)) >> bits[row])
+            if left >= entry[j] >> bits[row]:
+                column[j] = starts[row] + np.int64(entry[j] & ((one << bits[row]) - one))
+        for j in range(count):
+            out[listed[j]] = ids[column[j]]
+
 
 # Weights under 2^-40 of the largest are raised to it, so that whole numbers below 2^64 hold every weight to enough
 # digits. No bound suffers: capping scores keeps them as Lipschitz as they were.
@@ -69,7 +349,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Table:
+class AliasTable:
     """Arrays of a table, which workers map into memory.
 
     ``starts``: int64 ``(rows + 1,)``, the columns of each row; their number is a power of two. ``ids``: int32
@@ -127,7 +407,7 @@ def columns_of(lengths: Int64) -> Int64:
     return np.asarray(2 ** np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64))
 
 
-def build_table(rows: Rows) -> Table:
+def build_table(rows: Rows) -> AliasTable:
     """Round weights to whole numbers and arrange them for drawing."""
     lengths = np.diff(rows.offsets)
     own = np.concatenate([[0], np.cumsum(rows.ids == np.repeat(rows.own, lengths))])
@@ -136,13 +416,13 @@ def build_table(rows: Rows) -> Table:
     alias = np.zeros(starts[-1], np.uint64)
     alike, itself = np.zeros(len(lengths), np.uint64), np.zeros(len(lengths), np.uint64)
     longest = int(np.diff(starts).max())
-    table = Table(starts, ids, alias, alike, itself, np.maximum(rows.own, 0), np.array([rows.outputs]))
+    table = AliasTable(starts, ids, alias, alike, itself, np.maximum(rows.own, 0), np.array([rows.outputs]))
     room = np.empty(longest), np.empty(longest, np.uint64), np.empty((2, longest), np.int64)
     fill_rows(rows.compiled, rows.outputs, table.writable, *room)
     return table
 
 
-def certify(table: Table, rows: Rows) -> float:
+def certify(table: AliasTable, rows: Rows) -> float:
     """Compute the largest ``|ln(p / q)|`` of a table's probability ``p`` and the intended ``q``; infinite if ``p`` is
     0.
 
@@ -157,7 +437,7 @@ def certify(table: Table, rows: Rows) -> float:
     return float(gap) + 1e-12 + rows.outputs * 2.0**-64
 
 
-def listed_probabilities(table: Table, row: int) -> tuple[Int32, Float64, float]:
+def listed_probabilities(table: AliasTable, row: int) -> tuple[Int32, Float64, float]:
     """Decode a row's listed outputs, itself among them, int32 rising. Also return logarithms of their probabilities,
     and that of any other output.
 
@@ -171,7 +451,7 @@ def listed_probabilities(table: Table, row: int) -> tuple[Int32, Float64, float]
         return ids[:count], np.log(base + more[:count]), float(np.log(base))
 
 
-def probabilities(table: Table, row: int) -> Float64:
+def probabilities(table: AliasTable, row: int) -> Float64:
     """Compute the law of one row, float64 ``(outputs,)``, from the table's whole numbers."""
     ids, logs, other = listed_probabilities(table, row)
     law = np.full(int(table.outputs[0]), np.exp(other))
@@ -179,7 +459,7 @@ def probabilities(table: Table, row: int) -> Float64:
     return law
 
 
-def scores_of(table: Table, ratio: float) -> Rows:
+def scores_of(table: AliasTable, ratio: float) -> Rows:
     """Decode the rows of a table, each score times ``ratio``: as exact as the table's whole numbers are."""
     offsets, ids, scores, cut = [0], [], [], np.empty(len(table.own))
     own = np.full(len(table.own), NOBODY, np.int32)

@@ -57,6 +57,7 @@ from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example
 from wordveil.mechanisms.tables.mechanism import check_epsilon
 from wordveil.mechanisms.tree.build import (
+    Outputs,
     count_lowest,
     next_levels,
     rows_of,
@@ -64,11 +65,9 @@ from wordveil.mechanisms.tree.build import (
 )
 from wordveil.mechanisms.tree.cuts import Cut
 from wordveil.mechanisms.tree.fluent import FluentModel
-from wordveil.mechanisms.tree.kernels import draw_members
 from wordveil.mechanisms.tree.levels import round_loss
-from wordveil.mechanisms.tree.outputs import Outputs
 from wordveil.mechanisms.tree.settings import DEFAULT_SIZES, TreeSettings, scale_losses
-from wordveil.mechanisms.tree.table import Members, TreeTable, arrange, word_laws, write_law
+from wordveil.mechanisms.tree.table import Members, TreeTable, arrange, draw_members, word_laws, write_law
 from wordveil.neighbours.blocks import BuildContext
 
 

@@ -9,9 +9,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA, check_columns, is_parquet, read_pairs
+from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA, PoincareSettings, check_columns, is_parquet, read_pairs
 from wordveil.embeddings.training.poincare import ReadPairs
-from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import load_path
@@ -23,7 +22,7 @@ def read_on_executors(session: Callable[[], SparkSession]) -> ReadPairs:
     driver. Only Parquet calls ``session``.
     """
 
-    def read(path: Path, settings: TrainingSettings) -> pa.Table:
+    def read(path: Path, settings: PoincareSettings) -> pa.Table:
         if path.exists() and is_parquet(path):
             return read_pairs_from_parquet(session(), path, settings)
         return read_pairs(path)
@@ -31,7 +30,7 @@ def read_on_executors(session: Callable[[], SparkSession]) -> ReadPairs:
     return read
 
 
-def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: TrainingSettings) -> pa.Table:
+def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: PoincareSettings) -> pa.Table:
     """Read the distinct pairs at ``path`` that pass the limits of counts and stop-words, in no order.
 
     The result is a table of ``PAIR_SCHEMA``.

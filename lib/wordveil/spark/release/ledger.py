@@ -25,8 +25,8 @@ from pyspark.sql import functions as F  # noqa: N812  # noqa: N812
 from pyspark.sql.types import StructType
 
 from wordveil.errors import ReleaseError
-from wordveil.privacy.corpus import CORPUS_METRIC
 from wordveil.privacy.events import ReleaseTerms
+from wordveil.privacy.guarantees import CORPUS_METRIC
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
 from wordveil.spark.platform.versions import from_arrow, parse_schema
 from wordveil.spark.release.latest import filter_by_ids
@@ -388,8 +388,8 @@ def check_record_limit(candidates: DataFrame, ledger: DataFrame, terms: Terms, m
 
     Every record pays for ``mechanism.max_records`` draws from the first one on, so that more must never be drawn: not
     in this run, and not in another run or release of the ledger. All draws of a ledger from such weights have one
-    metric (:func:`wordveil.privacy.corpus.charge_corpus`), by which they are counted. One under another name would be a
-    draw from other weights, or at another price, which records that were charged before have not paid for: it is
+    metric (:func:`wordveil.privacy.guarantees.charge_corpus`), by which they are counted. One under another name would
+    be a draw from other weights, or at another price, which records that were charged before have not paid for: it is
     refused.
 
     ``candidates``: what the run asks for, with ``reason``, null where the record is admitted. ``ledger``: the ledger's

@@ -15,10 +15,14 @@ from flax import nnx  # noqa: E402
 
 from wordveil.generators.initial import draw_initial_arrays  # noqa: E402
 from wordveil.generators.shape import GeneratorShape  # noqa: E402
-from wordveil.generators.training.batch import prepare_batch  # noqa: E402
-from wordveil.generators.training.model import Generator, collect_arrays, make_product  # noqa: E402
+from wordveil.generators.training.model import (  # noqa: E402
+    Generator,
+    collect_arrays,
+    make_product,
+    prepare_batch,
+)
 from wordveil.generators.training.settings import RewardSettings, TrainingSettings  # noqa: E402
-from wordveil.generators.training.train import Losses, find_likeliest, find_units, measure_part  # noqa: E402
+from wordveil.generators.training.train import TrainingLosses, find_likeliest, find_units, measure_part  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("jax")
 SHAPE = GeneratorShape(size=12, dimension=5, cells=6, latent=4, length=6)
@@ -131,9 +135,9 @@ def test_only_words_that_the_generator_reads_are_disturbed() -> None:
             == sequences[:, :4]).all()  # fmt: skip
 
 
-def losses(settings: TrainingSettings) -> Losses:
+def losses(settings: TrainingSettings) -> TrainingLosses:
     vectors = np.random.default_rng(5).normal(size=(SHAPE.size, 7)).astype(np.float32)
-    return Losses(SHAPE, settings, jnp.asarray(find_units(vectors).astype(np.float64)))
+    return TrainingLosses(SHAPE, settings, jnp.asarray(find_units(vectors).astype(np.float64)))
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:

@@ -13,7 +13,7 @@ from support.toys import KEYS, counted_contexts, random_embedding, sequences, to
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.generators.inference import GeneratorState, WholeNumberGenerator
-from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.initial import make_repeating_weights
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs

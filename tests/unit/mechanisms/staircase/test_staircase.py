@@ -35,7 +35,7 @@ from wordveil.mechanisms.staircase.floor_tables import (
     share_masses,
 )
 from wordveil.mechanisms.staircase.mechanism import Staircase, StaircaseSettings
-from wordveil.mechanisms.tables.table import Table
+from wordveil.mechanisms.tables.table import AliasTable
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.similar import round_directions
 
@@ -141,7 +141,7 @@ def test_no_two_symbols_lose_more_than_epsilon_and_the_certificate_says_how_much
         worst = max(worst, exact_log(max(column), min(column)))
     assert worst <= built.guarantee.epsilon <= case.settings.epsilon
     assert built.guarantee.pure == built.guarantee.epsilon
-    certified = certify_floors(Table.of(built.arrays), padding=case.padding)
+    certified = certify_floors(AliasTable.of(built.arrays), padding=case.padding)
     assert worst <= certified <= worst + 1e-8
 
 
@@ -242,7 +242,7 @@ def test_equal_floors_give_each_word_as_many_words_and_the_most_mass_that_these_
     ratio = math.exp(epsilon)
     built = build(embedding, StaircaseSettings(epsilon=epsilon, alpha=0.0))
     k = (1 - floor_mass) / (ratio - 1) * 300 / floor_mass
-    offsets, _ = lists_of(Table.of(built.arrays))
+    offsets, _ = lists_of(AliasTable.of(built.arrays))
     assert set((np.diff(offsets) + 1).tolist()) == {math.ceil(k)}
     masses = common_law(built.arrays)
     assert max(masses) - min(masses) <= 1
@@ -266,7 +266,9 @@ def test_floors_follow_frequencies(alpha: float):
 
 
 def test_rare_words_have_longer_lists_where_floors_follow_frequencies():
-    lengths = np.diff(lists_of(Table.of(build(random_embedding(500, 4), StaircaseSettings(epsilon=5.0)).arrays))[0])
+    lengths = np.diff(
+        lists_of(AliasTable.of(build(random_embedding(500, 4), StaircaseSettings(epsilon=5.0)).arrays))[0]
+    )
     assert lengths[-100:].mean() > 1.2 * lengths[:5].mean()
 
 
@@ -432,12 +434,12 @@ def test_threads_do_not_change_what_is_built(monkeypatch: pytest.MonkeyPatch):
 # Broken tables.
 
 
-def broken(table: Table, **changes: Any) -> Table:
+def broken(table: AliasTable, **changes: Any) -> AliasTable:
     return dataclasses.replace(table, **changes)
 
 
 def test_a_word_without_a_floor_is_an_infinite_loss():
-    table = Table.of(build(random_embedding(40, 3), StaircaseSettings(epsilon=5.0)).arrays)
+    table = AliasTable.of(build(random_embedding(40, 3), StaircaseSettings(epsilon=5.0)).arrays)
     masses = masses_of(table)
     masses[0] += masses[3]
     masses[3] = 0
@@ -450,7 +452,7 @@ def test_a_word_without_a_floor_is_an_infinite_loss():
 def test_lists_that_hold_more_than_the_knapsack_allows_are_found():
     """Each row adds up to 1, so that a longer list at the full ratio has to come out of the floors."""
     epsilon = 4.0
-    table = Table.of(build(random_embedding(40, 3), StaircaseSettings(epsilon=epsilon)).arrays)
+    table = AliasTable.of(build(random_embedding(40, 3), StaircaseSettings(epsilon=epsilon)).arrays)
     assert certify_floors(table, padding=False) <= epsilon
     alike = table.alike.copy()
     alike[5] = int(alike[5]) * 9 // 10  # one row's floors pay for a list that holds more
@@ -463,7 +465,7 @@ def test_lists_that_hold_more_than_the_knapsack_allows_are_found():
 
 @pytest.mark.parametrize("symbol", [60, 61])
 def test_a_broken_row_of_padding_or_of_the_unknown_word_is_found(symbol: int):
-    table = Table.of(build(random_embedding(60, 3), StaircaseSettings(epsilon=4.0), padding=True).arrays)
+    table = AliasTable.of(build(random_embedding(60, 3), StaircaseSettings(epsilon=4.0), padding=True).arrays)
     alike, itself = table.alike.copy(), table.itself.copy()
     alike[symbol], itself[symbol] = WORD // 10, WORD - WORD // 10
     changed = broken(table, alike=alike, itself=itself)

@@ -11,8 +11,8 @@ import pytest
 from wordveil.mechanisms.tables.table import (
     MAX_SCORE,
     NOBODY,
+    AliasTable,
     Rows,
-    Table,
     build_table,
     certify,
     columns_of,
@@ -54,7 +54,7 @@ def random_rows(count: int, outputs: int, *, seed: int = 0, reach: float = 20.0)
     return rows_of(lists, outputs)
 
 
-def columns(table: Table, row: int) -> list[tuple[int, int, int]]:
+def columns(table: AliasTable, row: int) -> list[tuple[int, int, int]]:
     """(output, threshold, other output) of each column."""
     start, stop = int(table.starts[row]), int(table.starts[row + 1])
     count = stop - start
@@ -64,7 +64,7 @@ def columns(table: Table, row: int) -> list[tuple[int, int, int]]:
     return [(ids[j], entry >> bits if bits else 0, ids[entry & (count - 1)]) for j, entry in enumerate(entries)]
 
 
-def exact_law(table: Table, row: int) -> list[Fraction]:
+def exact_law(table: AliasTable, row: int) -> list[Fraction]:
     """The law in whole numbers of Python."""
     outputs, found = int(table.outputs[0]), columns(table, row)
     law = [Fraction(int(table.alike[row]), WHOLE * outputs)] * outputs
@@ -118,10 +118,10 @@ def test_certify_sees_every_change(name: str):
     place = int(table.starts[row]) if name == "alias" else row
     changed = getattr(table, name).copy()
     changed[place] ^= np.uint64(2**60)
-    assert certify(Table(**{**table.arrays, name: changed}), rows) > 1e-4
+    assert certify(AliasTable(**{**table.arrays, name: changed}), rows) > 1e-4
     if name == "alike":
         changed[place] = 0
-        assert certify(Table(**{**table.arrays, name: changed}), rows) == math.inf
+        assert certify(AliasTable(**{**table.arrays, name: changed}), rows) == math.inf
 
 
 def test_weights_too_small_for_whole_numbers_are_told():
@@ -137,7 +137,7 @@ def test_a_symbol_that_its_own_list_lacks_is_drawn_like_the_others():
     assert probabilities(table, 0).tolist() == pytest.approx([0.25] * 4)
 
 
-def drawn(table: Table, row: int, pairs: list[tuple[int, int]]) -> list[int]:
+def drawn(table: AliasTable, row: int, pairs: list[tuple[int, int]]) -> list[int]:
     return table.draw(np.full(len(pairs), row, np.int32), np.array(pairs, np.uint64)).tolist()
 
 
