@@ -89,17 +89,17 @@ def find_credential(value: str) -> str:
 
 def hide_credentials(text: str) -> str:
     """Remove the credentials from a sentence, or any other text."""
-    shown = _replace(text, _find(text, _TIGHT_PAIR))
-    return _ESCAPED.sub(lambda match: HIDDEN if find_credential(match[0]) else match[0], shown)
+    hidden = _replace(text, _find(text, _TIGHT_PAIR))
+    return _ESCAPED.sub(lambda match: HIDDEN if find_credential(match[0]) else match[0], hidden)
 
 
 def hide_in_value(value: object) -> str:
     """Convert a setting's value to text without credentials. If the end of one is unclear, the rest is hidden too."""
     text = str(_hide_nested(value))
     # The secret of a pair may contain any character, and one before an @ may contain spaces.
-    shown = _replace(text, (_Credential(pair.start, len(text), pair.what) for pair in _find_pairs(text, _SHOWN_PAIR)))
-    shown = _replace(shown, _find_user_info(shown))
-    return HIDDEN if find_credential(shown) or (shown != text and re.search(r"\s.*@", shown)) else shown
+    hidden = _replace(text, (_Credential(pair.start, len(text), pair.what) for pair in _find_pairs(text, _SHOWN_PAIR)))
+    hidden = _replace(hidden, _find_user_info(hidden))
+    return HIDDEN if find_credential(hidden) or (hidden != text and re.search(r"\s.*@", hidden)) else hidden
 
 
 def _hide_nested(value: Any) -> Any:
@@ -115,11 +115,11 @@ def _hide_nested(value: Any) -> Any:
 
 def _decodings(text: str) -> Iterator[str]:
     """Yield the text, then with its percent escapes decoded, and the escapes in those."""
-    before = ""
+    previous = ""
     for _ in range(5):
         yield text
-        before, text = text, unquote(text, errors="replace")
-        if text == before:
+        previous, text = text, unquote(text, errors="replace")
+        if text == previous:
             return
 
 

@@ -55,9 +55,9 @@ class Fault:
             object.__setattr__(self, name, hide(getattr(self, name)))
 
     def __str__(self) -> str:
-        shown = f" = {self.value}" if self.value else ""
+        value = f" = {self.value}" if self.value else ""
         tail = f" {self.hint}" if self.hint else ""
-        return f"{self.where}{shown}: {self.problem}{tail}"
+        return f"{self.where}{value}: {self.problem}{tail}"
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:

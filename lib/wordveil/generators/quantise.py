@@ -194,10 +194,10 @@ def _largest_sum(matrix: NDArray[np.float32], name: str, axis: int | None) -> fl
     """Compute the largest sum of magnitudes of a column, or the largest magnitude; sums are exact in float64."""
     total: Any = 0.0
     for start in range(0, len(matrix), _ROWS):
-        part = matrix[start : start + _ROWS]
-        if not (part == np.rint(part)).all():
+        block = matrix[start : start + _ROWS]
+        if not (block == np.rint(block)).all():
             raise _refuse(name, "has entries that are no whole numbers")
-        sizes = np.abs(part)
+        sizes = np.abs(block)
         total = np.maximum(total, sizes.max()) if axis is None else total + sizes.sum(axis=0, dtype=np.float64)
     return cast(float, np.max(total))
 

@@ -78,11 +78,11 @@ class GeneratorWeights:
     def __post_init__(self) -> None:
         if not self.salt:
             object.__setattr__(self, "salt", draw_salt(self.corpus))
-        wanted = self.shape.arrays()
-        if wanted.keys() != self.arrays.keys():
-            differing = ", ".join(sorted(wanted.keys() ^ self.arrays.keys()))
+        expected = self.shape.arrays()
+        if expected.keys() != self.arrays.keys():
+            differing = ", ".join(sorted(expected.keys() ^ self.arrays.keys()))
             raise GeneratorError(f"The weights' arrays are not those of their shape: {differing}. Train it again.")
-        for name, shape in wanted.items():
+        for name, shape in expected.items():
             array = self.arrays[name]
             if array.shape != shape or array.dtype != np.float32 or not np.isfinite(array).all():
                 raise GeneratorError(

@@ -61,8 +61,8 @@ class TokenBatch:
         record = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         position = np.arange(len(self.ids)) - self.offsets[record]
         for start in range(0, len(self.ids), max_tokens):
-            part = slice(start, start + max_tokens)
-            yield part, self.contexts[record[part]], position[part]
+            tokens = slice(start, start + max_tokens)
+            yield tokens, self.contexts[record[tokens]], position[tokens]
 
 
 def pure_guarantee(embedding: Embedding, epsilon: float, loss: float, *, padding: bool) -> WordGuarantee:

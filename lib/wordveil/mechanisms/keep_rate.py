@@ -36,21 +36,21 @@ def measure_keep_rate(ids: NDArray[np.integer], drawn: NDArray[np.integer], size
     """
     if ids.shape != drawn.shape or ids.ndim != 1:
         raise ValueError(f"Expected ids and drawn of one shape (tokens,), got {ids.shape} and {drawn.shape}.")
-    before, after = np.asarray(ids, np.int32), np.asarray(drawn, np.int32)
-    kept = count_kept_words(before, after, np.array([0, len(before)], np.int64), size)
-    return KeepRate(int(kept[0]), int((before < size).sum()))
+    original, replaced = np.asarray(ids, np.int32), np.asarray(drawn, np.int32)
+    kept = count_kept_words(original, replaced, np.array([0, len(original)], np.int64), size)
+    return KeepRate(int(kept[0]), int((original < size).sum()))
 
 
 @compiled
-def count_kept_words(before: Int32, after: Int32, offsets: Int64, size: int) -> Int64:
+def count_kept_words(original: Int32, replaced: Int32, offsets: Int64, size: int) -> Int64:
     """Count the kept words of each record: int64 ``(records,)``.
 
-    ``before``, ``after``: int32 ids with the same ``offsets``; those of ``size`` and above are not words.
+    ``original``, ``replaced``: int32 ids with the same ``offsets``; those of ``size`` and above are not words.
     """
     counts = np.zeros(len(offsets) - 1, np.int64)
     for record in range(len(counts)):
         count = 0
         for token in range(offsets[record], offsets[record + 1]):
-            count += before[token] == after[token] and before[token] < size
+            count += original[token] == replaced[token] and original[token] < size
         counts[record] = count
     return counts

@@ -45,8 +45,8 @@ class ComparisonTerms:
 
     def label(self, name: str) -> str:
         """Name a mechanism with these terms, for people: ``exponential, gamma 3, neighbours 256``."""
-        shown = [f"{key} {value:g}" for key in ("gamma", "neighbours") if (value := getattr(self, key))]
-        return ", ".join([name, *shown])
+        terms = [f"{key} {value:g}" for key in ("gamma", "neighbours") if (value := getattr(self, key))]
+        return ", ".join([name, *terms])
 
 
 @dataclass(frozen=True, kw_only=True)

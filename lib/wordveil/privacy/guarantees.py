@@ -77,17 +77,8 @@ class WordGuarantee:
         The bound is ``epsilon * distance + slack``. Beyond the diameter there are no symbols, so it is :attr:`pure`
         from there on, for an infinite distance too. It is exceeded with a probability of at most ``delta``.
 
-        ``distance``: in units of ``metric``, 0 or more.
-
-        Returns
-        -------
-        float
-            the loss in nats, finite. At distance 0 it is ``slack``: two words may share a point and not a row.
-
-        Raises
-        ------
-        ValueError
-            where the distance is negative or NaN.
+        ``distance``: in units of ``metric``, 0 or more. The loss is finite, in nats. At distance 0 it is ``slack``: two
+        words may share a point and not a row. Raises :class:`ValueError` if the distance is negative or NaN.
         """
         if not distance >= 0:
             raise ValueError(f"Expected distance={distance} in [0, inf].")
@@ -123,12 +114,8 @@ def charge_corpus(guarantee: WordGuarantee, weights: str, n_max: int, max_record
 
     ``guarantee``: what it guarantees between any two texts, whatever the weights are. ``weights``: what identifies the
     weights (:attr:`wordveil.mechanisms.base.Mechanism.private_weights`). ``n_max``: the public number of tokens of a
-    record. ``max_records``: the most records that are ever drawn from the weights.
-
-    Returns
-    -------
-    WordGuarantee
-        with the same :attr:`WordGuarantee.pure` and delta. Its metric identifies weights, price and both numbers.
+    record. ``max_records``: the most records that are ever drawn from the weights. The converted guarantee has the same
+    :attr:`WordGuarantee.pure` and delta. Its metric identifies weights, price and both numbers.
     """
     named = f"{weights} {guarantee.pure.hex()} {guarantee.delta.hex()} {n_max} {max_records}"
     metric = Metric(CORPUS_METRIC, hashlib.sha256(named.encode()).hexdigest())

@@ -99,13 +99,13 @@ def estimate_draws(graph: HypernymGraph, negative: int) -> float:
     size = len(graph.words)
     share = graph.links / graph.links.sum()
     words, hypernyms = graph.edges.T
-    known = np.bincount(words, minlength=size)
+    hypernym_counts = np.bincount(words, minlength=size)
     mass = np.bincount(words, share[hypernyms], minlength=size)
     rest = np.maximum(1.0 - mass, np.finfo(float).tiny)
     squares = np.maximum(np.square(share).sum() - np.bincount(words, np.square(share[hypernyms]), minlength=size), 0.0)
     power = -negative * np.log(rest) + squares / np.square(rest) * (negative * (negative - 1) / 2)
-    expected = np.where(known / size < _FEW, np.exp(np.minimum(power, _LARGEST_POWER)), 1.0)
-    return float((expected * known).sum() / known.sum())
+    expected = np.where(hypernym_counts / size < _FEW, np.exp(np.minimum(power, _LARGEST_POWER)), 1.0)
+    return float((expected * hypernym_counts).sum() / hypernym_counts.sum())
 
 
 @contextmanager

@@ -143,13 +143,13 @@ def write_corpus(
     last = 0
     with create_file(directory / _IDS, private=private) as stream:
         for piece in pieces:
-            offsets, kept = _cut(piece.offsets, length), piece.hashes.astype(np.float64) / 2**64 < share
+            offsets, is_validation = _cut(piece.offsets, length), piece.hashes.astype(np.float64) / 2**64 < share
             owners = np.searchsorted(piece.offsets, offsets[:-1], side="right") - 1
             data = piece.ids.astype("<i4").tobytes()
             stream.write(data)
             digest.update(data)
             bounds.append(last + offsets[1:])
-            validates.append(kept[owners])
+            validates.append(is_validation[owners])
             last += len(piece.ids)
     offsets, chosen = np.append(np.concatenate(bounds), last), np.append(np.concatenate(validates), False)
     digest.update(offsets.tobytes())

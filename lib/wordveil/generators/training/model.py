@@ -69,8 +69,8 @@ def prepare_batch(
     steps = np.arange(sequences.shape[1])
     lengths = np.where(sequences != shape.padding, steps + 1, 0).max(axis=1, keepdims=True)
     targets = np.where(steps == lengths, np.int32(shape.end), sequences)
-    before = _disturb(shape, targets[:, :-1], settings, random) if disturb else targets[:, :-1]
-    read = np.concatenate([np.full_like(targets[:, :1], shape.start), before], axis=1)
+    preceding = _disturb(shape, targets[:, :-1], settings, random) if disturb else targets[:, :-1]
+    read = np.concatenate([np.full_like(targets[:, :1], shape.start), preceding], axis=1)
     counted = (steps <= lengths) & (targets != shape.unknown)
     positions = _arrange(shape, targets, counted, settings, random)
     reward = np.float32(settings.reward.reward if rewarded else 0)
@@ -100,10 +100,10 @@ def _arrange(
     order = np.argsort(~counted.ravel(), kind="stable").astype(np.int32)
     words = (counted & (targets < shape.size)).ravel()[order]
     columns = np.where(targets == shape.end, shape.end_column, targets).ravel()[order]
-    known = counted.ravel()[order]
-    target = known / np.float32(max(known.sum(), 1))
+    is_counted = counted.ravel()[order]
+    target = is_counted / np.float32(max(is_counted.sum(), 1))
     word = words / np.float32(max(words.sum(), 1))
-    positions = Positions(order, np.where(known, columns, 0).astype(np.int32), explored, target, word)
+    positions = Positions(order, np.where(is_counted, columns, 0).astype(np.int32), explored, target, word)
     filling = -targets.size % chunk
     return Positions(*(np.pad(array, [(0, filling)] + [(0, 0)] * (array.ndim - 1)) for array in positions))
 

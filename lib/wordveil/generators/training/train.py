@@ -101,10 +101,10 @@ def find_likeliest(logits: Any, count: int) -> Any:
     padded = jnp.pad(logits, ((0, 0), (0, -symbols % _GROUP)), constant_values=-jnp.inf)
     groups = padded.reshape(rows, -1, _GROUP)
     # In the order of symbols, so that the first of equal logits is that of the lower symbol.
-    kept = jnp.sort(_rank(groups.max(axis=2), min(count, groups.shape[1])), axis=1)
-    left = jnp.take_along_axis(groups, kept[:, :, None], axis=1).reshape(rows, -1)
-    numbers = (kept[:, :, None] * _GROUP + jnp.arange(_GROUP)).reshape(rows, -1)
-    return jnp.take_along_axis(numbers, _rank(left, count), axis=1)
+    best_groups = jnp.sort(_rank(groups.max(axis=2), min(count, groups.shape[1])), axis=1)
+    candidates = jnp.take_along_axis(groups, best_groups[:, :, None], axis=1).reshape(rows, -1)
+    numbers = (best_groups[:, :, None] * _GROUP + jnp.arange(_GROUP)).reshape(rows, -1)
+    return jnp.take_along_axis(numbers, _rank(candidates, count), axis=1)
 
 
 def _rank(values: Any, count: int) -> Any:

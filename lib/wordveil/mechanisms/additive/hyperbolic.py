@@ -219,6 +219,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         np.negative(query[0], out=query[0])
         return query
 
+    # Frozen: golden outputs; raise sampler_version.
     def noise(self, stream: KeyedStream, context: Contexts, position: Int64) -> Float64:
         """Draw noise about the origin, time-like and scaled by ``exp(-r)``: float64 ``(n + 1, count)``."""
         t, rest = self.contractions(stream, context, position)
@@ -274,12 +275,13 @@ class HyperbolicLaplace(_Hyperbolic):
     def radial_law(self) -> RadialLaw:
         return hyperbolic_laplace
 
+    # Frozen: golden outputs; raise sampler_version.
     def contractions(self, stream: KeyedStream, context: Contexts, position: Int64) -> tuple[Float64, Float64]:
         first = (self._epsilon - self._dimension + 1) / 2
         uniforms = stream.uniforms(context, position, (self._direction_blocks, self._blocks))[: self._dimension]
         logs = xlogy(1.0, uniforms)
-        before = 2 * self._direction_blocks
-        for step, token, end in find_ends(stream, uniforms, context, position, before, self._digits):
+        first_number = 2 * self._direction_blocks
+        for step, token, end in find_ends(stream, uniforms, context, position, first_number, self._digits):
             logs[step, token] = log_at(end)
         # A beta whose second parameter is whole is a product of powers of uniforms.
         double = np.zeros(len(position))
@@ -327,6 +329,7 @@ class HyperbolicFDD(_Hyperbolic):
         true = f"the true constant, which is charged, is epsilon + n = {epsilon + dimension:g} per unit of distance"
         return (f"{published}; {true}",)
 
+    # Frozen: golden outputs; raise sampler_version.
     def contractions(self, stream: KeyedStream, context: Contexts, position: Int64) -> tuple[Float64, Float64]:
         rho, gap = np.empty(len(position)), np.empty(len(position))
         waiting = np.arange(len(position))

@@ -261,6 +261,7 @@ class Laplace(Mechanism[LaplaceSettings]):
         other.search = self.search  # its recall was measured at this epsilon and no other
         return other
 
+    # Frozen: golden outputs; raise sampler_version.
     def _noise(self, stream: KeyedStream, context: Contexts, position: Int64) -> Float64:
         """Draw noise vectors, float64 ``(m, count)``."""
         uniforms = stream.uniforms(context, position)

@@ -269,8 +269,8 @@ class _Drawing:
     @cached_property
     def starts(self) -> Int64:
         """First token of each sequence: int64 ``(sequences,)``."""
-        before = np.cumsum(self.counts) - self.counts
-        number = np.arange(len(self.records)) - before[self.records]
+        starts = np.cumsum(self.counts) - self.counts
+        number = np.arange(len(self.records)) - starts[self.records]
         return np.asarray(self.batch.offsets[self.records] + number * self.shape.length)
 
     @cached_property
@@ -296,14 +296,14 @@ class _Drawing:
         order = np.argsort(rows, kind="stable")
         bounds = np.searchsorted(rows[order], np.arange(0, len(symbols) + _BLOCK, _BLOCK))
         for first, (low, high) in enumerate(pairwise(bounds.tolist())):
-            part = order[low:high]
-            if len(part):
-                yield np.flatnonzero(single)[part], rows[part] - first * _BLOCK
+            block = order[low:high]
+            if len(block):
+                yield np.flatnonzero(single)[block], rows[block] - first * _BLOCK
         several = np.flatnonzero(~single)
         several = several[np.argsort(self.lengths[several], kind="stable")]
         for low in range(0, len(several), _BLOCK):
-            part = several[low : low + _BLOCK]
-            yield part, np.arange(len(part))
+            block = several[low : low + _BLOCK]
+            yield block, np.arange(len(block))
 
     def read(self, chosen: Int64) -> Int32:
         """Read the symbols of sequences for the encoder: int32 ``(sequences, length)``."""

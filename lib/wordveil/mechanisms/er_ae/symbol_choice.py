@@ -202,6 +202,7 @@ class SymbolChoice:
         """Number of blocks of two random words that a choice takes."""
         return (max(self.candidates, 1) + 3) // 2
 
+    # Frozen: golden outputs; raise sampler_version.
     def draw(self, weights: NDArray[np.uint32], rows: Int64, words: UInt64) -> Int32:
         """Choose a column for each token: int32 ``(count,)``.
 

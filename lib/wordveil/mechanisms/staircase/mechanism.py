@@ -181,9 +181,9 @@ class Staircase(TableDraws[StaircaseSettings]):
         return mechanism
 
     def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon | None:
-        shown = super().shown_epsilon(evidence)
+        measured = super().shown_epsilon(evidence)
         # Lists that stay in small classes may use less than the whole loss.
-        return replace(shown, high=math.inf) if shown and evidence.settings.get("classes") else shown
+        return replace(measured, high=math.inf) if measured and evidence.settings.get("classes") else measured
 
     @cached_property
     def _masses(self) -> UInt64:
@@ -318,23 +318,30 @@ def _task_of(embedding: Embedding, settings: StaircaseSettings, inputs: PublicIn
     embedding.
     """
     size = embedding.size
-    partners, other, known = Partners.none(size), None, None
+    partners, other, is_present = Partners.none(size), None, None
     if inputs.pairs is not None:
         partners = Partners.of(inputs.pairs.words, inputs.pairs.others, inputs.pairs.similarities, size)
     if inputs.similarity is not None:
         numbers = WordIndex(inputs.similarity.words).numbers(embedding.words)
-        known = numbers >= 0
-        if not known.any():
+        is_present = numbers >= 0
+        if not is_present.any():
             raise BundleError(
                 f"mechanism.similarity = {settings.similarity}: it has none of the embedding's words. Name an "
                 "embedding of the same language and spelling, or leave the setting out."
             )
         other = np.zeros((size, inputs.similarity.dimension), np.float32)
-        other[known] = inputs.similarity.vectors[numbers[known]]
+        other[is_present] = inputs.similarity.vectors[numbers[is_present]]
     if inputs.classes is not None and inputs.classes.shape != (size,):
         raise ValueError(f"Expected classes of shape ({size},), got {inputs.classes.shape}.")
     return SimilarTask(
-        embedding.vectors, floors.masses[:size], floors.budget, partners, other, known, inputs.classes, settings.search
+        embedding.vectors,
+        floors.masses[:size],
+        floors.budget,
+        partners,
+        other,
+        is_present,
+        inputs.classes,
+        settings.search,
     )
 
 

@@ -76,10 +76,10 @@ def show_odds(
     measured. ``mechanism``: knows its probabilities. ``rate``: the score of a distance.
     """
     slopes = [_slope_at(mechanism, evidence, word, rate) for word in evidence.words.tolist()]
-    known = [slope for slope in slopes if slope is not None]
-    if not known:
+    slopes_found = [slope for slope in slopes if slope is not None]
+    if not slopes_found:
         return None
-    slope = float(np.median(known))
+    slope = float(np.median(slopes_found))
     return ShownEpsilon(slope if evidence.settings.get("tight") else 2 * slope, 2 * slope, "the log odds of the table")
 
 

@@ -255,6 +255,7 @@ def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float6
     return largest
 
 
+# Frozen: golden outputs; raise sampler_version.
 @compiled
 def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uint64, out: Int32) -> None:
     """Draw one output for each symbol. Blocks and steps let a core wait for many memory reads at once."""
@@ -287,6 +288,7 @@ def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uin
             out[listed[j]] = ids[column[j]]
 
 
+# Frozen: golden outputs; raise sampler_version.
 @compiled
 def draw_floor_rows(symbols: Int32, words: UInt64, table: TableArrays, out: Int32) -> None:
     """Draw as :func:`draw_rows` does, if the common law of all rows is the row after the last symbol's."""

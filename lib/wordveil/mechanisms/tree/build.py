@@ -168,10 +168,10 @@ class Outputs:
         ranked = order[np.lexsort((order, rank[order], clusters))]
         if writable is None:
             return cls(np.asarray(ranked[bounds[:-1]]), order, np.asarray(bounds, np.int64))
-        kept = writable[ranked]
-        found, first = np.unique(clusters[kept], return_index=True)
+        is_writable = writable[ranked]
+        found, first = np.unique(clusters[is_writable], return_index=True)
         representatives = np.full(len(bounds) - 1, -1, np.int32)
-        representatives[found] = ranked[kept][first]
+        representatives[found] = ranked[is_writable][first]
         free = np.setdiff1d(np.flatnonzero(writable), representatives)
         missing = np.flatnonzero(representatives < 0)
         representatives[missing] = _stand_ins(hierarchy, vectors, missing, free)

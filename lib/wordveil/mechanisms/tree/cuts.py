@@ -149,8 +149,8 @@ def _may_take(below: _Below, turn: int, words: Int64, labels: Int32, chosen: lis
     if len(words) < least or below.hypernyms[turn] not in words or np.isin(below.hypernyms[chosen], words).any():
         return False
     touched, counts = np.unique(labels[words], return_counts=True)
-    left = np.bincount(labels, minlength=int(touched.max()) + 1)[touched] - counts
-    return bool(((left >= least) | ((left == 0) & (touched < rests))).all())
+    remaining = np.bincount(labels, minlength=int(touched.max()) + 1)[touched] - counts
+    return bool(((remaining >= least) | ((remaining == 0) & (touched < rests))).all())
 
 
 _NONE = np.empty(0, np.int32)
@@ -253,5 +253,5 @@ def _pairs_among(pairs: Pairs, words: Int32, size: int) -> Pairs:
     place = np.full(size, -1, np.int32)
     place[words] = np.arange(len(words))
     low, high = place[pairs.words], place[pairs.others]
-    kept = (low >= 0) & (high >= 0)
-    return Pairs(low[kept], high[kept], pairs.similarities[kept])
+    has_both = (low >= 0) & (high >= 0)
+    return Pairs(low[has_both], high[has_both], pairs.similarities[has_both])

@@ -126,14 +126,8 @@ def solve_levels(
     ``shapes``: the sizes of the nested clusters that words have, each rising to the number of all words. ``losses``:
     one a level, rising from 0. The last one also bounds the losses of unknown word and padding. ``padding``: whether
     padding is a symbol. ``pad_share``: the probability that padding stays padding. None: the largest that ``losses``
-    allow.
-
-    Raises
-    ------
-    PadShareError
-        where ``pad_share`` is too large.
-    ValueError
-        where no numbers of 64 bits keep to ``losses``, as where these fall.
+    allow. Raises :class:`PadShareError` if ``pad_share`` is too large, and :class:`ValueError` if no numbers of 64 bits
+    keep to ``losses``, as when these fall.
     """
     limits = [Decimal(loss) for loss in losses]
     with localcontext(prec=_DIGITS):
@@ -158,8 +152,8 @@ def _keep_to(
         ]
         if levels.losses.others > limits[-1]:
             ratios[-1] = min(ratios[-1], _change(levels.losses.others, limits[-1], chosen[-1]))
-        kept = zip((*levels.losses.levels, levels.losses.others), (*limits, limits[-1]), strict=True)
-        if all(loss <= limit for loss, limit in kept):
+        loss_limits = zip((*levels.losses.levels, levels.losses.others), (*limits, limits[-1]), strict=True)
+        if all(loss <= limit for loss, limit in loss_limits):
             best = levels
             if max(ratios) <= _NEAR:
                 break

@@ -302,8 +302,8 @@ class Tree(Mechanism[TreeSettings]):
         table, members = self._table, self._members
         written = table.written[: table.positions] if members is None else members.order
         shares = np.ones(len(written)) if members is None else members.shares
-        own = np.where(self._home_clusters() == table.rows[written], shares, 0.0)
-        return np.asarray(np.bincount(written, own, table.size)[words])
+        own_shares = np.where(self._home_clusters() == table.rows[written], shares, 0.0)
+        return np.asarray(np.bincount(written, own_shares, table.size)[words])
 
     def _home_clusters(self) -> Int64:
         """Find the lowest cluster of each position, or of each word of :attr:`_members`."""
@@ -351,8 +351,8 @@ def _notes(bounds: Sequence[NDArray[Any]], level_losses: Sequence[float], pad_sh
     for loss, edges in zip(lower, bounds, strict=False):
         sizes = np.diff(edges)
         middle = float(np.median(sizes))
-        shown = f"{middle:,.0f}" if sizes.max() - sizes.min() <= 1 else f"{sizes.min():,} to {sizes.max():,}"
-        steps.append(f"{loss:.4g} in one cluster of {shown} words")
+        size_range = f"{middle:,.0f}" if sizes.max() - sizes.min() <= 1 else f"{sizes.min():,} to {sizes.max():,}"
+        steps.append(f"{loss:.4g} in one cluster of {size_range} words")
     notes = [f"Between two words a token loses at most {', '.join([*steps, f'{last:.4g} between any two'])}."]
     sizes = np.diff(bounds[0])
     if sizes.max() - sizes.min() > 1:

@@ -170,18 +170,18 @@ def _level_faults(sizes: Sequence[int], clusters: Sequence[int]) -> Iterator[tup
 
 
 def _loss_faults(name: str, levels: int, losses: Sequence[float], epsilon: Any) -> Iterator[tuple[str, str]]:
-    shown = list(losses)
+    given = list(losses)
     if not losses and levels == 1:
         return
     if len(losses) != levels:
-        wanted = ", ".join(["0.0", *(f"loss {level + 1}" for level in range(1, levels))])
-        yield "losses", f"{shown} must have one loss for each of {name}, here {levels}. Write [{wanted}]."
+        template = ", ".join(["0.0", *(f"loss {level + 1}" for level in range(1, levels))])
+        yield "losses", f"{given} must have one loss for each of {name}, here {levels}. Write [{template}]."
         return
     if losses[0] != 0:
-        yield "losses", f"{shown} must begin with 0: words of a lowest cluster have the same law. Set the first to 0."
+        yield "losses", f"{given} must begin with 0: words of a lowest cluster have the same law. Set the first to 0."
     if any(not below <= above for below, above in pairwise(losses)):
-        yield "losses", f"{shown} must not fall: words of a larger cluster are less alike. Sort them."
+        yield "losses", f"{given} must not fall: words of a larger cluster are less alike. Sort them."
     if any(0 < loss < _LEAST_LOSS for loss in losses):
-        yield "losses", f"{shown} must each be 0, or at least {_LEAST_LOSS:g}. Set smaller ones to 0."
+        yield "losses", f"{given} must each be 0, or at least {_LEAST_LOSS:g}. Set smaller ones to 0."
     if isinstance(epsilon, int | float) and not all(loss <= epsilon for loss in losses):
-        yield "losses", f"{shown} must be at most epsilon = {epsilon:g}. Lower them, or raise epsilon."
+        yield "losses", f"{given} must be at most epsilon = {epsilon:g}. Lower them, or raise epsilon."

@@ -33,6 +33,7 @@ class TreeArrays(NamedTuple):
     written: Int32
 
 
+# Frozen: golden outputs; raise sampler_version.
 @compiled
 def draw_positions(symbols: Int32, words: UInt64, tree: TreeArrays, out: Int32) -> None:
     """Draw one output for each symbol.
@@ -58,6 +59,7 @@ def draw_positions(symbols: Int32, words: UInt64, tree: TreeArrays, out: Int32) 
         out[token] = written[start + (((word >> half) * size + (low >> half)) >> half)]
 
 
+# Frozen: golden outputs; raise sampler_version.
 @compiled
 def draw_members(clusters: Int32, words: UInt64, bounds: Int64, order: Int32, edges: UInt64, out: Int32) -> None:
     """Draw a member of each cluster; for cluster -1, ``out`` stays.
@@ -294,10 +296,10 @@ def word_laws(table: TreeTable, clusters: int, members: Members | None) -> WordL
     shares = np.array([_share_of_all(table, row) for row in range(clusters)])
     outer = [_outer_range(table, row) for row in range(clusters)]
     if members is None:
-        before = np.concatenate([[0], np.cumsum(np.diff(table.written[:positions], prepend=-1) != 0)])
+        first_output = np.concatenate([[0], np.cumsum(np.diff(table.written[:positions], prepend=-1) != 0)])
     else:
-        before = members.bounds
-    lengths = np.array([before[start + count] - before[start] for start, count in outer])
+        first_output = members.bounds
+    lengths = np.array([first_output[start + count] - first_output[start] for start, count in outer])
     if int(lengths[words].sum()) > _MAX_ENTRIES:
         return None
     # Padding is common as far as the words that share most have it; others have a rest of it beyond.
