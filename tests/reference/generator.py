@@ -46,19 +46,23 @@ class Reference:
             inputs = [np.concatenate(pair) for pair in pairs]
         return np.tanh(last @ self.arrays["latent"] + self.arrays["latent_bias"])
 
-    def probabilities(self, sequence: list[int], written: list[int]) -> np.ndarray:
-        """float64 ``(len(written) + 1, outputs)``: of the first symbol, and of that after each one written."""
-        latent = self.encode(list(sequence))
+    def states(self, latent: np.ndarray, read: list[int]) -> np.ndarray:
+        """The generator's last states, float64 ``(len(read), cells)``, after each symbol that it reads."""
         states = [
             np.tanh(latent @ self.arrays[f"generator.{layer}.start"] + self.arrays[f"generator.{layer}.start_bias"])
             for layer in range(self.shape.generator_layers)
         ]
         found = []
-        for symbol in [self.shape.start, *written]:
+        for symbol in read:
             x = np.concatenate([self.arrays["embedding"][symbol], latent])
             for layer in range(self.shape.generator_layers):
                 x = states[layer] = self.cell(f"generator.{layer}", x, states[layer])
-            logits = x @ self.arrays["output"] + self.arrays["output_bias"]
-            weights = np.exp(logits - logits.max())
-            found.append(weights / weights.sum())
+            found.append(x)
         return np.array(found)
+
+    def probabilities(self, sequence: list[int], written: list[int]) -> np.ndarray:
+        """float64 ``(len(written) + 1, outputs)``: of the first symbol, and of that after each one written."""
+        states = self.states(self.encode(list(sequence)), [self.shape.start, *written])
+        logits = states @ self.arrays["output"] + self.arrays["output_bias"]
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)

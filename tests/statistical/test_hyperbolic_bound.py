@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from support.hyperbolic import from_polar
+from support.intervals import least_chance, most_chance
 from support.toys import KEYS, counted_contexts
 from wordveil.crypto.streams import KeyedStream
 from wordveil.geometry.hyperbolic import boost
@@ -99,7 +100,7 @@ def test_a_plane_costs_five_times_what_is_claimed() -> None:
     assert 2.49 < half_space_loss(FDD[0], 6.0) < 2.5
 
 
-def test_the_published_setting_costs_a_hundred_times_what_is_claimed() -> None:
+def test_published_setting_costs_a_hundred_times_its_claim() -> None:
     """100 dimensions, claimed 1: half-spaces that are not even rare tell words at distance 1 apart."""
     assert beyond(FDD[2], 0.3) > 1e-3
     assert half_space_loss(FDD[2], -0.7) > 6.07
@@ -138,10 +139,8 @@ def counts(sample: FloatArray, levels: FloatArray) -> NDArray[np.int64]:
 
 def log_ratio(inside: NDArray[np.int64], outside: NDArray[np.int64], total: int, alpha: float) -> FloatArray:
     """``ln(P_low / Q_high)``, both bounds at ``alpha / 2``; -infinity where nothing is inside."""
-    low = stats.beta.ppf(alpha / 2, inside, total - inside + 1)
-    high = stats.beta.ppf(1 - alpha / 2, outside + 1, np.maximum(total - outside, 1e-9))
     with np.errstate(divide="ignore"):
-        return np.log(np.nan_to_num(low)) - np.log(high)
+        return np.log(least_chance(inside, total, alpha / 2)) - np.log(most_chance(outside, total, alpha / 2))
 
 
 @cache
@@ -173,24 +172,15 @@ def test_noise_falls_into_half_spaces_as_quadrature_says(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [*FDD, *LAPLACE], ids=IDS)
-def test_an_audit_accepts_what_is_true(case: Case) -> None:
+def test_audit_accepts_the_truth_and_rejects_a_smaller_constant(case: Case) -> None:
+    """The published constant for ``hyperbolic-fdd``, of which the published setting shows six times as much; six tenths
+    of the true one for ``hyperbolic-laplace``.
+    """
     level, bound = audited(case)
     assert bound <= case.true * APART
     assert bound <= half_space_loss(case, depth_of(level), APART)
-
-
-@pytest.mark.parametrize("case", FDD, ids=IDS)
-def test_an_audit_rejects_the_published_constant(case: Case) -> None:
-    assert audited(case)[1] > 1.5 * case.epsilon * APART
-
-
-@pytest.mark.parametrize("case", LAPLACE, ids=IDS)
-def test_an_audit_rejects_six_tenths_of_the_true_constant(case: Case) -> None:
-    assert audited(case)[1] > 0.6 * case.epsilon * APART
-
-
-def test_a_sample_of_the_published_setting_shows_six() -> None:
-    assert audited(FDD[2])[1] > 6.07
+    assert bound > (1.5 if case in FDD else 0.6) * case.epsilon * APART
+    assert bound > 6.07 or case != FDD[2]
 
 
 @pytest.mark.parametrize("inside", [0, 5, SAMPLES])

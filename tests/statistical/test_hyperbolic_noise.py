@@ -38,15 +38,9 @@ def mechanism(kind: type[Any], n: int, epsilon: float) -> Any:
 @cache
 def noise(kind: type[Any], n: int, epsilon: float) -> tuple[Floats, Floats]:
     """Radii ``(COUNT,)`` and directions ``(n, COUNT)``."""
-    real = mechanism(kind, n, epsilon)
-    stream = KeyedStream(KEYS.noise, real._blocks)
     contexts, positions = counted_contexts(COUNT, series=n), np.arange(COUNT) % 7
-    t, rest = real.contractions(stream, contexts, positions)
-    assert np.allclose(t + rest, 1.0)
-    with np.errstate(divide="ignore"):
-        radius = -0.5 * np.log(t)
-    vectors = real.noise(stream, contexts, positions)
-    return radius, vectors[1:] / np.sqrt((vectors[1:] ** 2).sum(axis=0))
+    found = mechanism(kind, n, epsilon).noise_at(contexts, positions, KEYS)
+    return found.radii, found.directions
 
 
 def log_density(kind: type[Any], n: int, epsilon: float, r: Floats) -> Floats:

@@ -10,18 +10,17 @@ wrong in the way it is there for (p < 1e-6): so none passes for want of power. K
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from support.toys import KEYS, counted_contexts, random_embedding
-from wordveil.crypto.streams import KeyedStream
-from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
-from wordveil.neighbours.blocks import BuildContext
+from support.toys import KEYS, build_mechanism, counted_contexts, random_embedding
+from wordveil.mechanisms.base import Mechanism
 
 DIMENSIONS = [1, 2, 3, 10, 100, 301]
 EPSILON = 2.5
@@ -30,6 +29,7 @@ POSITIONS = 4
 RECORDS = {1: 8_000, 2: 8_000, 3: 8_000, 10: 8_000, 100: 12_000, 301: 20_000}
 ACCEPT, REJECT = 1e-4, 1e-6
 _CHUNK = 1_000
+OTHER_DIMENSION = {2: 3, 3: 4, 10: 11, 100: 50, 301: 150}
 
 
 class Noise(NamedTuple):
@@ -58,21 +58,19 @@ def joined(parts: list[Noise]) -> Noise:
 
 
 @cache
-def mechanism(n: int) -> Laplace:
-    embedding = random_embedding(5, n)
-    built = Laplace.build(embedding, LaplaceSettings(epsilon=EPSILON), padding=False, work=BuildContext())
-    return Laplace.load(embedding.size, built.parameters, built.arrays)
+def mechanism(n: int) -> Mechanism[Any]:
+    return build_mechanism(random_embedding(5, n), {"epsilon": EPSILON}, padding=False)
 
 
 def draw(n: int, contexts: NDArray[np.uint8], positions: NDArray[np.int64]) -> Noise:
     """Real noise, a row of ``positions`` for each context."""
-    real = mechanism(n)
-    stream = KeyedStream(KEYS.noise, real._blocks)
     parts = []
     for start in range(0, len(contexts), _CHUNK):
         context = contexts[start : start + _CHUNK]
-        vectors = real._noise(stream, np.repeat(context, len(positions), axis=0), np.tile(positions, len(context)))
-        parts.append(summary(vectors.reshape(n, len(context), len(positions))))
+        at = np.repeat(context, len(positions), axis=0), np.tile(positions, len(context))
+        noise = mechanism(n).noise_at(*at, KEYS)
+        assert noise is not None
+        parts.append(summary((noise.radii * noise.directions).reshape(n, len(context), len(positions))))
     return joined(parts)
 
 
@@ -148,101 +146,61 @@ def p_records(noise: Noise) -> float:
     return len(values) * min(values)
 
 
-@pytest.mark.parametrize("n", DIMENSIONS)
-def test_radius_is_gamma(n: int) -> None:
-    assert p_radius(real_noise(n), n, EPSILON) > ACCEPT
+CHECKS: dict[str, tuple[list[int], Callable[[Noise], float]]] = {
+    "radius": (DIMENSIONS, lambda noise: p_radius(noise, noise.n, EPSILON)),
+    "coordinate": (DIMENSIONS[1:], lambda noise: p_coordinate(noise, noise.n)),
+    "sign": (DIMENSIONS, p_sign),
+    "dependence": (DIMENSIONS, p_dependence),
+    "coordinates": (DIMENSIONS[1:], p_coordinates),
+    "positions": (DIMENSIONS, p_positions),
+    "records": (DIMENSIONS, p_records),
+}
 
 
-@pytest.mark.parametrize("n", DIMENSIONS)
-@pytest.mark.parametrize("factor", [2.0, 0.5])
-def test_radius_of_wrong_scale_is_rejected(n: int, factor: float) -> None:
-    assert p_radius(real_noise(n), n, EPSILON * factor) < REJECT
+@pytest.mark.parametrize(("check", "n"), [(name, n) for name, (every, _) in CHECKS.items() for n in every])
+def test_noise_has_the_law_of_the_proof(check: str, n: int) -> None:
+    assert CHECKS[check][1](real_noise(n)) > ACCEPT
 
 
-@pytest.mark.parametrize(("n", "wrong"), [(n, n + more) for n in DIMENSIONS for more in (-1, 1) if n + more > 0])
-def test_radius_of_wrong_dimension_is_rejected(n: int, wrong: int) -> None:
-    assert p_radius(real_noise(n), wrong, EPSILON) < REJECT
+def stretch(noise: Noise) -> Noise:
+    """Make the radius depend on the direction."""
+    factor = 1 + 0.1 * np.sign(noise.coordinates[0])
+    return Noise(noise.n, noise.radius * factor, noise.coordinates * factor)
 
 
-@pytest.mark.parametrize("n", DIMENSIONS[1:])
-def test_coordinate_of_direction_is_beta(n: int) -> None:
-    assert p_coordinate(real_noise(n), n) > ACCEPT
-
-
-@pytest.mark.parametrize(("n", "wrong"), [(2, 3), (3, 2), (3, 4), (10, 9), (10, 11), (100, 50), (301, 150)])
-def test_coordinate_of_wrong_dimension_is_rejected(n: int, wrong: int) -> None:
-    assert p_coordinate(real_noise(n), wrong) < REJECT
-
-
-@pytest.mark.parametrize("n", DIMENSIONS[1:])
-@pytest.mark.parametrize("law", ["cube", "positive cube"])
-def test_coordinate_of_cube_is_rejected(n: int, law: str) -> None:
-    assert p_coordinate(wrong_direction(n, law), n) < REJECT
-
-
-@pytest.mark.parametrize("n", DIMENSIONS)
-def test_sign_is_fair(n: int) -> None:
-    assert p_sign(real_noise(n)) > ACCEPT
-
-
-@pytest.mark.parametrize("n", DIMENSIONS)
-def test_sign_of_positive_cube_is_rejected(n: int) -> None:
-    """Fernandes, Dras, McIver 2018 can be read as taking the direction from [0, 1]^n."""
-    assert p_sign(wrong_direction(n, "positive cube")) < REJECT
-
-
-@pytest.mark.parametrize("n", DIMENSIONS)
-def test_radius_and_direction_are_independent(n: int) -> None:
-    assert p_dependence(real_noise(n)) > ACCEPT
-
-
-@pytest.mark.parametrize("n", DIMENSIONS)
-def test_radius_that_depends_on_direction_is_rejected(n: int) -> None:
-    noise = real_noise(n)
-    stretch = 1 + 0.1 * np.sign(noise.coordinates[0])
-    assert p_dependence(Noise(n, noise.radius * stretch, noise.coordinates * stretch)) < REJECT
-
-
-@pytest.mark.parametrize("n", DIMENSIONS[1:])
-def test_coordinates_are_uncorrelated(n: int) -> None:
-    assert p_coordinates(real_noise(n)) > ACCEPT
-
-
-@pytest.mark.parametrize("n", DIMENSIONS[1:])
-def test_correlated_coordinates_are_rejected(n: int) -> None:
-    noise = real_noise(n)
+def correlate(noise: Noise) -> Noise:
     coordinates = noise.coordinates.copy()
     coordinates[2] += 0.1 * coordinates[0]
-    assert p_coordinates(noise._replace(coordinates=coordinates)) < REJECT
+    return noise._replace(coordinates=coordinates)
 
 
-@pytest.mark.parametrize("n", DIMENSIONS)
-def test_positions_are_independent(n: int) -> None:
-    assert p_positions(real_noise(n)) > ACCEPT
+def share_positions(n: int) -> Noise:
+    """Let every position of an even number share the counters of the one after it."""
+    return draw(n, counted_contexts(1_000, series=n), np.arange(POSITIONS) // 2)
 
 
-@pytest.mark.parametrize("n", DIMENSIONS)
-def test_shared_positions_are_rejected(n: int) -> None:
-    """Every position of an even number shares the counters of the one after it."""
-    assert p_positions(draw(n, counted_contexts(1_000, series=n), np.arange(POSITIONS) // 2)) < REJECT
+def share_contexts(n: int) -> Noise:
+    """Give every other record the context of the one before it."""
+    return draw(n, np.repeat(counted_contexts(500, series=n), 2, axis=0), np.arange(POSITIONS))
 
 
-@pytest.mark.parametrize("n", DIMENSIONS)
-def test_records_are_independent(n: int) -> None:
-    assert p_records(real_noise(n)) > ACCEPT
+# Fernandes, Dras, McIver 2018 can be read as taking the direction from [0, 1]^n.
+WRONG: dict[str, tuple[list[int], Callable[[int], float]]] = {
+    "radius of twice the scale": (DIMENSIONS, lambda n: p_radius(real_noise(n), n, EPSILON * 2)),
+    "radius of half the scale": (DIMENSIONS, lambda n: p_radius(real_noise(n), n, EPSILON / 2)),
+    "radius of one dimension less": (DIMENSIONS[1:], lambda n: p_radius(real_noise(n), n - 1, EPSILON)),
+    "radius of one dimension more": (DIMENSIONS, lambda n: p_radius(real_noise(n), n + 1, EPSILON)),
+    "coordinate of another dimension": (DIMENSIONS[1:], lambda n: p_coordinate(real_noise(n), OTHER_DIMENSION[n])),
+    "coordinate of a cube": (DIMENSIONS[1:], lambda n: p_coordinate(wrong_direction(n, "cube"), n)),
+    "coordinate of a positive cube": (DIMENSIONS[1:], lambda n: p_coordinate(wrong_direction(n, "positive cube"), n)),
+    "sign of a positive cube": (DIMENSIONS, lambda n: p_sign(wrong_direction(n, "positive cube"))),
+    "dependent radius": (DIMENSIONS, lambda n: p_dependence(stretch(real_noise(n)))),
+    "correlated coordinates": (DIMENSIONS[1:], lambda n: p_coordinates(correlate(real_noise(n)))),
+    "shared positions": (DIMENSIONS, lambda n: p_positions(share_positions(n))),
+    "shared contexts": (DIMENSIONS, lambda n: p_records(share_contexts(n))),
+}
 
 
-@pytest.mark.parametrize("n", DIMENSIONS)
-def test_shared_contexts_are_rejected(n: int) -> None:
-    """Every other record has the context of the one before it."""
-    contexts = np.repeat(counted_contexts(500, series=n), 2, axis=0)
-    assert p_records(draw(n, contexts, np.arange(POSITIONS))) < REJECT
-
-
-@pytest.mark.parametrize("n", [3, 10, 101])
-def test_positions_own_their_counters(n: int) -> None:
-    """Every position has uniforms of its own for all coordinates and the radius: none comes twice in a record."""
-    blocks = mechanism(n)._blocks
-    words = KeyedStream(KEYS.noise, blocks).words(np.repeat(counted_contexts(2), 50, axis=0), np.tile(np.arange(50), 2))
-    assert len(words) > n
-    assert len(np.unique(words)) == words.size
+@pytest.mark.parametrize(("wrong", "n"), [(name, n) for name, (every, _) in WRONG.items() for n in every])
+def test_wrong_noise_is_rejected(wrong: str, n: int) -> None:
+    assert WRONG[wrong][1](n) < REJECT

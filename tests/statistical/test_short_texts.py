@@ -23,6 +23,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from support.intervals import p_value
 from support.toys import bundle_points, laplace_bundle, record_batch, record_sanitiser, sanitise, toy_embedding
 from wordveil.artifacts.bundle import Bundle
 from wordveil.text.codec import Codec
@@ -49,8 +50,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("store")
 
 
-def make(store: Path, *, padding: bool, epsilon: float = EPSILON) -> Bundle:
-    return laplace_bundle(store, toy_embedding(WORDS, LINE), epsilon, padding=padding)
+@cache
+def make(store: Path, *, padding: bool) -> Bundle:
+    return laplace_bundle(store, toy_embedding(WORDS, LINE), EPSILON, padding=padding)
 
 
 # Laws of one token.
@@ -94,9 +96,10 @@ def line_law(points: FloatArray, candidates: int, epsilon: float) -> FloatArray:
     return law
 
 
-def token_law(bundle: Bundle, epsilon: float) -> FloatArray:
-    points = bundle_points(bundle)
-    return plane_law(points, 4, epsilon) if points.shape[1] == 2 else line_law(points, 3, epsilon)
+@cache
+def token_law(store: Path, epsilon: float = EPSILON, *, padding: bool) -> FloatArray:
+    points = bundle_points(make(store, padding=padding))
+    return plane_law(points, 4, epsilon) if padding else line_law(points, 3, epsilon)
 
 
 # Laws of one text. A law is a vector over `outputs`, all texts of up to N_MAX words.
@@ -184,7 +187,7 @@ def stated_pure(bundle: Bundle, policy: TextPolicy) -> float | None:
 @pytest.mark.parametrize("padding", [False, True])
 def test_token_law_is_a_law_and_private(padding: bool, store: Path) -> None:
     bundle = make(store, padding=padding)
-    law = token_law(bundle, EPSILON)
+    law = token_law(store, padding=padding)
     used = [row for row in range(5) if padding or row != PAD]
     assert np.allclose(law.sum(axis=1), 1, atol=1e-9)
     losses = loss_table(law[used])
@@ -204,7 +207,7 @@ def test_loss_of_every_pair_is_bounded(form: str, store: Path) -> None:
     policy, text_law = LAWS[form]
     bundle = make(store, padding=policy.pads)
     ids = sorted(set(canonical(policy, bundle, TEXTS)))
-    law = token_law(bundle, EPSILON)
+    law = token_law(store, padding=policy.pads)
     losses = loss_table(np.stack([text_law(symbols, law) for symbols in ids]))
     pure = stated_pure(bundle, policy)
     assert pure == pytest.approx(N_MAX * EPSILON * bundle.guarantee.diameter)
@@ -223,12 +226,6 @@ def output_counts(bundle: Bundle, policy: TextPolicy, text: str, records: int) -
     return np.bincount(drawn, minlength=len(OUTPUTS))
 
 
-def p_value(counts: NDArray[np.int64], law: FloatArray) -> float:
-    possible = law > 0
-    assert counts[~possible].sum() == 0
-    return float(stats.chisquare(counts[possible], law[possible] / law[possible].sum() * counts.sum()).pvalue)
-
-
 @pytest.mark.parametrize("text", ["", "cow", "zebra ant", "cow Bee ?! ant"])
 @pytest.mark.parametrize("form", list(LAWS))
 def test_pipeline_follows_the_law(form: str, text: str, store: Path) -> None:
@@ -236,14 +233,8 @@ def test_pipeline_follows_the_law(form: str, text: str, store: Path) -> None:
     bundle = make(store, padding=policy.pads)
     ids = canonical(policy, bundle, [text])[0]
     counts = output_counts(bundle, policy, text, 40_000)
-    assert p_value(counts, text_law(ids, token_law(bundle, EPSILON))) > 1e-4
-    assert p_value(counts, text_law(ids, token_law(bundle, EPSILON * 4 / 3))) < 1e-6
-
-
-def test_pipeline_of_another_epsilon_is_told_apart(store: Path) -> None:
-    bundle = make(store, padding=True)
-    counts = output_counts(make(store, padding=True, epsilon=EPSILON * 3 / 4), SEQUENCE, "cow", 20_000)
-    assert p_value(counts, sequence_law((2, PAD), token_law(bundle, EPSILON))) < 1e-6
+    assert p_value(counts, text_law(ids, token_law(store, padding=policy.pads))) > 1e-4
+    assert p_value(counts, text_law(ids, token_law(store, EPSILON * 4 / 3, padding=policy.pads))) < 1e-6
 
 
 @pytest.mark.parametrize("form", list(LAWS))
@@ -255,23 +246,23 @@ def test_refused_text_follows_the_law_of_the_empty_text(form: str, store: Path) 
     policy = replace(policy, refused="empty")
     bundle = make(store, padding=policy.pads)
     assert policy.exposes == ()
-    law = text_law((PAD,) * N_MAX if policy.pads else (), token_law(bundle, EPSILON))
+    law = text_law((PAD,) * N_MAX if policy.pads else (), token_law(store, padding=policy.pads))
     assert p_value(output_counts(bundle, policy, "\u6f22\u5b57\u6f22\u5b57 ant", 20_000), law) > 1e-4
 
 
 def test_padding_copied_through_has_infinite_loss(store: Path) -> None:
     bundle = make(store, padding=True)
-    law = token_law(bundle, EPSILON)
+    law = token_law(store, padding=True).copy()
     law[PAD] = np.eye(4)[PAD]
     ids = sorted(set(canonical(SEQUENCE, bundle, TEXTS)))
     assert loss_table(np.stack([sequence_law(symbols, law) for symbols in ids])).max() == np.inf
 
 
-def test_unknown_words_dropped_without_padding_have_infinite_loss(store: Path) -> None:
+def test_dropping_unknown_words_unpadded_has_infinite_loss(store: Path) -> None:
     bundle = make(store, padding=False)
     policy = TextPolicy(unknown="drop")
     ids = canonical(policy, bundle, ["ant zebra", "ant bee"])
     assert [len(symbols) for symbols in ids] == [1, 2]
-    law = token_law(bundle, EPSILON)
+    law = token_law(store, padding=False)
     assert loss_table(np.stack([sequence_law(symbols, law) for symbols in ids])).max() == np.inf
     assert stated_pure(bundle, policy) is None

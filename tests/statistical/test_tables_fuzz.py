@@ -287,9 +287,7 @@ def test_words_within_what_float32_can_square_keep_their_bound(metric: str, size
 
 
 @pytest.mark.parametrize("pairwise", [True, False])
-def test_words_of_one_direction_keep_their_bound_though_their_points_are_rounded(
-    pairwise: bool, monkeypatch: pytest.MonkeyPatch
-):
+def test_words_of_one_direction_keep_their_bound_when_rounded(pairwise: bool, monkeypatch: pytest.MonkeyPatch):
     """Angles of 0 come out as 1e-16, and the loss between such words is over epsilon times 0: the slack covers it."""
     directions = np.random.default_rng(1).integers(1, 10, (20, 3))
     vectors = np.concatenate([directions, 3 * directions, 7 * directions])
@@ -304,9 +302,7 @@ def test_words_of_one_direction_keep_their_bound_though_their_points_are_rounded
 
 
 def share_found(
-    numbers: range,
-    monkeypatch: pytest.MonkeyPatch,
-    edit: Callable[[MechanismArtifact], MechanismArtifact] = lambda built: built,
+    numbers: range, monkeypatch: pytest.MonkeyPatch, edit: Callable[[MechanismArtifact], MechanismArtifact]
 ) -> float:
     """Of the cases of these numbers that are built, the share of which the checker finds something."""
     found = []
@@ -322,47 +318,56 @@ def share_found(
     return float(np.mean(found))
 
 
-AUDITED = range(60)
-
-
-def test_nothing_is_found_where_nothing_is_broken(monkeypatch: pytest.MonkeyPatch):
-    assert share_found(AUDITED, monkeypatch) == 0
-
-
-def test_a_forgotten_half_is_found(monkeypatch: pytest.MonkeyPatch):
+def forget_half(patch: pytest.MonkeyPatch) -> None:
     weigh = exponential.symbol_rows
-    monkeypatch.setattr(
+    patch.setattr(
         exponential, "symbol_rows", lambda lists, beta, most, *, padding: weigh(lists, 2 * beta, most, padding=padding)
     )
-    assert share_found(AUDITED, monkeypatch) > 0.5
 
 
-def without_nearest(lists: NeighbourLists) -> NeighbourLists:
-    """The lists, but that of the first word lacks the nearest other one."""
-    first = np.arange(len(lists.ids)) < lists.offsets[1]
-    other = first & (lists.ids != 0)
-    if not other.any():
-        return lists
-    missed = int(np.where(other, lists.distances, np.inf).argmin())
-    offsets = np.concatenate([[0], lists.offsets[1:] - 1])
-    return replace(
-        lists, offsets=offsets, ids=np.delete(lists.ids, missed), distances=np.delete(lists.distances, missed)
-    )
-
-
-def test_a_list_that_misses_its_nearest_word_is_found(monkeypatch: pytest.MonkeyPatch):
+def miss_nearest(patch: pytest.MonkeyPatch) -> None:
+    """Leave out of the list of the first word the nearest other one."""
     find = exponential.find_lists
-    monkeypatch.setattr(exponential, "find_lists", lambda *arguments: without_nearest(find(*arguments)))
-    assert share_found(AUDITED, monkeypatch) > 0.3
+
+    def without_nearest(*arguments: Any) -> NeighbourLists:
+        lists = find(*arguments)
+        other = (np.arange(len(lists.ids)) < lists.offsets[1]) & (lists.ids != 0)
+        if not other.any():
+            return lists
+        missed = int(np.where(other, lists.distances, np.inf).argmin())
+        offsets = np.concatenate([[0], lists.offsets[1:] - 1])
+        return replace(
+            lists, offsets=offsets, ids=np.delete(lists.ids, missed), distances=np.delete(lists.distances, missed)
+        )
+
+    patch.setattr(exponential, "find_lists", without_nearest)
 
 
-def test_a_row_without_its_tail_is_found(monkeypatch: pytest.MonkeyPatch):
-    def edit(built: MechanismArtifact) -> MechanismArtifact:
-        alike = built.arrays["alike"].copy()
-        alike[0] = 0
-        return replace(built, arrays={**built.arrays, "alike": alike})
+def without_tail(built: MechanismArtifact) -> MechanismArtifact:
+    alike = built.arrays["alike"].copy()
+    alike[0] = 0
+    return replace(built, arrays={**built.arrays, "alike": alike})
 
-    assert share_found(AUDITED, monkeypatch, edit) > 0.8
+
+@pytest.mark.parametrize(
+    ("break_build", "edit", "least", "most"),
+    [
+        (lambda _: None, lambda built: built, 0, 0),
+        (forget_half, lambda built: built, 0.5, 1),
+        (miss_nearest, lambda built: built, 0.3, 1),
+        (lambda _: None, without_tail, 0.8, 1),
+    ],
+    ids=["sound", "forgotten half", "missed nearest", "no tail"],
+)
+def test_fuzz_finds_what_is_broken(
+    break_build: Callable[[pytest.MonkeyPatch], None],
+    edit: Callable[[MechanismArtifact], MechanismArtifact],
+    least: float,
+    most: float,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    break_build(monkeypatch)
+    assert least <= share_found(range(40), monkeypatch, edit) <= most
 
 
 def moved_threshold(built: MechanismArtifact) -> MechanismArtifact:
@@ -383,23 +388,16 @@ def twins() -> Case:
     return Case(toy_embedding(WORDS[:16], vectors), {"epsilon": 2.0}, padding=True, pairwise=False)
 
 
-def test_one_threshold_that_moved_is_found_where_no_slack_covers_it(monkeypatch: pytest.MonkeyPatch):
+def test_fuzz_finds_a_moved_threshold_and_a_small_largest(monkeypatch: pytest.MonkeyPatch):
     case = twins()
     built = case.build(monkeypatch)
     assert case.findings(replace(built, guarantee=replace(built.guarantee, slack=0.0))) == []
     (finding,) = case.findings(moved_threshold(built))
     assert "over the bound" in finding
-
-
-def test_a_largest_loss_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch):
-    case = twins()
-    built = case.build(monkeypatch)
     assert built.guarantee.largest is not None
     less = replace(built.guarantee, largest=built.guarantee.largest - 1e-6)
-    assert [finding.split(" = ")[0].split()[-1] for finding in case.findings(replace(built, guarantee=less))] == [
-        "largest",
-        "pure",
-    ]
+    found = [finding.split(" = ")[0].split()[-1] for finding in case.findings(replace(built, guarantee=less))]
+    assert found == ["largest", "pure"]
 
 
 def test_random_cases_are_of_every_kind():
