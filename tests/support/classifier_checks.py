@@ -62,15 +62,10 @@ def check_topics(classifier: TextClassifier) -> None:
     assert (score.count, score.method, score.higher_is_better) == (100, classifier.name, True)
 
 
-def shuffled(documents: Documents, seed: int) -> Documents:
-    """The same texts with the labels of others."""
-    return replace(documents, labels=np.random.default_rng(seed).permutation(documents.labels))
-
-
 def check_chance(classifier: TextClassifier) -> None:
     """Of random labels, and of random words, it names no more than by chance."""
     train, test = make_topic_texts(100, 1), make_topic_texts(200, 2)
-    (labels,) = measure_task(classifier, shuffled(train, 3), shuffled(test, 4), "original", "made", 0)
+    (labels,) = measure_task(classifier, shuffle_labels(train, 3), shuffle_labels(test, 4), "original", "made", 0)
     random = RandomWords(topic_embedding().words)
     train, test = train.with_texts(random.sanitise(train.texts, 5)), test.with_texts(random.sanitise(test.texts, 6))
     (words,) = measure_task(classifier, train, test, "random", "made", 0)

@@ -17,9 +17,8 @@ from typing import Self
 
 import pyspark
 
-from support.processes import descendants
+from support.processes import descendants, find_ports
 from support.repository import ROOT
-from support.servers import find_ports
 from support.workspaces import clean_environment
 from wordveil.spark.platform.session import SHORT_JAVA
 

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from support.servers import find_ports, run_server
+from support.processes import find_ports, run_server
 from support.workspaces import clean_environment
 
 HOST = "wordveil.localhost"

@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from support.repository import ROOT
+
 DOCS = sorted(
     [
         *ROOT.glob("*.md"),

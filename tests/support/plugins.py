@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from support.repository import ROOT
+
 PLUGIN = ROOT / "tests" / "plugin"
 RESEARCH = ROOT / "research"
 # What an installer without a network does: the module, and beside it the metadata that the build backend makes.

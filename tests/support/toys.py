@@ -25,8 +25,12 @@ from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
+from wordveil.mechanisms.tree.mechanism import Tree
+from wordveil.mechanisms.tree.settings import TreeSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
@@ -113,6 +117,28 @@ def load_built(mechanism: type[Mechanism[Any]], size: int, built: MechanismArtif
         for name, write_to in built.files.items():
             write_to(files[name])
         return mechanism.load(size, built.parameters, built.arrays, files)
+
+
+def build_tree(
+    embedding: Embedding,
+    inputs: PublicInputs = NO_INPUTS,
+    *,
+    padding: bool = False,
+    kept: Path | None = None,
+    **settings: Any,
+) -> MechanismArtifact:
+    """What the tree puts into a bundle at an epsilon of 4, with these public data and settings."""
+    chosen = TreeSettings(**{"epsilon": 4.0, **settings})
+    return Tree.build(embedding, chosen, padding=padding, work=BuildContext(kept=kept), inputs=inputs)
+
+
+def law_of_word(laws: WordLaws, word: int) -> NDArray[np.float64]:
+    """Add a word's extras to what all words share: the probability of each output, each of which is listed once."""
+    law = laws.shares[word] * laws.common
+    entries = slice(laws.offsets[word], laws.offsets[word + 1])
+    assert len(np.unique(laws.ids[entries])) == entries.stop - entries.start
+    law[laws.ids[entries]] += laws.extras[entries]
+    return law
 
 
 def make_bundle(

@@ -16,7 +16,7 @@ from numpydoc.docscrape import NumpyDocString
 
 import wordveil
 from support.repository import LIB, MODULES, find_offenders
-from support.toys import write_toy_bundle
+from support.toys import toy_settings, write_toy_bundle
 from wordveil import api
 from wordveil.errors import BundleError, ConfigError, WordveilError
 
@@ -205,16 +205,7 @@ def test_wrong_arguments_are_told_at_once():
 
 
 def test_a_mapping_is_a_configuration_too():
-    settings = {
-        "format_version": 2,
-        "release": "tests",
-        "input": {"path": "/lake/in", "id": "id", "text": "body"},
-        "mechanism": {"name": "laplace", "epsilon": 4.0, "embedding": "/lake/embedding", "public": True},
-        "bundle_store": "/lake/bundles",
-        "text": {"profile": "strict", "n_max": 24},
-        "key": {"env": "WORDVEIL_KEY"},
-        "output": {"path": "/lake/out"},
-    }
+    settings = toy_settings({"name": "laplace", "epsilon": 4.0, "embedding": "/lake/embedding", "public": True})
     config = wordveil.load_config(settings, ["mechanism.epsilon=15"])
     assert config.mechanism.nominal_epsilon == 15
     assert settings["mechanism"]["epsilon"] == 4.0

@@ -14,7 +14,7 @@ def test_the_smallest_run(name, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-def test_every_benchmark_has_a_smallest_run_and_a_line_on_the_page():
+def test_benchmarks_have_a_smallest_run_and_a_line_on_the_page():
     """The option is that of ``make_parser``. What is here without being a benchmark is among the helpers."""
     page = (ROOT / "research" / "docs" / "benchmarks.md").read_text("utf-8")
     for name in list_benchmarks():

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from support.toys import toy_settings
 from wordveil.cli.app import main
 from wordveil.cli.output import print_traceback
 from wordveil.config.load import load_config, parse_config
@@ -147,18 +148,13 @@ def test_names_that_say_where_a_secret_is_are_no_secrets():
     assert [name for name in other if is_secret_name(name)] == []
 
 
+# One of each way in which a value is told: what finds it is tested above, of all of them.
+FORMS = (USER_INFO[2], USER_INFO[7], NAMED[0], UNCLEAR[0])
+
+
 def settings(**changed: Any) -> dict[str, Any]:
-    return {
-        "format_version": 2,
-        "release": "support",
-        "input": {"path": "/lake/raw", "id": "id", "text": "body"},
-        "mechanism": {"name": "tree", "epsilon": 6.0, "embedding": "demo", "public": True},
-        "bundle_store": "/lake/bundles",
-        "text": {"n_max": 8},
-        "key": {"file": "wordveil.key"},
-        "output": {"path": "/lake/out"},
-        **changed,
-    }
+    mechanism = {"name": "tree", "epsilon": 6.0, "embedding": "demo", "public": True}
+    return toy_settings(mechanism, key={"file": "wordveil.key"}, **changed)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +176,7 @@ def settings(**changed: Any) -> dict[str, Any]:
     ],
 )
 def test_every_setting_refuses_one_and_no_fault_shows_it(where: str, advice: str):
-    for form in (*USER_INFO, *NAMED, *UNCLEAR):
+    for form in FORMS:
         raw: dict[str, Any] = settings()
         section, _, name = where.partition(".")
         if name.startswith(("options.", "spark.")) or where.startswith("spark.options."):
@@ -198,7 +194,7 @@ def test_every_setting_refuses_one_and_no_fault_shows_it(where: str, advice: str
         assert HALF not in json.dumps([fault.__dict__ for fault in error.value.faults])
 
 
-def test_options_with_the_name_of_a_secret_are_refused_whatever_they_hold():
+def test_options_named_like_a_secret_are_refused():
     spark = {"spark.hadoop.fs.s3a.secret.key": SECRET, "spark.hadoop.fs.s3a.session.token": 7412369}
     options = {
         "password": SECRET,
@@ -269,7 +265,7 @@ def run(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> tuple[int, s
 
 
 @pytest.mark.parametrize("command", [["plan"], ["sanitise"], ["release", "publish"], ["plan", "--json"]])
-@pytest.mark.parametrize("form", [USER_INFO[2], USER_INFO[7], NAMED[0], UNCLEAR[0]])
+@pytest.mark.parametrize("form", FORMS)
 def test_commands_print_none_of_a_configuration(
     command: list[str], form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):
@@ -286,11 +282,9 @@ def test_commands_print_none_of_a_configuration(
         assert HALF not in shown + report.read_text(), given
 
 
-@pytest.mark.parametrize("form", [*USER_INFO, *NAMED, *UNCLEAR])
+@pytest.mark.parametrize("form", FORMS)
 def test_commands_refuse_paths_with_one(form: str, capfd: pytest.CaptureFixture[str]):
     place = form.format(SECRET)
-    if place.startswith("-"):
-        return
     for given in (
         ["release", "verify", "--table", place],
         ["release", "verify", "--table", "/lake/public", f"--manifest={place}"],
@@ -313,7 +307,7 @@ def test_commands_refuse_paths_with_one(form: str, capfd: pytest.CaptureFixture[
         assert HALF not in shown, given
 
 
-def test_errors_that_nobody_expected_are_shown_without_credentials(capfd: pytest.CaptureFixture[str]):
+def test_unexpected_errors_are_shown_without_credentials(capfd: pytest.CaptureFixture[str]):
     print_traceback(RuntimeError(f"no such bucket: s3a://KEY:{SECRET}@lake"))
     shown = capfd.readouterr().err
     assert "no such bucket: s3a://***@lake" in shown

@@ -14,11 +14,10 @@ import pyarrow as pa
 import pytest
 
 from support.plugins import environment_with, install_plugin
+from support.repository import LIB, ROOT
 from wordveil.text.types.classes import CHARACTER_TYPES, EXAMPLES, TYPES
 from wordveil.text.types.typed import Recogniser
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "lib" / "wordveil"
 SECTION = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Extensions")[1].split("\n## ")[0]
 TABLES = {
     title: re.findall(
@@ -140,8 +139,8 @@ main(["hello"])
 
 def copy_package(home: Path) -> Path:
     """A package in which every file is a link to that of the project, so that nothing is compiled again."""
-    for folder, folders, files in os.walk(PACKAGE):
-        place = home / "wordveil" / Path(folder).relative_to(PACKAGE)
+    for folder, folders, files in os.walk(LIB):
+        place = home / "wordveil" / Path(folder).relative_to(LIB)
         place.mkdir(parents=True)
         for name in [*files, *(name for name in folders if name in ("data", "__pycache__"))]:
             (place / name).symlink_to(Path(folder) / name)

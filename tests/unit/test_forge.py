@@ -54,7 +54,7 @@ def faults(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", WORKFLOWS.values(), ids=WORKFLOWS)
-def test_workflows_call_targets_with_pinned_actions_and_least_permissions(text):
+def test_workflows_call_targets_with_pinned_actions(text):
     assert list(runs(text))
     assert faults(text) == []
 

@@ -31,9 +31,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_an_installed_mechanism_is_listed_last_and_loaded_when_it_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_installed_mechanism_is_listed_last_and_loaded_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(install_plugin(tmp_path))
     registry = read_again()
     assert registry["tree"] is MECHANISMS["tree"]

@@ -101,7 +101,7 @@ def test_weights_are_private_from_the_first_byte(tmp_path: Path, umask: int, wat
     assert modes(path) == {str(path): 0o666 & ~umask}
 
 
-def test_a_bundle_of_private_weights_is_private_from_the_first_byte(
+def test_bundle_of_private_weights_is_private_at_once(
     tmp_path: Path, umask: int, watched: list[tuple[str, int]]
 ) -> None:
     path = write_generator(tmp_path / "store")
@@ -174,7 +174,7 @@ def configure(directory: Path, corpus: str) -> Path:
     return directory / "generator.yaml"
 
 
-def test_sequences_of_a_private_corpus_are_not_written_where_others_can_read(tmp_path: Path, umask: int) -> None:
+def test_private_sequences_are_not_written_where_others_can_read(tmp_path: Path, umask: int) -> None:
     section = load_generator_config(configure(tmp_path, "private"))
     section.directory.mkdir(parents=True)
     section.directory.chmod(0o750)
@@ -219,7 +219,7 @@ def test_train_and_build_work_under_both_umasks(tmp_path: Path, mask: int) -> No
     assert_private(bundle, tmp_path / "out" / "generator.npz.training", *made)
 
 
-def test_an_archive_for_executors_shows_nothing_and_opens_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
+def test_sealed_archive_shows_nothing_and_opens_for_its_owner(tmp_path: Path, umask: int) -> None:
     source, place, key = (
         write_generator(tmp_path / "store"),
         tmp_path / "wordveil-x.tar",

@@ -21,7 +21,7 @@ def test_tests_on_spark_are_kept_together_by_file(request: pytest.FixtureRequest
         assert all(item.nodeid.rsplit("@", 1)[1] == groups[item].args[0] for item in items)
 
 
-def test_fixtures_that_are_asked_for_by_name_are_known_to_the_groups(request: pytest.FixtureRequest):
+def test_fixtures_asked_for_by_name_are_known_to_groups(request: pytest.FixtureRequest):
     """``getfixturevalue`` hides a fixture: without a group the tests would make it in each process again."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
     asking = [item for item in items if "getfixturevalue" in item.function.__code__.co_names]

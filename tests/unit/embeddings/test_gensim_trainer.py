@@ -10,14 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.hypernyms import pair_table, tree_pairs
+from support.hypernyms import QUICK, pair_table, tree_pairs
 from wordveil.embeddings.training import poincare
-from wordveil.embeddings.training.hypernyms import HypernymGraph, PoincareSettings, build_hierarchy
+from wordveil.embeddings.training.hypernyms import HypernymGraph, build_hierarchy
 from wordveil.embeddings.training.poincare import train
 from wordveil.errors import EmbeddingError
 from wordveil.neighbours.blocks import BuildContext
 
-GENSIM = PoincareSettings(min_links=1, stop_words="keep", dimension=2, epochs=30, burn_in=5, negative=5)
+GENSIM = replace(QUICK, trainer="gensim", epochs=6)
 STAR = pair_table(*((f"w{number}", "hub") for number in range(300)))
 
 
@@ -41,7 +41,7 @@ def test_gensim_trains_as_it_does_by_itself(graph):
         regularization_coeff=0.0,
         seed=1,
     )
-    own.train(30)
+    own.train(6)
     expected = np.stack([own.kv[str(row)] for row in range(len(graph.words))])
     assert np.array_equal(train(graph, GENSIM, "tree", BuildContext()), expected)
 

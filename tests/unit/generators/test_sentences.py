@@ -28,7 +28,7 @@ def script() -> ModuleType:
         sys.path.remove(folder)
 
 
-def test_the_sentences_are_short_distinct_and_of_words_that_the_demo_embedding_has(script: ModuleType):
+def test_sentences_are_short_distinct_and_of_demo_words(script: ModuleType):
     with resources.as_file(FOLDER / "wordnet.parquet") as path:
         table = pq.read_table(path)
         size = path.stat().st_size
@@ -74,7 +74,7 @@ def test_definitions_become_sentences(script: ModuleType, sense: tuple[str, str,
     assert script.define(*sense) == sentence
 
 
-def test_sentences_of_another_length_or_with_strange_words_or_said_before_are_left_out(script: ModuleType):
+def test_choose_leaves_out_long_strange_and_repeated_sentences(script: ModuleType):
     index = WordIndex(pa.array(["the", "dog", "barked", "at", "us"]))
     texts = ["the dog barked at us!", "The dog barked at us", "the dog barked", "dog bit the dog bit", "the dog bit us"]
     seen: set[str] = set()

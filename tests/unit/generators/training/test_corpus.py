@@ -44,7 +44,7 @@ def test_validation_is_chosen_by_the_hash_of_a_text(tmp_path: Path) -> None:
     assert write(tmp_path).digest != write(tmp_path, 0.6).digest
 
 
-def test_a_bias_says_how_frequent_the_columns_are_where_sequences_train(tmp_path: Path) -> None:
+def test_bias_is_the_frequency_of_columns_in_training(tmp_path: Path) -> None:
     """Eleven words, once each, are in five sequences; the first text validates with its first three words."""
     corpus = write(tmp_path, share=0.3)
     size = 10  # the last word is unknown here
@@ -53,7 +53,7 @@ def test_a_bias_says_how_frequent_the_columns_are_where_sequences_train(tmp_path
     assert np.allclose(shares, counts / counts.sum())
 
 
-def test_rows_are_as_wide_as_their_longest_sequence_and_an_end_need(tmp_path: Path) -> None:
+def test_take_is_as_wide_as_the_longest_sequence_and_its_end(tmp_path: Path) -> None:
     corpus = write(tmp_path)
     assert corpus.take(np.array([3]), 4, PAD).tolist() == [[9, 10, PAD]]
     assert corpus.take(np.array([1]), 4, PAD).tolist() == [[3, 4, 5, 6]]
@@ -66,7 +66,7 @@ def many(count: int) -> Corpus:
     return Corpus(np.zeros(offsets[-1], np.int32), offsets, validates, "")
 
 
-def test_an_epoch_has_every_training_sequence_and_follows_from_the_seed() -> None:
+def test_epoch_has_each_training_sequence_by_its_seed() -> None:
     corpus = many(1000)
     batches = corpus.order(16, 1, 0)
     assert {len(batch) for batch in batches} == {16}

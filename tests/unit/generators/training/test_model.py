@@ -13,6 +13,7 @@ jax = pytest.importorskip("jax", reason="the extra er-ae is not installed")
 import jax.numpy as jnp  # noqa: E402
 from flax import nnx  # noqa: E402
 
+from reference.generator import Reference  # noqa: E402
 from wordveil.generators.initial import draw_initial_arrays  # noqa: E402
 from wordveil.generators.shape import GeneratorShape  # noqa: E402
 from wordveil.generators.training.model import (  # noqa: E402
@@ -42,47 +43,6 @@ def some_sequences() -> np.ndarray:
     return np.array(rows, np.int32)
 
 
-def sigma(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
-
-
-def step(arrays: Arrays, name: str, x: np.ndarray, h: np.ndarray) -> np.ndarray:
-    w, u, b = (arrays[f"{name}.{part}"] for part in ("input", "hidden", "bias"))
-    c = len(h)
-    r = sigma(x @ w[:, :c] + h @ u[:, :c] + b[:c])
-    z = sigma(x @ w[:, c : 2 * c] + h @ u[:, c : 2 * c] + b[c : 2 * c])
-    n = np.tanh(x @ w[:, 2 * c :] + b[2 * c :] + r * (h @ u[:, 2 * c :] + arrays[f"{name}.hidden_bias"]))
-    return (1 - z) * n + z * h
-
-
-def run(arrays: Arrays, name: str, inputs: list[np.ndarray], h: np.ndarray) -> list[np.ndarray]:
-    states = []
-    for x in inputs:
-        h = step(arrays, name, x, h)
-        states.append(h)
-    return states
-
-
-def expected_latent(arrays: Arrays, symbols: list[int]) -> np.ndarray:
-    """One sequence by loops: no batch, no mask. ``symbols``: without the padding at the end."""
-    inputs, zero = [arrays["embedding"][symbol] for symbol in symbols], np.zeros(SHAPE.cells // 2)
-    last = np.zeros(SHAPE.cells)
-    for layer in range(2):
-        there = run(arrays, f"encoder.{layer}.forward", inputs, zero)
-        back = run(arrays, f"encoder.{layer}.backward", inputs[::-1], zero)
-        last = np.concatenate([there[-1], back[-1]]) if symbols else last
-        inputs = [np.concatenate(pair) for pair in zip(there, back[::-1], strict=True)]
-    return np.tanh(last @ arrays["latent"] + arrays["latent_bias"])
-
-
-def expected_states(arrays: Arrays, latent: np.ndarray, read: np.ndarray) -> np.ndarray:
-    inputs = [np.concatenate([arrays["embedding"][symbol], latent]) for symbol in read]
-    for layer in range(2):
-        name = f"generator.{layer}"
-        inputs = run(arrays, name, inputs, np.tanh(latent @ arrays[f"{name}.start"] + arrays[f"{name}.start_bias"]))
-    return np.array(inputs)
-
-
 def model(arrays: Arrays, shape: GeneratorShape = SHAPE) -> Generator:
     return Generator(shape, {name: jnp.asarray(array) for name, array in arrays.items()})
 
@@ -93,10 +53,11 @@ def test_the_model_is_that_of_the_shape() -> None:
         batch = prepare_batch(SHAPE, sequences, TrainingSettings(), np.random.default_rng(0))
         latent = model(arrays).encode(sequences, batch.live)
         states = model(arrays).generate(latent, batch.read)
-    for row, count in enumerate((3, 6, 0, 4)):
-        wanted = expected_latent(arrays, sequences[row, :count].tolist())
+    reference = Reference(SHAPE, arrays)
+    for row, sequence in enumerate(sequences.tolist()):
+        wanted = reference.encode(sequence)
         np.testing.assert_allclose(latent[row], wanted, atol=1e-12)
-        np.testing.assert_allclose(states[row], expected_states(arrays, wanted, batch.read[row]), atol=1e-12)
+        np.testing.assert_allclose(states[row], reference.states(wanted, batch.read[row].tolist()), atol=1e-12)
 
 
 def test_the_arrays_of_a_model_have_the_names_of_the_shape() -> None:
@@ -179,7 +140,7 @@ def test_the_loss_is_that_of_the_paper() -> None:
     assert float(loss) == pytest.approx(np.mean(recon) + 0.5 * np.mean(reward), rel=1e-5)
 
 
-@pytest.mark.parametrize(("symbols", "levels"), [(1000, 10**6), (1000, 7), (64, 3), (130, 2), (3, 2)])
+@pytest.mark.parametrize(("symbols", "levels"), [(1000, 10**6), (1000, 7), (64, 3), (3, 2)])
 def test_the_likeliest_symbols_are_those_of_a_sort(symbols: int, levels: int) -> None:
     """With few levels many logits are equal, and the lower symbol comes first."""
     logits = np.random.default_rng(symbols).integers(0, levels, (50, symbols)).astype(np.float32)

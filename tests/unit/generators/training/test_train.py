@@ -50,10 +50,6 @@ def run(directory: Path, schedule: Schedule = SCHEDULE, settings: TrainingSettin
     return train(make_task(directory, settings), schedule, directory)
 
 
-class Killed(Exception):
-    """What a test raises where a kill could come."""
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trained]:
     """A training that nothing interrupted, without early stopping."""
@@ -136,21 +132,16 @@ def test_a_training_that_ended_gives_its_weights_again(whole: tuple[Path, Traine
     assert all(np.array_equal(array, again.weights.arrays[name]) for name, array in trained.weights.arrays.items())
 
 
-def test_private_weights_keep_their_identity(tmp_path: Path) -> None:
-    """A ledger knows the price of weights by their identity: asking for them again must not change it."""
-    schedule = replace(SCHEDULE, steps=1)
-    task = replace(make_task(tmp_path), kind="private")
-    first, again = (train(task, schedule, tmp_path).weights for _ in range(2))
-    assert first.salt
-    assert first.identity == again.identity
-
-
 def test_early_stopping_begins_the_reward_and_then_ends(tmp_path: Path, whole: tuple[Path, Trained]) -> None:
+    """Private weights keep their identity when they are asked for again: a ledger knows their price by it."""
     schedule = replace(SCHEDULE, validate_every=5, patience=2, reconstruction_epochs=89)
-    trained = run(tmp_path, schedule)
+    task = replace(make_task(tmp_path), kind="private")
+    trained, again = (train(task, schedule, tmp_path) for _ in range(2))
     assert trained.progress.ended == "patience"
     assert trained.progress.rewarded
     assert trained.progress.step < 180
+    assert trained.weights.salt
+    assert trained.weights.identity == again.weights.identity
 
 
 def test_other_settings_do_not_go_on_from_a_checkpoint(whole: tuple[Path, Trained]) -> None:

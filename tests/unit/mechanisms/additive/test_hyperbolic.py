@@ -63,7 +63,7 @@ def test_points_outside_the_ball_are_refused():
 
 
 @pytest.mark.parametrize("longest", [0.3, 0.9999999])
-def test_the_diameter_is_the_largest_distance_of_words_and_origin(longest: float):
+def test_diameter_is_the_largest_distance_with_the_origin(longest: float):
     points = ball_points(3, 150, longest=longest)
     points[:, 0] = directions(3, 1)[:, 0] * longest
     both = np.concatenate([points, np.zeros((3, 1))], axis=1)
@@ -76,7 +76,7 @@ def test_a_word_alone_is_as_far_as_the_origin():
 
 
 @DIMENSIONS
-@pytest.mark.parametrize("longest", [0.5, 0.99, 0.9999999])
+@pytest.mark.parametrize("longest", [0.5, 0.9999999])
 @pytest.mark.parametrize("size", [1, 700, 3000])
 def test_the_search_is_equal_to_brute_force(n: int, longest: float, size: int):
     """Queries from right at a word to so far out that their time-like part is all but light-like, and pairs of words in

@@ -246,7 +246,7 @@ def test_what_is_built_records_its_depth(name: str) -> None:
 
 
 @ADDITIVE
-def test_an_epsilon_that_no_depth_serves_is_refused_with_the_largest_that_one_does(name: str) -> None:
+def test_build_epsilon_beyond_all_depths_names_the_largest(name: str) -> None:
     embedding = embedding_for(name)
     diameter = build(embedding, {"epsilon": 40.0}, padding=False, mechanism=name).guarantee.diameter
     with pytest.raises(BundleError, match=rf"mechanism\.epsilon = 1e\+08.* diameter .* {diameter:g}") as refused:
@@ -322,7 +322,7 @@ def test_the_radius_is_the_true_quantile_at_each_depth(dimension: int, low: bool
             assert np.allclose(radius, -log / epsilon, rtol=1e-12), taken
 
 
-def test_every_output_of_the_demo_embedding_is_reached_at_the_epsilon_that_once_was_broken() -> None:
+def test_demo_outputs_are_all_reached_at_epsilon_47_7() -> None:
     """At 47.7 the longest noise of 52 bits in 101 dimensions was shorter than half the diameter."""
     built = build(load("demo"), {"epsilon": 47.7}, padding=True)
     half = built.guarantee.diameter / 2
@@ -368,7 +368,7 @@ def test_extreme_digits_give_finite_noise(kind: type[Any], depth_: int) -> None:
         assert (noise[0] > 0).all()
 
 
-def test_fdd_reaches_far_radii_and_its_coin_is_as_small_as_needed() -> None:
+def test_fdd_reaches_far_radii_with_a_small_enough_coin() -> None:
     """A proposal that is accepted once in e^150: three digits of the coin are not enough to accept it, five are."""
     real = law(HyperbolicFDD, 2, 300.0, 8)
     first = 2 * real._direction_blocks
@@ -428,7 +428,7 @@ def small_mechanism(name: str) -> Any:
 
 
 @ADDITIVE
-def test_both_ways_give_the_same_where_no_further_digit_is_needed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_digits_and_floats_agree_where_none_is_added(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     real = small_mechanism(name)
     noise = real._noise if name == "laplace" else real.noise
     stream, contexts, positions = KeyedStream(KEYS.noise, real._blocks), counted_contexts(300), np.arange(300)

@@ -64,7 +64,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     return Watched(monkeypatch)
 
 
-def test_the_encoder_reads_the_text_and_the_generator_what_is_written(embedding: Embedding, watched: Watched) -> None:
+def test_generator_reads_what_is_written_and_not_the_text(embedding: Embedding, watched: Watched) -> None:
     """The generator never reads an original word again, whether or not it wrote another one."""
     text = [7, 9, PAD, 11, UNKNOWN, 13]
     found = sequences(load(embedding, padding=False).draw(token_batch([text]), KEYS))[0]

@@ -103,7 +103,7 @@ def test_draws_of_another_number_of_candidates_are_told(wrong: int) -> None:
     assert likelihood(count_draws(ROWS["falling"], wrong), law(ROWS["falling"], SETS)) < 1e-9
 
 
-def test_a_choice_is_from_its_own_row_and_ignores_further_columns() -> None:
+def test_choice_is_of_its_own_row_and_first_columns() -> None:
     choice = SymbolChoice(make_coins(80.0), 4)
     weights = np.zeros((5, 9), np.uint32)
     weights[np.arange(5), [3, 1, 0, 2, 3]] = 1
@@ -117,7 +117,7 @@ def test_a_choice_is_from_its_own_row_and_ignores_further_columns() -> None:
 
 @EACH_CHOICE
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 12.0])
-def test_no_two_rows_differ_by_more_than_the_certificate_and_some_by_as_much(candidates: int, epsilon: float) -> None:
+def test_certificate_is_the_largest_loss_of_two_rows(candidates: int, epsilon: float) -> None:
     certified = SymbolChoice(make_coins(epsilon), COLUMNS, candidates).certify()
     random = np.random.default_rng(5).dirichlet(np.full(COLUMNS, 0.1), 20)
     rows = [*map(softmax, ROWS.values()), *np.eye(COLUMNS), *random]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from support.toys import build_mechanism, random_embedding
+from support.toys import build_mechanism, law_of_word, random_embedding
 from wordveil.errors import BundleError
-from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.tables import mechanism as module
 
 SIZE = 40
@@ -23,14 +21,6 @@ CASES = {
 }
 
 
-def dense(laws: WordLaws, word: int) -> np.ndarray:
-    law = laws.shares[word] * laws.common
-    part = slice(laws.offsets[word], laws.offsets[word + 1])
-    assert len(set(laws.ids[part].tolist())) == part.stop - part.start
-    law[laws.ids[part]] += laws.extras[part]
-    return law
-
-
 @pytest.mark.parametrize("padding", [False, True])
 @pytest.mark.parametrize("case", CASES)
 def test_they_are_those_of_the_rows(case: str, padding: bool):
@@ -44,7 +34,7 @@ def test_they_are_those_of_the_rows(case: str, padding: bool):
     for word in range(SIZE):
         law = mechanism.probabilities(word)
         assert law is not None
-        assert dense(laws, word) == pytest.approx(law, rel=1e-12, abs=1e-18)
+        assert law_of_word(laws, word) == pytest.approx(law, rel=1e-12, abs=1e-18)
         assert law.sum() == pytest.approx(1, abs=1e-12)
 
 

@@ -129,7 +129,7 @@ def test_weights_too_small_for_whole_numbers_are_told():
     assert certify(build_table(rows), rows) == math.inf
 
 
-def test_a_symbol_that_its_own_list_lacks_is_drawn_like_the_others():
+def test_symbol_missing_in_its_list_is_drawn_like_others():
     """Where many words stand in one place the nearest of a word may all be others."""
     rows = rows_of([([0, 1], [0.0, 0.0], 0.0, 2), ([1, 3], [0.0, 0.5], 0.5, 2)], 4)
     table = build_table(rows)

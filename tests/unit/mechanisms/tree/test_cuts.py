@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.toys import random_embedding
+from support.toys import build_tree, random_embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import PublicInputs, rank_frequencies
 from wordveil.mechanisms.tree import build
 from wordveil.mechanisms.tree.build import add_rarity, weigh_words
-from wordveil.mechanisms.tree.mechanism import Tree
-from wordveil.mechanisms.tree.settings import TreeSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.clusters import HEAVIEST, build_partition, share_clusters
 
@@ -23,9 +21,7 @@ FREQUENCIES = rank_frequencies(4000)
 
 def cut(inputs: PublicInputs, size: int = 400, **settings: Any) -> list[list[int]]:
     """The words of each lowest cluster."""
-    chosen = TreeSettings(epsilon=4.0, **settings)
-    built = Tree.build(random_embedding(size, 8), chosen, padding=False, work=BuildContext(), inputs=inputs)
-    rows = built.arrays["rows"][:size]
+    rows = build_tree(random_embedding(size, 8), inputs, **settings).arrays["rows"][:size]
     return [np.flatnonzero(rows == row).tolist() for row in range(rows.max() + 1)]
 
 
@@ -105,9 +101,3 @@ def test_kept_clusters_of_other_classes_are_not_taken(tmp_path):
     classes = np.arange(60, dtype=np.int32) % 2
     other = build_partition(vectors, weights, [6, 1], 2, BuildContext(kept=tmp_path), classes)
     assert first.order.tolist() != other.order.tolist()
-
-
-def test_classes_belong_to_clusters():
-    faults = dict(TreeSettings.find_faults({"epsilon": 4.0, "classes": "stop-words:en"}))
-    assert faults == {"classes": "stop-words:en is used with clusters alone. Set these, or remove classes."}
-    assert not [*TreeSettings.find_faults({"epsilon": 4.0, "classes": "stop-words:en", "clusters": [50]})]

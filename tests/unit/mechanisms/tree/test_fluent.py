@@ -150,7 +150,7 @@ def test_the_choice_is_the_best_of_all_sequences():
             assert tuple(choose(case.model, clusters)[0]) == best_by_trial(case.model, clusters), (seed, clusters)
 
 
-def test_of_equally_likely_sequences_it_takes_the_one_that_it_says():
+def test_choose_among_equal_sequences_takes_the_documented_one():
     for seed in range(60):
         rng = np.random.default_rng(seed)
         model = with_small_costs(rng)
@@ -219,7 +219,7 @@ def test_probabilities_add_up_to_1(seed):
         assert not normalised(sums(FluentModel.of({**arrays, **wrong}), len(case.words)))
 
 
-def test_words_that_the_model_does_not_know_have_the_smallest_share():
+def test_words_unknown_to_the_model_have_the_smallest_share():
     for seed in range(20):
         case = make_case(np.random.default_rng(seed))
         costs = case.model.arrays["fluent_words"]
@@ -285,7 +285,7 @@ def test_nothing_to_choose(records):
     assert found.tolist() == [-1] * int(offsets[-1])
 
 
-def test_the_word_belongs_to_its_cluster_and_costs_no_more_than_any_other():
+def test_choose_is_within_clusters_and_cheapest():
     rng = np.random.default_rng(7)
     case = make_case(rng, size=300, clusters=20)
     clusters = rng.integers(0, 20, 400)
@@ -300,7 +300,7 @@ def test_the_word_belongs_to_its_cluster_and_costs_no_more_than_any_other():
         assert total_cost(case.model, tuple(other.tolist())) >= least
 
 
-def test_without_a_pair_the_most_frequent_member_is_taken_and_of_equals_the_lowest_place():
+def test_choose_without_pairs_takes_the_most_frequent_member():
     words = pa.array(["a", "b", "c", "d"])
     bigrams = Bigrams(
         pa.array(["", "d", "b", "c"]), np.array([9, 5, 7, 7]), np.zeros(5, np.int64), np.empty(0, np.int32), np.empty(0)
@@ -379,7 +379,7 @@ def drawn(case: Case) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield rng.integers(-1, len(case.starts) - 1, offsets[-1]).astype(np.int32), offsets
 
 
-def test_the_audit_passes_the_choice_and_finds_one_that_looks_at_the_input():
+def test_audit_passes_the_choice_and_finds_a_peeking_one():
     case = make_case(np.random.default_rng(12), size=40, clusters=8)
 
     def honest(_inputs, clusters, offsets):
@@ -406,7 +406,7 @@ def shipped() -> tuple[list[str], FluentModel]:
     )
 
 
-def test_arrays_of_the_shipped_model_are_the_same_on_every_machine(shipped):
+def test_shipped_model_arrays_are_golden(shipped):
     """Golden: a change is one of every bundle."""
     digest = hashlib.sha256()
     for name, array in shipped[1].arrays.items():
@@ -414,7 +414,7 @@ def test_arrays_of_the_shipped_model_are_the_same_on_every_machine(shipped):
     assert digest.hexdigest()[:32] == "1975809592ae244eb7a2e6182de3b9e3"
 
 
-def test_the_shipped_model_tells_english_from_its_neighbours_by_the_alphabet(shipped):
+def test_shipped_model_tells_english_from_alphabet_neighbours(shipped):
     words, model = shipped
     text = "she opened the door of the old house and looked out of the window at the sea"
     places = np.array([words.index(word) for word in text.split()])

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.toys import load_built, random_embedding
+from support.toys import build_tree, load_built, random_embedding
 from wordveil.arrays import Int32, Int64
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import Pairs, PublicInputs
 from wordveil.mechanisms.tree import cuts
 from wordveil.mechanisms.tree.cuts import Subtrees, choose_subtrees
 from wordveil.mechanisms.tree.mechanism import Tree
-from wordveil.mechanisms.tree.settings import TreeSettings
-from wordveil.neighbours.blocks import BuildContext
 
 SIZE = 400
 # dog 1, cat 2, poodle 3, tabby 4 and animal 0; red 6, blue 7 and colour 5; 8 and 9 have no hypernym.
@@ -134,13 +132,13 @@ def test_the_heaviest_are_split_most_evenly():
 
 
 def built(inputs: PublicInputs, **settings: Any) -> Any:
-    chosen = TreeSettings(**{"epsilon": 4.0, "output": "hypernym", "pairs": "demo", **settings})
-    return Tree.build(random_embedding(SIZE, 8), chosen, padding=True, work=BuildContext(), inputs=inputs)
+    chosen = {"output": "hypernym", "pairs": "demo", "padding": True, **settings}
+    return build_tree(random_embedding(SIZE, 8), inputs, **chosen)
 
 
 @pytest.mark.parametrize("counts", [(40,), (40, 4)], ids=str)
 @pytest.mark.parametrize("classed", [False, True])
-def test_the_hypernym_is_written_and_of_other_clusters_the_most_frequent_word(counts: tuple[int, ...], classed: bool):
+def test_written_is_the_hypernym_or_the_most_frequent_word(counts: tuple[int, ...], classed: bool):
     edges, rng = random_edges(3), np.random.default_rng(3)
     classes = (rng.random(SIZE) < 0.2).astype(np.int32)
     frequencies = rng.random(SIZE) + 0.1
@@ -191,17 +189,8 @@ def test_what_cannot_be_is_refused():
 def test_kept_clusters_of_other_pairs_are_not_taken(tmp_path):
     def cut(seed: int) -> list[int]:
         inputs = PublicInputs(pairs=pairs_of(random_edges(seed)))
-        chosen = TreeSettings(epsilon=4.0, clusters=(30,), least=2, output="hypernym", pairs="demo")
-        work = BuildContext(kept=tmp_path)
-        artifact = Tree.build(random_embedding(SIZE, 8), chosen, padding=False, work=work, inputs=inputs)
-        return artifact.arrays["rows"].tolist()
+        return built(inputs, clusters=(30,), least=2, kept=tmp_path).arrays["rows"].tolist()
 
     first = cut(0)
     assert cut(1) != first
     assert cut(0) == first
-
-
-def test_a_recipe_has_pairs_where_they_are_used():
-    chosen = TreeSettings(epsilon=4.0, clusters=(50,), output="hypernym", pairs="demo")
-    assert chosen.recipe()["pairs"] == "demo"
-    assert "pairs" not in TreeSettings(epsilon=4.0, clusters=(50,)).recipe()

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from support.exact_trees import drawn, place_law, shares, written_law
-from support.toys import KEYS, build, load_built, random_embedding, token_batch
+from support.toys import KEYS, build, build_tree, law_of_word, load_built, random_embedding, token_batch, toy_embedding
 from wordveil.artifacts.ngram_model import bigrams_of, open_named
 from wordveil.config.load import parse_config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS
@@ -26,7 +26,6 @@ from wordveil.mechanisms.settings import ComparisonTerms
 from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss, solve_levels, weigh_levels
 from wordveil.mechanisms.tree.mechanism import Tree
 from wordveil.mechanisms.tree.settings import TreeSettings
-from wordveil.neighbours.blocks import BuildContext
 
 WHOLE = 2**64
 SIZE = 61
@@ -35,10 +34,8 @@ DEEP: dict[str, Any] = {"epsilon": 4.0, "sizes": (3, 8, 24), "losses": (0.0, 1.0
 
 
 def tree(*, padding: bool = False, inputs: PublicInputs | None = None, size: int = SIZE, **settings: Any) -> Tree:
-    sizes = {} if "clusters" in settings else {"sizes": (4,)}
-    chosen = TreeSettings(**{"epsilon": 4.0, **sizes, **settings})
-    embedding = random_embedding(size, 5)
-    built = Tree.build(embedding, chosen, padding=padding, work=BuildContext(), inputs=inputs or PublicInputs())
+    chosen = ({} if "clusters" in settings else {"sizes": (4,)}) | settings
+    built = build_tree(random_embedding(size, 5), inputs or PublicInputs(), padding=padding, **chosen)
     return load_built(Tree, size, built)
 
 
@@ -70,10 +67,9 @@ def exact(mechanism: Tree, symbol: int) -> np.ndarray:
         ({"ngrams": "demo"}, "ngrams: demo is used with output: fluent alone"),
         ({"output": "hypernym", "pairs": "demo"}, r"clusters: is required with output: hypernym. Set it to .* \[500\]"),
         ({"output": "hypernym", "clusters": (50,)}, "pairs: is required with output: hypernym. Set it to demo"),
-        (
-            {"pairs": "p.tsv", "clusters": (50,)},
-            "pairs: p.tsv is used with output: hypernym alone. Set that, or remove",
-        ),
+        ({"pairs": "p.tsv", "clusters": (50,)}, "pairs: p.tsv is used with output: hypernym alone. Set that, or"),
+        ({"classes": "stop-words:en"}, "classes: stop-words:en is used with clusters alone. Set these, or remove c"),
+        ({"merge": "sensitive"}, "merge: sensitive is used with clusters alone. Set these, or remove merge"),
     ],
 )
 def test_contradictions_name_the_setting_the_value_and_the_fix(settings, message):
@@ -85,7 +81,8 @@ def test_a_configuration_has_the_settings():
     section = MECHANISM_SECTIONS["tree"].model_validate(
         {"name": "tree", "embedding": "demo", "public": True, "epsilon": 6.0, "sizes": [20, 400], "losses": [0, 3.5]}
     )
-    assert section.settings.recipe()["sizes"] == [20, 400]
+    plain = {"output": "representative", "ngrams": None, "pad_share": None}
+    assert section.settings.recipe() == {"epsilon": 6.0, "sizes": [20, 400], "losses": [0, 3.5], **plain}
     assert section.settings.level_losses == [0, 3.5, 6.0]
     assert section.settings.at_epsilon(12.0).level_losses == [0, 7.0, 12.0]
     found: list[Any] = []
@@ -113,6 +110,8 @@ def test_a_recipe_has_what_the_build_uses():
     assert {"clusters", "least", "weight", "rarity", "classes"} <= {*by_number.recipe()}
     assert "sizes" not in by_number.recipe()
     assert TreeSettings(**by_number.recipe()).recipe() == by_number.recipe()
+    assert "pairs" not in by_number.recipe()
+    assert TreeSettings(epsilon=4.0, clusters=(50,), output="hypernym", pairs="demo").recipe()["pairs"] == "demo"
 
 
 def test_fluent_needs_bigrams():
@@ -223,11 +222,7 @@ def test_word_laws_are_the_laws_of_all_words(output, settings, padding):
     assert laws.common.sum() == pytest.approx(1)
     assert (laws.extras > 0).all()
     for word in range(SIZE):
-        part = slice(laws.offsets[word], laws.offsets[word + 1])
-        law = laws.shares[word] * laws.common
-        assert len(np.unique(laws.ids[part])) == len(laws.ids[part])
-        law[laws.ids[part]] += laws.extras[part]
-        assert law == pytest.approx(mechanism.probabilities(word), rel=1e-9)
+        assert law_of_word(laws, word) == pytest.approx(mechanism.probabilities(word), rel=1e-9)
 
 
 def test_word_laws_that_take_too_much_memory_are_none(monkeypatch):
@@ -237,7 +232,7 @@ def test_word_laws_that_take_too_much_memory_are_none(monkeypatch):
     assert tree().word_laws() is None
 
 
-def test_the_representative_is_the_most_frequent_member_and_the_lower_id_wins():
+def test_representative_is_the_most_frequent_member_of_lowest_id():
     frequencies = np.random.default_rng(0).integers(1, 4, SIZE) / 100
     member, written = (
         tree(output=output, inputs=PublicInputs(frequencies=frequencies)) for output in ("member", "representative")
@@ -268,7 +263,7 @@ def test_another_epsilon_is_as_if_built_with_it(settings, padding):
             changed.at_epsilon(epsilon)
 
 
-def test_at_a_small_epsilon_a_share_of_paddings_that_is_too_large_becomes_the_largest():
+def test_at_epsilon_small_lowers_padding_share_to_the_largest():
     mechanism = tree(padding=True, pad_share=0.5).at_epsilon(0.5)
     largest = tree(padding=True, epsilon=0.5)
     assert mechanism.probabilities(SIZE)[SIZE] == largest.probabilities(SIZE)[SIZE] < 0.5
@@ -338,10 +333,10 @@ def test_fluent_writes_what_the_model_chooses(padding, monkeypatch):
 
 def test_fluent_reads_on_with_the_shipped_counts():
     """The real model: it writes members of the drawn clusters, and completes a pair more often than chance does."""
-    embedding, inputs = load("demo"), PublicInputs(bigrams=bigrams_of(open_named("demo")))
+    demo, inputs = load("demo"), PublicInputs(bigrams=bigrams_of(open_named("demo")))
+    embedding = toy_embedding(demo.words[:4000].to_pylist(), demo.vectors[:4000])
     vocabulary = Vocabulary(embedding.words)
-    settings = TreeSettings(epsilon=8.0, output="fluent", ngrams="demo")
-    built = Tree.build(embedding, settings, padding=False, work=BuildContext(), inputs=inputs)
+    built = build_tree(embedding, inputs, epsilon=8.0, output="fluent", ngrams="demo")
     fluent = load_built(Tree, embedding.size, built)
     words = vocabulary.lookup(pa.array(["the", "president", "met", "the", "prime", "minister", "on", "monday"]))
     batch = token_batch([words.tolist()] * 40)
@@ -367,7 +362,7 @@ def test_a_level_may_have_clusters_of_one_word_and_of_two(size, sizes, losses, p
     assert (laws.max(axis=0) - laws.min(axis=0)).max() <= 6.0 + 1e-9
 
 
-def test_an_epsilon_keeps_the_proportion_of_losses_and_rounds_none_above_it():
+def test_at_epsilon_keeps_losses_in_proportion_and_within_it():
     settings = TreeSettings(epsilon=6.0, sizes=(4, 16), losses=(0.0, 6.0))
     for epsilon in np.linspace(0.5, 20, 400).tolist():
         assert settings.at_epsilon(epsilon).losses[-1] == pytest.approx(epsilon)
