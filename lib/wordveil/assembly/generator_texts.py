@@ -73,7 +73,7 @@ def train_generator(
     texts cannot be read, or training cannot resume.
     """
     require_packages()
-    from wordveil.generators.training.train import Task, train
+    from wordveil.generators.training.train import TrainingTask, train
 
     progress("reading the embedding")
     setting = "generator.embedding"
@@ -81,7 +81,7 @@ def train_generator(
     shape = section.find_shape(embedding.size, embedding.dimension)
     words = digest_words(embedding.words)
     corpus = prepare_corpus(section, Vocabulary(embedding.words), words, progress)
-    task = Task(shape, embedding.vectors, words, corpus, section.corpus, section.settings)
+    task = TrainingTask(shape, embedding.vectors, words, corpus, section.corpus, section.settings)
     progress("compiling")
     return train(task, section.schedule, section.directory, observe)
 

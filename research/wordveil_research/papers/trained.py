@@ -29,7 +29,7 @@ from wordveil.text.codec import Codec
 from wordveil_research.papers.systems import WORDS_ALONE
 
 if TYPE_CHECKING:
-    from wordveil.generators.training.train import Task
+    from wordveil.generators.training.train import TrainingTask
 
 PLAIN, REWARDED = "AE-DP", "ER-AE"
 """The paper's names of a generator that is trained without and with the embedding reward."""
@@ -187,12 +187,12 @@ def _train(plan: GeneratorPlan, texts: Sequence[str], embedding: Embedding, dire
     return train(_make_task(plan, texts, embedding, directory), plan.schedule, directory).weights
 
 
-def _make_task(plan: GeneratorPlan, texts: Sequence[str], embedding: Embedding, directory: Path) -> Task:
-    from wordveil.generators.training.train import Task
+def _make_task(plan: GeneratorPlan, texts: Sequence[str], embedding: Embedding, directory: Path) -> TrainingTask:
+    from wordveil.generators.training.train import TrainingTask
 
     corpus = prepare_corpus(texts, embedding, plan.sizes.length, directory)
     shape, words = plan.sizes.find_shape(embedding), digest_words(embedding.words)
-    return Task(shape, embedding.vectors, words, corpus, "public", plan.settings)
+    return TrainingTask(shape, embedding.vectors, words, corpus, "public", plan.settings)
 
 
 def prepare_corpus(texts: Sequence[str], embedding: Embedding, length: int, directory: Path) -> Corpus:

@@ -215,7 +215,7 @@ _TRAINING, _VALIDATION = 1, 2
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingTask:
     """Task of training a generator.
 
     ``shape``: the sizes. ``vectors``: float32 ``(size, dimension)``, the words' public vectors, no row of zeros.
@@ -252,7 +252,10 @@ class Trained:
 
 
 def train(
-    task: Task, schedule: Schedule, directory: Path, observe: Callable[[Row, int], None] = lambda _row, _total: None
+    task: TrainingTask,
+    schedule: Schedule,
+    directory: Path,
+    observe: Callable[[Row, int], None] = lambda _row, _total: None,
 ) -> Trained:
     """Train a generator, or resume a training.
 
@@ -272,7 +275,9 @@ def train(
 class _Trainer:
     """Training under way."""
 
-    def __init__(self, task: Task, schedule: Schedule, directory: Path, observe: Callable[[Row, int], None]) -> None:
+    def __init__(
+        self, task: TrainingTask, schedule: Schedule, directory: Path, observe: Callable[[Row, int], None]
+    ) -> None:
         self._task, self._schedule, self._directory, self._observe = task, schedule, directory, observe
         self._metrics = MetricsFile(directory / METRICS, task.kind == "private")
         settings = task.settings

@@ -23,7 +23,7 @@ from wordveil.generators.training.checkpoint import (  # noqa: E402
 )
 from wordveil.generators.training.corpus import Piece, find_corpus, write_corpus  # noqa: E402
 from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings  # noqa: E402
-from wordveil.generators.training.train import Task, Trained, train  # noqa: E402
+from wordveil.generators.training.train import Trained, TrainingTask, train  # noqa: E402
 
 # One process loads JAX, and trains what several tests look at.
 pytestmark = pytest.mark.xdist_group("jax")
@@ -33,7 +33,7 @@ SETTINGS = TrainingSettings(learning_rate=0.01, batch=25, reward=RewardSettings(
 SCHEDULE = Schedule(epochs=90, reconstruction_epochs=60, validate_every=60, checkpoint_every=10, report_every=10)
 
 
-def make_task(directory: Path, settings: TrainingSettings = SETTINGS) -> Task:
+def make_task(directory: Path, settings: TrainingSettings = SETTINGS) -> TrainingTask:
     """Sixty sequences of three or four words, of which ten validate."""
     corpus = find_corpus(directory, {})
     if corpus is None:
@@ -43,7 +43,7 @@ def make_task(directory: Path, settings: TrainingSettings = SETTINGS) -> Task:
         hashes = np.where(np.arange(60) < 10, 0, 2**63).astype(np.uint64)
         corpus = write_corpus(directory, [Piece(ids, offsets, hashes)], SHAPE.length, 0.1, {})
     vectors = np.random.default_rng(1).normal(size=(SHAPE.size, SHAPE.dimension)).astype(np.float32)
-    return Task(SHAPE, vectors, "words", corpus, "public", settings)
+    return TrainingTask(SHAPE, vectors, "words", corpus, "public", settings)
 
 
 def run(directory: Path, schedule: Schedule = SCHEDULE, settings: TrainingSettings = SETTINGS) -> Trained:
