@@ -272,17 +272,13 @@ TINY = {
 }
 
 
-@pytest.mark.parametrize("size", [500, 700])
+@pytest.mark.parametrize("pairwise", [True, False])
 @pytest.mark.parametrize("metric", METRICS)
-def test_words_within_what_float32_can_square_keep_their_bound(metric: str, size: int, monkeypatch: pytest.MonkeyPatch):
+def test_words_near_the_end_of_float32_keep_their_bound(metric: str, pairwise: bool, monkeypatch: pytest.MonkeyPatch):
     across, epsilon = TINY[metric]
-    vectors = np.stack([np.full(size, 0.5), np.random.default_rng(0).uniform(0, across, size)], axis=1)
-    case = Case(
-        toy_embedding(WORDS[:size], vectors),
-        {"epsilon": epsilon, "metric": metric, "neighbours": 10},
-        True,
-        True,
-    )
+    vectors = np.stack([np.full(150, 0.5), np.random.default_rng(0).uniform(0, across, 150)], axis=1)
+    settings = {"epsilon": epsilon, "metric": metric, "neighbours": 10}
+    case = Case(toy_embedding(WORDS[:150], vectors), settings, True, pairwise)
     assert case.findings(case.build(monkeypatch)) == []
 
 
