@@ -150,7 +150,8 @@ def test_an_author_may_spend_once_over_all_releases(lake: Lake):
     assert (again.records, again.released) == (3, 3), "what is refused for the same reason again is not written again"
     assert sum(lake.spent().values()) == 12 * 24
     # An author has used 4 of 8.5 in three runs of two releases, 3 of 9.5 in the two runs of this one.
-    lasting = forecast_runs(lake.spark, budget_config(lake, author=8.5 * cost, corpus=9.5 * cost))
+    config = budget_config(lake, author=8.5 * cost, corpus=9.5 * cost)
+    lasting = forecast_runs(lake.spark, config.budget, config.ledger, config.release)
     assert lasting == {"author": 3, "corpus": 4}
 
 

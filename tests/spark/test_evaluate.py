@@ -16,6 +16,7 @@ from support.made_texts import AUTHORS, CANARY, TEXTS, TINY, WEAK, make_habits
 from support.releases import Lake, States
 from support.workspaces import Command, Workspace
 from wordveil.assembly.bundles import build_bundle
+from wordveil.assembly.evaluations import load_evaluation
 from wordveil.errors import BundleError, ConfigError, InputError, ReleaseError
 from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.evaluate.job import evaluate_output
@@ -107,7 +108,8 @@ def test_records_are_sampled_first_and_authors_apart(spark, written: Workspace):
     sizes = {"records": 24, "authors": 3, "min_texts": 4}
     config = config_of(written, WEAK, evaluation=sizes)
     output = spark.read.parquet(str(written.root / "output"))
-    samples = [read_pairs(read_input(spark, config), output, config, seed) for seed in (1, 1, 2)]
+    context = load_evaluation(config)
+    samples = [read_pairs(read_input(spark, config), output, context, seed) for seed in (1, 1, 2)]
     habits = dict(zip(make_habits()["body"].to_pylist(), make_habits()["author"].to_pylist(), strict=True))
     for sample in samples:
         assert (len(sample.sample), sample.total) == (24, AUTHORS * TEXTS)
@@ -139,7 +141,7 @@ def test_rare_authors_limit_attacks_on_authors_alone(spark, workspace: Workspace
     several = {}
     for least in (4, 5, 21):
         limited = config_of(workspace, WEAK, evaluation={"min_texts": least})
-        pairs = several[least] = read_pairs(source, output, limited, 0)
+        pairs = several[least] = read_pairs(source, output, load_evaluation(limited), 0)
         assert (len(pairs.sample), pairs.total) == (40, 40)
     assert several[4].counts == AuthorCounts(6, 3, 3)
     assert Counter(several[4].authors) == {"a": 20, "b": 4, "c": 4, None: 12}

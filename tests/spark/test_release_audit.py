@@ -17,6 +17,7 @@ from wordveil.audit.bundle import audit_bundle
 from wordveil.audit.findings import Audit, Verdict, counts
 from wordveil.config.load import Config, load_config
 from wordveil.errors import ConfigError, InputError
+from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.spark.evaluate import canaries as module
 from wordveil.spark.evaluate.canaries import audit_release
 from wordveil.spark.release.gate import run_gate
@@ -90,10 +91,11 @@ def words_of(workspace: Workspace) -> list[str]:
 def test_the_layout_of_the_input_shows(spark: Any, workspace: Workspace):
     """Files are read by their sizes, and the documents' files have other sizes in each table."""
     config = config_of(workspace, output={"order": "input"}, text={"profile": "strict", "n_max": 4})
-    inputs = module._make_inputs(config, module.ready_bundle(config), None, COPIES, 0)
+    sanitiser = BundleSanitiser(module.ready_bundle(config), config.policy)
+    inputs = module._make_inputs(config.source, sanitiser, COPIES, 0)
     orders = []
-    with module._open_directory(spark, config) as directory:
-        pipeline = module._Pipeline(spark, config, inputs, directory)
+    with module._open_directory(spark, config.output.path) as directory:
+        pipeline = module._Pipeline(spark, config.record_settings(""), config.source, config.output, inputs, directory)
         for side in (False, True):
             rows = pipeline.read_input(pipeline.write_input(f"in-{side}", other=side))
             orders.append([row.id for row in rows.select("id").collect()])

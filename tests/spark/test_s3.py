@@ -24,7 +24,7 @@ from support.releases import DiedError, Lake, States, corpus_with_authors
 from support.workspaces import clean_environment, corpus
 from wordveil.assembly.bundles import find_bundle
 from wordveil.config.load import Config
-from wordveil.config.schema import OutputSection
+from wordveil.config.schema import LedgerSection, OutputSection, ReleaseHome
 from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
 from wordveil.release.lake_table import LakeTable
 from wordveil.release.verify import verify_table
@@ -203,7 +203,8 @@ def test_a_run_waits_for_another_and_not_for_one_that_has_died(
 ):
     monkeypatch.setattr(locks, "_LEASE_SECONDS", 0.5)
     monkeypatch.setattr(locks, "_LEASE_POLL_SECONDS", 0.05)
-    tables = ReleaseTables(spark, "support", OutputSection(path="s3a://lake/shared-release"), "s3a://lake/l")
+    output, ledger = OutputSection(path="s3a://lake/shared-release"), LedgerSection(path="s3a://lake/l")
+    tables = ReleaseTables(spark, ReleaseHome("support", "id", output, ledger))
     file = Files(spark, "s3a://lake/shared-release/.release.lease-7")
     events: list[str] = []
 

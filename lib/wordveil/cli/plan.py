@@ -158,7 +158,7 @@ def _add_sampled(
     if preview.sample is None:
         return plan
     with job_errors("nothing was planned"):
-        runs_left = forecast_runs(session(), config)
+        runs_left = forecast_runs(session(), config.budget, config.ledger, config.release)
     return replace(add_typical(plan, preview.sample, find_trials, config.policy), runs_left=runs_left)
 
 

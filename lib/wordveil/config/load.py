@@ -25,6 +25,7 @@ from wordveil.config.schema import (
     KeySection,
     LedgerSection,
     OutputSection,
+    ReleaseHome,
     ReleaseName,
     Section,
     SparkSection,
@@ -144,6 +145,12 @@ class Config(Section):
     def ledger_budget(self) -> Budget:
         """Budget in whose unit the ledger is read; without one, pure costs under the release's own relation."""
         return self.budget or Budget(PURE, self.relation)
+
+    @property
+    def home(self) -> ReleaseHome:
+        """Place of the release; only with ``output.format: delta``, which requires a ledger."""
+        assert self.ledger is not None
+        return ReleaseHome(self.release, self.source.id, self.output, self.ledger)
 
     def recipe(self, embedding_digest: str, file_digests: Mapping[str, str] = NO_DIGESTS) -> Recipe:
         """Make the recipe that the bundle must have.

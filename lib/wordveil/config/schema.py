@@ -8,6 +8,7 @@ location.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -287,6 +288,16 @@ class LedgerSection(Section):
 
     path: WrittenLocation
     """The directory of the ledger's table. Several releases may share one."""
+
+
+@dataclass(frozen=True)
+class ReleaseHome:
+    """Place of a release: its name, the column of its ids, its tables and its ledger."""
+
+    name: str
+    id: str
+    output: OutputSection
+    ledger: LedgerSection
 
 
 class BudgetsSection(Section):

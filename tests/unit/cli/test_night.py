@@ -73,13 +73,15 @@ class Steps:
         self.given: dict[str, Any] = {}
         self.ends: dict[str, Any] = dict(PARTS)
         self.opened = 0
-        self.release, self.materials = object(), SimpleNamespace(key=object())
+        self.release = object()
+        job = SimpleNamespace(settings=object(), materials=SimpleNamespace(key=object()))
+        patch.setattr(night, "load_release_job", lambda *_: job)
         patch.setattr(night, "open_runner", self._open)
         for name in ("gate_release", "publish_release"):
             patch.setattr(night, name, partial(self._take_of_release, name))
 
     @contextmanager
-    def _open(self, _config: Any, _session: Any, params: Any, *_: Any) -> Iterator[Steps]:
+    def _open(self, _job: Any, _session: Any, params: Any, *_: Any) -> Iterator[Steps]:
         self.opened += 1
         self.given["params"] = params
         yield self

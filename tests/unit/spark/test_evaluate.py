@@ -13,9 +13,10 @@ from support.made_texts import TINY, WEAK, make_habits
 from support.toys import install_sentence_transformers
 from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
+from wordveil.assembly.evaluations import EvaluationContext, load_evaluation
 from wordveil.errors import BundleError, InputError, PlatformError
 from wordveil.scores.score import Group, Score
-from wordveil.spark.evaluate.job import attack_authors, find_materials, measure_pairs, split_rows
+from wordveil.spark.evaluate.job import attack_authors, measure_pairs, split_rows
 from wordveil.spark.evaluate.measures import Figures, find_attack_to_chance, measure_words
 from wordveil.spark.evaluate.pairs import Pairs
 
@@ -84,17 +85,17 @@ def test_a_gate_has_no_figure_that_could_not_have_failed():
     assert find_attack_to_chance(Figures([few]), 1.9) is None
 
 
-def make_pairs(config, materials, seed: int = 1) -> Pairs:
+def make_pairs(context: EvaluationContext, seed: int = 1) -> Pairs:
     table = make_habits()
     records = pa.table({"__text": table["body"], "__reason": pa.nulls(len(table), pa.string())})
     return Pairs(
         records=records,
-        released=tuple(materials.sanitiser.sanitise_records(records, seed)),
+        released=tuple(context.sanitiser.sanitise_records(records, seed)),
         sample=np.arange(len(table)),
         authors=tuple(table["author"].to_pylist()),
         labels=tuple(table["topic"].to_pylist()),
-        bundles=frozenset({materials.bundle.fingerprint}),
-        policies=frozenset({config.record_settings("").policy_fingerprint}),
+        bundles=frozenset({context.bundle.fingerprint}),
+        policies=frozenset({context.policy}),
         total=len(table),
     )
 
@@ -103,8 +104,8 @@ def prepared(workspace: Workspace, mechanism: dict[str, object], **evaluation: o
     section = {"attackers": ["svm-words"], "tasks": ["linear-words"], "label": "topic", "author": "author"}
     config = workspace.config(mechanism=mechanism, evaluation={**section, **evaluation})
     build_bundle(config)
-    materials = find_materials(config)
-    return config, materials, make_pairs(config, materials)
+    context = load_evaluation(config)
+    return context, make_pairs(context)
 
 
 def test_an_attack_finds_authors_where_words_are_kept_and_is_repeatable(workspace: Workspace):
@@ -113,8 +114,8 @@ def test_an_attack_finds_authors_where_words_are_kept_and_is_repeatable(workspac
     """
     ratios = []
     for mechanism in (WEAK, TINY):
-        config, materials, pairs = prepared(workspace, mechanism)
-        found = [find_attack_to_chance(attack_authors(config, materials, pairs, 0, drawing=2), 2.0) for _ in range(2)]
+        context, pairs = prepared(workspace, mechanism)
+        found = [find_attack_to_chance(attack_authors(context, pairs, 0, drawing=2), 2.0) for _ in range(2)]
         assert found[0] == found[1]
         ratios.append(found[0])
     assert ratios[0] > 4
@@ -122,21 +123,21 @@ def test_an_attack_finds_authors_where_words_are_kept_and_is_repeatable(workspac
 
 
 def test_a_sample_without_authors_or_with_few_says_so(workspace: Workspace):
-    config, materials, pairs = prepared(workspace, WEAK, min_texts=20)
-    found = measure_pairs(config, materials, pairs, {})
+    context, pairs = prepared(workspace, WEAK, min_texts=20)
+    found = measure_pairs(context, pairs, {})
     assert [note for note in found.notes if "fewer than two authors have 20 released records" in note]
     assert not [score for score in found.scores if score.task == "authors"]
     assert [score for score in found.scores if score.task == "topic"]
     nobody = replace(pairs, authors=(None,) * len(pairs))
-    assert attack_authors(config, materials, nobody, 0) is None
+    assert attack_authors(context, nobody, 0) is None
 
 
 def test_the_encoder_of_the_configuration_measures_similarity_and_linkage(workspace: Workspace, monkeypatch):
     asked = install_sentence_transformers(monkeypatch)
     found = {}
     for encoder in ("weighted-bag", "mean-vector", "sentence-transformers:some/model"):
-        config, materials, pairs = prepared(workspace, TINY, encoder=encoder, attackers=[], tasks=[], topics=0)
-        scores = measure_pairs(config, materials, pairs, {}).scores
+        context, pairs = prepared(workspace, TINY, encoder=encoder, attackers=[], tasks=[], topics=0)
+        scores = measure_pairs(context, pairs, {}).scores
         (similarity,) = (score for score in scores if score.task == "similarity")
         (linked,) = (score for score in scores if (score.method, score.figure) == ("nearest-vector", "linked"))
         assert similarity.method == encoder
@@ -151,17 +152,17 @@ def test_an_encoder_whose_package_is_missing_is_refused_before_anything_is_read(
     config = workspace.config(mechanism=WEAK, evaluation={"encoder": "sentence-transformers:some/model"})
     words = "evaluation.encoder = sentence-transformers:some/model: .* `pip install sentence-transformers`, or set"
     with pytest.raises(PlatformError, match=words):
-        find_materials(config)
+        load_evaluation(config)
 
 
 def test_texts_of_another_bundle_or_policy_are_refused(workspace: Workspace):
-    config, materials, pairs = prepared(workspace, WEAK)
+    context, pairs = prepared(workspace, WEAK)
     for changes, error, words in (
         ({"bundles": frozenset({"other"})}, BundleError, "was drawn with the bundle other"),
         ({"policies": frozenset({"other"})}, BundleError, "another text policy"),
     ):
         with pytest.raises(error, match=words):
-            measure_pairs(config, materials, replace(pairs, **changes), {})
+            measure_pairs(context, replace(pairs, **changes), {})
     empty = replace(pairs, records=pairs.records.slice(0, 0), released=(), authors=(), labels=())
     with pytest.raises(InputError, match="has no released record"):
-        measure_pairs(config, materials, empty, {})
+        measure_pairs(context, empty, {})

@@ -11,14 +11,14 @@ import pytest
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ReleaseError
 from wordveil.release.events import ABANDONED, FINISHED, FROZEN, INTENT, Event, Intent, RunTerms
-from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.opening import (
+from wordveil.spark.release.journal import (
+    Journal,
     check_key,
-    require_feed,
     require_live,
     require_no_open_runs,
     require_same_terms,
 )
+from wordveil.spark.release.run import require_feed
 
 KEY = MasterKey(bytes(range(32)))
 TERMS = {"key_fingerprint": KEY.fingerprint, "policy_fingerprint": "p1"}

@@ -22,9 +22,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from wordveil.artifacts.bundle import Bundle, open_bundle
+from wordveil.artifacts.bundle import open_bundle
 from wordveil.assembly.audits import identify_release
 from wordveil.assembly.bundles import find_ngrams, ready_bundle
+from wordveil.assembly.jobs import Materials
 from wordveil.audit.canaries.audit import (
     COPIES,
     LEAST_COPIES,
@@ -38,20 +39,24 @@ from wordveil.audit.canaries.documents import DocumentPlan
 from wordveil.audit.canaries.tables import HIDDEN_COLUMN, CanaryOutput, Inputs
 from wordveil.audit.findings import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSION, Audit
 from wordveil.config.load import Config
+from wordveil.config.schema import OutputSection
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ConfigError, InputError, usage_error
+from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.input.parameters import NO_PARAMS
 from wordveil.input.source import Source
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.relations import Exposure
 from wordveil.records.columns import TextColumns
+from wordveil.records.sanitiser import RecordSettings
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files, load_path
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import is_local, require_classic
 from wordveil.spark.platform.versions import from_arrow, repartition_by_number, to_arrow
-from wordveil.spark.sanitise.job import Materials, write_sanitised
+from wordveil.spark.sanitise.distribution import distribute_job
+from wordveil.spark.sanitise.job import write_sanitised
 from wordveil.version import __version__
 
 OUTCOME = "nothing was audited"
@@ -66,26 +71,28 @@ _PARSED = "the canaries are in a Parquet table, of which every row can be parsed
 
 @dataclass(frozen=True)
 class _Pipeline:
-    """Pipeline of the documents: what they are drawn with, and the ``directory`` for their tables, as Spark names
-    it.
+    """Pipeline of the documents: what they are drawn with, and the ``directory`` for their tables, as Spark names it.
+
+    ``given``: the configuration's input.
     """
 
     spark: SparkSession
-    config: Config
+    settings: RecordSettings
+    given: Source
+    output: OutputSection
     inputs: Inputs
     directory: str
 
     @property
     def source(self) -> Source:
         """Columns of the input, in a Parquet table of documents."""
-        given = self.config.source
-        columns = {name: getattr(given, name) for name in ("id", "text", "keep", "max_bytes", "language")}
+        columns = {name: getattr(self.given, name) for name in ("id", "text", "keep", "max_bytes", "language")}
         return Source(**columns, path=f"{self.directory}/none", format="parquet")
 
     def write_input(self, name: str, *, other: bool, as_strings: bool = False) -> str:
         """Write one of the tables as a few files, one of them large; return its path."""
         path = f"{self.directory}/{name}"
-        table = _make_table(self.config.source, self.inputs, other=other, as_strings=as_strings)
+        table = _make_table(self.given, self.inputs, other=other, as_strings=as_strings)
         part = np.arange(table.num_rows) * _FILES // table.num_rows
         weighed = _weigh(table, int(np.searchsorted(part, _FILES - 1)) if other else 0)
         rows = from_arrow(self.spark, weighed.append_column(_PART, pa.array(part, pa.int32())))
@@ -97,14 +104,14 @@ class _Pipeline:
         """Read the documents as the pipeline does."""
         return open_input(self.spark, replace(self.source, path=path, where=where), params).read()
 
-    def release(self, table: DataFrame, path: str, bundle: Bundle, materials: Materials) -> CanaryOutput:
+    def release(self, table: DataFrame, path: str, materials: Materials) -> CanaryOutput:
         """Sanitise documents as the job does, and read the output."""
-        settings = replace(self.config.record_settings(_NAME), release=_NAME)
-        if bundle.mechanism.private_weights == "":
+        settings = replace(self.settings, release=_NAME)
+        if materials.bundle.mechanism.private_weights == "":
             settings = replace(settings, max_records=None)
-        job = materials.distribute(self.spark, settings)
+        job = distribute_job(self.spark, materials, settings)
         # What is public is a part of what is internal, and shows no more.
-        output = self.config.output.model_copy(update={"public_only": False})
+        output = self.output.model_copy(update={"public_only": False})
         write_sanitised(table, path, job, self.source, output)
         return self.read_output(path)
 
@@ -120,7 +127,7 @@ class _Pipeline:
         counts = Counter(files[index] for index in order)
         cut = tuple((directory, count) for (directory, _), count in counts.items())
         kept = table.drop_columns(["__file", "__row"]).take(pa.array(order, pa.int64()))
-        return CanaryOutput(kept, self.config.text_columns, self.config.source.id, cut)
+        return CanaryOutput(kept, self.settings.columns, self.given.id, cut)
 
 
 def audit_release(
@@ -151,19 +158,20 @@ def audit_release(
     """
     bundle = ready_bundle(config, BuildContext(progress))
     model = find_ngrams(config)
-    inputs = _make_inputs(config, bundle, model, copies, seed)
+    settings, source = config.record_settings(_NAME), config.source
+    inputs = _make_inputs(source, BundleSanitiser(bundle, config.policy, model), copies, seed)
     key = MasterKey(sha256(b"wordveil: made documents, %d" % seed).digest())
     progress("starting Spark")
     spark = session()
     require_classic(spark)
-    untested = {str(Exposure.PRESENCE): _PARSED} if Exposure.PRESENCE in config.source.shown else {}
+    untested = {str(Exposure.PRESENCE): _PARSED} if Exposure.PRESENCE in source.shown else {}
     with (
-        _open_directory(spark, config) as directory,
+        _open_directory(spark, config.output.path) as directory,
         TemporaryDirectory(prefix="wordveil-canaries-") as store,
         job_errors(OUTCOME),
     ):
         blind = open_bundle(write_blind_bundle(bundle, Path(store)))
-        pipeline = _Pipeline(spark, config, inputs, directory)
+        pipeline = _Pipeline(spark, settings, source, config.output, inputs, directory)
         progress("writing documents")
         tables = [pipeline.read_input(pipeline.write_input(f"in-{side}", other=bool(side))) for side in (0, 1)]
         runs = []
@@ -172,59 +180,66 @@ def audit_release(
             name = "blind" if drawn is blind else "own"
             materials = Materials(key, drawn, model, how)
             sides = [
-                pipeline.release(table, f"{directory}/{name}-{side}", drawn, materials)
-                for side, table in enumerate(tables)
+                pipeline.release(table, f"{directory}/{name}-{side}", materials) for side, table in enumerate(tables)
             ]
             runs.append(CanaryRun(sides[0], sides[1], drawn is blind, bundle.vocabulary.size))
         admitted = None
-        if config.source.where is not None:
+        if source.where is not None:
             progress("applying the condition")
-            admitted = _find_admitted(pipeline, config.source.where, params)
+            admitted = _find_admitted(pipeline, source.where, params)
             if admitted is None:
                 untested[str(Exposure.CONDITION)] = _UNREAD
             elif admitted[0] == admitted[1]:
                 untested[str(Exposure.CONDITION)] = _ALIKE
     progress("comparing outputs")
-    findings = judge_runs(inputs, runs, make_claim(config), alpha, untested, admitted)
+    claim = _make_claim(settings, source)
+    findings = judge_runs(inputs, runs, claim, alpha, untested, admitted)
     return Audit(
         kind=RELEASE,
         subject=f"the release {config.release}",
         identity=identify_release(config, bundle.fingerprint),
-        facts=_describe(config, bundle, inputs, seed),
+        facts={
+            "mechanism": f"{config.mechanism.name}, epsilon {bundle.guarantee.epsilon:g}",
+            "bundle": bundle.fingerprint,
+            "policy": settings.policy_fingerprint,
+            "relation": claim.relation,
+            "exposes": ", ".join(claim.exposes) or "nothing",
+            "documents": f"{2 * len(inputs.pairs)} in {len(inputs.pairs)} pairs",
+            DRAWS_FACT: f"{inputs.copies}",
+            "seed": str(seed),
+            TESTS_FACT: TESTS_VERSION,
+            "wordveil": __version__,
+        },
         alpha=alpha,
         findings=findings,
-        notes=tuple(_list_notes(config)),
+        notes=tuple(_list_notes(source, config.output)),
     )
 
 
-def make_claim(config: Config) -> ReleaseClaim:
-    """Make the claim that each row of the configuration's output must state and keep."""
-    settings = config.record_settings(_NAME)
+def _make_claim(settings: RecordSettings, source: Source) -> ReleaseClaim:
+    """Make the claim that each row of the output must state and keep."""
     made = (field.name for field in settings.columns.output_fields)
-    return ReleaseClaim(
-        str(settings.relation), settings.exposes, frozenset({config.source.id, *config.source.keep, *made})
-    )
+    return ReleaseClaim(str(settings.relation), settings.exposes, frozenset({source.id, *source.keep, *made}))
 
 
 _UNREAD = "the condition could not be applied to made documents: it reads columns that they do not have."
 _ALIKE = "no two documents differ in whether they meet the condition."
 
 
-def _make_inputs(config: Config, bundle: Bundle, model: Any, copies: int, seed: int) -> Inputs:
-    named = config.source.language is not None
-    columns = len(config.source.texts)
-    plan = DocumentPlan(config.policy, columns, config.source.max_bytes, names_language=named, lists=bundle.lists)
+def _make_inputs(source: Source, sanitiser: BundleSanitiser, copies: int, seed: int) -> Inputs:
+    bundle, named = sanitiser.bundle, source.language is not None
+    plan = DocumentPlan(sanitiser.policy, len(source.texts), source.max_bytes, names_language=named, lists=bundle.lists)
     if copies < LEAST_COPIES:
         problem = f"fewer than {LEAST_COPIES} copies tell no difference from chance. Use more."
         raise usage_error("--copies", str(copies), problem)
     try:
-        return make_inputs(bundle, plan, model, keep=config.source.keep, copies=copies, seed=seed)
+        return make_inputs(bundle, plan, sanitiser.ngrams, keep=source.keep, copies=copies, seed=seed)
     except ValueError as error:
         raise InputError(f"text: no documents can be made: {error}") from None
 
 
 @contextmanager
-def _open_directory(spark: SparkSession, config: Config) -> Iterator[str]:
+def _open_directory(spark: SparkSession, output: str) -> Iterator[str]:
     """Open a directory for tables that all executors see: on this machine, or beside the output. It is deleted after
     use.
     """
@@ -232,7 +247,7 @@ def _open_directory(spark: SparkSession, config: Config) -> Iterator[str]:
         with TemporaryDirectory(prefix="wordveil-canaries-") as local:
             yield f"file:{local}"
         return
-    files = Files(spark, config.output.path)
+    files = Files(spark, output)
     directory = files.sibling(f".wordveil-canaries-{secrets.token_hex(8)}")
     try:
         yield str(directory)
@@ -280,32 +295,17 @@ def _find_admitted(
     for side in (0, 1):
         path = pipeline.write_input(f"where-{side}", other=bool(side), as_strings=True)
         try:
-            rows = to_arrow(pipeline.read_input(path, where, params).select(pipeline.config.source.id))
+            rows = to_arrow(pipeline.read_input(path, where, params).select(pipeline.given.id))
         except (ConfigError, InputError, PySparkException):
             return None
         admitted.append(frozenset(rows.column(0).to_pylist()))
     return admitted[0], admitted[1]
 
 
-def _describe(config: Config, bundle: Bundle, inputs: Inputs, seed: int) -> dict[str, str]:
-    return {
-        "mechanism": f"{config.mechanism.name}, epsilon {bundle.guarantee.epsilon:g}",
-        "bundle": bundle.fingerprint,
-        "policy": config.record_settings(_NAME).policy_fingerprint,
-        "relation": str(config.relation),
-        "exposes": ", ".join(make_claim(config).exposes) or "nothing",
-        "documents": f"{2 * len(inputs.pairs)} in {len(inputs.pairs)} pairs",
-        DRAWS_FACT: f"{inputs.copies}",
-        "seed": str(seed),
-        TESTS_FACT: TESTS_VERSION,
-        "wordveil": __version__,
-    }
-
-
-def _list_notes(config: Config) -> Iterator[str]:
+def _list_notes(source: Source, output: OutputSection) -> Iterator[str]:
     """List remarks on what was not audited."""
     yield "what the mechanism loses about words was not audited here: `wordveil audit bundle` audits it."
-    if config.output.format == "delta":
+    if output.format == "delta":
         yield "documents were drawn as one run; runs over time, budgets and the gate were not audited."
-    if config.source.kind != "parquet" or config.source.table is not None:
-        yield f"documents are in a Parquet table: how {config.source.name} is read was not audited."
+    if source.kind != "parquet" or source.table is not None:
+        yield f"documents are in a Parquet table: how {source.name} is read was not audited."

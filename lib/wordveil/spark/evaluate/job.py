@@ -6,20 +6,15 @@ The evaluation needs no key. An adaptive attacker sanitises its known texts with
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from pyspark.sql import SparkSession
 
 from wordveil.arrays import Int64
-from wordveil.artifacts.bundle import Bundle
-from wordveil.assembly.bundles import find_bundle, find_embedding, find_ngrams
+from wordveil.assembly.evaluations import EvaluationContext, load_evaluation
 from wordveil.config.load import Config
-from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError, InputError
-from wordveil.evaluation.classifiers import require_packages
 from wordveil.evaluation.encoders import make_encoder
-from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Evaluation, TextExample
@@ -76,7 +71,7 @@ def evaluate_output(
         if a package is missing.
     """
     check_params(config.source.where, params)
-    materials = find_materials(config)
+    context = load_evaluation(config)
     progress("starting Spark")
     spark = session()
     files = Files(spark, config.output.path)
@@ -89,44 +84,15 @@ def evaluate_output(
         source = open_input(spark, config.source, params)
         progress("reading records")
         output = load_path(spark, spark.read.format("parquet"), config.output.path)
-        pairs = read_pairs(source.read(), output, config, config.evaluation.seed)
+        pairs = read_pairs(source.read(), output, context, context.section.seed)
     facts = {"output": config.output.path, "input": config.source.name}
     if source.latest_version is not None:
         facts["input version"] = f"{source.latest_version}, which may be newer than what the output was made of"
-    return measure_pairs(config, materials, pairs, facts, progress)
-
-
-@dataclass(frozen=True)
-class Materials:
-    """Materials of an attacker on a release: all but its key and its originals.
-
-    ``sanitiser``: the bundle with the text policy. ``embedding``: that of the mechanism; None if it is not available.
-    """
-
-    bundle: Bundle
-    sanitiser: BundleSanitiser
-    embedding: Embedding | None
-
-
-def find_materials(config: Config) -> Materials:
-    """Find bundle and n-gram model, and check that the packages of evaluations are installed.
-
-    Raises :class:`BundleError`, :class:`NgramError`, :class:`EmbeddingError` or :class:`PlatformError`.
-    """
-    require_packages(config.evaluation.encoder)
-    bundle = find_bundle(config)
-    if bundle is None:
-        raise BundleError(
-            f"bundle_store = {config.bundle_store}: the store has no bundle, and an adaptive attacker draws with that "
-            "of the release. Name the store that the release was drawn from."
-        )
-    sanitiser = BundleSanitiser(bundle, config.policy, find_ngrams(config), config.text_columns)
-    return Materials(bundle, sanitiser, find_embedding(config))
+    return measure_pairs(context, pairs, facts, progress)
 
 
 def measure_pairs(
-    config: Config,
-    materials: Materials,
+    context: EvaluationContext,
     pairs: Pairs,
     facts: Mapping[str, str],
     progress: Callable[[str], None] = ignore,
@@ -135,14 +101,14 @@ def measure_pairs(
 
     ``facts``: their origin, which the report shows. Raises as :func:`evaluate_output`.
     """
-    section = config.evaluation
-    check_pairs(config, materials, pairs)
-    figures = Figures(scores=measure_words(materials.bundle))
+    section = context.section
+    check_pairs(context, pairs)
+    figures = Figures(scores=measure_words(context.bundle))
     originals, released = pairs.sampled
-    if config.author is None:
+    if context.author is None:
         figures.notes.append(_NO_AUTHORS)
     elif section.attackers:
-        if attacks := attack_authors(config, materials, pairs, section.seed, progress):
+        if attacks := attack_authors(context, pairs, section.seed, progress):
             figures.add(attacks)
         figures.notes.append(_STATIC if attacks else _too_few("author", section.min_texts, "released records"))
     if section.label is None:
@@ -154,49 +120,48 @@ def measure_pairs(
         else:
             progress("training tasks")
             split = _take_parts(pairs, pairs.labels, parts)
-            figures.add(measure_tasks(split, section.tasks, section.label, materials.embedding, section.seed))
+            figures.add(measure_tasks(split, section.tasks, section.label, context.embedding, section.seed))
     progress("comparing texts")
-    encoder = make_encoder(section.encoder, materials.embedding)
-    figures.scores += measure_texts(originals, released, materials.sanitiser, encoder, section.topics, section.seed)
+    encoder = make_encoder(section.encoder, context.embedding)
+    figures.scores += measure_texts(originals, released, context.sanitiser, encoder, section.topics, section.seed)
     shown = zip(originals[: section.examples], released[: section.examples], strict=True)
     return Evaluation(
-        title=f"Evaluation of {config.release}",
-        facts={"release": config.release, **facts, **_describe(config, materials.bundle, pairs)},
+        title=f"Evaluation of {context.release}",
+        facts={"release": context.release, **facts, **_describe(context, pairs)},
         scores=tuple(figures.scores),
         confusions=tuple(figures.confusions),
         examples=tuple(TextExample("release", original, released) for original, released in shown),
         notes=tuple(figures.notes),
         is_private=True,
-        scope=_say_scope(config, pairs),
+        scope=_say_scope(context, pairs),
     )
 
 
-def check_pairs(config: Config, materials: Materials, pairs: Pairs) -> None:
+def check_pairs(context: EvaluationContext, pairs: Pairs) -> None:
     """Raise :class:`InputError` if there is no record, and :class:`BundleError` for texts of another bundle or policy.
 
     An adaptive attacker would draw other texts than the release has.
     """
     if not len(pairs):
         raise InputError(
-            f"output.path = {config.output.path}: has no released record that the input {config.source.name} has. "
+            f"output.path = {context.output}: has no released record that the input {context.source.name} has. "
             "Use the configuration of the run that wrote it, and the same --param."
         )
-    if pairs.bundles != {materials.bundle.fingerprint}:
+    if pairs.bundles != {context.bundle.fingerprint}:
         drawn = ", ".join(sorted(map(str, pairs.bundles)))
         raise BundleError(
-            f"output.path = {config.output.path}: was drawn with the bundle {drawn}, and the configuration's is "
-            f"{materials.bundle.fingerprint}. Use the configuration of the run that wrote it."
+            f"output.path = {context.output}: was drawn with the bundle {drawn}, and the configuration's is "
+            f"{context.bundle.fingerprint}. Use the configuration of the run that wrote it."
         )
-    if pairs.policies != {config.record_settings("").policy_fingerprint}:
+    if pairs.policies != {context.policy}:
         raise BundleError(
-            f"output.path = {config.output.path}: was written under another text policy than the configuration's "
+            f"output.path = {context.output}: was written under another text policy than the configuration's "
             "section text. Use the configuration of the run that wrote it."
         )
 
 
 def attack_authors(
-    config: Config,
-    materials: Materials,
+    context: EvaluationContext,
     pairs: Pairs,
     seed: int,
     progress: Callable[[str], None] = ignore,
@@ -208,15 +173,15 @@ def attack_authors(
     ``seed``: selects the records that the attacker knows. ``drawing``: seed of the key by which the attacker draws;
     None: a fresh one. The draws stay in this process.
     """
-    section = config.evaluation
+    section = context.section
     parts = split_rows(pairs.authors, section.known_share, section.min_texts, seed)
     if parts is None:
         return None
     progress("drawing what the attacker knows with a throwaway key")
-    redrawn = materials.sanitiser.sanitise_records(pairs.records.take(parts[0]), drawing)
+    redrawn = context.sanitiser.sanitise_records(pairs.records.take(parts[0]), drawing)
     progress("attacking authors")
     return measure_attacks(
-        _take_parts(pairs, pairs.authors, parts), redrawn, section.attackers, materials.embedding, seed
+        _take_parts(pairs, pairs.authors, parts), redrawn, section.attackers, context.embedding, seed
     )
 
 
@@ -261,31 +226,31 @@ def _too_few(what: str, least: int, counted: str) -> str:
     )
 
 
-def _say_scope(config: Config, pairs: Pairs) -> tuple[str, ...]:
+def _say_scope(context: EvaluationContext, pairs: Pairs) -> tuple[str, ...]:
     """Describe what was read, in sentences: readers of a figure need to see how much of the release it covers."""
     sentences = [f"Measured on {len(pairs.sample):,} of {pairs.total:,} records."]
-    if config.author is not None and config.evaluation.attackers:
-        counts, least = pairs.counts, config.evaluation.min_texts
+    if context.author is not None and context.section.attackers:
+        counts, least = pairs.counts, context.section.min_texts
         records = len(pairs.authors) - pairs.authors.count(None)
         of = f"of {counts.enough:,} who have {least} records or more, and {counts.in_all:,} in all"
         sentences.append(f"Attacks on authors were measured on {records:,} records of {counts.chosen:,} authors, {of}.")
     return tuple(sentences)
 
 
-def _describe(config: Config, bundle: Bundle, pairs: Pairs) -> dict[str, str]:
+def _describe(context: EvaluationContext, pairs: Pairs) -> dict[str, str]:
     """Collect the facts of an evaluation for its readers."""
-    section = config.evaluation
+    section = context.section
     facts = {
-        "mechanism": f"{config.mechanism.name}, epsilon {bundle.guarantee.epsilon:g}",
-        "bundle": bundle.fingerprint,
+        "mechanism": f"{context.mechanism}, epsilon {context.bundle.guarantee.epsilon:g}",
+        "bundle": context.bundle.fingerprint,
         "records measured": f"{len(pairs.sample):,} of {pairs.total:,}",
         "seed": str(section.seed),
         "wordveil": __version__,
     }
-    if config.author is not None:
+    if context.author is not None:
         counts = pairs.counts
         known = f"the attacker knows {section.known_share:.0%} of each"
-        facts["authors"] = f"{counts.chosen:,} of {counts.in_all:,} by {config.author}; {known}"
+        facts["authors"] = f"{counts.chosen:,} of {counts.in_all:,} by {context.author}; {known}"
     if section.label is not None:
         labels = len({label for label in pairs.labels if label is not None})
         facts["labels"] = f"{labels:,} by {section.label}; {section.known_share:.0%} of each are trained on"

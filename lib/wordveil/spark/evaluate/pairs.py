@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.arrays import Int64
+from wordveil.assembly.evaluations import EvaluationContext
 from wordveil.config.evaluation import EvaluationSection
-from wordveil.config.load import Config
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.records.schema import REASON_COLUMN, RELEASED
 from wordveil.spark.input.screening import screen_input
@@ -79,7 +79,7 @@ class Pairs:
         return [originals[row] for row in rows], [self.released[row] for row in rows]
 
 
-def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) -> Pairs:
+def read_pairs(source: DataFrame, output: DataFrame, context: EvaluationContext, seed: int) -> Pairs:
     """Read samples of the records that both tables have; ``seed`` selects them.
 
     ``output``: an output, a release's newest draws or its published table: a row for each record at most.
@@ -89,31 +89,31 @@ def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) 
     """
     faults = [
         Fault(f"evaluation.{setting}", name, f"the table has no such column. It has: {', '.join(source.columns)}.")
-        for setting, name in (("author", config.evaluation.author), ("label", config.evaluation.label))
+        for setting, name in (("author", context.section.author), ("label", context.section.label))
         if name is not None and name not in source.columns
     ]
     if faults:
         raise ConfigError("configuration", faults)
-    released = _released_rows(output, config)
-    name = config.source.id
-    described = source.withColumns({_AUTHOR: _as_text(config.author), _LABEL: _as_text(config.evaluation.label)})
+    released = _released_rows(output, context)
+    name = context.source.id
+    described = source.withColumns({_AUTHOR: _as_text(context.author), _LABEL: _as_text(context.section.label)})
     both = described.select(column(name).alias(_ID), _AUTHOR).join(released.select(_ID), _ID, "left_semi")
     both.persist()
     try:
         total = both.count()
-        sample = both.orderBy(F.xxhash64(F.lit(seed), _ID), _ID).limit(config.evaluation.records)
+        sample = both.orderBy(F.xxhash64(F.lit(seed), _ID), _ID).limit(context.section.records)
         sampled = _read_ids(sample.select(_ID))
         attacks, counts = None, AuthorCounts()
-        if config.author is not None:
-            attacks, counts = _choose_authors(both, config.evaluation, seed)
+        if context.author is not None:
+            attacks, counts = _choose_authors(both, context.section, seed)
         attacked = _read_ids(attacks) if attacks is not None else sampled.slice(0, 0)
     finally:
         both.unpersist()
     ids = pa.table({_ID: pc.unique(pa.concat_arrays([sampled, attacked]))})
     chosen = F.broadcast(from_arrow(source.sparkSession, ids))
     before = described.join(chosen, column(name) == chosen[_ID], "left_semi")
-    screened = screen_input(before, config.source, internal=[_AUTHOR, _LABEL])
-    inputs = config.text_columns.inputs
+    screened = screen_input(before, context.source, internal=[_AUTHOR, _LABEL])
+    inputs = context.columns.inputs
     texts = to_arrow(screened.select(column(name).alias(_ID), *inputs, REASON_COLUMN, _AUTHOR, _LABEL))
     after = to_arrow(released.join(chosen, _ID, "left_semi"))
     pairs = _pair(texts, after, inputs, set(sampled.to_pylist()), set(attacked.to_pylist()))
@@ -128,19 +128,19 @@ def _as_text(name: str | None) -> Column:
     return (F.lit(None) if name is None else column(name)).cast("string")
 
 
-def _released_rows(output: DataFrame, config: Config) -> DataFrame:
+def _released_rows(output: DataFrame, context: EvaluationContext) -> DataFrame:
     """Select ids, texts and fingerprints of the records that were released."""
-    needed = [(config.source.id,), *config.text_columns.paths, ("privacy", "bundle"), ("privacy", "policy")]
+    needed = [(context.source.id,), *context.columns.paths, ("privacy", "bundle"), ("privacy", "policy")]
     if missing := [".".join(path) for path in needed if find_field(output.schema, path) is None]:
         raise InputError(
-            f"output.path = {config.output.path}: is not an output of this configuration, since it lacks "
+            f"output.path = {context.output}: is not an output of this configuration, since it lacks "
             f"{', '.join(missing)}. Use the configuration of the run that wrote it."
         )
-    texts = [F.coalesce(field_column(path), F.lit("")) for path in config.text_columns.paths]
+    texts = [F.coalesce(field_column(path), F.lit("")) for path in context.columns.paths]
     # A published table has no status: all its records were released.
     rows = output.where(F.col("status") == RELEASED) if "status" in output.columns else output
     return rows.select(
-        column(config.source.id).alias(_ID),
+        column(context.source.id).alias(_ID),
         F.concat_ws("\n", *texts).alias(_TEXT),
         F.col("privacy.bundle").alias(_BUNDLE),
         F.col("privacy.policy").alias(_POLICY),

@@ -7,19 +7,22 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from wordveil.assembly.evaluations import EvaluationContext, load_evaluation
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.evaluation.encoders import make_encoder
 from wordveil.input.parameters import NO_PARAMS
+from wordveil.input.source import Source
 from wordveil.release.events import PUBLISHED
+from wordveil.release.rules import GateRules
 from wordveil.scores.evaluation import Evaluation
-from wordveil.spark.evaluate.job import OUTCOME, Materials, attack_authors, check_pairs, find_materials, measure_pairs
+from wordveil.spark.evaluate.job import OUTCOME, attack_authors, check_pairs, measure_pairs
 from wordveil.spark.evaluate.measures import find_attack_to_chance, find_linked
 from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.opening import OpenRelease, open_release
+from wordveil.spark.release.tables import OpenRelease, open_release
 
 _GATE_SEED = 0
 
@@ -39,23 +42,22 @@ def evaluate_release(
     Raises :class:`ReleaseError` if nothing was drawn, or published, yet; and as
     :func:`wordveil.spark.evaluate.job.evaluate_output`.
     """
-    materials = find_materials(config)
-    with open_release(config, session, progress, outcome=OUTCOME, is_locked=False) as release:
-        rows, table = _read_rows(release, config, published=published)
-        source, version = _read_originals(config, release.spark, release.journal, params, published=published)
+    context = load_evaluation(config)
+    with open_release(config.home, session, progress, outcome=OUTCOME, is_locked=False) as release:
+        rows, table = _read_rows(release, published=published)
+        source, version = _read_originals(config.source, release.spark, release.journal, params, published=published)
         progress("reading records")
-        pairs = read_pairs(source, rows, config, config.evaluation.seed)
+        pairs = read_pairs(source, rows, context, context.section.seed)
     facts = {"table": table, "input": config.source.name, "input version": version}
-    return measure_pairs(config, materials, pairs, facts, progress)
+    return measure_pairs(context, pairs, facts, progress)
 
 
 def measure_gate_attacks(
-    config: Config,
-    materials: Materials,
-    spark: SparkSession,
+    context: EvaluationContext,
+    rules: GateRules,
+    release: OpenRelease,
     rows: DataFrame,
-    journal: Journal,
-    progress: Callable[[str], None] = ignore,
+    progress: Callable[[str], None],
 ) -> dict[str, float | None]:
     """Measure the figures of the rules ``attack_to_chance`` and ``linked`` on the newest draws in ``rows``.
 
@@ -66,39 +68,39 @@ def measure_gate_attacks(
     repeating a gate repeats its decision. The attacker's draws stay in this process. Raises as
     :func:`evaluate_release`.
     """
-    source, _ = _read_originals(config, spark, journal, NO_PARAMS)
-    pairs = read_pairs(source, rows, config, _GATE_SEED)
-    check_pairs(config, materials, pairs)
+    source, _ = _read_originals(context.source, release.spark, release.journal, NO_PARAMS)
+    pairs = read_pairs(source, rows, context, _GATE_SEED)
+    check_pairs(context, pairs)
     found: dict[str, float | None] = {}
-    if (bound := config.gate.attack_to_chance) is not None:
-        figures = attack_authors(config, materials, pairs, _GATE_SEED, progress, drawing=_GATE_SEED)
+    if (bound := rules.attack_to_chance) is not None:
+        figures = attack_authors(context, pairs, _GATE_SEED, progress, drawing=_GATE_SEED)
         found["attack_to_chance"] = None if figures is None else find_attack_to_chance(figures, bound)
-    if config.gate.linked is not None:
+    if rules.linked is not None:
         progress("linking records to their originals")
-        encoder = make_encoder(config.evaluation.encoder, materials.embedding)
-        found["linked"] = find_linked(*pairs.sampled, materials.sanitiser, encoder, _GATE_SEED)
+        encoder = make_encoder(context.section.encoder, context.embedding)
+        found["linked"] = find_linked(*pairs.sampled, context.sanitiser, encoder, _GATE_SEED)
     return found
 
 
-def _read_rows(release: OpenRelease, config: Config, *, published: bool) -> tuple[DataFrame, str]:
+def _read_rows(release: OpenRelease, *, published: bool) -> tuple[DataFrame, str]:
     """Read the rows to measure, with their description."""
     tables, journal = release.tables, release.journal
     if published:
         if not tables.public.exists():
-            raise ReleaseError(f"release {config.release}: nothing was published yet. Measure its draws.")
+            raise ReleaseError(f"release {release.home.name}: nothing was published yet. Measure its draws.")
         version = tables.public.version()
         return tables.public.read(version), f"version {version} of the published table {tables.public.path}"
     if not tables.draws.exists() or not journal.intents():
-        raise ReleaseError(f"release {config.release}: nothing was drawn yet. Run `wordveil sanitise` first.")
+        raise ReleaseError(f"release {release.home.name}: nothing was drawn yet. Run `wordveil sanitise` first.")
     version = tables.draws.version()
     return release.newest_rows(version), f"version {version} of the draws {tables.draws.path}"
 
 
 def _read_originals(
-    config: Config, spark: SparkSession, journal: Journal, params: Mapping[str, str], *, published: bool = False
+    configured: Source, spark: SparkSession, journal: Journal, params: Mapping[str, str], *, published: bool = False
 ) -> tuple[DataFrame, str]:
     """Read the input at the version of the rows' last run, if the table still has it; and name the version."""
-    newest = replace(config.source, version=None, timestamp=None, where=config.source.where if params else None)
+    newest = replace(configured, version=None, timestamp=None, where=configured.where if params else None)
     source = open_input(spark, newest, params)
     # For `published`: the last run that read the input before that publication.
     event = journal.latest(PUBLISHED) if published else None

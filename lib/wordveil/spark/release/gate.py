@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.assembly.audits import find_audits
+from wordveil.assembly.evaluations import EvaluationContext, load_attackers
 from wordveil.config.load import Config
 from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.columns import TextColumns
+from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED
 from wordveil.release.events import GATE, PUBLISHED
 from wordveil.release.layout import DRAWS_VERSION, LEDGER_VERSION
-from wordveil.release.rules import GateResult, Measured, evaluate
+from wordveil.release.rules import GateResult, GateRules, Measured, evaluate
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.journal import Journal
+from wordveil.spark.release.journal import Journal, require_live, require_no_open_runs
 from wordveil.spark.release.latest import join_texts
-from wordveil.spark.release.opening import OpenRelease, open_release, require_live, require_no_open_runs
-
-if TYPE_CHECKING:
-    from wordveil.spark.evaluate.job import Materials
+from wordveil.spark.release.tables import OpenRelease, open_release
 
 _COUNTS = ("records", "released", "quarantined", "empty", "stale", "words", "unknown", "unchanged")
 
@@ -63,48 +63,48 @@ def run_gate(
     Raises :class:`ReleaseError` if the release has no runs, has an open one, or is frozen; and with the rules
     ``attack_to_chance`` and ``linked`` as :func:`wordveil.spark.release.evaluate.measure_gate_attacks`.
     """
-    attackers = find_attackers(config)
-    with open_release(config, session, progress, outcome="nothing was decided") as release:
-        return gate_release(release, config, attackers, progress)
-
-
-def find_attackers(config: Config) -> Materials | None:
-    """Load the materials for rules of ``gate`` on attacks, which takes a second; None without such a rule."""
-    if config.gate.attack_to_chance is None and config.gate.linked is None:
-        return None
-    from wordveil.spark.evaluate.job import find_materials
-
-    return find_materials(config)
+    settings, rules, audits = config.record_settings(""), config.gate.rules, partial(find_audits, config)
+    attackers = load_attackers(config)
+    with open_release(config.home, session, progress, outcome="nothing was decided") as release:
+        return gate_release(release, settings, rules, attackers, audits, progress)
 
 
 def gate_release(
-    release: OpenRelease, config: Config, attackers: Materials | None, progress: Callable[[str], None]
+    release: OpenRelease,
+    settings: RecordSettings,
+    rules: GateRules,
+    attackers: EvaluationContext | None,
+    audits: Callable[[str], tuple[str, ...]],
+    progress: Callable[[str], None],
 ) -> GateDecision:
-    """Gate a release that is open, as :func:`run_gate` does."""
-    rules = config.gate.rules
+    """Gate a release that is open, as :func:`run_gate` does.
+
+    ``attackers``: for rules on attacks; None without such a rule. ``audits``: finds the audits that passed, by the
+    fingerprint of the bundle that drew.
+    """
     with job_errors("nothing was decided"):
         tables, journal = release.tables, release.journal
-        require_no_open_runs(journal, config.release)
-        require_live(journal, config.release)
+        require_no_open_runs(journal, settings.release)
+        require_live(journal, settings.release)
         version = tables.draws.version()
         progress("measuring")
         rows = release.newest_rows(version)
-        shown = published_exposes(config.shown, journal)
+        shown = published_exposes(settings.shown, journal)
         # Distinct words are counted for their rule alone: that takes a shuffle of all words.
         has_word_rule = rules.min_distinct_words is not None
-        distinct = _count_distinct_words(rows, config.text_columns) if has_word_rule else None
-        measured = _measure(release.count_rows(version, config.text_columns), shown, distinct)
+        distinct = _count_distinct_words(rows, settings.columns) if has_word_rule else None
+        measured = _measure(release.count_rows(version, settings.columns), shown, distinct)
         if attackers is not None:
             from wordveil.spark.release.evaluate import measure_gate_attacks
 
-            attacks = measure_gate_attacks(config, attackers, release.spark, rows, journal, progress)
+            attacks = measure_gate_attacks(attackers, rules, release, rows, progress)
             ratio, linked = attacks.get("attack_to_chance"), attacks.get("linked")
             measured = replace(measured, attack_to_chance=ratio, linked=linked)
         terms = journal.intents()[0].terms.fixed
         if rules.audited is not None:
-            measured = replace(measured, audited=find_audits(config, terms["mechanism_fingerprint"]))
+            measured = replace(measured, audited=audits(terms["mechanism_fingerprint"]))
         decision = GateDecision(
-            release=config.release,
+            release=settings.release,
             draws_version=version,
             ledger_version=tables.ledger.table.version(),
             result=evaluate(rules, measured),

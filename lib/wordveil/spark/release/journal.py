@@ -1,4 +1,4 @@
-"""Journal of a release: an append-only table of events."""
+"""Journal of a release, an append-only table of events, and what it must say before a command may go on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from wordveil.assembly.local_state import UNREAD, read_events
-from wordveil.release.events import Event, Events, parse_events
+from wordveil.crypto.keys import MasterKey, find_key_fault
+from wordveil.errors import ReleaseError
+from wordveil.records.fixed_settings import explain_change
+from wordveil.release.events import FROZEN, Event, Events, RunTerms, parse_events
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
 from wordveil.spark.platform.versions import from_arrow, parse_schema
 
@@ -79,3 +82,45 @@ class Journal(Events):
             self.events.append(added)
             self._version += 1
         return added
+
+
+def require_no_open_runs(journal: Journal, release: str) -> None:
+    """Raise :class:`ReleaseError` for a release that has no runs, or one that has not ended."""
+    if not journal.intents():
+        raise ReleaseError(f"release {release}: has no runs. Run `wordveil sanitise` first.")
+    if interrupted := journal.open_intents():
+        raise ReleaseError(
+            f"run {interrupted[0].run_id} was interrupted. Run `wordveil sanitise` again: it finishes that run first."
+        )
+
+
+def require_live(journal: Journal, release: str) -> None:
+    """Raise :class:`ReleaseError` for a release that is frozen."""
+    if (frozen := journal.latest(FROZEN)) is not None:
+        raise ReleaseError(
+            f"release {release}: has been frozen since {frozen.at}, when its key was destroyed. What is published "
+            "stays published, and nothing can be drawn, gated or published any more. Start a release under another "
+            "name, with another key."
+        )
+
+
+def check_key(journal: Journal, key: MasterKey, release: str) -> None:
+    """Raise :class:`ReleaseError` unless ``key`` is the one that a release with runs was drawn with."""
+    intents = journal.intents()
+    if problem := find_key_fault(intents[0].terms.fixed["key_fingerprint"], intents[-1].terms.epochs, key):
+        raise ReleaseError(f"release {release}: {problem}")
+
+
+def require_same_terms(journal: Journal, terms: RunTerms, release: str) -> None:
+    """Raise :class:`ReleaseError` where the fixed ``terms`` differ from those that a release with runs began with. The
+    message says which settings have changed.
+    """
+    intents = journal.intents()
+    first = intents[0].terms.fixed
+    for name, value in terms.fixed.items():
+        if first[name] != value:
+            change = explain_change(name, value, first[name], terms.settings, intents[0].terms.settings)
+            raise ReleaseError(
+                f"release {release}: {change} (in its first run). A release keeps one bundle, one text policy, one key "
+                "and one set of columns. Use those of its first run, or start a release under another name."
+            )

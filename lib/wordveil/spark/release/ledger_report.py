@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from wordveil.config.load import Config
+from wordveil.config.schema import LedgerSection
 from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import PURE, Budget, count_runs_left
@@ -106,20 +106,21 @@ def count_runs(entries: DataFrame) -> int:
     return entries.where(F.col("spent_draws") > 0).select("release", "run_id").distinct().count()
 
 
-def forecast_runs(spark: SparkSession, config: Config) -> dict[str, int]:
+def forecast_runs(
+    spark: SparkSession, budget: Budget | None, ledger: LedgerSection | None, release: str
+) -> dict[str, int]:
     """Forecast the runs left for the most expensive key in each scope with a limit, by :func:`count_runs_left`.
 
     Nothing without budgets, and before the first run.
     """
-    budget, ledger = config.budget, config.ledger
     if budget is None or ledger is None or not DeltaTable(spark, ledger.path, "ledger").exists():
         return {}
     left, all_entries = {}, read_ledger(spark, ledger.path, Selection())
-    ours = all_entries.where(F.col("release") == config.release)
+    ours = all_entries.where(F.col("release") == release)
     for scope in budget.limits:
         # The limit of an author holds for all releases together.
         entries = all_entries if scope == "author" else ours
-        costs = sum_costs(entries, "release" if scope == "corpus" else scope, budget, release=config.release)
+        costs = sum_costs(entries, "release" if scope == "corpus" else scope, budget, release=release)
         row = order_by_cost(costs.where("left is not null")).first()
         left[scope] = count_runs_left(row.asDict(), count_runs(entries)) if row else None
     return {scope: count for scope, count in left.items() if count is not None}

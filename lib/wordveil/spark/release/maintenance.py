@@ -19,9 +19,9 @@ from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
+from wordveil.spark.release.journal import check_key, require_no_open_runs
 from wordveil.spark.release.latest import count_statuses, latest_state
-from wordveil.spark.release.opening import check_key, open_release, require_no_open_runs
-from wordveil.spark.release.tables import ReleaseTables
+from wordveil.spark.release.tables import ReleaseTables, open_release
 from wordveil.spark.sanitise.run_log import new_run_id
 
 DEFAULT_RETAIN_HOURS = 168
@@ -34,11 +34,11 @@ def purge(config: Config, session: Callable[[], SparkSession], *, progress: Call
 
     Their text stays in old files until those are vacuumed, and in the public table until the next publication.
     """
-    with open_release(config, session, progress, outcome="the draws are unchanged") as release:
-        draws, name = release.tables.draws, config.source.id
+    with open_release(config.home, session, progress, outcome="the draws are unchanged") as release:
+        draws, name = release.tables.draws, release.home.id
         require_no_open_runs(release.journal, config.release)
         progress("purging")
-        withdrawn = _withdrawn_ids(draws, name).persist()
+        withdrawn = _withdrawn_ids(release.tables).persist()
         try:
             has_draw = (F.col("status") != WITHDRAWN) & column(name).isNotNull()
             rows = draws.read().where(has_draw).join(withdrawn, column(name) == F.col("__id"), "left_semi").count()
@@ -51,9 +51,9 @@ def purge(config: Config, session: Callable[[], SparkSession], *, progress: Call
     return rows
 
 
-def _withdrawn_ids(draws: DeltaTable, name: str) -> DataFrame:
-    """List the ids of withdrawn records, column ``__id``. ``name``: the id column."""
-    return latest_state(draws.read(), name).where(f"status = '{WITHDRAWN}'").select("__id")
+def _withdrawn_ids(tables: ReleaseTables) -> DataFrame:
+    """List the ids of withdrawn records, column ``__id``."""
+    return latest_state(tables.draws.read(), tables.id).where(f"status = '{WITHDRAWN}'").select("__id")
 
 
 def compact(
@@ -71,7 +71,7 @@ def compact(
     publication. Returns, for each table, files and bytes before and after, data files of old versions included.
     """
     done = {}
-    with open_release(config, session, progress, outcome="no row was changed") as release:
+    with open_release(config.home, session, progress, outcome="no row was changed") as release:
         tables, journal = release.tables, release.journal
         require_no_open_runs(journal, config.release)
         if retain_hours < DEFAULT_RETAIN_HOURS and not release.is_exclusive and config.output.writers != "one":
@@ -109,7 +109,7 @@ def reset(
     Spent budget stays spent, and records whose withdrawal was requested stay out. Raises :class:`ReleaseError` if the
     tables exist, or if the ledger has no entry of the release.
     """
-    with open_release(config, session, progress, outcome="nothing was given up") as release:
+    with open_release(config.home, session, progress, outcome="nothing was given up") as release:
         tables, ledger = release.tables, release.tables.ledger
         if tables.has_tables():
             raise ReleaseError(
@@ -133,7 +133,7 @@ def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Cal
     open one, or with another key.
     """
     key = load_key(config.key.file, config.key.env)
-    with open_release(config, session, progress, outcome="nothing was destroyed") as release:
+    with open_release(config.home, session, progress, outcome="nothing was destroyed") as release:
         journal = release.journal
         require_no_open_runs(journal, config.release)
         check_key(journal, key, config.release)
@@ -148,22 +148,22 @@ def show(
     """Describe the state of a release: its runs, its records, its publication, and withdrawn text that still exists.
     For most releases :func:`wordveil.assembly.local_state.read_local_state` does so without Spark.
     """
-    with open_release(config, session, progress, outcome="nothing was changed", is_locked=False) as release:
+    with open_release(config.home, session, progress, outcome="nothing was changed", is_locked=False) as release:
         tables = release.tables
         facts = describe_release(config.release, tables.path, config.output.writers, release.journal)
         if tables.draws.exists():
-            facts |= _count_records(tables, config.source.id)
+            facts |= _count_records(tables)
     return facts
 
 
-def _count_records(tables: ReleaseTables, name: str) -> dict[str, Any]:
-    """Count records by status, and copies of withdrawn text that remain. ``name``: the id column."""
-    counts = count_statuses(tables.draws.read(), name)
+def _count_records(tables: ReleaseTables) -> dict[str, Any]:
+    """Count records by status, and copies of withdrawn text that remain."""
+    counts = count_statuses(tables.draws.read(), tables.id)
     withdrawn, _ = counts.get(WITHDRAWN, (0, 0))
     in_public = 0
     if withdrawn and tables.public.exists():
-        ids = _withdrawn_ids(tables.draws, name)
-        in_public = tables.public.read().join(ids, column(name) == ids["__id"], "left_semi").count()
+        ids = _withdrawn_ids(tables)
+        in_public = tables.public.read().join(ids, column(tables.id) == ids["__id"], "left_semi").count()
     old = {
         table.kind: len(set(_files_on_disk(table)) - _current_files(table))
         for table in (tables.draws, tables.public)

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from wordveil.assembly.audits import find_audits
+from wordveil.assembly.bundles import find_recovery
+from wordveil.assembly.evaluations import load_attackers
+from wordveil.assembly.jobs import load_release_job
 from wordveil.config.load import Config
 from wordveil.input.parameters import NO_PARAMS
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.spark.platform.progress import TaskProgress, ignore
-from wordveil.spark.release.gate import GateDecision, find_attackers, gate_release
+from wordveil.spark.release.gate import GateDecision, gate_release
 from wordveil.spark.release.publish import Publication, publish_release
 from wordveil.spark.release.run import open_runner
 from wordveil.spark.sanitise.report import RunReport
@@ -59,14 +65,18 @@ def run_night(
     Raises what a step raises: the steps after it are not begun, and the results of the steps before it stay. A gate
     that does not pass is no error: the nightly run then has no publication.
     """
-    with open_runner(config, session, params, progress, tasks) as runner:
+    rules, audits, recovery = config.gate.rules, partial(find_audits, config), partial(find_recovery, config)
+    job = load_release_job(config, BuildContext(progress, tasks))
+    with open_runner(job, session, params, progress, tasks) as runner:
         night = Night(runner.run(run_id, full_snapshot=full_snapshot))
         done(night)
-        decision = gate_release(runner.release, config, find_attackers(config), progress)
+        attackers = load_attackers(config)
+        decision = gate_release(runner.release, job.settings, rules, attackers, audits, progress)
         night = replace(night, decision=decision)
         done(night)
         if decision.result.passed:
-            publication = publish_release(runner.release, config, runner.materials.key, progress)
+            key = job.materials.key
+            publication = publish_release(runner.release, job.settings, rules, key, recovery, progress)
             night = replace(night, publication=publication)
             done(night)
     return night

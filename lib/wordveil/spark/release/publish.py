@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import reduce
+from functools import partial, reduce
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from operator import and_
@@ -25,17 +25,19 @@ from pyspark.sql.types import BooleanType, DateType, IntegralType, StringType, S
 
 from wordveil.assembly.bundles import find_recovery
 from wordveil.config.load import Config
-from wordveil.config.schema import OutputSection
+from wordveil.config.schema import OutputSection, ReleaseHome
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
+from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
+from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED, is_internal
 from wordveil.release.budgets import STALE
 from wordveil.release.events import GATE, PUBLISHED, Event
 from wordveil.release.layout import SEQ_COLUMN
 from wordveil.release.manifest import Manifest, Snapshot, gate_entries, open_document, sign
 from wordveil.release.published_log import PROPERTIES
-from wordveil.release.rules import GateResult
+from wordveil.release.rules import GateResult, GateRules
 from wordveil.release.verify import MANIFEST, compare_with, find_leftovers, hash_text, summarise
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
@@ -43,10 +45,9 @@ from wordveil.spark.platform.errors import describe_cause, job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
-from wordveil.spark.release.journal import Journal
+from wordveil.spark.release.journal import Journal, check_key, require_live, require_no_open_runs
 from wordveil.spark.release.latest import filter_by_ids
-from wordveil.spark.release.opening import OpenRelease, check_key, open_release, require_live, require_no_open_runs
-from wordveil.spark.release.tables import ReleaseTables
+from wordveil.spark.release.tables import OpenRelease, ReleaseTables, open_release
 from wordveil.spark.release.verify import SparkTable
 from wordveil.spark.sanitise.layout import TASK_ROWS, arrange_rows
 from wordveil.text.policy import TextPolicy
@@ -191,15 +192,24 @@ def publish(
     is not the current one, or was measured by other rules than those of ``config``.
     """
     key = load_key(config.key.file, config.key.env)
-    with open_release(config, session, progress, outcome=_OUTCOME) as release:
-        return publish_release(release, config, key, progress)
+    settings, rules, recovery = config.record_settings(""), config.gate.rules, partial(find_recovery, config)
+    with open_release(config.home, session, progress, outcome=_OUTCOME) as release:
+        return publish_release(release, settings, rules, key, recovery, progress)
 
 
 def publish_release(
-    release: OpenRelease, config: Config, key: MasterKey, progress: Callable[[str], None]
+    release: OpenRelease,
+    settings: RecordSettings,
+    rules: GateRules,
+    key: MasterKey,
+    recovery: Callable[[str], Recovery | None],
+    progress: Callable[[str], None],
 ) -> Publication:
-    """Publish a release that is open, as :func:`publish` does."""
-    name, output, rules = config.release, config.output, config.gate.rules
+    """Publish a release that is open, as :func:`publish` does.
+
+    ``recovery``: finds the share of words that an attacker recovers, by the fingerprint of the bundle that drew.
+    """
+    name, output = settings.release, release.home.output
     with job_errors(_OUTCOME):
         tables, journal = release.tables, release.journal
         require_no_open_runs(journal, name)
@@ -209,21 +219,21 @@ def publish_release(
         gate = _find_passed_gate(tables, journal, rules.digest)
         progress("publishing")
         version = int(gate.body["draws_version"])
-        shown = published_exposes(config.shown, journal)
+        shown = published_exposes(settings.shown, journal)
         signing_key = key.signing_key(name)
         public_key = encode_public_key(signing_key)
         last = journal.latest(PUBLISHED)
         signed = _find_signed(tables, last, shown, public_key)
         if output.public_table:
             _check_name(tables, output.public_table)
-        facts = release.count_rows(version, config.text_columns)
+        facts = release.count_rows(version, settings.columns)
         if signed and signed.draws_version == version:
             _require_unchanged(tables.public, signed)
             _register(tables.public, output.public_table)
             written, snapshot = signed.public_version, signed.snapshot
         else:
             seed, seq = key.for_release(name).layout_seed, last.body.get("seq") if last else None
-            written, snapshot = _write_table(release, config, version, shown, seed, signed, seq)
+            written, snapshot = _write_table(release, version, facts.released, shown, seed, signed, seq)
         progress("signing")
         if snapshot.records != facts.released:
             raise ReleaseError(
@@ -232,7 +242,7 @@ def publish_release(
             )
         publication = _next_publication(tables, journal, public_key)
         manifest = Manifest(
-            **_describe_release(facts, journal, gate, config.policy, key, shown),
+            **_describe_release(facts, journal, gate, settings.policy, key, shown),
             release=name,
             publication=publication,
             public_version=written,
@@ -240,7 +250,7 @@ def publish_release(
             software=software_versions(release.spark.version),
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             snapshot=snapshot,
-            recovery=find_recovery(config, journal.intents()[0].terms.fixed["mechanism_fingerprint"]),
+            recovery=recovery(journal.intents()[0].terms.fixed["mechanism_fingerprint"]),
             writers=output.writers,
         )
         document = sign(manifest, signing_key)
@@ -285,41 +295,40 @@ def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Ev
 
 def _write_table(
     release: OpenRelease,
-    config: Config,
     version: int,
+    number: int,
     shown: tuple[str, ...],
     seed: int,
     signed: Manifest | None,
     seq: int | None,
 ) -> tuple[int, Snapshot]:
-    """Write the released rows of a ``version`` of the draws.
+    """Write the ``number`` released rows of a ``version`` of the draws.
 
     Unchanged files of a table that was ``signed`` after the run ``seq`` stay. Returns the public table's version, and
     what its readers see.
     """
-    journal, public, before = release.journal, release.tables.public, release.tables.public.version()
+    home, journal, public = release.home, release.journal, release.tables.public
+    before = public.version()
     released = release.newest_rows(version).where(f"status = '{RELEASED}'")
-    number = release.count_rows(version, config.text_columns).released
     rows, increment = _make_public(released, journal, shown), None
     is_since = F.col(SEQ_COLUMN) > F.lit(seq)
     if signed and seq is not None:
         drawn = release.tables.draws.read(version).where(is_since)
-        increment = find_increment(drawn, config.source.id, rows, public, signed, config.output)
+        increment = find_increment(drawn, home.id, rows, public, signed, home.output)
     fields = StructType(rows.schema.fields)
     # Another property, such as a change feed, would be refused by whoever verifies the table.
-    by, indexed = config.output.partition_by, [config.source.id]
-    public.create(fields, partition_by=by, indexed=indexed, defaults=PROPERTIES)
-    _register(public, config.output.public_table)  # a catalogue may refuse, so it is asked before there is a row
+    public.create(fields, partition_by=home.output.partition_by, indexed=[home.id], defaults=PROPERTIES)
+    _register(public, home.output.public_table)  # a catalogue may refuse, so it is asked before there is a row
     if signed is None or increment is None:
-        written = _write_rows(public, rows, config, seed, number)
+        written = _write_rows(public, rows, home, seed, number)
         _delete_leftovers(public, written)
         return written, SparkTable(public).describe(written)
     written = before
     if increment.where:
-        written = _write_rows(public, rows, config, seed, None, increment)
+        written = _write_rows(public, rows, home, seed, None, increment)
     elif added := number - signed.snapshot.records:
         rows = _make_public(released.where(is_since), journal, shown)
-        written = _write_rows(public, rows, config, seed, added, increment)
+        written = _write_rows(public, rows, home, seed, added, increment)
     if written > before + 1:
         raise ReleaseError(
             f"public table {public.path}: another program has written to it since version {before}. Stop that program "
@@ -350,7 +359,7 @@ def _delete_leftovers(public: DeltaTable, version: int) -> None:
 def _write_rows(
     public: DeltaTable,
     rows: DataFrame,
-    config: Config,
+    home: ReleaseHome,
     seed: int,
     number: int | None,
     increment: Increment | None = None,
@@ -360,12 +369,12 @@ def _write_rows(
     With an ``increment``, only those that it replaces, or none. ``number``: the number written, if that is known.
     Returns the table's version.
     """
-    output = config.output
+    output = home.output
     where = increment.where if increment else None
     if where:
         rows = rows.where(where)
     if output.order == "hashed":
-        rows = arrange_rows(rows, seed, config.source.id, number=number, partition_by=output.partition_by)
+        rows = arrange_rows(rows, seed, home.id, number=number, partition_by=output.partition_by)
     if increment and where is None:
         return public.add(rows, records_per_file=output.records_per_file)
     return public.replace(rows, where=where, records_per_file=output.records_per_file)

@@ -15,32 +15,23 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from wordveil.assembly.jobs import ReleaseJob, load_release_job
 from wordveil.config.load import Config
-from wordveil.errors import ConfigError, ReleaseError
+from wordveil.errors import ReleaseError
 from wordveil.input.parameters import NO_PARAMS
-from wordveil.input.source import Source
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
-from wordveil.release.budgets import Budget, ReleaseFacts, find_budget_faults
 from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, Event, Intent, RunTerms
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
-from wordveil.spark.release.journal import Journal
+from wordveil.spark.release.journal import Journal, check_key, require_live, require_same_terms
 from wordveil.spark.release.ledger import RecordLimitError, Terms
-from wordveil.spark.release.opening import (
-    OpenRelease,
-    check_key,
-    find_known_ids,
-    open_release,
-    require_feed,
-    require_live,
-    require_same_terms,
-)
 from wordveil.spark.release.steps import RunSteps
-from wordveil.spark.release.tables import ReleaseTables
+from wordveil.spark.release.tables import OpenRelease, ReleaseTables, open_release
 from wordveil.spark.sanitise.counts import NOTHING
-from wordveil.spark.sanitise.job import Materials, load_materials
+from wordveil.spark.sanitise.distribution import distribute_job
 from wordveil.spark.sanitise.report import RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 
@@ -49,17 +40,12 @@ from wordveil.spark.sanitise.run_log import new_run_id
 class ReleaseRunner:
     """Runner of one release that is open.
 
-    ``settings``, ``source`` and ``budget`` are those of a run that begins now, and ``params`` the parameters of
-    ``input.where``. ``records_per_file``: the largest number of rows of a file of draws; None for the default.
-    ``progress`` gets each step that begins, and ``tasks`` the number of finished tasks.
+    ``params``: the parameters of ``input.where``. ``progress`` gets each step that begins, and ``tasks`` the number of
+    finished tasks.
     """
 
     release: OpenRelease
-    materials: Materials
-    settings: RecordSettings
-    source: Source
-    budget: Budget | None
-    records_per_file: int | None
+    job: ReleaseJob
     params: Mapping[str, str]
     progress: Callable[[str], None]
     tasks: TaskProgress
@@ -68,10 +54,11 @@ class ReleaseRunner:
         """Run as :func:`wordveil.spark.release.run.run_release` describes."""
 
         def begin(journal: Journal) -> RunReport | None:
-            table = open_input(self.release.spark, self.source, self.params)
+            table = open_input(self.release.spark, self.job.source, self.params)
             if table.latest_version is None:
+                name = self.job.source.name
                 raise ReleaseError(
-                    f"input {self.source.name}: is neither a Delta nor an Iceberg table. A release reads one of these, "
+                    f"input {name}: is neither a Delta nor an Iceberg table. A release reads one of these, "
                     "so that a run that was interrupted can read the same version again. Name one, or write Parquet."
                 )
             intent = self._make_intent(journal, table, run_id or new_run_id(), full_snapshot=full_snapshot)
@@ -79,7 +66,7 @@ class ReleaseRunner:
             if last is not None and not full_snapshot and last.reads_as(intent):
                 return self._report(replace(intent, changes="none"), NOTHING, 0.0)
             rows = table.read(intent.version)
-            self._tables.create(rows, self.source.keep, self.source.id, self.settings.columns)
+            self._tables.create(rows, self.job.source.keep, self.job.settings.columns)
             return self._begin(journal, intent, table)
 
         return self._repeat(run_id, begin)
@@ -93,7 +80,7 @@ class ReleaseRunner:
                     f"release {self._name}: has no runs, so there is nothing to withdraw. Check release and "
                     "output.path."
                 )
-            known = find_known_ids(self._tables, ids, self.source.id)
+            known = self._tables.find_known_ids(ids)
             intent = Intent(run_id or new_run_id(), 0, "withdraw", self._terms(), ids=known)
             return self._begin(journal, intent, None)
 
@@ -105,7 +92,7 @@ class ReleaseRunner:
 
     @property
     def _name(self) -> str:
-        return self.settings.release
+        return self.job.home.name
 
     def _repeat(self, run_id: str | None, begin: Callable[[Journal], RunReport | None]) -> RunReport:
         """Finish interrupted runs, then begin this one unless it was among them. Start over if another process has
@@ -144,10 +131,10 @@ class ReleaseRunner:
             journal=journal,
             intent=intent,
             table=table,
-            job=self.materials.distribute(spark, replace(settings, internal=2), intent.terms.epoch),
-            terms=release_terms(settings, self.materials.bundle),
-            columns=replace(self.source, max_bytes=intent.max_bytes) if table else self.source,
-            records_per_file=self.records_per_file,
+            job=distribute_job(spark, self.job.materials, replace(settings, internal=2), intent.terms.epoch),
+            terms=release_terms(settings, self.job.materials.bundle),
+            columns=replace(self.job.source, max_bytes=intent.max_bytes) if table else self.job.source,
+            records_per_file=self.job.home.output.records_per_file,
             progress=self.progress,
             is_fresh=is_fresh,
         )
@@ -182,7 +169,7 @@ class ReleaseRunner:
         journal.refresh()
         require_live(journal, self._name)
         if journal.intents():
-            check_key(journal, self.materials.key, self._name)
+            check_key(journal, self.job.materials.key, self._name)
             require_same_terms(journal, self._terms(), self._name)
         return journal
 
@@ -199,12 +186,12 @@ class ReleaseRunner:
             "Finish the run with its own configuration, or give it up, which charges it in full: "
             f"`wordveil release abandon {intent.run_id}`"
         )
-        if self.source.name != intent.source:
+        if self.job.source.name != intent.source:
             raise ReleaseError(
                 f"run {intent.run_id} was interrupted while it read {intent.source}, and the configuration names "
-                f"{self.source.name}. {hint}"
+                f"{self.job.source.name}. {hint}"
             )
-        pinned = replace(self.source, where=intent.where or None, version=intent.version, timestamp=None)
+        pinned = replace(self.job.source, where=intent.where or None, version=intent.version, timestamp=None)
         table = open_input(self.release.spark, pinned, intent.params)
         if table.table_id != intent.source_id:
             raise ReleaseError(
@@ -215,27 +202,27 @@ class ReleaseRunner:
 
     def _settings_of(self, intent: Intent) -> RecordSettings:
         """Return the settings that a run's rows state: those of its beginning."""
-        return replace(self.settings, run_id=intent.run_id, shown=intent.terms.shown)
+        return replace(self.job.settings, run_id=intent.run_id, shown=intent.terms.shown)
 
     def _terms(self) -> RunTerms:
         """Return the terms of a run that begins now."""
-        key = self.materials.key
-        settings = list_settings(self.settings.policy, self.materials.bundle, self.settings.columns)
-        return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self.settings.shown, settings)
+        key = self.job.materials.key
+        settings = list_settings(self.job.settings.policy, self.job.materials.bundle, self.job.settings.columns)
+        return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self.job.settings.shown, settings)
 
     def _fixed_terms(self) -> dict[str, str]:
         """Return the terms that are the same in all runs of a release."""
-        source = self.source
+        source = self.job.source
         text = source.texts[0] if len(source.texts) == 1 else source.texts
         columns = {"id": source.id, "text": text, "author": source.author, "keep": source.keep}
         if source.language is not None:  # releases that were begun before this setting have no entry
             columns["language"] = source.language
-        limit = self.settings.max_records
+        limit = self.job.settings.max_records
         return {
             "release": self._name,
-            "mechanism_fingerprint": self.materials.bundle.fingerprint,
-            "policy_fingerprint": self.settings.policy_fingerprint,
-            "key_fingerprint": self.materials.key.fingerprint,
+            "mechanism_fingerprint": self.job.materials.bundle.fingerprint,
+            "policy_fingerprint": self.job.settings.policy_fingerprint,
+            "key_fingerprint": self.job.materials.key.fingerprint,
             "columns": json.dumps(columns),
             "ledger": self._tables.ledger.table.path,
             # Only weights that the private corpus trained have a limit.
@@ -244,7 +231,7 @@ class ReleaseRunner:
 
     def _make_intent(self, journal: Journal, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
         """Make the intent of a new run."""
-        source, budget, runs = self.source, self.budget, journal.intents()
+        source, budget, runs = self.job.source, self.job.budget, journal.intents()
         if full_snapshot and source.where:
             raise ReleaseError(
                 "--full-snapshot: input.where selects a part of the input, and a record outside that part has not left "
@@ -276,8 +263,8 @@ class ReleaseRunner:
         reads_input = intent.kind == "sanitise"
         return make_report(
             self._settings_of(intent),
-            self.materials.bundle,
-            self.materials.key.fingerprint,
+            self.job.materials.bundle,
+            self.job.materials.key.fingerprint,
             counts,
             output=self._tables.path,
             seconds=seconds,
@@ -294,6 +281,21 @@ def _close(journal: Journal, intent: Intent, over: int) -> None:
 def _has_finished(events: list[Event], intent: Intent) -> bool:
     """Return whether a run has finished: another process may have finished it too."""
     return any(event.event == FINISHED and event.run_id == intent.run_id for event in events)
+
+
+def require_feed(last: Intent, intent: Intent) -> None:
+    """Raise :class:`ReleaseError` where the input's change feed does not lead from the ``last`` run to this one."""
+    if last.source_id != intent.source_id:
+        raise ReleaseError(
+            f"input {intent.source}: is not the table that the release has read so far, so its change feed does not "
+            "say what changed since. Compare contents once with --set input.changes=scan; add --full-snapshot if the "
+            "table holds the whole corpus."
+        )
+    if intent.version < last.version:
+        raise ReleaseError(
+            f"input {intent.source}: is at version {intent.version}, and the release has read version {last.version}. "
+            "A change feed cannot be read backwards. Compare contents with --set input.changes=scan."
+        )
 
 
 def run_release(
@@ -315,7 +317,8 @@ def run_release(
     Raises a :class:`WordveilError`: a :class:`ReleaseError` if the release, its key, its ledger or a budget does not
     allow the run. Whatever happens, another call can finish a run that has begun.
     """
-    with open_runner(config, session, params, progress, tasks) as runner:
+    job = load_release_job(config, BuildContext(progress, tasks))
+    with open_runner(job, session, params, progress, tasks) as runner:
         return runner.run(run_id, full_snapshot=full_snapshot)
 
 
@@ -333,7 +336,8 @@ def withdraw(
 
     Raises as :func:`run_release` does, and :class:`ReleaseError` for ids that the release does not hold.
     """
-    with open_runner(config, session, NO_PARAMS, progress, tasks) as runner:
+    job = load_release_job(config, BuildContext(progress, tasks))
+    with open_runner(job, session, NO_PARAMS, progress, tasks) as runner:
         return runner.withdraw(run_id, ids)
 
 
@@ -342,7 +346,7 @@ def abandon(config: Config, session: Callable[[], SparkSession], run_id: str) ->
 
     Raises :class:`ReleaseError` for a run that is not open, or whose draws are written.
     """
-    with open_release(config, session, outcome="the same command can be run again") as release:
+    with open_release(config.home, session, outcome="the same command can be run again") as release:
         tables, journal = release.tables, release.journal
         intent = next((intent for intent in journal.open_intents() if intent.run_id == run_id), None)
         if intent is None:
@@ -358,29 +362,13 @@ def abandon(config: Config, session: Callable[[], SparkSession], run_id: str) ->
 
 @contextmanager
 def open_runner(
-    config: Config,
+    job: ReleaseJob,
     session: Callable[[], SparkSession],
     params: Mapping[str, str],
     progress: Callable[[str], None],
     tasks: TaskProgress,
 ) -> Iterator[ReleaseRunner]:
-    """Open the release after all checks that need no Spark have passed."""
-    settings, source, budget = config.record_settings(""), config.source, config.budget
-    materials = load_materials(config, progress, tasks)
-    terms = release_terms(settings, materials.bundle)
-    facts = ReleaseFacts(terms.relation, terms.tokens, source.author is not None, terms.guarantee)
-    if faults := find_budget_faults(budget, facts):
-        raise ConfigError("configuration", faults)
+    """Open the release of ``job``, which passed all checks that need no Spark."""
     outcome = "the same command can be run again"
-    with open_release(config, session, progress, outcome=outcome, waiting_for="another run") as release:
-        yield ReleaseRunner(
-            release=release,
-            materials=materials,
-            settings=settings,
-            source=source,
-            budget=budget,
-            records_per_file=config.output.records_per_file,
-            params=params,
-            progress=progress,
-            tasks=tasks,
-        )
+    with open_release(job.home, session, progress, outcome=outcome, waiting_for="another run") as release:
+        yield ReleaseRunner(release, job, params, progress, tasks)

@@ -336,7 +336,7 @@ class RunSteps:
 
     def _withdrawn_ids(self) -> DataFrame:
         """List the ids of a withdrawal: ``__id``, of the draws' type, and ``named``."""
-        return self.tables.cast_ids(self.intent.ids, self.columns.id)
+        return self.tables.cast_ids(self.intent.ids)
 
     def _make_tombstones(self, leaving: DataFrame) -> DataFrame:
         return leaving.select(

@@ -16,15 +16,18 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from wordveil.assembly.jobs import load_release_job
 from wordveil.config.load import Config
 from wordveil.config.schema import StreamSection
 from wordveil.errors import ConfigError, Fault, ReleaseError
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.release.delta_log import DELTA_LOG
 from wordveil.spark.input.statistics import require_hidden_texts
 from wordveil.spark.input.table_versions import find_snapshot
@@ -36,7 +39,6 @@ from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.maintenance import compact
 from wordveil.spark.release.night import Night, run_night
-from wordveil.spark.sanitise.job import load_materials
 
 _STREAM = "stream "
 _PLACES = 2**32
@@ -67,13 +69,23 @@ def run_stream(
     stream, landing = config.stream, config.input.path
     if stream is None or landing is None:
         raise ConfigError("configuration", [Fault("stream", "", "is required. Name the source and stream.checkpoint.")])
-    load_materials(config, progress, tasks)  # faults of bundle and key stop the stream before a row lands
+    load_release_job(
+        config, BuildContext(progress, tasks)
+    )  # faults of bundle, key and budgets stop the stream before a row lands
     spark = session()
     source = _read_source(spark, stream)
     check_columns(source.schema, config.source, "the stream's source")
     setting = "stream.table" if stream.table else "stream.path"
     require_hidden_texts(_read_table(spark, stream), config.source.texts, setting, stream.name)
-    batches = _Batches(config, _Checkpoint(spark, stream), DeltaTable(spark, landing, "input"), progress, tasks, done)
+    batches = _Batches(
+        id=config.source.id,
+        checkpoint=_Checkpoint(spark, stream),
+        landing=DeltaTable(spark, landing, "input"),
+        night=partial(run_night, config, lambda: spark, progress=progress, tasks=tasks),
+        compact=partial(compact, config, lambda: spark, progress=progress),
+        progress=progress,
+        done=done,
+    )
     with job_errors(f"the batch begins again with the next start from {stream.checkpoint}"):
         batches.create(source)
         batches.check()
@@ -159,15 +171,20 @@ class _Checkpoint:
         return "" if snapshot.version() < version else None
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Batches:
-    """The processing of one query's batches. ``failure``: the error of the last one."""
+    """Processing of one query's batches.
 
-    config: Config
+    ``id``: the id column. ``night``: does the nightly run of a ``run_id``. ``compact``: merges the release's files.
+    ``failure``: the error of the last batch.
+    """
+
+    id: str
     checkpoint: _Checkpoint
     landing: DeltaTable
+    night: Callable[..., Night]
+    compact: Callable[[], object]
     progress: Callable[[str], None]
-    tasks: TaskProgress
     done: Callable[[Night], None]
     failure: Exception | None = field(default=None, init=False)
     others: bool | None = field(default=None, init=False)
@@ -180,7 +197,7 @@ class _Batches:
                 empty = source.sparkSession.createDataFrame([], source.schema)
                 writer = empty.write.format("delta").option("delta.enableChangeDataFeed", "true")
                 # Otherwise the least and greatest texts of its files would be in the log, and in Spark's scratch.
-                writer.option("delta.dataSkippingStatsColumns", f"`{self.config.source.id}`").save(self.landing.path)
+                writer.option("delta.dataSkippingStatsColumns", f"`{self.id}`").save(self.landing.path)
 
     def check(self) -> None:
         """Raise :class:`ReleaseError` unless the query continues after, or repeats, the batch that landed last."""
@@ -200,7 +217,6 @@ class _Batches:
 
     def process(self, rows: DataFrame, number: int) -> None:
         """Land a batch and do its nightly run. An empty batch, such as the first of an empty table, has none."""
-        spark = self.landing.spark
         query = str(rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
         try:
             self.progress(f"batch {number}: taking its rows")
@@ -208,9 +224,9 @@ class _Batches:
             if rows.isEmpty():
                 return
             run_id = f"stream-{query.replace('-', '')[:16]}-{number}"
-            self.done(run_night(self.config, lambda: spark, run_id=run_id, progress=self.progress, tasks=self.tasks))
+            self.done(self.night(run_id=run_id))
             if (number + 1) % _COMPACT_AFTER == 0:
-                compact(self.config, lambda: spark, progress=self.progress)
+                self.compact()
             gc.collect()  # Python's proxies keep the plans of a night in Java's memory until then
             self.progress("looking for new rows")
         except Exception as error:  # noqa: BLE001 - Spark logs errors that it gets, and their messages may quote a record

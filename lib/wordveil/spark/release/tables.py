@@ -1,20 +1,26 @@
-"""Tables of a release: its draws, its journal, its public table, and the ledger that it is charged to."""
+"""Tables of a release: its draws, its journal, its public table, and the ledger that it is charged to.
+
+:func:`open_release` opens them for a command, with the release's lock unless the command only reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from wordveil.config.schema import OutputSection
+from wordveil.config.schema import ReleaseHome
 from wordveil.errors import ReleaseError
 from wordveil.records.columns import TextColumns
-from wordveil.records.schema import STATISTIC_FIELDS
+from wordveil.records.schema import REQUESTED, STATISTIC_FIELDS, WITHDRAWN
 from wordveil.release.events import Intent
 from wordveil.release.layout import (
     AUTHOR_COLUMN,
@@ -28,11 +34,16 @@ from wordveil.release.layout import (
     SEQ_COLUMN,
 )
 from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.delta import require_exclusive_commits
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.free_paths import require_free_paths
 from wordveil.spark.platform.locks import hold_lease, hold_lock
+from wordveil.spark.platform.progress import ignore
+from wordveil.spark.platform.session import require_classic
 from wordveil.spark.platform.versions import from_arrow, try_cast
 from wordveil.spark.release.journal import Journal
+from wordveil.spark.release.latest import NewestRows, count_newest, latest_state
 from wordveil.spark.release.ledger import Ledger
 from wordveil.spark.sanitise.layout import check_directories
 
@@ -40,18 +51,19 @@ from wordveil.spark.sanitise.layout import check_directories
 class ReleaseTables:
     """Tables of one release under ``output.path``, and its ledger, which other releases may be charged to as well.
 
-    ``path``: the directory of the release, without a slash at its end.
+    ``id``: the id column. ``path``: the directory of the release, without a slash at its end.
     """
 
-    def __init__(self, spark: SparkSession, release: str, output: OutputSection, ledger_path: str) -> None:
+    def __init__(self, spark: SparkSession, home: ReleaseHome) -> None:
         self.spark = spark
-        self.release = release
-        self.path = output.path.rstrip("/")
+        self.release = home.name
+        self.id = home.id
+        self.path = home.output.path.rstrip("/")
         self.draws = DeltaTable(spark, f"{self.path}/{DRAWS}", "draws")
         self.journal_table = DeltaTable(spark, f"{self.path}/{JOURNAL}", "journal")
-        self.public = DeltaTable(spark, output.public or f"{self.path}/{PUBLIC}", "public table")
-        self.ledger = Ledger(DeltaTable(spark, ledger_path, "ledger"))
-        self._partition_by = output.partition_by
+        self.public = DeltaTable(spark, home.output.public or f"{self.path}/{PUBLIC}", "public table")
+        self.ledger = Ledger(DeltaTable(spark, home.ledger.path, "ledger"))
+        self._partition_by = home.output.partition_by
 
     @contextmanager
     def locked(self, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
@@ -138,21 +150,19 @@ class ReleaseTables:
         """Return the key under which a run appends its draws: appending a second time does nothing."""
         return f"{self.release} {intent.run_id} {intent.seq}"
 
-    def create(self, rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> None:
-        """Create the missing tables.
-
-        They are for the id column ``name``, the ``kept`` columns of ``rows``, and the ``texts`` of the output.
+    def create(self, rows: DataFrame, kept: Sequence[str], texts: TextColumns) -> None:
+        """Create the missing tables, for the ``kept`` columns of ``rows`` and the ``texts`` of the output.
 
         Raises :class:`ReleaseError` if the draws have other columns.
         """
         with job_errors("nothing was drawn or charged"):
             check_directories(rows, self._partition_by)
-            schema = _draws_schema(rows, kept, name, texts)
+            schema = _draws_schema(rows.select(column(self.id), *map(column, kept)), texts)
             self.ledger.create()
             if self.draws.exists():
                 self._check_columns(schema)
             else:
-                self.draws.create(schema, partition_by=self._partition_by, indexed=[SEQ_COLUMN, name])
+                self.draws.create(schema, partition_by=self._partition_by, indexed=[SEQ_COLUMN, self.id])
             Journal.create(self.journal_table)
 
     def _check_columns(self, schema: StructType) -> None:
@@ -170,22 +180,42 @@ class ReleaseTables:
                 "Cast or rename them in a view of the input, or start a release under another name."
             )
 
-    def cast_ids(self, ids: Sequence[str], name: str) -> DataFrame:
-        """Cast ``ids`` to the type of the draws' id column ``name``: columns ``__id`` and ``named``, the id as it was
-        given.
+    def cast_ids(self, ids: Sequence[str]) -> DataFrame:
+        """Cast ``ids`` to the type of the draws' id column: columns ``__id`` and ``named``, the id as it was given.
 
         A text that is no value of that type cannot be the id of a record: its ``__id`` is null.
         """
-        kind = self.draws.read().schema[name].dataType
+        kind = self.draws.read().schema[self.id].dataType
         given = from_arrow(self.spark, pa.table({"__id": pa.array(ids, pa.string())}))
         return given.select(try_cast("__id", kind).alias("__id"), F.col("__id").alias("named"))
 
+    def find_known_ids(self, ids: Collection[str]) -> tuple[str, ...]:
+        """Return ``ids`` as the release has them, each once. An id that it lacks may stand for one that has spaces at
+        its end: Spark reads the ids of a column ``CHAR(n)`` that way.
 
-def _draws_schema(rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> StructType:
-    """Make the columns of the draws table: those of a Parquet output, and internal ones that begin with two
-    underscores.
+        Raises :class:`ReleaseError` for ids that are not in the release, stand for several records, or have been
+        withdrawn. The message quotes one of them.
+        """
+        known = latest_state(self.draws.read(), self.id)
+        known = known.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED))).select("__id")
+        missing = self.cast_ids(sorted(set(ids))).join(known, "__id", "left_anti")
+        if missing.isEmpty():
+            return tuple(sorted(set(ids)))
+        padded = known.select(F.col("__id").cast("string").alias("padded"))
+        pairs = missing.join(padded, F.rtrim("named") == F.rtrim("padded"), "left").select("named", "padded").collect()
+        times, whole = Counter(row.named for row in pairs), {row.named: row.padded for row in pairs}
+        if wrong := sorted(named for named, padded in whole.items() if padded is None or times[named] > 1):
+            raise ReleaseError(
+                f"{len(wrong):,} of the ids are not in release {self.release}, or have been withdrawn; "
+                f"{wrong[0]!r} is one of them. Nothing was done. Remove them from the list, or correct them."
+            )
+        return tuple(sorted({whole.get(named, named) for named in ids}))
+
+
+def _draws_schema(passed: DataFrame, texts: TextColumns) -> StructType:
+    """Make the columns of the draws table: those of a Parquet output, the ``passed`` ones first, and internal ones that
+    begin with two underscores.
     """
-    passed = rows.select(column(name), *map(column, kept)).schema.fields
     made = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS])).fields
     internal = [
         StructField(AUTHOR_COLUMN, StringType()),
@@ -193,4 +223,89 @@ def _draws_schema(rows: DataFrame, kept: Sequence[str], name: str, texts: TextCo
         StructField(SEQ_COLUMN, LongType()),
         StructField(EPOCH_COLUMN, IntegerType()),
     ]
-    return StructType([StructField(field.name, field.dataType) for field in (*passed, *made, *internal)])
+    return StructType([StructField(field.name, field.dataType) for field in (*passed.schema.fields, *made, *internal)])
+
+
+@dataclass(frozen=True)
+class OpenRelease:
+    """Release that a command works on, in a classic session that has Delta.
+
+    ``is_exclusive``: whether no other process can work on it until it is closed.
+    """
+
+    spark: SparkSession
+    home: ReleaseHome
+    tables: ReleaseTables
+    is_exclusive: bool
+    _newest: dict[int, NewestRows] = field(default_factory=dict, init=False)
+    _counted: dict[int, Row] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """Events of the release, read at the first use. Raises as :meth:`ReleaseTables.journal`."""
+        return self.tables.journal()
+
+    def newest_rows(self, version: int) -> DataFrame:
+        """Find the newest draw of each record at a version of the draws, once."""
+        if version not in self._newest:
+            draws = self.tables.draws.read(version)
+            self._newest[version] = NewestRows.find(draws, self.home.id, self.journal)
+        return self._newest[version].rows
+
+    def count_rows(self, version: int, texts: TextColumns) -> Row:
+        """Count by :func:`count_newest` at a version of the draws, once for gate and publication of one nightly run."""
+        if version not in self._counted:
+            self._counted[version] = count_newest(self.newest_rows(version), texts)
+        return self._counted[version]
+
+    def close(self) -> None:
+        """Let the session forget the frames kept for the block."""
+        for found in self._newest.values():
+            found.close()
+
+
+@contextmanager
+def open_release(
+    home: ReleaseHome,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str], None] = ignore,
+    *,
+    outcome: str,
+    waiting_for: str = "a run",
+    is_locked: bool = True,
+) -> Iterator[OpenRelease]:
+    """Open the release at ``home``, and close it after the ``with`` block.
+
+    ``session``: starts the Spark session, or returns the
+    running one. ``progress``: called with what begins, and with what is waited for. ``outcome``: what holds when a
+    Spark job of the block fails; it completes the sentence "the Spark job failed and". ``waiting_for``: what holds the
+    lock as a rule. ``is_locked``: whether other runs, gates and publications of the release wait until it is closed.
+
+    Raises
+    ------
+    PlatformError
+        If the session cannot be used.
+    ConfigError
+        If a table would be created inside another release or a Delta table, or is where several writers overwrite each
+        other's commits.
+    SparkJobError
+        In place of Spark's own errors in the block.
+    """
+    if SparkSession.getActiveSession() is None:
+        progress("starting Spark")
+    spark = session()
+    require_classic(spark)
+    output, ledger = home.output, home.ledger
+    require_free_paths(spark, output, ledger)
+    if is_locked:
+        places = {"output.path": output.path, "ledger.path": ledger.path}
+        places |= {"output.public": output.public} if output.public else {}
+        require_exclusive_commits(spark, places, is_only_writer=output.writers == "one")
+    tables = ReleaseTables(spark, home)
+    lock = tables.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else None
+    with (
+        job_errors(outcome),
+        lock or nullcontext(enter_result=False) as is_exclusive,
+        closing(OpenRelease(spark, home, tables, is_exclusive)) as release,
+    ):
+        yield release

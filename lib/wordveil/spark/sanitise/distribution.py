@@ -22,12 +22,24 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from wordveil.artifacts.bundle import Bundle
+from wordveil.assembly.jobs import Materials
 from wordveil.crypto.keys import Secret
+from wordveil.records.sanitiser import RecordSettings
 from wordveil.spark.platform.connect import is_beside, is_connect, list_archives, send_archive
 from wordveil.spark.platform.session import is_local
 from wordveil.spark.sanitise.sealed import SEALED, seal
-from wordveil.spark.sanitise.worker import BundlePlace
+from wordveil.spark.sanitise.worker import BundlePlace, Sanitise
 from wordveil.text.slots import NgramModel
+
+
+def distribute_job(
+    spark: SparkSession, materials: Materials, settings: RecordSettings, epoch: int | None = None
+) -> Sanitise:
+    """Make the workers' job under ``settings``, with the keys of a noise ``epoch``, by default the current one."""
+    location = distribute(spark, materials.bundle, materials.how)
+    model = distribute_model(spark, materials.ngrams, materials.how)
+    keys = materials.key.for_release(settings.release, epoch)
+    return Sanitise(settings, keys, location, materials.bundle.identity, model)
 
 
 def distribute(spark: SparkSession, bundle: Bundle, how: str) -> BundlePlace:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,15 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from wordveil.artifacts.bundle import Bundle
-from wordveil.assembly.bundles import find_ngrams, ready_bundle
+from wordveil.assembly.jobs import load_materials
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
-from wordveil.crypto.keys import MasterKey, load_key
 from wordveil.input.columns import Columns
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import REASON_COLUMN, RELEASED, STATISTIC_FIELDS, STATISTICS, is_internal
 from wordveil.spark.input.listing import describe_hidden
 from wordveil.spark.input.screening import screen_input
@@ -33,42 +29,11 @@ from wordveil.spark.platform.output import draft_output, list_drafts
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.counts import aggregates, report_counts
-from wordveil.spark.sanitise.distribution import distribute, distribute_model
+from wordveil.spark.sanitise.distribution import distribute_job
 from wordveil.spark.sanitise.layout import arrange_rows, check_directories
 from wordveil.spark.sanitise.report import RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise
-from wordveil.text.slots import NgramModel
-
-
-@dataclass(frozen=True)
-class Materials:
-    """Materials that a job draws with, and the way of bundle and model to the executors: ``auto``, ``path`` or
-    ``archive``.
-    """
-
-    key: MasterKey
-    bundle: Bundle
-    ngrams: NgramModel | None
-    how: str
-
-    def distribute(self, spark: SparkSession, settings: RecordSettings, epoch: int | None = None) -> Sanitise:
-        """Make the workers' job under ``settings``, with the keys of a noise ``epoch`` (by default the current one)."""
-        location = distribute(spark, self.bundle, self.how)
-        model = distribute_model(spark, self.ngrams, self.how)
-        keys = self.key.for_release(settings.release, epoch)
-        return Sanitise(settings, keys, location, self.bundle.identity, model)
-
-
-def load_materials(config: Config, progress: Callable[[str], None], tasks: TaskProgress) -> Materials:
-    """Read the key and the n-gram model, and find or build the bundle.
-
-    Raises :class:`KeyMaterialError`, :class:`BundleError`, :class:`NgramError` or :class:`EmbeddingError`.
-    """
-    key = load_key(config.key.file, config.key.env)
-    bundle = ready_bundle(config, BuildContext(progress, tasks))
-    return Materials(key, bundle, find_ngrams(config), config.spark.bundle)
-
 
 INTERNAL_NOTE = (
     "the output is internal: it has content tags, and ids of quarantined records with their reasons. Pass on what "
@@ -95,7 +60,7 @@ def run_sanitise(
     """
     check_params(config.source.where, params)
     settings = config.record_settings(run_id or new_run_id())
-    materials = load_materials(config, progress, tasks)
+    materials = load_materials(config, BuildContext(progress, tasks))
     progress("starting Spark")
     spark = session()
     require_classic(spark)
@@ -107,7 +72,7 @@ def run_sanitise(
         hidden = describe_hidden(table)
     started = time.perf_counter()
     try:
-        job = materials.distribute(spark, settings)
+        job = distribute_job(spark, materials, settings)
         with job_errors(), watch_tasks(spark.sparkContext, settings.run_id, tasks):
             check_directories(table, config.output.partition_by)
             counts = write_sanitised(table, draft.path, job, config.source, config.output, progress)

@@ -1,0 +1,63 @@
+"""Values of a configuration that a job runs with, loaded before Spark starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.assembly.bundles import find_ngrams, ready_bundle
+from wordveil.config.load import Config
+from wordveil.config.schema import ReleaseHome
+from wordveil.crypto.keys import MasterKey, load_key
+from wordveil.errors import ConfigError
+from wordveil.input.source import Source
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.records.sanitiser import RecordSettings, release_terms
+from wordveil.release.budgets import Budget, ReleaseFacts, find_budget_faults
+from wordveil.text.slots import NgramModel
+
+
+@dataclass(frozen=True)
+class Materials:
+    """Materials that a job draws with, and the way of bundle and model to the executors: ``auto``, ``path`` or
+    ``archive``.
+    """
+
+    key: MasterKey
+    bundle: Bundle
+    ngrams: NgramModel | None
+    how: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseJob:
+    """Values with which a run of a release begins."""
+
+    home: ReleaseHome
+    settings: RecordSettings
+    source: Source
+    budget: Budget | None
+    materials: Materials
+
+
+def load_materials(config: Config, work: BuildContext) -> Materials:
+    """Read the key and the n-gram model, and find or build the bundle.
+
+    Raises :class:`KeyMaterialError`, :class:`BundleError`, :class:`NgramError` or :class:`EmbeddingError`.
+    """
+    key = load_key(config.key.file, config.key.env)
+    bundle = ready_bundle(config, work)
+    return Materials(key, bundle, find_ngrams(config), config.spark.bundle)
+
+
+def load_release_job(config: Config, work: BuildContext) -> ReleaseJob:
+    """Load the job of a release's run. Raises as :func:`load_materials`, and :class:`ConfigError` for a budget that
+    does not fit what the bundle guarantees.
+    """
+    settings, source, budget = config.record_settings(""), config.source, config.budget
+    materials = load_materials(config, work)
+    terms = release_terms(settings, materials.bundle)
+    facts = ReleaseFacts(terms.relation, terms.tokens, source.author is not None, terms.guarantee)
+    if faults := find_budget_faults(budget, facts):
+        raise ConfigError("configuration", faults)
+    return ReleaseJob(home=config.home, settings=settings, source=source, budget=budget, materials=materials)
