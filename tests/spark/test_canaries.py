@@ -151,7 +151,7 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
     from wordveil.assembly.bundles import ready_bundle
     from wordveil.records.sanitiser import RecordSettings
     from wordveil.spark.input.screening import screen_input
-    from wordveil.spark.input.source import read_input
+    from wordveil.spark.input.source import open_input
     from wordveil.spark.sanitise.distribution import distribute
     from wordveil.spark.sanitise.job import sanitise_records
     from wordveil.spark.sanitise.worker import Sanitise
@@ -161,7 +161,7 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
     place = distribute(spark, bundle, "auto")
     keys = load_key(config.key.file, None).for_release("tests")
     job = Sanitise(RecordSettings("tests", "run", config.policy, ("day",)), keys, place, bundle.identity)
-    frame = sanitise_records(screen_input(read_input(spark, config), config.source), job)
+    frame = sanitise_records(screen_input(open_input(spark, config.source).read(), config.source), job)
     frame.explain(mode="extended")
     plan = capfd.readouterr().out + frame._jdf.queryExecution().toString()
     assert "wordveil_sanitise" in plan

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 
 from support.releases import States
-from support.workspaces import WORDS, Workspace, corpus, read_output
+from support.workspaces import WORDS, Workspace, corpus, read_input, read_output
 from wordveil.errors import ConfigError
-from wordveil.spark.input.source import read_input
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.platform import delta_table
 from wordveil.spark.platform.versions import VERSION, from_arrow

@@ -24,7 +24,7 @@ from wordveil.generators.initial import make_repeating_weights
 from wordveil.generators.weights import GeneratorWeights, save_weights
 from wordveil.records.sanitiser import release_terms
 from wordveil.spark.plan.plan import make_plan
-from wordveil.spark.plan.sample import check_preview, sample_table
+from wordveil.spark.plan.sample import check_preview, make_preview
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.ledger import Terms, check_record_limit
 from wordveil.spark.sanitise.distribution import distribute
@@ -101,7 +101,9 @@ def check_a_plan(spark: Any, config: Any, bundle: Any) -> None:
     wanted = check_preview(config, 20, None)
     assert wanted is not None
     assert wanted.words == []
-    sample = sample_table(config, bundle, lambda: spark, 20, seed=1).sample
+    table = make_preview(replace(wanted, seed=1), lambda: spark).sample
+    assert table is not None
+    sample = table.sample
     assert sample.tokens == 20 * 12
     assert 0 < sample.keep_draws <= sample.words
 

@@ -14,14 +14,13 @@ import pytest
 
 from support.made_texts import AUTHORS, CANARY, TEXTS, TINY, WEAK, make_habits
 from support.releases import Lake, States
-from support.workspaces import Command, Workspace
+from support.workspaces import Command, Workspace, read_input
 from wordveil.assembly.bundles import build_bundle
 from wordveil.assembly.evaluations import load_evaluation
 from wordveil.errors import BundleError, ConfigError, InputError, ReleaseError
 from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.evaluate.job import evaluate_output
 from wordveil.spark.evaluate.pairs import AuthorCounts, read_pairs
-from wordveil.spark.input.source import read_input
 from wordveil.spark.release.evaluate import evaluate_release
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import publish

@@ -15,12 +15,12 @@ import pyarrow.orc as orc
 import pytest
 import yaml
 
-from support.workspaces import WORDS, Workspace, corpus, read_output
+from support.workspaces import WORDS, Workspace, corpus, read_input, read_output
 from wordveil.config.guess import Column, guess_columns
 from wordveil.config.template import draft_config
 from wordveil.errors import ConfigError, InputError
 from wordveil.spark.input.inspect import read_columns
-from wordveil.spark.input.source import open_input, read_input
+from wordveil.spark.input.source import open_input
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import check_preview, make_preview
 from wordveil.spark.sanitise.job import run_sanitise
@@ -86,7 +86,7 @@ def test_a_format_gives_the_rows_of_the_same_parquet_table(spark, workspace: Wor
     plan = make_plan(workspace.config(input={"format": kind}), lambda: spark, look=True)
     assert (plan.columns, plan.has_records) == (dict.fromkeys(("id", "body", "day"), "string"), True)
     config = workspace.config(input={"format": kind, "where": "day <> 'd1'"})
-    preview = make_preview(config, check_preview(config, 5, None), lambda: spark)
+    preview = make_preview(check_preview(config, 5, None), lambda: spark)
     assert preview.sample is not None
     assert (preview.sample.sample.records, preview.sample.rows) == (5, ROWS - ROWS // 3)
 

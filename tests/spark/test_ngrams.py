@@ -17,7 +17,7 @@ from wordveil.config.arguments import parse_arguments
 from wordveil.errors import ConfigError, NgramError
 from wordveil.spark.builds.ngrams import MAX_TEXT_BYTES, build_ngrams
 from wordveil.spark.plan.plan import make_plan
-from wordveil.spark.plan.sample import sample_table
+from wordveil.spark.plan.sample import check_preview, make_preview
 from wordveil.spark.sanitise.frames import sanitise
 from wordveil.spark.sanitise.job import run_sanitise
 from wordveil.spark.sanitise.run_log import Run
@@ -121,8 +121,9 @@ def test_words_outside_slots_are_those_of_the_text_and_partitions_change_nothing
     run_sanitise(job(workspace, model, "many", spark={"bundle": "archive"}), lambda: spark)
     assert read_output(workspace.root / "many") == rows
     config = job(workspace, model, "many")
-    sample = sample_table(config, next_bundle(config), lambda: spark, len(PRIVATE)).sample
-    assert sample.tokens == hidden == report.tokens
+    table = make_preview(check_preview(config, len(PRIVATE), None), lambda: spark).sample
+    assert table is not None
+    assert table.sample.tokens == hidden == report.tokens
     plan = make_plan(config, lambda: spark)
     assert (plan.relation, "carrier_phrases" in plan.exposes) == ("same_skeleton", True)
 

@@ -13,7 +13,7 @@ from support.workspaces import Workspace, read_output
 from wordveil import Run, register, sanitise
 from wordveil.assembly.bundles import find_bundle
 from wordveil.spark.plan.plan import make_plan
-from wordveil.spark.plan.sample import sample_table
+from wordveil.spark.plan.sample import check_preview, make_preview
 from wordveil.spark.platform.versions import to_arrow
 from wordveil.spark.sanitise.job import run_sanitise
 from wordveil.text.tokeniser import Tokeniser, fold_words
@@ -64,7 +64,9 @@ def test_a_job_a_frame_and_the_function_draw_each_word_once(spark, workspace: Wo
     assert "repetition" in report.exposes
     plan = make_plan(config, lambda: spark)
     assert (plan.composition, plan.epsilon_bound) == ("distinct", bundle.guarantee.pure)
-    sample = sample_table(config, bundle, lambda: spark, 5).sample
+    table = make_preview(check_preview(config, 5, None), lambda: spark).sample
+    assert table is not None
+    sample = table.sample
     assert (sample.tokens, sample.distinct.max, sample.lengths.max) == (report.tokens, 5, 31)
 
     run = Run.recorded(release="tests", run_log_dir=str(workspace.root / "runs"), key_file=str(workspace.root / "key"))

@@ -46,7 +46,7 @@ def preview_of(
 ):
     config = workspace.config(**sections)
     build_bundle(config)
-    return make_preview(config, check_preview(config, rows, words, seed=seed), lambda: spark)
+    return make_preview(check_preview(config, rows, words, seed=seed), lambda: spark)
 
 
 @pytest.fixture

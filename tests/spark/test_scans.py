@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from support.workspaces import Workspace, corpus, options_set
+from support.workspaces import Workspace, corpus, options_set, read_input
 from wordveil import Run, sanitise
 from wordveil.errors import ConfigError
 from wordveil.spark.input.scans import check_scans
-from wordveil.spark.input.source import read_input
 from wordveil.spark.platform.versions import from_arrow
 
 SECRET = "HIV positive"

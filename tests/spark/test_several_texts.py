@@ -49,7 +49,7 @@ def test_a_job_over_two_columns(spark, workspace: Workspace):
     plan = make_plan(config, lambda: spark)
     assert (plan.tokens, plan.epsilon_bound) == (24, priced[0]["epsilon_bound"])
     assert plan.columns == {"id": "string", "subject": "string", "body": "string", "day": "string"}
-    preview = make_preview(config, check_preview(config, 10, None), lambda: spark)
+    preview = make_preview(check_preview(config, 10, None), lambda: spark)
     assert preview.sample is not None
     assert preview.sample.sample.tokens == preview.sample.sample.released * 24
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from support.workspaces import Workspace, corpus, read_output, write_delta
+from support.workspaces import Workspace, corpus, read_input, read_output, write_delta
 from wordveil.assembly.bundles import build_bundle
 from wordveil.cli import app
 from wordveil.errors import ConfigError, InputError
 from wordveil.input.source import Source
 from wordveil.spark.input.inspect import read_columns
-from wordveil.spark.input.source import has_change_feed, open_input, read_input
+from wordveil.spark.input.source import has_change_feed, open_input
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import check_preview, make_preview
 from wordveil.spark.platform.versions import from_arrow
@@ -224,7 +224,7 @@ def test_a_sample_of_what_the_condition_lets_in(spark, workspace: Workspace, kin
         workspace.write_corpus(corpus(40), files=4)
     config = workspace.config(input={"format": kind, "where": "note >= :least"})
     build_bundle(config)
-    found = make_preview(config, check_preview(config, 12, None), lambda: spark, params={"least": "25"}).sample
+    found = make_preview(check_preview(config, 12, None), lambda: spark, params={"least": "25"}).sample
     assert found is not None
     assert (found.rows, found.sample.records) == (15, 12)
 

@@ -23,8 +23,10 @@ from support import toys
 from support.repository import ROOT
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config, parse_config
+from wordveil.input.parameters import NO_PARAMS
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.session import SHORT_JAVA, SHORT_OPTIONS
 from wordveil.spark.sanitise import layout
 
@@ -173,6 +175,11 @@ def write_delta(
         schema_mode="overwrite" if mode == "overwrite" else None,
         configuration={"delta.enableChangeDataFeed": "true"} if feed else None,
     )
+
+
+def read_input(spark: Any, config: Config, params: Mapping[str, str] = NO_PARAMS) -> Any:
+    """The input of a configuration, as Spark reads it."""
+    return open_input(spark, config.source, params).read()
 
 
 def read_output(path: Path | str, order_by: str = "id") -> list[dict[str, Any]]:

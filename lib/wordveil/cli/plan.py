@@ -103,7 +103,7 @@ def plan(
         values = parse_params(params or ())
         check_text(text, compare=compare, against=against)
         find = find_once(settings)
-        find_trials = find_trials_once(settings, find)
+        find_trials = find_trials_once(settings.policy, find)
         with show_status() as progress:
             wanted = check_preview(settings, sample, words, find, seed=seed)
             sentence = _sentence(settings, find, text) if text or page else None
@@ -121,7 +121,7 @@ def plan(
             progress("reading the schema")
             session = prepare_session(settings, is_short=True)
             result = make_plan(settings, session, params=values, look=has_records, find=find, find_trials=find_trials)
-            preview = make_preview(settings, wanted, session, progress, params=values)
+            preview = make_preview(wanted, session, progress, params=values)
             result = _add_sampled(result, preview, find_trials, settings, session)
         compared = {"comparison": comparison.to_dict()} if comparison else {}
         shown = {"sentence": sentence.to_dict()} if sentence and text else {}

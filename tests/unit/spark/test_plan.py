@@ -62,7 +62,7 @@ def test_a_samples_median_record_is_among_those_whose_linkage_is_forecast(worksp
     config = workspace.config(mechanism=mechanism)
     build_bundle(config)
     find = find_once(config)
-    find_trials = find_trials_once(config, find)
+    find_trials = find_trials_once(config.policy, find)
     plan = make_plan(config, refuse, find=find, find_trials=find_trials)
     bundle, policy = find(), config.policy
     assert plan.linkage is not None
@@ -127,8 +127,7 @@ def test_a_preview_says_whether_words_stand_for_clusters(
     mechanism = {"name": "tree", "epsilon": 4.0, "clusters": [5], "least": 1, "output": output}
     config = workspace.config(mechanism=mechanism)
     build_bundle(config)
-    wanted = check_preview(config, None, WORDS[0])
-    preview = make_preview(config, wanted, refuse)
+    preview = make_preview(check_preview(config, None, WORDS[0]), refuse)
     assert preview.by_cluster == by_cluster
     # Its cluster is told, with what is written for it.
     (cluster,) = preview.to_dict()["clusters"]

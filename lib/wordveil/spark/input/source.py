@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
@@ -41,9 +40,6 @@ from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.formats import require_format
 from wordveil.spark.platform.iceberg import find_iceberg_path
 from wordveil.spark.platform.versions import file_path
-
-if TYPE_CHECKING:
-    from wordveil.config.load import Config
 
 FILE_COLUMN = "__wordveil_file"
 """The column of :meth:`InputTable.read_with_files`."""
@@ -219,15 +215,6 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
             f"{name}."
         )
     return table
-
-
-def read_input(spark: SparkSession, config: Config, params: Mapping[str, str] = NO_PARAMS) -> DataFrame:
-    """Open the corpus with the columns of the configuration, filtered.
-
-    Reads no data, only file names, a Delta log and one footer. Raises as :func:`open_input` and
-    :meth:`InputTable.read`.
-    """
-    return open_input(spark, config.source, params).read()
 
 
 def is_delta_path(spark: SparkSession, path: str) -> bool:

@@ -12,10 +12,12 @@ from pyspark.sql.types import StructType
 
 from wordveil.assembly.bundles import FindBundle, find_once
 from wordveil.config.load import Config
+from wordveil.config.schema import SparkSection
 from wordveil.errors import BundleError
 from wordveil.evaluation.linkage import LinkageForecast, LinkageTrials
 from wordveil.evaluation.redrawn import find_hidden_share
 from wordveil.input.parameters import NO_PARAMS, check_params
+from wordveil.input.source import Source
 from wordveil.measures.recovery import draw_publicly, find_laws
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.mechanisms.inputs import rank_frequencies
@@ -23,7 +25,7 @@ from wordveil.privacy.events import ReleaseTerms, price
 from wordveil.records.sanitiser import compose, release_terms
 from wordveil.release.budgets import PURE, Budget, count_fitting
 from wordveil.spark.input.local_schema import read_local_schema
-from wordveil.spark.input.source import read_input
+from wordveil.spark.input.source import open_input
 from wordveil.spark.plan.sample import TableSample
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.errors import job_errors
@@ -98,34 +100,32 @@ def make_plan(
 
     Raises :class:`WordveilError`.
     """
-    check_params(config.source.where, params)
-    policy = config.policy
-    problem = None
+    source, policy, problem = config.source, config.policy, None
+    check_params(source.where, params)
     find = find or find_once(config)
-    find_trials = find_trials or find_trials_once(config, find)
+    find_trials = find_trials or find_trials_once(policy, find)
     try:
         bundle = find()
     except BundleError as error:
         bundle, problem = None, str(error)
-    schema = None if look else _read_schema(config)
+    schema = None if look else _read_schema(source, config.spark)
     spark = session() if schema is None else None
     require_free_paths(spark, config.output, config.ledger)
-    table = read_input(spark, config, params) if spark is not None else None
+    table = open_input(spark, source, params).read() if spark is not None else None
     columns = table.schema if table is not None else schema
     assert columns is not None
     settings = config.record_settings("")
     terms = release_terms(settings, bundle) if bundle else None
     priced = price(terms, policy.n_max or 1) if terms else None
-    source = config.source
     texts = dict(zip(source.texts, text_paths(columns, source), strict=True))
     named = {source.id: (source.id,), **texts}
     named |= {name: (name,) for name in (source.author, source.language, *source.keep) if name}
     fields = {name: find_field(columns, path) for name, path in named.items()}
     return Plan(
         release=config.release,
-        input=config.source.name,
+        input=source.name,
         columns={name: field.dataType.simpleString() for name, field in fields.items() if field},
-        kept=tuple(config.source.keep),
+        kept=tuple(source.keep),
         mechanism=config.mechanism.name,
         epsilon=config.mechanism.nominal_epsilon,
         bundle=bundle.fingerprint if bundle else None,
@@ -167,7 +167,7 @@ def add_typical(plan: Plan, table: TableSample, find_trials: FindTrials, policy:
     return replace(plan, linkage=replace(plan.linkage, linked=dict(sorted(linked.items())), typical=words))
 
 
-def find_trials_once(config: Config, find: FindBundle) -> FindTrials:
+def find_trials_once(policy: TextPolicy, find: FindBundle) -> FindTrials:
     """Return a function that makes the trials of linkage once, and then returns the same ones: estimating unknown laws
     takes seconds.
 
@@ -177,7 +177,7 @@ def find_trials_once(config: Config, find: FindBundle) -> FindTrials:
 
     @cache
     def find_trials() -> LinkageTrials | None:
-        policy, bundle = config.policy, find()
+        bundle = find()
         if bundle is None or policy.output != Output.SEQUENCE or policy.length == Length.SAMPLE:
             return None
         mechanism, vocabulary = bundle.mechanism, bundle.vocabulary
@@ -191,14 +191,13 @@ def find_trials_once(config: Config, find: FindBundle) -> FindTrials:
     return find_trials
 
 
-def _read_schema(config: Config) -> StructType | None:
+def _read_schema(source: Source, spark: SparkSection) -> StructType | None:
     """Read the input's schema, checked, if that is possible without Spark."""
-    source = config.source
     if source.path is None or source.kind not in ("parquet", "delta") or source.options or source.columns:
         return None
     if (source.version, source.timestamp, source.where) != (None, None, None):
         return None
-    local = read_local_schema(source.path, config.spark, delta=source.kind == "delta")
+    local = read_local_schema(source.path, spark, delta=source.kind == "delta")
     if local is None:
         return None
     check_columns(local.schema, source, f"{source.setting} {source.name}")

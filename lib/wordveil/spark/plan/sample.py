@@ -26,13 +26,15 @@ from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import FindBundle, find_bundle, find_ngrams
 from wordveil.config.load import Config
+from wordveil.config.mechanisms import MechanismSection
 from wordveil.crypto.keys import Secret
 from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
 from wordveil.errors import BundleError, usage_error
+from wordveil.evaluation.redrawn import BundleSanitiser
 from wordveil.input.parameters import NO_PARAMS
+from wordveil.input.source import Source
 from wordveil.measures.preview import (
     ClusterPreview,
     Sample,
@@ -169,17 +171,19 @@ class TableSample:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Request for a preview drawn with ``bundle``: ``rows`` of the corpus unless None, and ``words``.
+class PreviewRequest:
+    """Request for a preview: ``rows`` of the input ``source`` unless None, and ``words``, by ``sanitiser``.
 
-    ``unknown``: words that its vocabulary lacks. ``seed``: selects rows; None: a new seed.
+    ``unknown``: words that the vocabulary lacks. ``seed``: selects rows; None: a new seed.
     """
 
-    bundle: Bundle
+    sanitiser: BundleSanitiser
+    source: Source
+    mechanism: MechanismSection
     rows: int | None
     words: list[str]
     unknown: list[UnknownWord]
-    seed: int | None = None
+    seed: int | None
 
 
 @dataclass(frozen=True)
@@ -207,7 +211,7 @@ class Preview:
 
 def check_preview(
     config: Config, rows: int | None, words: str | None, find: FindBundle | None = None, *, seed: int | None = None
-) -> Wanted | None:
+) -> PreviewRequest | None:
     """Check what to show before Spark starts; None if neither ``rows`` nor ``words`` (separated by commas) are given.
     ``find``: finds the bundle, if a command has other uses of it. ``seed``: selects rows.
 
@@ -228,22 +232,24 @@ def check_preview(
             f"bundle_store = {config.bundle_store}: the store has no bundle, and a preview draws with one. Run "
             "`wordveil build` first."
         )
-    if bundle.mechanism.reads_context:
-        if words is not None:
-            problem = (
-                f"{config.mechanism.name} writes a word by the words around it, so a word alone says nothing of it. "
-                'Show a public sentence: --text "...".'
-            )
-            raise usage_error("--words", words[:80], problem)
-        return Wanted(bundle, rows, [], [], seed)
-    if words is None:
-        return Wanted(bundle, rows, default_words(bundle.vocabulary), [], seed)
-    return Wanted(bundle, rows, *sort_words(words.split(","), config.policy, bundle.vocabulary), seed)
+    if bundle.mechanism.reads_context and words is not None:
+        problem = (
+            f"{config.mechanism.name} writes a word by the words around it, so a word alone says nothing of it. "
+            'Show a public sentence: --text "...".'
+        )
+        raise usage_error("--words", words[:80], problem)
+    shown: list[str] = []
+    unknown: list[UnknownWord] = []
+    if words is not None:
+        shown, unknown = sort_words(words.split(","), config.policy, bundle.vocabulary)
+    elif not bundle.mechanism.reads_context:
+        shown = default_words(bundle.vocabulary)
+    sanitiser = BundleSanitiser(bundle, config.policy, find_ngrams(config), config.text_columns)
+    return PreviewRequest(sanitiser, config.source, config.mechanism, rows, shown, unknown, seed)
 
 
 def make_preview(
-    config: Config,
-    wanted: Wanted | None,
+    request: PreviewRequest | None,
     session: Callable[[], SparkSession],
     progress: Callable[[str], None] = ignore,
     *,
@@ -254,46 +260,39 @@ def make_preview(
 
     Raises a :class:`WordveilError`.
     """
-    if wanted is None:
+    if request is None:
         return Preview(None, [])
-    sample = None
-    if wanted.rows is not None:
-        sample = sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params, seed=wanted.seed)
-    previews = preview_words(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress)
-    by_cluster = getattr(config.mechanism.settings, "output", "") in ("representative", "hypernym")
-    return Preview(sample, previews, wanted.unknown, by_cluster, preview_clusters(wanted.bundle, wanted.words))
+    bundle, words, sample = request.sanitiser.bundle, request.words, None
+    if request.rows is not None:
+        sample = _sample_table(request, request.rows, open_input(session(), request.source, params), progress)
+    previews = preview_words(bundle, words, request.mechanism.nominal_epsilon, progress=progress)
+    by_cluster = getattr(request.mechanism.settings, "output", "") in ("representative", "hypernym")
+    return Preview(sample, previews, request.unknown, by_cluster, preview_clusters(bundle, words))
 
 
-def sample_table(
-    config: Config,
-    bundle: Bundle,
-    session: Callable[[], SparkSession],
-    rows: int,
-    progress: Callable[[str], None] = ignore,
-    *,
-    params: Mapping[str, str] = NO_PARAMS,
-    seed: int | None = None,
+def _sample_table(
+    request: PreviewRequest, rows: int, source: InputTable, progress: Callable[[str], None]
 ) -> TableSample:
     """Read ``rows`` random records of the corpus and simulate the job on them.
 
-    Each record has the same chance, and few files are read (:func:`spread_records`). ``seed``: selects records; None: a
-    new one. The records do not leave this process, and no key is loaded. Duplicate ids are those in the files that were
-    read. Raises a :class:`WordveilError`.
+    Each record has the same chance, and few files are read (:func:`spread_records`). The records do not leave this
+    process, and no key is loaded. Duplicate ids are those in the files that were read. Raises a
+    :class:`WordveilError`.
     """
-    seed = new_seed() if seed is None else seed
-    source = open_input(session(), config.source, params)
+    seed = new_seed() if request.seed is None else request.seed
+    sanitiser = request.sanitiser
     with job_errors("no sample was read"):
         progress("counting rows")
         counts = {row[0]: row[1] for row in source.read_with_files().groupBy(FILE_COLUMN).count().collect()}
         number = sum(counts.values())
         progress(f"reading {min(rows, number):,} records")
         taken = spread_records(counts, rows, seed)
-        names = (*config.text_columns.inputs, REASON_COLUMN)
+        names = (*sanitiser.columns.inputs, REASON_COLUMN)
         rows_read = _read_records(source, taken, counts, seed, names)
     progress("drawing with a throwaway key")
     batches = _make_batches(rows_read, names)
-    sample = inspect(batches, config.policy, bundle, find_ngrams(config), config.text_columns)
-    price = bundle.guarantee.pure * (config.mechanism.settings.record_limit or 1)
+    sample = inspect(batches, sanitiser.policy, sanitiser.bundle, sanitiser.ngrams, sanitiser.columns)
+    price = sanitiser.bundle.guarantee.pure * (request.mechanism.settings.record_limit or 1)
     return TableSample(sample, number, price, seed, len(counts), len(taken))
 
 
