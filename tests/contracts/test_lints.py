@@ -25,6 +25,7 @@ from support.lints import (
     LABORATORY,
     SAMPLING,
     find_concrete_mechanisms,
+    find_configured,
     find_docstrings_without_verb,
     find_global_randomness,
     find_importers,
@@ -62,6 +63,12 @@ BREACHES: dict[str, tuple[Callable[[Path, Path], list[str]], str, str, list[str]
         "mechanisms/module.py",
         "from wordveil.mechanisms.tree.mechanism import Tree\n",
         [],
+    ),
+    "whole configuration under any name": (
+        lambda path, _: find_configured(path),
+        "spark/module.py",
+        "from wordveil.config.load import Config as C\ndef f(c: C): ...\nclass A:\n    c: C\ndef g(d): ...\nB = C\n",
+        ["A", "f", "the module"],
     ),
     "no docstring": (
         lambda path, _: find_undocumented(path),

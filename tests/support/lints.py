@@ -131,6 +131,44 @@ def find_concrete_mechanisms(path: Path, root: Path = LIB) -> list[str]:
     ]
 
 
+# Functions of the room that imports Spark which take a whole configuration: the entries of commands. They load what a
+# command needs of it, and hand sections and values on.
+ENTRIES = {
+    "evaluate/canaries.py": {"audit_release"},
+    "evaluate/job.py": {"evaluate_output"},
+    "plan/plan.py": {"make_plan"},
+    "plan/sample.py": {"check_preview"},
+    "platform/session.py": {"start_session"},
+    "release/evaluate.py": {"evaluate_release"},
+    "release/gate.py": {"run_gate"},
+    "release/maintenance.py": {"purge", "compact", "reset", "freeze", "show"},
+    "release/night.py": {"run_night"},
+    "release/publish.py": {"publish"},
+    "release/run.py": {"run_release", "withdraw", "abandon"},
+    "release/stream.py": {"run_stream"},
+    "sanitise/job.py": {"run_sanitise"},
+}
+
+
+def find_configured(path: Path) -> list[str]:
+    """Functions, classes and other statements of a file that name the whole configuration."""
+    tree = parse_file(path)
+    names = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "wordveil.config.load"
+        for alias in node.names
+        if alias.name == "Config"
+    }
+    uses = (
+        getattr(statement, "name", "the module")
+        for statement in tree.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and node.id in names
+    )
+    return sorted({*uses})
+
+
 def list_public(nodes: list[ast.stmt]) -> list[ast.FunctionDef | ast.ClassDef]:
     return [
         node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")

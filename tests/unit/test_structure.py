@@ -11,10 +11,12 @@ import sys
 import pytest
 
 from support.lints import (
+    ENTRIES,
     KNOWN_MECHANISMS,
     ROOMS,
     SPARK_ROOMS,
     find_concrete_mechanisms,
+    find_configured,
     find_docstrings_without_verb,
     find_global_randomness,
     find_long_test_names,
@@ -29,7 +31,7 @@ from support.repository import LIB, MODULES, ROOT, find_offenders
 TESTS = [path for folder in ("tests", "research/tests") for path in (ROOT / folder).rglob("*.py")]
 # What was reached: these numbers only fall.
 REPEATED_CLASSES = {
-    *("Kind", "Levels", "Losses", "Materials", "Pairs", "Panel", "Rule", "Section", "Table", "TrainingSection"),
+    *("Kind", "Levels", "Losses", "Pairs", "Panel", "Rule", "Section", "Table", "TrainingSection"),
     "TrainingSettings",
 }
 MAX_PRIVATE_USES, MAX_LONG_NAMES = 64, 260
@@ -61,6 +63,12 @@ def test_nothing_but_the_registry_knows_concrete_mechanisms():
     assert find_offenders(find_concrete_mechanisms, MODULES) == {}
     known = {(str(path.relative_to(LIB)), item.module) for path in MODULES for item in list_imports(path)}
     assert known >= KNOWN_MECHANISMS, "an exception that is not needed any more"
+
+
+def test_spark_only_entries_take_the_configuration():
+    folder = LIB / "spark"
+    found = {str(path.relative_to(folder)): {*find_configured(path)} for path in MODULES if folder in path.parents}
+    assert {place: names for place, names in found.items() if names} == ENTRIES
 
 
 def importers(package: str, *folders: str) -> set[str]:
