@@ -21,6 +21,8 @@ from wordveil.spark.platform.versions import parse_schema
 TERMS, TOPICS = "terms", "topics"
 """The tables in the output's directory."""
 _WORD = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*"
+_VOCABULARY = 10_000
+"""How many of the most frequent terms the topics use."""
 _TERMS_SCHEMA = "public_version bigint, term string, count bigint, documents bigint"
 _TOPICS_SCHEMA = "public_version bigint, topic int, rank int, term string, weight double"
 
@@ -59,7 +61,6 @@ def analyse(
     topics: int = 5,
     shown: int = 10,
     min_documents: int = 2,
-    vocabulary: int = 10_000,
     stop_words: Sequence[str] = (),
     progress: Callable[[str], None] = ignore,
 ) -> Analysis:
@@ -67,7 +68,7 @@ def analyse(
 
     ``version``: the table's version to read, by default the latest. ``text``: its column of text. ``topics``: the
     number of topics; ``shown``: the number of terms that describe each. ``min_documents``: terms of fewer documents are
-    left out. ``vocabulary``: the number of most frequent terms that the topics use. Each table is replaced in one
+    left out. Each table is replaced in one
     commit.
 
     Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
@@ -90,7 +91,7 @@ def analyse(
             kept = terms.count()
             total = int(terms.agg({"count": "sum"}).collect()[0][0] or 0)
             progress("finding topics")
-            weighed = _find_topics(words, vocabulary, min_documents, min(topics, documents), shown) if kept else []
+            weighed = _find_topics(words, min_documents, min(topics, documents), shown) if kept else []
             progress("writing")
             _replace(spark, f"{output}/{TERMS}", terms.selectExpr(f"{chosen}L AS public_version", "*"), _TERMS_SCHEMA)
             flat = [
@@ -132,13 +133,11 @@ def _count_terms(words: DataFrame, min_documents: int) -> DataFrame:
     return terms.where(F.col("documents") >= min_documents).orderBy(F.desc("count"), "term")
 
 
-def _find_topics(
-    words: DataFrame, vocabulary: int, min_documents: int, topics: int, shown: int
-) -> list[list[tuple[str, float]]]:
+def _find_topics(words: DataFrame, min_documents: int, topics: int, shown: int) -> list[list[tuple[str, float]]]:
     """Find the terms of each topic with the highest weights; the same ones for the same table."""
     documents = words.where("size(words) > 0").coalesce(4)
     counter = CountVectorizer(
-        inputCol="words", outputCol="features", vocabSize=vocabulary, minDF=float(min_documents)
+        inputCol="words", outputCol="features", vocabSize=_VOCABULARY, minDF=float(min_documents)
     ).fit(documents)
     # At least two: a single topic would be the list of frequent terms, which the other table holds.
     model: LDAModel = LDA(k=max(topics, 2), maxIter=20, seed=1).fit(counter.transform(documents).select("features"))

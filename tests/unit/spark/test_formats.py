@@ -143,18 +143,18 @@ def test_what_spark_says_of_a_path_is_passed_on_without_credentials():
 def test_an_input_of_another_format_is_read_by_what_the_message_says(tmp_path, name, said):
     file = write(tmp_path, name)
     with pytest.raises(InputError) as error:
-        require_format("input.path", str(file), "parquet")
+        require_format(str(file), "parquet")
     assert said in str(error.value)
     if "Set" in said:
-        require_format("input.path", str(file), find_format(str(file)).kind)
+        require_format(str(file), find_format(str(file)).kind)
 
 
 def test_parquet_is_not_read_as_another_format(tmp_path):
     pq.write_table(TABLE, tmp_path / "t.csv")
     with pytest.raises(InputError, match=r"t\.csv: is a Parquet file\. Set input\.format: parquet"):
-        require_format("input.path", str(tmp_path / "t.csv"), "csv")
+        require_format(str(tmp_path / "t.csv"), "csv")
     assert find_format(str(tmp_path / "t.csv")) == FileFormat("parquet")
-    require_format("input.path", str(tmp_path), "delta")
+    require_format(str(tmp_path), "delta")
 
 
 def test_a_format_is_found_by_the_first_file(tmp_path):

@@ -59,16 +59,9 @@ def evaluate_output(
 
     ``config``: that of the run that wrote the output. ``params``: those of ``input.where``.
 
-    Raises
-    ------
-    ConfigError
-        if the input lacks a column of ``evaluation``.
-    BundleError
-        if there is no bundle, or the output was drawn with another one.
-    InputError
-        if there is no output, it is not complete, or it has no record of the input.
-    PlatformError
-        if a package is missing.
+    Raises :class:`ConfigError` if the input lacks a column of ``evaluation``, :class:`BundleError` if there is no
+    bundle or the output was drawn with another one, :class:`InputError` if there is no output, it is not complete, or
+    it has no record of the input, and :class:`PlatformError` if a package is missing.
     """
     check_params(config.source.where, params)
     context = load_evaluation(config)
@@ -191,10 +184,7 @@ def split_rows(labels: Sequence[str | None], share: float, least: int, seed: int
     ``labels``: of each record; those of None are in neither part. ``share``: of the first part, between 0 and 1.
     ``least``: labels with fewer records are in neither part; at least 2. ``seed``: decides which.
 
-    Returns
-    -------
-    pair of int64 arrays or None
-        the rows of both parts, ascending; None where fewer than two labels have enough records.
+    Returns the rows of both parts, ascending; None if fewer than two labels have enough records.
     """
     names, numbers, counts = np.unique(
         np.array([label or "" for label in labels], np.str_), return_inverse=True, return_counts=True

@@ -255,7 +255,7 @@ def _check_path(spark: SparkSession, source: Source) -> None:
                 f"input.table, or input.format: iceberg and input.path: {table}."
             )
             raise ConfigError("configuration", [Fault("input.path", path, problem)])
-    require_format("input.path", path, source.kind)
+    require_format(path, source.kind)
 
 
 def _kind(source: Source) -> str:

@@ -29,7 +29,7 @@ from wordveil.spark.input.source import open_input
 from wordveil.spark.plan.sample import TableSample
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.free_paths import require_free_paths
+from wordveil.spark.platform.filesystem import require_free_paths
 from wordveil.text.choices import Length, Output
 from wordveil.text.policy import TextPolicy
 

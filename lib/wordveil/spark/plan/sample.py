@@ -63,17 +63,14 @@ def new_seed() -> int:
     return secrets.randbelow(10**9)
 
 
-def spread_records(counts: Mapping[str, int], rows: int, seed: int, max_windows: int = MAX_WINDOWS) -> dict[str, int]:
+def spread_records(counts: Mapping[str, int], rows: int, seed: int) -> dict[str, int]:
     """Compute the number of records to take from each file.
 
     ``counts``: the number of records of each file. ``rows``: how many records to take of all; all of them where the
-    table has no more. ``seed``: decides where windows begin; 0 to :data:`MAX_SEED`. ``max_windows``: the most windows.
+    table has no more. ``seed``: decides where windows begin; 0 to :data:`MAX_SEED`.
 
-    Returns
-    -------
-    dict of str to int
-        files of which at least one record is taken, in the order of their names; the numbers add up to ``rows``, and
-        none is greater than the file's count.
+    Returns the files of which at least one record is taken, in the order of their names. The numbers add up to
+    ``rows``, and none is greater than the file's count.
     """
     names = sorted(counts)
     ends = np.cumsum([0, *(counts[name] for name in names)])
@@ -85,7 +82,7 @@ def spread_records(counts: Mapping[str, int], rows: int, seed: int, max_windows:
         chosen = np.sort(np.argsort(draw_words(seed, b"records", total), kind="stable")[:rows])
         taken = np.diff(np.searchsorted(chosen, ends))
     else:
-        windows = min(max_windows, rows)
+        windows = min(MAX_WINDOWS, rows)
         start = int(draw_words(seed, b"start", 1)[0]) * total >> 64
         # As whole numbers: a window is at most as long as the distance to the next, so none overlap.
         first = [start + number * total // windows for number in range(windows)]

@@ -1,17 +1,21 @@
-"""File system under a path, through Hadoop."""
+"""File system under a path, through Hadoop, and where on it no table may be created."""
 
 from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterator
 from contextlib import suppress
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
+from wordveil.assembly import free_paths
+from wordveil.config.schema import LedgerSection, OutputSection
 from wordveil.errors import PlatformError, usage_error
 from wordveil.spark.platform.jvm import java_array, java_class
 
@@ -220,3 +224,30 @@ def replace_file(path: str, text: str) -> None:
         kind = name[0] if name else type(error).__name__
         problem = f"cannot be written ({kind}). Name a file that the session may write."
         raise usage_error("--report", path, problem) from None
+
+
+def require_free_paths(spark: SparkSession | None, output: OutputSection, ledger: LedgerSection | None) -> None:
+    """Check as :func:`wordveil.assembly.free_paths.require_free_paths` does. Without a session only paths on this
+    machine's disk are checked.
+    """
+    if spark is None:
+        free_paths.require_free_paths(output, ledger)
+    else:
+        free_paths.require_free_paths(output, ledger, partial(_exists, spark), partial(_list_ancestors, spark))
+
+
+def _list_ancestors(spark: SparkSession, path: str) -> Iterator[str]:
+    """Yield ``path`` and the directories above it, without a slash at the end."""
+    with suppress(Py4JError):  # a file system that cannot be reached; opening the table says how
+        directory: Any = Files(spark, path).path
+        while directory is not None:
+            yield str(directory).rstrip("/")
+            directory = directory.getParent()
+
+
+def _exists(spark: SparkSession, path: str) -> bool:
+    """Return whether the path exists; False if this cannot be determined."""
+    try:
+        return Files(spark, path).exists()
+    except Py4JError:
+        return False

@@ -85,7 +85,7 @@ def _name_foreign(known: _Known) -> str:
     return f"It is not a Parquet file{named}."
 
 
-def require_format(setting: str, path: str, kind: str) -> None:
+def require_format(path: str, kind: str) -> None:
     """Check the first file of an input on this machine's disk, by its first bytes, against its format ``kind``.
 
     Raises :class:`InputError`, which names the format to set. Other file systems, empty files, unreadable files and
@@ -96,10 +96,10 @@ def require_format(setting: str, path: str, kind: str) -> None:
         return
     if kind != "parquet":
         if os.access(file, os.R_OK) and _starts_as_parquet(file):
-            raise _error(setting, path, file, "is a Parquet file. Set input.format: parquet, or remove it.")
+            raise _error("input.path", path, file, "is a Parquet file. Set input.format: parquet, or remove it.")
     elif file.suffix != ".parquet" and not _is_parquet(file):
         convert = "" if _find_known(file.name).kind else f" {_conversion(path, file.name)}"
-        raise _error(setting, path, file, f"{describe_foreign(file.name)}{convert}")
+        raise _error("input.path", path, file, f"{describe_foreign(file.name)}{convert}")
 
 
 def require_parquet(setting: str, path: str) -> None:

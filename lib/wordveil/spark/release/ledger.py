@@ -135,10 +135,7 @@ class Ledger:
         of them is charged to that author too, in the same commit, and is in the ledger that ``decide`` is given.
         ``is_fresh``: whether it is known that this run has reserved nothing so far.
 
-        Returns
-        -------
-        int
-            how many records exceed a budget that fails the run, so that nothing was written; otherwise 0.
+        Returns how many records exceed a budget that fails the run, so that nothing was written; otherwise 0.
         """
 
         def decide_entries(ledger: DataFrame, _: int) -> Decision[int]:
@@ -331,22 +328,19 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
 
 def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms, number: int | None = None) -> DataFrame:
     """Add ``is_charged`` to ``records`` (record_id, content_tag): whether the release was charged for the context
-    before.
+    in this epoch before.
 
     Drawing it again then costs nothing. ``number``: their largest number, if that is known.
     """
     # The contexts of few records are found before they are shuffled.
     ids = records.select(F.col("record_id").alias("__id"))
-    charged = filter_by_ids(_find_charged(ledger, terms), "record_id", ids, number=number)
+    # An abandoned run names no content.
+    is_spent = (F.col("release") == terms.release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0)
+    spent = ledger.where(is_spent & (F.col("epoch_key") == terms.epoch_key))
+    charged = filter_by_ids(spent, "record_id", ids, number=number)
     charged = charged.select("record_id", "content_tag", F.lit(True).alias("known")).distinct()
     marked = records.join(charged, ["record_id", "content_tag"], "left")
     return marked.withColumn("is_charged", F.col("known").isNotNull()).drop("known")
-
-
-def _find_charged(ledger: DataFrame, terms: Terms) -> DataFrame:
-    """Find the entries that charge the release for a context of the epoch. An abandoned run names no content."""
-    is_spent = (F.col("release") == terms.release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0)
-    return ledger.where(is_spent & (F.col("epoch_key") == terms.epoch_key))
 
 
 def _make_marks(records: DataFrame, terms: Terms, kind: str) -> DataFrame:
@@ -396,10 +390,7 @@ def check_record_limit(candidates: DataFrame, ledger: DataFrame, terms: Terms, m
     entries, of all its releases. ``terms``: what a draw of the run costs. ``max_records``: the most records that are
     ever drawn from the weights.
 
-    Raises
-    ------
-    RecordLimitError
-        where the ledger has draws from such weights under another metric, or there would be too many.
+    Raises :class:`RecordLimitError` if the ledger has draws from such weights under another metric, or too many.
     """
     drawn = ledger.where(F.col("kind").isin(RESERVE, SETTLE, ABANDON) & F.col("metric").startswith(f"{CORPUS_METRIC}:"))
     counted = drawn.groupBy("metric").agg(F.sum(count_used("draws")).alias("draws"))

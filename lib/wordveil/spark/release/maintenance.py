@@ -111,7 +111,7 @@ def reset(
     """
     with open_release(config.home, session, progress, outcome="nothing was given up") as release:
         tables, ledger = release.tables, release.tables.ledger
-        if tables.has_tables():
+        if tables.journal_table.exists() or tables.draws.exists():
             raise ReleaseError(
                 f"release {config.release}: some or all of its tables are at {tables.path}. This command gives up lost "
                 "tables. If you do not need what is left of them, move it away first. Nothing was done."

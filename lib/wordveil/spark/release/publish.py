@@ -382,16 +382,12 @@ def _write_rows(
 
 def _make_public(released: DataFrame, journal: Journal, shown: tuple[str, ...]) -> DataFrame:
     """Make the public columns of ``released`` draws, with the table's exposures ``shown``."""
-    rows = _add_exposures(_mark_stale(released, journal), shown)
-    return rows.select(*(column(field) for field in rows.columns if not is_internal(field)))
-
-
-def _mark_stale(released: DataFrame, journal: Journal) -> DataFrame:
-    """Mark the ``released`` rows whose later edit a budget has refused, if the release ever kept such rows."""
+    # The later edit of such a row was refused by a budget.
     budgets = (intent.budget for intent in journal.intents())
-    if not any(budget is not None and budget.on_exceeded == "keep_last" for budget in budgets):
-        return released
-    return released.withColumn(STALE, F.col("reason").isNotNull())
+    if any(budget is not None and budget.on_exceeded == "keep_last" for budget in budgets):
+        released = released.withColumn(STALE, F.col("reason").isNotNull())
+    rows = _add_exposures(released, shown)
+    return rows.select(*(column(field) for field in rows.columns if not is_internal(field)))
 
 
 def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:

@@ -22,7 +22,7 @@ from wordveil.input.parameters import NO_PARAMS
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
-from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, Event, Intent, RunTerms
+from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, Intent, RunTerms
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
@@ -154,7 +154,7 @@ class ReleaseRunner:
                     FINISHED,
                     intent.run_id,
                     lambda _: report.to_dict(),
-                    unless=lambda events: _has_finished(events, intent),
+                    unless=lambda events: any(e.event == FINISHED and e.run_id == intent.run_id for e in events),
                 )
         except RecordLimitError as error:
             _close(journal, intent, error.over)
@@ -276,11 +276,6 @@ class ReleaseRunner:
 def _close(journal: Journal, intent: Intent, over: int) -> None:
     """Record that a run was refused, so that it is not open. ``over``: the records that were too many."""
     journal.add(REFUSED, intent.run_id, lambda _: {"over": over})
-
-
-def _has_finished(events: list[Event], intent: Intent) -> bool:
-    """Return whether a run has finished: another process may have finished it too."""
-    return any(event.event == FINISHED and event.run_id == intent.run_id for event in events)
 
 
 def require_feed(last: Intent, intent: Intent) -> None:

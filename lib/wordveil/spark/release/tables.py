@@ -37,7 +37,7 @@ from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta import require_exclusive_commits
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.free_paths import require_free_paths
+from wordveil.spark.platform.filesystem import require_free_paths
 from wordveil.spark.platform.locks import hold_lease, hold_lock
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
@@ -106,10 +106,6 @@ class ReleaseTables:
                 self._check(self.draws, journal, DRAWS_VERSION)
                 self._check(self.ledger.table, journal, LEDGER_VERSION)
         return journal
-
-    def has_tables(self) -> bool:
-        """Return whether there is a journal or a table of draws."""
-        return self.journal_table.exists() or self.draws.exists()
 
     def _require_unknown(self) -> None:
         """Raise :class:`ReleaseError` if the ledger lists the release, but its tables are not here."""
@@ -276,20 +272,14 @@ def open_release(
 ) -> Iterator[OpenRelease]:
     """Open the release at ``home``, and close it after the ``with`` block.
 
-    ``session``: starts the Spark session, or returns the
-    running one. ``progress``: called with what begins, and with what is waited for. ``outcome``: what holds when a
-    Spark job of the block fails; it completes the sentence "the Spark job failed and". ``waiting_for``: what holds the
-    lock as a rule. ``is_locked``: whether other runs, gates and publications of the release wait until it is closed.
+    ``session``: starts the Spark session, or returns the running one. ``progress``: called with what begins, and with
+    what is waited for. ``outcome``: what holds when a Spark job of the block fails; it completes the sentence "the
+    Spark job failed and". ``waiting_for``: what holds the lock as a rule. ``is_locked``: whether other runs, gates and
+    publications of the release wait until it is closed.
 
-    Raises
-    ------
-    PlatformError
-        If the session cannot be used.
-    ConfigError
-        If a table would be created inside another release or a Delta table, or is where several writers overwrite each
-        other's commits.
-    SparkJobError
-        In place of Spark's own errors in the block.
+    Raises :class:`PlatformError` if the session cannot be used, and :class:`ConfigError` if a table would be created
+    inside another release or a Delta table, or is where several writers overwrite each other's commits. Spark's own
+    errors in the block become a :class:`SparkJobError`.
     """
     if SparkSession.getActiveSession() is None:
         progress("starting Spark")

@@ -24,7 +24,7 @@ from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.free_paths import require_free_paths
+from wordveil.spark.platform.filesystem import require_free_paths
 from wordveil.spark.platform.output import draft_output, list_drafts
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.session import require_classic
