@@ -35,7 +35,7 @@ from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.output import MARKER, Draft, list_drafts, require_complete
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release.maintenance import show
-from wordveil.spark.release.tables import ReleaseTables
+from wordveil.spark.release.tables import Release
 from wordveil.spark.release.verify import verify_by_spark
 from wordveil.spark.sanitise.job import INTERNAL_NOTE, run_sanitise
 
@@ -204,7 +204,7 @@ def test_a_run_waits_for_another_and_not_for_one_that_has_died(
     monkeypatch.setattr(locks, "_LEASE_SECONDS", 0.5)
     monkeypatch.setattr(locks, "_LEASE_POLL_SECONDS", 0.05)
     output, ledger = OutputSection(path="s3a://lake/shared-release"), LedgerSection(path="s3a://lake/l")
-    tables = ReleaseTables(spark, ReleaseHome("support", "id", output, ledger))
+    tables = Release(spark, ReleaseHome("support", "id", output, ledger))
     file = Files(spark, "s3a://lake/shared-release/.release.lease-7")
     events: list[str] = []
 

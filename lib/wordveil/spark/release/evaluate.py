@@ -22,7 +22,7 @@ from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal
-from wordveil.spark.release.tables import OpenRelease, open_release
+from wordveil.spark.release.tables import Release, open_release
 
 _GATE_SEED = 0
 
@@ -55,7 +55,7 @@ def evaluate_release(
 def measure_gate_attacks(
     context: EvaluationContext,
     rules: GateRules,
-    release: OpenRelease,
+    release: Release,
     rows: DataFrame,
     progress: Callable[[str], None],
 ) -> dict[str, float | None]:
@@ -82,18 +82,17 @@ def measure_gate_attacks(
     return found
 
 
-def _read_rows(release: OpenRelease, *, published: bool) -> tuple[DataFrame, str]:
+def _read_rows(release: Release, *, published: bool) -> tuple[DataFrame, str]:
     """Read the rows to measure, with their description."""
-    tables, journal = release.tables, release.journal
     if published:
-        if not tables.public.exists():
-            raise ReleaseError(f"release {release.home.name}: nothing was published yet. Measure its draws.")
-        version = tables.public.version()
-        return tables.public.read(version), f"version {version} of the published table {tables.public.path}"
-    if not tables.draws.exists() or not journal.intents():
-        raise ReleaseError(f"release {release.home.name}: nothing was drawn yet. Run `wordveil sanitise` first.")
-    version = tables.draws.version()
-    return release.newest_rows(version), f"version {version} of the draws {tables.draws.path}"
+        if not release.public.exists():
+            raise ReleaseError(f"release {release.name}: nothing was published yet. Measure its draws.")
+        version = release.public.version()
+        return release.public.read(version), f"version {version} of the published table {release.public.path}"
+    if not release.draws.exists() or not release.journal.intents():
+        raise ReleaseError(f"release {release.name}: nothing was drawn yet. Run `wordveil sanitise` first.")
+    version = release.draws.version()
+    return release.newest_rows(version), f"version {version} of the draws {release.draws.path}"
 
 
 def _read_originals(

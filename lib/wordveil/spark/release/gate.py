@@ -24,7 +24,7 @@ from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import Journal, require_live, require_no_open_runs
 from wordveil.spark.release.latest import join_texts
-from wordveil.spark.release.tables import OpenRelease, open_release
+from wordveil.spark.release.tables import Release, open_release
 
 _COUNTS = ("records", "released", "quarantined", "empty", "stale", "words", "unknown", "unchanged")
 
@@ -70,7 +70,7 @@ def run_gate(
 
 
 def gate_release(
-    release: OpenRelease,
+    release: Release,
     settings: RecordSettings,
     rules: GateRules,
     attackers: EvaluationContext | None,
@@ -83,10 +83,10 @@ def gate_release(
     fingerprint of the bundle that drew.
     """
     with job_errors("nothing was decided"):
-        tables, journal = release.tables, release.journal
+        journal = release.journal
         require_no_open_runs(journal, settings.release)
         require_live(journal, settings.release)
-        version = tables.draws.version()
+        version = release.draws.version()
         progress("measuring")
         rows = release.newest_rows(version)
         shown = published_exposes(settings.shown, journal)
@@ -106,7 +106,7 @@ def gate_release(
         decision = GateDecision(
             release=settings.release,
             draws_version=version,
-            ledger_version=tables.ledger.table.version(),
+            ledger_version=release.ledger.table.version(),
             result=evaluate(rules, measured),
             rules=rules.digest,
             runs=journal.list_runs(),

@@ -21,7 +21,7 @@ from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import check_key, require_no_open_runs
 from wordveil.spark.release.latest import count_statuses, latest_state
-from wordveil.spark.release.tables import ReleaseTables, open_release
+from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.sanitise.run_log import new_run_id
 
 DEFAULT_RETAIN_HOURS = 168
@@ -35,10 +35,10 @@ def purge(config: Config, session: Callable[[], SparkSession], *, progress: Call
     Their text stays in old files until those are vacuumed, and in the public table until the next publication.
     """
     with open_release(config.home, session, progress, outcome="the draws are unchanged") as release:
-        draws, name = release.tables.draws, release.home.id
+        draws, name = release.draws, release.home.id
         require_no_open_runs(release.journal, config.release)
         progress("purging")
-        withdrawn = _withdrawn_ids(release.tables).persist()
+        withdrawn = _withdrawn_ids(release).persist()
         try:
             has_draw = (F.col("status") != WITHDRAWN) & column(name).isNotNull()
             rows = draws.read().where(has_draw).join(withdrawn, column(name) == F.col("__id"), "left_semi").count()
@@ -51,9 +51,9 @@ def purge(config: Config, session: Callable[[], SparkSession], *, progress: Call
     return rows
 
 
-def _withdrawn_ids(tables: ReleaseTables) -> DataFrame:
+def _withdrawn_ids(release: Release) -> DataFrame:
     """List the ids of withdrawn records, column ``__id``."""
-    return latest_state(tables.draws.read(), tables.id).where(f"status = '{WITHDRAWN}'").select("__id")
+    return latest_state(release.draws.read(), release.home.id).where(f"status = '{WITHDRAWN}'").select("__id")
 
 
 def compact(
@@ -72,23 +72,23 @@ def compact(
     """
     done = {}
     with open_release(config.home, session, progress, outcome="no row was changed") as release:
-        tables, journal = release.tables, release.journal
+        journal = release.journal
         require_no_open_runs(journal, config.release)
         if retain_hours < DEFAULT_RETAIN_HOURS and not release.is_exclusive and config.output.writers != "one":
             raise usage_error(
                 "--retain-hours",
                 str(retain_hours),
                 f"deletes files that are younger than {DEFAULT_RETAIN_HOURS} hours, and nothing keeps other writers "
-                f"away from {tables.path}: a run that is writing could lose its files. If one process at a time "
+                f"away from {release.path}: a run that is writing could lose its files. If one process at a time "
                 "writes to the release and its ledger, say so with output.writers: one.",
             )
         with _compaction_settings(release.spark, retain_hours):
-            for table in (tables.draws, tables.journal_table, tables.public, tables.ledger.table):
+            for table in (release.draws, release.journal_table, release.public, release.ledger.table):
                 if not table.exists():
                     continue
                 progress(f"compacting the {table.kind}")
                 before = _files_on_disk(table)
-                table.compact(retain_hours, rewrite=table is not tables.public)
+                table.compact(retain_hours, rewrite=table is not release.public)
                 after = _files_on_disk(table)
                 done[table.kind] = {
                     "files_before": len(before),
@@ -110,10 +110,10 @@ def reset(
     tables exist, or if the ledger has no entry of the release.
     """
     with open_release(config.home, session, progress, outcome="nothing was given up") as release:
-        tables, ledger = release.tables, release.tables.ledger
-        if tables.journal_table.exists() or tables.draws.exists():
+        ledger = release.ledger
+        if release.journal_table.exists() or release.draws.exists():
             raise ReleaseError(
-                f"release {config.release}: some or all of its tables are at {tables.path}. This command gives up lost "
+                f"release {release.name}: some or all of its tables are at {release.path}. This command gives up lost "
                 "tables. If you do not need what is left of them, move it away first. Nothing was done."
             )
         if not (known := ledger.tables_of(config.release)):
@@ -149,27 +149,26 @@ def show(
     For most releases :func:`wordveil.assembly.local_state.read_local_state` does so without Spark.
     """
     with open_release(config.home, session, progress, outcome="nothing was changed", is_locked=False) as release:
-        tables = release.tables
-        facts = describe_release(config.release, tables.path, config.output.writers, release.journal)
-        if tables.draws.exists():
-            facts |= _count_records(tables)
+        facts = describe_release(config.release, release.path, config.output.writers, release.journal)
+        if release.draws.exists():
+            facts |= _count_records(release)
     return facts
 
 
-def _count_records(tables: ReleaseTables) -> dict[str, Any]:
+def _count_records(release: Release) -> dict[str, Any]:
     """Count records by status, and copies of withdrawn text that remain."""
-    counts = count_statuses(tables.draws.read(), tables.id)
+    counts = count_statuses(release.draws.read(), release.home.id)
     withdrawn, _ = counts.get(WITHDRAWN, (0, 0))
     in_public = 0
-    if withdrawn and tables.public.exists():
-        ids = _withdrawn_ids(tables)
-        in_public = tables.public.read().join(ids, column(tables.id) == ids["__id"], "left_semi").count()
+    if withdrawn and release.public.exists():
+        ids = _withdrawn_ids(release)
+        in_public = release.public.read().join(ids, column(release.home.id) == ids["__id"], "left_semi").count()
     old = {
         table.kind: len(set(_files_on_disk(table)) - _current_files(table))
-        for table in (tables.draws, tables.public)
+        for table in (release.draws, release.public)
         if table.exists()
     }
-    return describe_records(tables.draws.version(), counts, in_public, old)
+    return describe_records(release.draws.version(), counts, in_public, old)
 
 
 @contextmanager

@@ -47,7 +47,7 @@ from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
 from wordveil.spark.release.journal import Journal, check_key, require_live, require_no_open_runs
 from wordveil.spark.release.latest import filter_by_ids
-from wordveil.spark.release.tables import OpenRelease, ReleaseTables, open_release
+from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.release.verify import SparkTable
 from wordveil.spark.sanitise.layout import TASK_ROWS, arrange_rows
 from wordveil.text.policy import TextPolicy
@@ -198,7 +198,7 @@ def publish(
 
 
 def publish_release(
-    release: OpenRelease,
+    release: Release,
     settings: RecordSettings,
     rules: GateRules,
     key: MasterKey,
@@ -211,25 +211,25 @@ def publish_release(
     """
     name, output = settings.release, release.home.output
     with job_errors(_OUTCOME):
-        tables, journal = release.tables, release.journal
+        journal = release.journal
         require_no_open_runs(journal, name)
         require_live(journal, name)
         check_key(journal, key, name)
-        _require_plain(tables.public)
-        gate = _find_passed_gate(tables, journal, rules.digest)
+        _require_plain(release.public)
+        gate = _find_passed_gate(release, rules.digest)
         progress("publishing")
         version = int(gate.body["draws_version"])
         shown = published_exposes(settings.shown, journal)
         signing_key = key.signing_key(name)
         public_key = encode_public_key(signing_key)
         last = journal.latest(PUBLISHED)
-        signed = _find_signed(tables, last, shown, public_key)
+        signed = _find_signed(release, last, shown, public_key)
         if output.public_table:
-            _check_name(tables, output.public_table)
+            _check_name(release, output.public_table)
         facts = release.count_rows(version, settings.columns)
         if signed and signed.draws_version == version:
-            _require_unchanged(tables.public, signed)
-            _register(tables.public, output.public_table)
+            _require_unchanged(release.public, signed)
+            _register(release.public, output.public_table)
             written, snapshot = signed.public_version, signed.snapshot
         else:
             seed, seq = key.for_release(name).layout_seed, last.body.get("seq") if last else None
@@ -237,10 +237,10 @@ def publish_release(
         progress("signing")
         if snapshot.records != facts.released:
             raise ReleaseError(
-                f"public table {tables.public.path}: version {written} lacks files, or has other rows than the draws. "
+                f"public table {release.public.path}: version {written} lacks files, or has other rows than the draws. "
                 f"{_MOVE}"
             )
-        publication = _next_publication(tables, journal, public_key)
+        publication = _next_publication(release, public_key)
         manifest = Manifest(
             **_describe_release(facts, journal, gate, settings.policy, key, shown),
             release=name,
@@ -255,8 +255,8 @@ def publish_release(
         )
         document = sign(manifest, signing_key)
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
-        manifest_path = f"{tables.public.path}/{MANIFEST}"
-        _kept_manifest(tables, publication).write(text)
+        manifest_path = f"{release.public.path}/{MANIFEST}"
+        _kept_manifest(release, publication).write(text)
         Files(release.spark, manifest_path).write(text)
         body = {
             "publication": publication,
@@ -267,16 +267,16 @@ def publish_release(
             "seq": facts.seq or 0,
         }
         journal.add(PUBLISHED, "", lambda _: body)
-    return Publication(tables.public.path, manifest_path, hash_text(text), document)
+    return Publication(release.public.path, manifest_path, hash_text(text), document)
 
 
-def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Event:
+def _find_passed_gate(release: Release, rules: str) -> Event:
     """Find the last decision of the gate.
 
     Raises :class:`ReleaseError` unless it passed the current draws by the ``rules`` of that digest.
     """
-    gate, version = journal.latest(GATE), tables.draws.version()
-    where, hint = f"release {tables.release}:", "Run `wordveil release gate` with this configuration."
+    gate, version = release.journal.latest(GATE), release.draws.version()
+    where, hint = f"release {release.name}:", "Run `wordveil release gate` with this configuration."
     if gate is None:
         raise ReleaseError(f"{where} no version has passed the gate. {hint}")
     if gate.body["draws_version"] != version:
@@ -294,7 +294,7 @@ def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Ev
 
 
 def _write_table(
-    release: OpenRelease,
+    release: Release,
     version: int,
     number: int,
     shown: tuple[str, ...],
@@ -307,13 +307,13 @@ def _write_table(
     Unchanged files of a table that was ``signed`` after the run ``seq`` stay. Returns the public table's version, and
     what its readers see.
     """
-    home, journal, public = release.home, release.journal, release.tables.public
+    home, journal, public = release.home, release.journal, release.public
     before = public.version()
     released = release.newest_rows(version).where(f"status = '{RELEASED}'")
     rows, increment = _make_public(released, journal, shown), None
     is_since = F.col(SEQ_COLUMN) > F.lit(seq)
     if signed and seq is not None:
-        drawn = release.tables.draws.read(version).where(is_since)
+        drawn = release.draws.read(version).where(is_since)
         increment = find_increment(drawn, home.id, rows, public, signed, home.output)
     fields = StructType(rows.schema.fields)
     # Another property, such as a change feed, would be refused by whoever verifies the table.
@@ -407,17 +407,17 @@ def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
     return rows.withColumn("privacy", F.when(has_all, F.col("privacy")).otherwise(privacy))
 
 
-def _kept_manifest(tables: ReleaseTables, publication: int) -> Files:
+def _kept_manifest(release: Release, publication: int) -> Files:
     """Return the release's own copy of a publication's manifest."""
-    return Files(tables.spark, f"{tables.path}/manifests/{publication:020d}.json")
+    return Files(release.spark, f"{release.path}/manifests/{publication:020d}.json")
 
 
-def _find_signed(tables: ReleaseTables, last: Event | None, shown: tuple[str, ...], public_key: str) -> Manifest | None:
+def _find_signed(release: Release, last: Event | None, shown: tuple[str, ...], public_key: str) -> Manifest | None:
     """Find the manifest of the ``last`` publication, if its ``shown`` is equal and its table still exists."""
     if last is None or last.body["exposes"] != list(shown):
         return None
-    kept = _kept_manifest(tables, last.body.get("publication", 0))
-    if not (kept.exists() and tables.public.exists()):
+    kept = _kept_manifest(release, last.body.get("publication", 0))
+    if not (kept.exists() and release.public.exists()):
         return None
     with suppress(ReleaseError, ValueError):  # damaged: the table is written again from the draws
         return open_document(json.loads(kept.read()), public_key)
@@ -436,13 +436,13 @@ def _require_unchanged(public: DeltaTable, signed: Manifest) -> None:
         ) from None
 
 
-def _next_publication(tables: ReleaseTables, journal: Journal, public_key: str) -> int:
+def _next_publication(release: Release, public_key: str) -> int:
     """Compute one more than the last publication's number.
 
     That is in the journal, and in the public table after a reset of the release.
     """
-    numbers = [event.body.get("publication", 0) for event in journal.events if event.event == PUBLISHED]
-    manifest = Files(tables.spark, f"{tables.public.path}/{MANIFEST}")
+    numbers = [event.body.get("publication", 0) for event in release.journal.events if event.event == PUBLISHED]
+    manifest = Files(release.spark, f"{release.public.path}/{MANIFEST}")
     # Another release's manifest, or a damaged one, has no number of this release.
     with suppress(ReleaseError, ValueError):
         if manifest.exists():
@@ -450,15 +450,15 @@ def _next_publication(tables: ReleaseTables, journal: Journal, public_key: str) 
     return max(numbers, default=0) + 1
 
 
-def _check_name(tables: ReleaseTables, name: str) -> None:
+def _check_name(release: Release, name: str) -> None:
     """Raise :class:`ReleaseError` if the catalogue has another table under the public table's name."""
     with _catalogue_errors(name):
-        if not tables.spark.catalog.tableExists(_quoted(name)):
+        if not release.spark.catalog.tableExists(_quoted(name)):
             return
     location = None
     with suppress(AnalysisException):  # it is not Delta's
-        location = tables.spark.sql(f"DESCRIBE DETAIL {_quoted(name)}").first()
-    here = str(Files(tables.spark, tables.public.path).path.toUri().getPath()).rstrip("/")
+        location = release.spark.sql(f"DESCRIBE DETAIL {_quoted(name)}").first()
+    here = str(Files(release.spark, release.public.path).path.toUri().getPath()).rstrip("/")
     if location is None or not str(location["location"]).rstrip("/").endswith(here):
         raise ReleaseError(
             f"output.public_table = {name}: the catalogue has another table with that name. Choose another name, or "

@@ -29,7 +29,7 @@ from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.release.journal import Journal, check_key, require_live, require_same_terms
 from wordveil.spark.release.ledger import RecordLimitError, Terms
 from wordveil.spark.release.steps import RunSteps
-from wordveil.spark.release.tables import OpenRelease, ReleaseTables, open_release
+from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.sanitise.counts import NOTHING
 from wordveil.spark.sanitise.distribution import distribute_job
 from wordveil.spark.sanitise.report import RunReport, make_report
@@ -44,7 +44,7 @@ class ReleaseRunner:
     finished tasks.
     """
 
-    release: OpenRelease
+    release: Release
     job: ReleaseJob
     params: Mapping[str, str]
     progress: Callable[[str], None]
@@ -66,7 +66,7 @@ class ReleaseRunner:
             if last is not None and not full_snapshot and last.reads_as(intent):
                 return self._report(replace(intent, changes="none"), NOTHING, 0.0)
             rows = table.read(intent.version)
-            self._tables.create(rows, self.job.source.keep, self.job.settings.columns)
+            self.release.create(rows, self.job.source.keep, self.job.settings.columns)
             return self._begin(journal, intent, table)
 
         return self._repeat(run_id, begin)
@@ -80,15 +80,11 @@ class ReleaseRunner:
                     f"release {self._name}: has no runs, so there is nothing to withdraw. Check release and "
                     "output.path."
                 )
-            known = self._tables.find_known_ids(ids)
+            known = self.release.find_known_ids(ids)
             intent = Intent(run_id or new_run_id(), 0, "withdraw", self._terms(), ids=known)
             return self._begin(journal, intent, None)
 
         return self._repeat(run_id, begin)
-
-    @property
-    def _tables(self) -> ReleaseTables:
-        return self.release.tables
 
     @property
     def _name(self) -> str:
@@ -127,14 +123,12 @@ class ReleaseRunner:
         give_up = f"`wordveil release abandon {intent.run_id}`"
         outcome = f"run {intent.run_id} is open (start it again, or give it up with {give_up})"
         steps = RunSteps(
-            tables=self._tables,
-            journal=journal,
+            release=self.release,
             intent=intent,
             table=table,
             job=distribute_job(spark, self.job.materials, replace(settings, internal=2), intent.terms.epoch),
             terms=release_terms(settings, self.job.materials.bundle),
             columns=replace(self.job.source, max_bytes=intent.max_bytes) if table else self.job.source,
-            records_per_file=self.job.home.output.records_per_file,
             progress=self.progress,
             is_fresh=is_fresh,
         )
@@ -224,7 +218,7 @@ class ReleaseRunner:
             "policy_fingerprint": self.job.settings.policy_fingerprint,
             "key_fingerprint": self.job.materials.key.fingerprint,
             "columns": json.dumps(columns),
-            "ledger": self._tables.ledger.table.path,
+            "ledger": self.release.ledger.table.path,
             # Only weights that the private corpus trained have a limit.
             **({} if limit is None else {"max_records": str(limit)}),
         }
@@ -250,7 +244,7 @@ class ReleaseRunner:
             full_snapshot=full_snapshot,
             budgets=budget.to_dict() if budget else None,
             max_bytes=source.max_bytes,
-            anew=runs[0].anew if runs else self._tables.ledger.knows(self._name),
+            anew=runs[0].anew if runs else self.release.ledger.knows(self._name),
         )
         last = journal.last_of(intent.slice)
         if last is None or source.changes != "feed" or full_snapshot:
@@ -266,7 +260,7 @@ class ReleaseRunner:
             self.job.materials.bundle,
             self.job.materials.key.fingerprint,
             counts,
-            output=self._tables.path,
+            output=self.release.path,
             seconds=seconds,
             changes=intent.changes if reads_input else intent.kind,
             input_version=intent.version if reads_input else None,
@@ -342,16 +336,16 @@ def abandon(config: Config, session: Callable[[], SparkSession], run_id: str) ->
     Raises :class:`ReleaseError` for a run that is not open, or whose draws are written.
     """
     with open_release(config.home, session, outcome="the same command can be run again") as release:
-        tables, journal = release.tables, release.journal
+        journal = release.journal
         intent = next((intent for intent in journal.open_intents() if intent.run_id == run_id), None)
         if intent is None:
             raise ReleaseError(f"run {run_id}: is not open. `wordveil release show` lists the runs.")
-        if tables.has_drawn(intent):
+        if release.has_drawn(intent):
             raise ReleaseError(
                 f"run {run_id}: its draws are written already. Start the job again: it finishes the run without "
                 "reading the input."
             )
-        tables.ledger.abandon(Terms.naming(tables.release, tables.draws.identifier(), run_id))
+        release.ledger.abandon(Terms.naming(release.name, release.draws.identifier(), run_id))
         journal.add(ABANDONED, run_id, lambda _: {})
 
 

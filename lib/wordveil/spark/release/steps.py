@@ -15,7 +15,7 @@ from wordveil.input.columns import Columns
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.records.schema import REASON_COLUMN, REQUESTED, TAG_COLUMN, TOKENS_COLUMN, WITHDRAWN
 from wordveil.release.budgets import BUDGET_REASONS
-from wordveil.release.events import Events, Intent
+from wordveil.release.events import Intent
 from wordveil.release.layout import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN, SEQ_COLUMN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import InputTable
@@ -32,7 +32,7 @@ from wordveil.spark.release.changes import (
 )
 from wordveil.spark.release.latest import filter_by_ids
 from wordveil.spark.release.ledger import READMIT, REFUSE, Reservation, Terms, check_record_limit, mark_charged
-from wordveil.spark.release.tables import ReleaseTables
+from wordveil.spark.release.tables import Release
 from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.worker import Inspect, Sanitise
@@ -44,19 +44,16 @@ _REFUSED, _OVER, _READMITTED = "__refused", "__over", "__readmitted"
 class RunSteps:
     """Execution of one intent: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order.
 
-    ``table``: the input; None for a withdrawal. ``records_per_file``: the largest number of rows of a file of draws;
-    None for the default. ``is_fresh``: whether the intent was just written and no other process can have seen it, so
-    that no step has been done.
+    ``table``: the input; None for a withdrawal. ``is_fresh``: whether the intent was just written and no other process
+    can have seen it, so that no step has been done.
     """
 
-    tables: ReleaseTables
-    journal: Events
+    release: Release
     intent: Intent
     table: InputTable | None
     job: Sanitise
     terms: ReleaseTerms
     columns: Columns
-    records_per_file: int | None
     progress: Callable[[str], None]
     is_fresh: bool
     _known: Candidates | None = field(default=None, init=False)
@@ -70,7 +67,7 @@ class RunSteps:
         epoch = self.intent.terms.epoch
         return Terms.of(
             self.terms,
-            tables=self.tables.draws.identifier(),
+            tables=self.release.draws.identifier(),
             run_id=self.intent.run_id,
             epoch=epoch,
             epoch_key=self.intent.terms.epochs[epoch - 1],
@@ -89,7 +86,7 @@ class RunSteps:
         """
         if self._has_drawn():
             return 0
-        ledger = self.tables.ledger
+        ledger = self.release.ledger
         if self.table is None:
             ledger.withdraw(self._costs, self._withdrawn_ids().select(F.col("__id").cast("string").alias("record_id")))
             return 0
@@ -129,11 +126,11 @@ class RunSteps:
             rows = self._make_draws()
         observation = Observation()
         rows = self._add_copies(rows.observe(observation, *aggregates()))
-        self.tables.draws.append(
+        self.release.draws.append(
             rows,
             step="draws",
-            idempotency_key=self.tables.idempotency_key(self.intent),
-            records_per_file=self.records_per_file,
+            idempotency_key=self.release.idempotency_key(self.intent),
+            records_per_file=self.release.home.output.records_per_file,
         )
         self._observed = read_observation(observation)
 
@@ -145,7 +142,7 @@ class RunSteps:
         # A context that was admitted because it has been charged reserved nothing.
         is_drawn = F.col(RESERVED_COLUMN).isNotNull() | F.col("privacy").isNotNull()
         drawn = self._run_draws().where((F.col("run_id") == self.intent.run_id) & is_drawn)
-        self.tables.ledger.settle(
+        self.release.ledger.settle(
             self._costs,
             drawn.select(
                 self._record_id().alias("record_id"),
@@ -177,7 +174,7 @@ class RunSteps:
         """Count the records that each budget refused, by reason."""
         if (seen := self._seen_decisions()) is not None:
             return {name: seen[name] for name in sorted(BUDGET_REASONS) if seen[name]}
-        entries = self.tables.ledger.entries(self._costs, REFUSE).groupBy("reason").count()
+        entries = self.release.ledger.entries(self._costs, REFUSE).groupBy("reason").count()
         return {row.reason: row["count"] for row in entries.sort("reason").collect()}
 
     def _seen_decisions(self) -> dict[str, int] | None:
@@ -185,23 +182,23 @@ class RunSteps:
         return None if self._decided is None else read_observation(self._decided)
 
     def _has_drawn(self) -> bool:
-        return not self.is_fresh and self.tables.has_drawn(self.intent)
+        return not self.is_fresh and self.release.has_drawn(self.intent)
 
     def _run_draws(self) -> DataFrame:
-        return self.tables.draws.read().where(F.col(SEQ_COLUMN) == self.intent.seq)
+        return self.release.draws.read().where(F.col(SEQ_COLUMN) == self.intent.seq)
 
     def _candidates(self) -> Candidates:
         if self._known is None:
             assert self.table is not None
             self.progress("looking for what changed")
-            draws = self.tables.draws
+            draws = self.release.draws
             # At a version: frames kept at the newest one are planned again by Spark once the run has appended its
             # draws.
             earlier = None if self.intent.changes == "all" else draws.read(draws.version())
             bare = replace(self.job, settings=replace(self.job.settings, kept=(), internal=1))
-            withdrawn = self.tables.ledger.withdrawn(self.tables.release)
+            withdrawn = self.release.ledger.withdrawn(self.release.name)
             read = self.table, earlier, withdrawn, self.intent, self.columns
-            self._known = find_candidates(*read, Inspect(bare), self.journal)
+            self._known = find_candidates(*read, Inspect(bare), self.release.journal)
         return self._known
 
     def _find_corrected(self) -> DataFrame | None:
@@ -291,7 +288,7 @@ class RunSteps:
         """Find the records (``__id``, as text) that reserved nothing: ``__over``, which budget refuses the record, or
         ``__readmitted``.
         """
-        entries = self.tables.ledger.entries(self._costs, REFUSE, READMIT)
+        entries = self.release.ledger.entries(self._costs, REFUSE, READMIT)
         is_readmitted = F.when(F.col("kind") == READMIT, F.lit(True)).alias(_READMITTED)
         return entries.select(F.col("record_id").alias("__id"), F.col("reason").alias(_OVER), is_readmitted)
 
@@ -327,7 +324,7 @@ class RunSteps:
             self._copies["stale"] = ids.where(F.col(_OVER).isNotNull()).count()
         if not (number := sum(self._copies.values())):
             return rows
-        earlier = self.tables.draws.read().where(F.col(SEQ_COLUMN) < self.intent.seq)
+        earlier = self.release.draws.read().where(F.col(SEQ_COLUMN) < self.intent.seq)
         draws = filter_by_ids(earlier, self.columns.id, ids, "inner", number)
         newest = F.row_number().over(Window.partitionBy("__id").orderBy(F.col(SEQ_COLUMN).desc()))
         copies = draws.withColumn("__rank", newest).where("__rank = 1")
@@ -336,7 +333,7 @@ class RunSteps:
 
     def _withdrawn_ids(self) -> DataFrame:
         """List the ids of a withdrawal: ``__id``, of the draws' type, and ``named``."""
-        return self.tables.cast_ids(self.intent.ids)
+        return self.release.cast_ids(self.intent.ids)
 
     def _make_tombstones(self, leaving: DataFrame) -> DataFrame:
         return leaving.select(
@@ -352,5 +349,5 @@ class RunSteps:
         """
         chosen = filled or {SEQ_COLUMN: F.lit(self.intent.seq), EPOCH_COLUMN: F.lit(self.intent.terms.epoch)}
         known = {**{name: column(name) for name in rows.columns}, **chosen}
-        fields = self.tables.draws.read().schema.fields
+        fields = self.release.draws.read().schema.fields
         return rows.select(*(known.get(item.name, F.lit(None)).cast(item.dataType).alias(item.name) for item in fields))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -48,22 +47,23 @@ from wordveil.spark.release.ledger import Ledger
 from wordveil.spark.sanitise.layout import check_directories
 
 
-class ReleaseTables:
-    """Tables of one release under ``output.path``, and its ledger, which other releases may be charged to as well.
+class Release:
+    """One release: its tables under ``output.path``, and its ledger, which other releases may be charged to as well.
 
-    ``id``: the id column. ``path``: the directory of the release, without a slash at its end.
+    ``path``: its directory, without a slash at its end. ``is_exclusive``: whether no other process can work on it until
+    it is closed.
     """
 
     def __init__(self, spark: SparkSession, home: ReleaseHome) -> None:
-        self.spark = spark
-        self.release = home.name
-        self.id = home.id
+        self.spark, self.home, self.name = spark, home, home.name
         self.path = home.output.path.rstrip("/")
         self.draws = DeltaTable(spark, f"{self.path}/{DRAWS}", "draws")
         self.journal_table = DeltaTable(spark, f"{self.path}/{JOURNAL}", "journal")
         self.public = DeltaTable(spark, home.output.public or f"{self.path}/{PUBLIC}", "public table")
         self.ledger = Ledger(DeltaTable(spark, home.ledger.path, "ledger"))
-        self._partition_by = home.output.partition_by
+        self.is_exclusive = False
+        self._newest: dict[int, NewestRows] = {}
+        self._counted: dict[int, Row] = {}
 
     @contextmanager
     def locked(self, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
@@ -79,8 +79,9 @@ class ReleaseTables:
         ):
             yield is_exclusive
 
+    @cached_property
     def journal(self) -> Journal:
-        """Read the release's events.
+        """Events of the release, read at the first use.
 
         Raises :class:`ReleaseError` if one of its tables is missing or older than its events say, or if the events are
         those of another release.
@@ -89,7 +90,7 @@ class ReleaseTables:
             if not self.journal_table.exists():
                 if self.draws.version() > 0:
                     raise ReleaseError(
-                        f"journal {self.journal_table.path}: is gone, though release {self.release} has draws. Without "
+                        f"journal {self.journal_table.path}: is gone, though release {self.name} has draws. Without "
                         "it there is no record of what was drawn, changed or withdrawn. Restore draws, journal and "
                         "ledger from one backup, or start a release under another name."
                     )
@@ -98,10 +99,9 @@ class ReleaseTables:
             self.journal_table.check()
             journal = Journal(self.journal_table)
             if intents := journal.intents():
-                if (held := intents[0].terms.fixed["release"]) != self.release:
+                if (held := intents[0].terms.fixed["release"]) != self.name:
                     raise ReleaseError(
-                        f"output.path = {self.path}: holds the release {held}, not {self.release}. Name another "
-                        "directory."
+                        f"output.path = {self.path}: holds the release {held}, not {self.name}. Name another directory."
                     )
                 self._check(self.draws, journal, DRAWS_VERSION)
                 self._check(self.ledger.table, journal, LEDGER_VERSION)
@@ -109,10 +109,10 @@ class ReleaseTables:
 
     def _require_unknown(self) -> None:
         """Raise :class:`ReleaseError` if the ledger lists the release, but its tables are not here."""
-        if not self.ledger.tables_of(self.release):
+        if not self.ledger.tables_of(self.name):
             return
         raise ReleaseError(
-            f"release {self.release}: the ledger {self.ledger.table.path} lists it, but its tables are not at "
+            f"release {self.name}: the ledger {self.ledger.table.path} lists it, but its tables are not at "
             f"{self.path}. Without them there is no record of what was drawn and published. Name the output.path "
             "where they are, or restore draws and journal from the same backup as this ledger. If they are "
             "permanently lost, `wordveil release reset` gives them up, and the next run makes new ones. What was "
@@ -127,16 +127,33 @@ class ReleaseTables:
         version, seen = table.version(), journal.newest_version(name)
         if version < 0:
             raise ReleaseError(
-                f"{table.kind} {table.path}: is gone, though release {self.release} has runs. Without it records would "
+                f"{table.kind} {table.path}: is gone, though release {self.name} has runs. Without it records would "
                 "be drawn or charged again. Restore it from a backup, or start a release under another name."
             )
         table.check()
         if version < seen:
             raise ReleaseError(
-                f"{table.kind} {table.path}: is at version {version}, and the journal of release {self.release} has "
+                f"{table.kind} {table.path}: is at version {version}, and the journal of release {self.name} has "
                 f"seen version {seen}: it was restored from an older state, in which draws or charges are missing. "
                 "Restore draws, journal and ledger from one backup."
             )
+
+    def newest_rows(self, version: int) -> DataFrame:
+        """Find the newest draw of each record at a version of the draws, once."""
+        if version not in self._newest:
+            self._newest[version] = NewestRows.find(self.draws.read(version), self.home.id, self.journal)
+        return self._newest[version].rows
+
+    def count_rows(self, version: int, texts: TextColumns) -> Row:
+        """Count by :func:`count_newest` at a version of the draws, once for gate and publication of one nightly run."""
+        if version not in self._counted:
+            self._counted[version] = count_newest(self.newest_rows(version), texts)
+        return self._counted[version]
+
+    def close(self) -> None:
+        """Let the session forget the frames that were kept."""
+        for found in self._newest.values():
+            found.close()
 
     def has_drawn(self, intent: Intent) -> bool:
         """Return whether a run has drawn."""
@@ -144,7 +161,7 @@ class ReleaseTables:
 
     def idempotency_key(self, intent: Intent) -> str:
         """Return the key under which a run appends its draws: appending a second time does nothing."""
-        return f"{self.release} {intent.run_id} {intent.seq}"
+        return f"{self.name} {intent.run_id} {intent.seq}"
 
     def create(self, rows: DataFrame, kept: Sequence[str], texts: TextColumns) -> None:
         """Create the missing tables, for the ``kept`` columns of ``rows`` and the ``texts`` of the output.
@@ -152,13 +169,15 @@ class ReleaseTables:
         Raises :class:`ReleaseError` if the draws have other columns.
         """
         with job_errors("nothing was drawn or charged"):
-            check_directories(rows, self._partition_by)
-            schema = _draws_schema(rows.select(column(self.id), *map(column, kept)), texts)
+            check_directories(rows, self.home.output.partition_by)
+            schema = _draws_schema(rows.select(column(self.home.id), *map(column, kept)), texts)
             self.ledger.create()
             if self.draws.exists():
                 self._check_columns(schema)
             else:
-                self.draws.create(schema, partition_by=self._partition_by, indexed=[SEQ_COLUMN, self.id])
+                self.draws.create(
+                    schema, partition_by=self.home.output.partition_by, indexed=[SEQ_COLUMN, self.home.id]
+                )
             Journal.create(self.journal_table)
 
     def _check_columns(self, schema: StructType) -> None:
@@ -172,7 +191,7 @@ class ReleaseTables:
                 for name in differing
             )
             raise ReleaseError(
-                f"release {self.release}: its columns differ from the input's: {shown}. A release keeps its columns. "
+                f"release {self.name}: its columns differ from the input's: {shown}. A release keeps its columns. "
                 "Cast or rename them in a view of the input, or start a release under another name."
             )
 
@@ -181,7 +200,7 @@ class ReleaseTables:
 
         A text that is no value of that type cannot be the id of a record: its ``__id`` is null.
         """
-        kind = self.draws.read().schema[self.id].dataType
+        kind = self.draws.read().schema[self.home.id].dataType
         given = from_arrow(self.spark, pa.table({"__id": pa.array(ids, pa.string())}))
         return given.select(try_cast("__id", kind).alias("__id"), F.col("__id").alias("named"))
 
@@ -192,7 +211,7 @@ class ReleaseTables:
         Raises :class:`ReleaseError` for ids that are not in the release, stand for several records, or have been
         withdrawn. The message quotes one of them.
         """
-        known = latest_state(self.draws.read(), self.id)
+        known = latest_state(self.draws.read(), self.home.id)
         known = known.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED))).select("__id")
         missing = self.cast_ids(sorted(set(ids))).join(known, "__id", "left_anti")
         if missing.isEmpty():
@@ -202,7 +221,7 @@ class ReleaseTables:
         times, whole = Counter(row.named for row in pairs), {row.named: row.padded for row in pairs}
         if wrong := sorted(named for named, padded in whole.items() if padded is None or times[named] > 1):
             raise ReleaseError(
-                f"{len(wrong):,} of the ids are not in release {self.release}, or have been withdrawn; "
+                f"{len(wrong):,} of the ids are not in release {self.name}, or have been withdrawn; "
                 f"{wrong[0]!r} is one of them. Nothing was done. Remove them from the list, or correct them."
             )
         return tuple(sorted({whole.get(named, named) for named in ids}))
@@ -222,44 +241,6 @@ def _draws_schema(passed: DataFrame, texts: TextColumns) -> StructType:
     return StructType([StructField(field.name, field.dataType) for field in (*passed.schema.fields, *made, *internal)])
 
 
-@dataclass(frozen=True)
-class OpenRelease:
-    """Release that a command works on, in a classic session that has Delta.
-
-    ``is_exclusive``: whether no other process can work on it until it is closed.
-    """
-
-    spark: SparkSession
-    home: ReleaseHome
-    tables: ReleaseTables
-    is_exclusive: bool
-    _newest: dict[int, NewestRows] = field(default_factory=dict, init=False)
-    _counted: dict[int, Row] = field(default_factory=dict, init=False)
-
-    @cached_property
-    def journal(self) -> Journal:
-        """Events of the release, read at the first use. Raises as :meth:`ReleaseTables.journal`."""
-        return self.tables.journal()
-
-    def newest_rows(self, version: int) -> DataFrame:
-        """Find the newest draw of each record at a version of the draws, once."""
-        if version not in self._newest:
-            draws = self.tables.draws.read(version)
-            self._newest[version] = NewestRows.find(draws, self.home.id, self.journal)
-        return self._newest[version].rows
-
-    def count_rows(self, version: int, texts: TextColumns) -> Row:
-        """Count by :func:`count_newest` at a version of the draws, once for gate and publication of one nightly run."""
-        if version not in self._counted:
-            self._counted[version] = count_newest(self.newest_rows(version), texts)
-        return self._counted[version]
-
-    def close(self) -> None:
-        """Let the session forget the frames kept for the block."""
-        for found in self._newest.values():
-            found.close()
-
-
 @contextmanager
 def open_release(
     home: ReleaseHome,
@@ -269,7 +250,7 @@ def open_release(
     outcome: str,
     waiting_for: str = "a run",
     is_locked: bool = True,
-) -> Iterator[OpenRelease]:
+) -> Iterator[Release]:
     """Open the release at ``home``, and close it after the ``with`` block.
 
     ``session``: starts the Spark session, or returns the running one. ``progress``: called with what begins, and with
@@ -291,11 +272,12 @@ def open_release(
         places = {"output.path": output.path, "ledger.path": ledger.path}
         places |= {"output.public": output.public} if output.public else {}
         require_exclusive_commits(spark, places, is_only_writer=output.writers == "one")
-    tables = ReleaseTables(spark, home)
-    lock = tables.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else None
+    release = Release(spark, home)
+    lock = release.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else None
     with (
         job_errors(outcome),
         lock or nullcontext(enter_result=False) as is_exclusive,
-        closing(OpenRelease(spark, home, tables, is_exclusive)) as release,
+        closing(release),
     ):
+        release.is_exclusive = is_exclusive
         yield release
