@@ -18,6 +18,7 @@ from wordveil.config.schema import (
     KeySection,
     LedgerSection,
     OutputSection,
+    Section,
     SparkSection,
     StreamSection,
     TextSection,
@@ -59,7 +60,7 @@ class Sections:
 
 
 def find_contradictions(sections: Sections) -> Iterator[Fault]:
-    """List the faults of a configuration that no single value shows, by the checks of each section's module."""
+    """List the faults of a configuration that no single value shows: between sections, then inside each."""
     source, text = sections.input.source() if sections.input else None, sections.text
     policy = None
     if source:
@@ -79,12 +80,11 @@ def find_contradictions(sections: Sections) -> Iterator[Fault]:
         yield from _output_faults(sections, source, sections.output)
     yield from _mechanism_faults(sections)
     yield from _training_faults(sections.mechanism)
-    yield from _spark_faults(sections.spark)
-    if sections.evaluation:
+    if sections.evaluation and source:
         yield from find_evaluation_faults(sections.evaluation, source, sections.gate)
-    key = sections.key
-    if key and (key.file is None) == (key.env is None):
-        yield Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run.")
+    for section in vars(sections).values():
+        if isinstance(section, Section):
+            yield from section.find_faults()
 
 
 def find_text_faults(text: TextSection, names: Sequence[str] = ()) -> Iterator[Fault]:
@@ -93,13 +93,6 @@ def find_text_faults(text: TextSection, names: Sequence[str] = ()) -> Iterator[F
     yield from find_policy_faults(draft, dict(text), names)
     if text.ngrams is not None and draft.slots == Slots.CARRIER_PHRASES:
         yield from find_model_faults(Path(text.ngrams), draft)
-
-
-def _spark_faults(spark: SparkSection | None) -> Iterator[Fault]:
-    for name in spark.options if spark else ():
-        if name.lower() in ("spark.sql.files.ignorecorruptfiles", "spark.sql.files.ignoremissingfiles"):
-            problem = "would silently drop damaged or missing files, and their records with them. Remove it."
-            yield Fault("spark.options", name, problem)
 
 
 def _mechanism_faults(sections: Sections) -> Iterable[Fault]:
@@ -247,9 +240,7 @@ def _nesting_faults(source: Source | None, output: OutputSection, ledger: Ledger
 
 
 def _stream_faults(source: Source | None, stream: StreamSection) -> Iterable[Fault]:
-    """Check that a stream has one source, and a place to land."""
-    if (stream.path is None) == (stream.table is None):
-        yield Fault("stream", "", "set exactly one of stream.path and stream.table.")
+    """List what prevents a stream from landing in the input."""
     if source is None:
         return
     if source.path is None:

@@ -66,33 +66,33 @@ class EvaluationSection(Section):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Decides which records are measured, which of them the attacker knows, and what classifiers leave to chance."""
 
+    def find_faults(self) -> Iterable[Fault]:
+        """List tasks without labels, repeated names, and a sample too small for two authors."""
+        if "tasks" in self.model_fields_set and self.tasks and self.label is None:
+            problem = "needs labels to guess. Name their column in evaluation.label, or remove it."
+            yield Fault("evaluation.tasks", ", ".join(self.tasks), problem)
+        for setting, names in (("attackers", self.attackers), ("tasks", self.tasks)):
+            if repeated := sorted(name for name, count in Counter(names).items() if count > 1):
+                yield Fault(f"evaluation.{setting}", ", ".join(repeated), "is listed more than once. Keep one of them.")
+        if 2 * self.min_texts > self.records:
+            problem = f"two authors of {self.min_texts} records do not fit into evaluation.records: {self.records}."
+            yield Fault(
+                "evaluation.min_texts", str(self.min_texts), f"{problem} Lower it, or raise evaluation.records."
+            )
 
-def find_evaluation_faults(
-    section: EvaluationSection, source: Columns | None, gate: GateSection | None
-) -> Iterable[Fault]:
-    """List contradictions inside the section, with the input's columns or the gate. ``source``, ``gate``: None if they
-    have faults.
-    """
-    if source is not None:
-        roots = {fold_name(root) for text in source.texts for root in (text, read_path(text)[0])}
-        for name in ("author", "label"):
-            if (value := getattr(section, name)) is not None and fold_name(value) in roots:
-                problem = "is the text column. Name a column that says something about the text, or remove it."
-                yield Fault(f"evaluation.{name}", value, problem)
-        if "attackers" in section.model_fields_set and section.attackers and find_author(section, source) is None:
-            problem = "needs authors to guess. Name their column in evaluation.author or input.author, or remove it."
-            yield Fault("evaluation.attackers", ", ".join(section.attackers), problem)
-        if gate is not None and gate.attack_to_chance is not None:
-            yield from _gate_faults(section, source, gate.attack_to_chance)
-    if "tasks" in section.model_fields_set and section.tasks and section.label is None:
-        problem = "needs labels to guess. Name their column in evaluation.label, or remove it."
-        yield Fault("evaluation.tasks", ", ".join(section.tasks), problem)
-    for setting, names in (("attackers", section.attackers), ("tasks", section.tasks)):
-        if repeated := sorted(name for name, count in Counter(names).items() if count > 1):
-            yield Fault(f"evaluation.{setting}", ", ".join(repeated), "is listed more than once. Keep one of them.")
-    if 2 * section.min_texts > section.records:
-        problem = f"two authors of {section.min_texts} records do not fit into evaluation.records: {section.records}."
-        yield Fault("evaluation.min_texts", str(section.min_texts), f"{problem} Lower it, or raise evaluation.records.")
+
+def find_evaluation_faults(section: EvaluationSection, source: Columns, gate: GateSection | None) -> Iterable[Fault]:
+    """List contradictions of the section with the input's columns or the gate, which is None if it has faults."""
+    roots = {fold_name(root) for text in source.texts for root in (text, read_path(text)[0])}
+    for name in ("author", "label"):
+        if (value := getattr(section, name)) is not None and fold_name(value) in roots:
+            problem = "is the text column. Name a column that says something about the text, or remove it."
+            yield Fault(f"evaluation.{name}", value, problem)
+    if "attackers" in section.model_fields_set and section.attackers and find_author(section, source) is None:
+        problem = "needs authors to guess. Name their column in evaluation.author or input.author, or remove it."
+        yield Fault("evaluation.attackers", ", ".join(section.attackers), problem)
+    if gate is not None and gate.attack_to_chance is not None:
+        yield from _gate_faults(section, source, gate.attack_to_chance)
 
 
 def _gate_faults(section: EvaluationSection, source: Columns, bound: float) -> Iterable[Fault]:

@@ -7,7 +7,7 @@ location.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, StringConstraints, Tag
 
 from wordveil.config.paths import LocalPath, Location, WrittenLocation
+from wordveil.errors import Fault
 from wordveil.input.columns import DEFAULT_MAX_BYTES
 from wordveil.input.source import Source
 from wordveil.privacy.relations import Relation
@@ -44,6 +45,10 @@ class Section(BaseModel):
     """A part of the configuration: unknown keys are faults, values are not converted between types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def find_faults(self) -> Iterable[Fault]:
+        """List contradictions inside the section, which a configuration is asked for once, when it is loaded."""
+        return ()
 
 
 _SINGLE, _SEVERAL = "[one]", "[several]"
@@ -144,6 +149,11 @@ class StreamSection(Section):
     def name(self) -> str:
         """Source as the configuration names it."""
         return self.path or self.table or ""
+
+    def find_faults(self) -> Iterable[Fault]:
+        """List a missing source, and a second one."""
+        if (self.path is None) == (self.table is None):
+            yield Fault("stream", "", "set exactly one of stream.path and stream.table.")
 
 
 class TextSection(Section):
@@ -246,6 +256,11 @@ class KeySection(Section):
     """The path of the key file, which only its owner may be able to read."""
     env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     """The name of the environment variable that holds the key."""
+
+    def find_faults(self) -> Iterable[Fault]:
+        """List a missing place, and a second one."""
+        if (self.file is None) == (self.env is None):
+            yield Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run.")
 
 
 class OutputSection(Section):
@@ -383,3 +398,10 @@ class SparkSection(Section):
     """
     options: dict[str, str] = {}
     """More options of Spark, by their full names; they replace those that wordveil sets."""
+
+    def find_faults(self) -> Iterable[Fault]:
+        """List options that lose records."""
+        for name in self.options:
+            if name.lower() in ("spark.sql.files.ignorecorruptfiles", "spark.sql.files.ignoremissingfiles"):
+                problem = "would silently drop damaged or missing files, and their records with them. Remove it."
+                yield Fault("spark.options", name, problem)
