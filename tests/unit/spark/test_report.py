@@ -9,8 +9,7 @@ import pytest
 from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import parse_config
-from wordveil.spark.sanitise.counts import NOTHING
-from wordveil.spark.sanitise.report import RunReport, make_report
+from wordveil.spark.sanitise.report import NOTHING, RunReport, make_report
 
 
 @pytest.mark.parametrize(("text", "pads"), [({"n_max": 8}, True), ({"length": "as_is"}, False)])

@@ -30,9 +30,8 @@ from wordveil.spark.release.journal import Journal, check_key, require_live, req
 from wordveil.spark.release.ledger import RecordLimitError, Terms
 from wordveil.spark.release.steps import RunSteps
 from wordveil.spark.release.tables import Release, open_release
-from wordveil.spark.sanitise.counts import NOTHING
 from wordveil.spark.sanitise.distribution import distribute_job
-from wordveil.spark.sanitise.report import RunReport, make_report
+from wordveil.spark.sanitise.report import NOTHING, RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 
 

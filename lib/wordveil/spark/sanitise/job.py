@@ -28,10 +28,9 @@ from wordveil.spark.platform.filesystem import require_free_paths
 from wordveil.spark.platform.output import draft_output, list_drafts
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.session import require_classic
-from wordveil.spark.sanitise.counts import aggregates, report_counts
 from wordveil.spark.sanitise.distribution import distribute_job
 from wordveil.spark.sanitise.layout import arrange_rows, check_directories
-from wordveil.spark.sanitise.report import RunReport, make_report
+from wordveil.spark.sanitise.report import RunReport, aggregates, make_report, report_counts
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise
 
@@ -107,7 +106,7 @@ def write_sanitised(
 
     ``output``: the order of rows, the columns that name directories, the rows of a file, and whether only publishable
     columns are written; its ``path`` is not used. ``progress`` gets each step that begins. Returns the counts of
-    :func:`wordveil.spark.sanitise.counts.report_counts`. Errors of Spark and of workers pass through.
+    :func:`wordveil.spark.sanitise.report.report_counts`. Errors of Spark and of workers pass through.
     """
     progress("looking for duplicate ids")
     rows = sanitise_records(screen_input(table, columns), job)
