@@ -77,6 +77,7 @@ class Release:
             hold_lock(self.spark, path, waiting) as is_exclusive,
             nullcontext() if is_exclusive else hold_lease(self.spark, path, waiting),
         ):
+            self.is_exclusive = is_exclusive
             yield is_exclusive
 
     @cached_property
@@ -273,11 +274,8 @@ def open_release(
         places |= {"output.public": output.public} if output.public else {}
         require_exclusive_commits(spark, places, is_only_writer=output.writers == "one")
     release = Release(spark, home)
-    lock = release.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else None
-    with (
-        job_errors(outcome),
-        lock or nullcontext(enter_result=False) as is_exclusive,
-        closing(release),
-    ):
-        release.is_exclusive = is_exclusive
+    lock = (
+        release.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else nullcontext()
+    )
+    with job_errors(outcome), lock, closing(release):
         yield release
