@@ -18,9 +18,9 @@ ARTIFACT = f"org.apache.iceberg:iceberg-spark-runtime-{VERSION[0]}.{VERSION[1]}_
 _TABLE = "org.apache.iceberg.spark.source.SparkTable"
 
 
-def fetched_iceberg_jars(ivy: str | None = None) -> list[Path]:
+def fetched_iceberg_jars() -> list[Path]:
     """Find the jar, as :func:`find_fetched` does."""
-    return find_fetched([ARTIFACT], ivy)
+    return find_fetched([ARTIFACT])
 
 
 def find_iceberg_table(frame: DataFrame) -> Any:

@@ -21,7 +21,6 @@ from wordveil.spark.evaluate.measures import find_attack_to_chance, find_linked
 from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.tables import Release, open_release
 
 _GATE_SEED = 0
@@ -45,7 +44,7 @@ def evaluate_release(
     context = load_evaluation(config)
     with open_release(config.home, session, progress, outcome=OUTCOME, is_locked=False) as release:
         rows, table = _read_rows(release, published=published)
-        source, version = _read_originals(config.source, release.spark, release.journal, params, published=published)
+        source, version = _read_originals(config.source, release, params, published=published)
         progress("reading records")
         pairs = read_pairs(source, rows, context, context.section.seed)
     facts = {"table": table, "input": config.source.name, "input version": version}
@@ -68,7 +67,7 @@ def measure_gate_attacks(
     repeating a gate repeats its decision. The attacker's draws stay in this process. Raises as
     :func:`evaluate_release`.
     """
-    source, _ = _read_originals(context.source, release.spark, release.journal, NO_PARAMS)
+    source, _ = _read_originals(context.source, release, NO_PARAMS)
     pairs = read_pairs(source, rows, context, _GATE_SEED)
     check_pairs(context, pairs)
     found: dict[str, float | None] = {}
@@ -96,12 +95,13 @@ def _read_rows(release: Release, *, published: bool) -> tuple[DataFrame, str]:
 
 
 def _read_originals(
-    configured: Source, spark: SparkSession, journal: Journal, params: Mapping[str, str], *, published: bool = False
+    configured: Source, release: Release, params: Mapping[str, str], *, published: bool = False
 ) -> tuple[DataFrame, str]:
     """Read the input at the version of the rows' last run, if the table still has it; and name the version."""
     newest = replace(configured, version=None, timestamp=None, where=configured.where if params else None)
-    source = open_input(spark, newest, params)
+    source = open_input(release.spark, newest, params)
     # For `published`: the last run that read the input before that publication.
+    journal = release.journal
     event = journal.latest(PUBLISHED) if published else None
     reads = [run for run in journal.intents() if run.kind == "sanitise" and (event is None or run.seq < event.seq)]
     intent = reads[-1] if reads else None
