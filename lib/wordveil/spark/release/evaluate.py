@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -57,7 +58,7 @@ def measure_gate_attacks(
     release: Release,
     rows: DataFrame,
     progress: Callable[[str], None],
-) -> dict[str, float | None]:
+) -> dict[str, Any]:
     """Measure the figures of the rules ``attack_to_chance`` and ``linked`` on the newest draws in ``rows``.
 
     Only the gate's own rules are measured. The first figure is None if fewer than two authors have enough records, or

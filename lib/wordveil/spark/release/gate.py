@@ -97,9 +97,7 @@ def gate_release(
         if attackers is not None:
             from wordveil.spark.release.evaluate import measure_gate_attacks
 
-            attacks = measure_gate_attacks(attackers, rules, release, rows, progress)
-            ratio, linked = attacks.get("attack_to_chance"), attacks.get("linked")
-            measured = replace(measured, attack_to_chance=ratio, linked=linked)
+            measured = replace(measured, **measure_gate_attacks(attackers, rules, release, rows, progress))
         terms = journal.intents()[0].terms.fixed
         if rules.audited is not None:
             measured = replace(measured, audited=audits(terms["mechanism_fingerprint"]))
