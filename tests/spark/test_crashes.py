@@ -182,7 +182,7 @@ def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, mo
     monkeypatch.setattr(delta_table, "hold_lock", lambda *_: nullcontext(False))
     place = delta_table.DeltaTable(lake.spark, str(lake.root / "journal"), "journal")
     Journal.create(place)
-    journal, other = Journal(place), Journal(place)
+    journal, other = Journal(place, "support"), Journal(place, "support")
     looks: list[int] = []
 
     def late(seq: int) -> dict[str, object]:
@@ -194,11 +194,11 @@ def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, mo
     event = journal.add("note", "", late)
     assert looks == [1, 2], "it has looked again"
     assert event is not None
-    assert [(event.seq, event.body) for event in Journal(place).events] == [
+    assert [(event.seq, event.body) for event in Journal(place, "support").events] == [
         (1, {"by": 2, "seq": 1}),
         (2, {"by": 1, "seq": 2}),
     ]
-    assert journal.events == Journal(place).events
+    assert journal.events == Journal(place, "support").events
     assert other.add("note", "", lambda _: {}, unless=lambda events: len(events) == 2) is None, "it knows of the first"
 
 

@@ -134,10 +134,10 @@ def test_a_run_reads_its_journal_without_spark(released: States, monkeypatch: py
     table = delta_table.DeltaTable(lake.spark, str(lake.home / "journal"), "journal")
     with monkeypatch.context() as patch:
         patch.setattr(local_state, "MAX_ROWS", 1)  # too many: Spark reads them
-        events = Journal(table).events
+        events = Journal(table, "support").events
     assert [event.event for event in events] == [INTENT, FINISHED]
     monkeypatch.setattr(table, "read", lambda: None)
-    assert Journal(table).events == events
+    assert Journal(table, "support").events == events
 
 
 def test_tables_with_deletion_vectors_are_left_to_spark(released: States):

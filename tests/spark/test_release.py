@@ -97,7 +97,7 @@ def test_a_release_follows_its_input(released: States, monkeypatch: pytest.Monke
 
     newest = {name: row["__seq"] for name, row in lake.newest().items()}
     drawn_later = {"r00001", "r00003", "r00005", "r00008", "r00009"}
-    journal = Journal(DeltaTable(lake.spark, str(lake.home / "journal"), "journal"))
+    journal = Journal(DeltaTable(lake.spark, str(lake.home / "journal"), "journal"), "support")
     draws_table = lake.spark.read.format("delta").load(str(lake.home / "draws"))
     for most, joined in ((latest._FEW, drawn_later), (2, drawn_later - {"r00008", "r00009"})):
         monkeypatch.setattr(latest, "_FEW", most)

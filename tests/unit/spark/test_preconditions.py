@@ -11,13 +11,7 @@ import pytest
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ReleaseError
 from wordveil.release.events import ABANDONED, FINISHED, FROZEN, INTENT, Event, Intent, RunTerms
-from wordveil.spark.release.journal import (
-    Journal,
-    check_key,
-    require_live,
-    require_no_open_runs,
-    require_same_terms,
-)
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.run import require_feed
 
 KEY = MasterKey(bytes(range(32)))
@@ -43,7 +37,7 @@ class NoTable:
 
 def journal_of(*events: tuple[str, str, dict[str, Any]]) -> Journal:
     """A journal with these events: their kind, their run and their body."""
-    journal = Journal(NoTable())  # type: ignore[arg-type]
+    journal = Journal(NoTable(), "support")  # type: ignore[arg-type]
     journal.events = [
         Event(number, kind, run_id, "2026-11-20T02:00:00Z", body)
         for number, (kind, run_id, body) in enumerate(events, 1)
@@ -63,26 +57,26 @@ def finished(run_id: str, null_ids: int = 0) -> tuple[str, str, dict[str, Any]]:
 
 def test_a_release_without_runs_has_nothing_to_gate():
     with pytest.raises(ReleaseError, match=r"release support: has no runs\. Run `wordveil sanitise` first"):
-        require_no_open_runs(journal_of(), "support")
+        journal_of().require_no_open_runs()
 
 
 def test_an_open_run_is_named_until_it_ends():
     with pytest.raises(ReleaseError, match="run night-1 was interrupted"):
-        require_no_open_runs(journal_of(begun(FIRST)), "support")
-    require_no_open_runs(journal_of(begun(FIRST), finished("night-1")), "support")
-    require_no_open_runs(journal_of(begun(FIRST), (ABANDONED, "night-1", {})), "support")
+        journal_of(begun(FIRST)).require_no_open_runs()
+    journal_of(begun(FIRST), finished("night-1")).require_no_open_runs()
+    journal_of(begun(FIRST), (ABANDONED, "night-1", {})).require_no_open_runs()
 
 
 def test_a_frozen_release_says_since_when():
-    require_live(journal_of(begun(FIRST)), "support")
+    journal_of(begun(FIRST)).require_live()
     with pytest.raises(ReleaseError, match="release support: has been frozen since 2026-11-20T02:00:00Z"):
-        require_live(journal_of(begun(FIRST), (FROZEN, "", {})), "support")
+        journal_of(begun(FIRST), (FROZEN, "", {})).require_live()
 
 
 def test_another_key_is_refused():
-    check_key(journal_of(begun(FIRST)), KEY, "support")
+    journal_of(begun(FIRST)).check_key(KEY)
     with pytest.raises(ReleaseError, match=r"release support: .*key"):
-        check_key(journal_of(begun(FIRST)), MasterKey(bytes(range(32, 64))), "support")
+        journal_of(begun(FIRST)).check_key(MasterKey(bytes(range(32, 64))))
 
 
 def test_other_terms_are_named_whole_with_the_setting_that_changed():
@@ -91,10 +85,10 @@ def test_other_terms_are_named_whole_with_the_setting_that_changed():
     settings = {"text.n_max": "256", "text.case": "lower", "mechanism.epsilon": "8.0"}
     known = replace(FIRST.terms, fixed=terms, settings=settings)
     journal = journal_of(begun(replace(FIRST, terms=known)), finished("night-1"))
-    require_same_terms(journal, known, "support")
+    journal.require_same_terms(known)
     changed = replace(known, fixed={**terms, "policy_fingerprint": new}, settings={**settings, "text.n_max": "64"})
     with pytest.raises(ReleaseError) as error:
-        require_same_terms(journal, changed, "support")
+        journal.require_same_terms(changed)
     message = str(error.value)
     assert "text.n_max is 64 now and was 256; " in message
     assert f"policy_fingerprint is {new} now and was {old}" in message
@@ -107,7 +101,7 @@ def test_a_changed_column_is_named():
     first = replace(FIRST, terms=replace(FIRST.terms, fixed={"columns": json.dumps(columns)}))
     changed = replace(FIRST.terms, fixed={"columns": json.dumps({**columns, "author": "user", "keep": []})})
     with pytest.raises(ReleaseError) as error:
-        require_same_terms(journal_of(begun(first)), changed, "support")
+        journal_of(begun(first)).require_same_terms(changed)
     assert "input.author is user now and was not set; input.keep is none now and was day" in str(error.value)
 
 

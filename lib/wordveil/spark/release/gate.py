@@ -22,7 +22,7 @@ from wordveil.release.layout import DRAWS_VERSION, LEDGER_VERSION
 from wordveil.release.rules import GateResult, GateRules, Measured, evaluate
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.journal import Journal, require_live, require_no_open_runs
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import join_texts
 from wordveil.spark.release.tables import Release, open_release
 
@@ -84,8 +84,8 @@ def gate_release(
     """
     with job_errors("nothing was decided"):
         journal = release.journal
-        require_no_open_runs(journal, settings.release)
-        require_live(journal, settings.release)
+        journal.require_no_open_runs()
+        journal.require_live()
         version = release.draws.version()
         progress("measuring")
         rows = release.newest_rows(version)

@@ -1,4 +1,4 @@
-"""Journal of a release, an append-only table of events, and what it must say before a command may go on."""
+"""Journal of a release: an append-only table of events, and what they must be before a command may go on."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _SCHEMA = "seq bigint, event string, run_id string, at string, body string"
 class Journal(Events):
     """Events of one release as of this object's creation, and those that :meth:`add` has seen since."""
 
-    def __init__(self, table: DeltaTable) -> None:
+    def __init__(self, table: DeltaTable, release: str) -> None:
         self._table = table
+        self.release = release
         # Read before the events: if it is too low, they are read once more.
         self._version = table.version()
         super().__init__(self._load(table.read(), self._version) if self._version >= 0 else [])
@@ -83,44 +84,43 @@ class Journal(Events):
             self._version += 1
         return added
 
-
-def require_no_open_runs(journal: Journal, release: str) -> None:
-    """Raise :class:`ReleaseError` for a release that has no runs, or one that has not ended."""
-    if not journal.intents():
-        raise ReleaseError(f"release {release}: has no runs. Run `wordveil sanitise` first.")
-    if interrupted := journal.open_intents():
-        raise ReleaseError(
-            f"run {interrupted[0].run_id} was interrupted. Run `wordveil sanitise` again: it finishes that run first."
-        )
-
-
-def require_live(journal: Journal, release: str) -> None:
-    """Raise :class:`ReleaseError` for a release that is frozen."""
-    if (frozen := journal.latest(FROZEN)) is not None:
-        raise ReleaseError(
-            f"release {release}: has been frozen since {frozen.at}, when its key was destroyed. What is published "
-            "stays published, and nothing can be drawn, gated or published any more. Start a release under another "
-            "name, with another key."
-        )
-
-
-def check_key(journal: Journal, key: MasterKey, release: str) -> None:
-    """Raise :class:`ReleaseError` unless ``key`` is the one that a release with runs was drawn with."""
-    intents = journal.intents()
-    if problem := find_key_fault(intents[0].terms.fixed["key_fingerprint"], intents[-1].terms.epochs, key):
-        raise ReleaseError(f"release {release}: {problem}")
-
-
-def require_same_terms(journal: Journal, terms: RunTerms, release: str) -> None:
-    """Raise :class:`ReleaseError` where the fixed ``terms`` differ from those that a release with runs began with. The
-    message says which settings have changed.
-    """
-    intents = journal.intents()
-    first = intents[0].terms.fixed
-    for name, value in terms.fixed.items():
-        if first[name] != value:
-            change = explain_change(name, value, first[name], terms.settings, intents[0].terms.settings)
+    def require_no_open_runs(self) -> None:
+        """Raise :class:`ReleaseError` for a release that has no runs, or one that has not ended."""
+        if not self.intents():
+            raise ReleaseError(f"release {self.release}: has no runs. Run `wordveil sanitise` first.")
+        if interrupted := self.open_intents():
             raise ReleaseError(
-                f"release {release}: {change} (in its first run). A release keeps one bundle, one text policy, one key "
-                "and one set of columns. Use those of its first run, or start a release under another name."
+                f"run {interrupted[0].run_id} was interrupted. Run `wordveil sanitise` again: it finishes that run "
+                "first."
             )
+
+    def require_live(self) -> None:
+        """Raise :class:`ReleaseError` for a release that is frozen."""
+        if (frozen := self.latest(FROZEN)) is not None:
+            raise ReleaseError(
+                f"release {self.release}: has been frozen since {frozen.at}, when its key was destroyed. What is "
+                "published stays published, and nothing can be drawn, gated or published any more. Start a release "
+                "under another name, with another key."
+            )
+
+    def check_key(self, key: MasterKey) -> None:
+        """Raise :class:`ReleaseError` unless ``key`` is the one that a release with runs was drawn with."""
+        intents = self.intents()
+        if problem := find_key_fault(intents[0].terms.fixed["key_fingerprint"], intents[-1].terms.epochs, key):
+            raise ReleaseError(f"release {self.release}: {problem}")
+
+    def require_same_terms(self, terms: RunTerms) -> None:
+        """Raise :class:`ReleaseError` if the fixed ``terms`` differ from those that a release with runs began with.
+
+        The message says which settings have changed.
+        """
+        intents = self.intents()
+        first = intents[0].terms.fixed
+        for name, value in terms.fixed.items():
+            if first[name] != value:
+                change = explain_change(name, value, first[name], terms.settings, intents[0].terms.settings)
+                raise ReleaseError(
+                    f"release {self.release}: {change} (in its first run). A release keeps one bundle, one text "
+                    "policy, one key and one set of columns. Use those of its first run, or start a release under "
+                    "another name."
+                )

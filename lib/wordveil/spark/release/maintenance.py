@@ -19,7 +19,6 @@ from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.journal import check_key, require_no_open_runs
 from wordveil.spark.release.latest import count_statuses, latest_state
 from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.sanitise.run_log import new_run_id
@@ -36,7 +35,7 @@ def purge(config: Config, session: Callable[[], SparkSession], *, progress: Call
     """
     with open_release(config.home, session, progress, outcome="the draws are unchanged") as release:
         draws, name = release.draws, release.home.id
-        require_no_open_runs(release.journal, config.release)
+        release.journal.require_no_open_runs()
         progress("purging")
         withdrawn = _withdrawn_ids(release).persist()
         try:
@@ -73,7 +72,7 @@ def compact(
     done = {}
     with open_release(config.home, session, progress, outcome="no row was changed") as release:
         journal = release.journal
-        require_no_open_runs(journal, config.release)
+        journal.require_no_open_runs()
         if retain_hours < DEFAULT_RETAIN_HOURS and not release.is_exclusive and config.output.writers != "one":
             raise usage_error(
                 "--retain-hours",
@@ -135,8 +134,8 @@ def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Cal
     key = load_key(config.key.file, config.key.env)
     with open_release(config.home, session, progress, outcome="nothing was destroyed") as release:
         journal = release.journal
-        require_no_open_runs(journal, config.release)
-        check_key(journal, key, config.release)
+        journal.require_no_open_runs()
+        journal.check_key(key)
         frozen = journal.latest(FROZEN) or journal.add(FROZEN, "", lambda _: {"key": key.fingerprint})
         assert frozen is not None
     return frozen.at

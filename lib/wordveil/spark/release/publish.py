@@ -45,7 +45,7 @@ from wordveil.spark.platform.errors import describe_cause, job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
-from wordveil.spark.release.journal import Journal, check_key, require_live, require_no_open_runs
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import filter_by_ids
 from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.release.verify import SparkTable
@@ -212,9 +212,9 @@ def publish_release(
     name, output = settings.release, release.home.output
     with job_errors(_OUTCOME):
         journal = release.journal
-        require_no_open_runs(journal, name)
-        require_live(journal, name)
-        check_key(journal, key, name)
+        journal.require_no_open_runs()
+        journal.require_live()
+        journal.check_key(key)
         _require_plain(release.public)
         gate = _find_passed_gate(release, rules.digest)
         progress("publishing")

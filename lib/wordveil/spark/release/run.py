@@ -26,7 +26,7 @@ from wordveil.release.events import ABANDONED, FINISHED, INTENT, REFUSED, Intent
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
-from wordveil.spark.release.journal import Journal, check_key, require_live, require_same_terms
+from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.ledger import RecordLimitError, Terms
 from wordveil.spark.release.steps import RunSteps
 from wordveil.spark.release.tables import Release, open_release
@@ -160,10 +160,10 @@ class ReleaseRunner:
         """Read the release's current journal. Raises :class:`ReleaseError` if it does not allow another run."""
         journal = self.release.journal
         journal.refresh()
-        require_live(journal, self._name)
+        journal.require_live()
         if journal.intents():
-            check_key(journal, self.job.materials.key, self._name)
-            require_same_terms(journal, self._terms(), self._name)
+            journal.check_key(self.job.materials.key)
+            journal.require_same_terms(self._terms())
         return journal
 
     def _finish_open(self, journal: Journal) -> None:

@@ -96,9 +96,9 @@ class Release:
                         "ledger from one backup, or start a release under another name."
                     )
                 self._require_unknown()
-                return Journal(self.journal_table)
+                return Journal(self.journal_table, self.name)
             self.journal_table.check()
-            journal = Journal(self.journal_table)
+            journal = Journal(self.journal_table, self.name)
             if intents := journal.intents():
                 if (held := intents[0].terms.fixed["release"]) != self.name:
                     raise ReleaseError(
