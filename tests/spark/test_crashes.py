@@ -207,11 +207,11 @@ def test_a_run_that_somebody_else_began_meanwhile_is_not_begun_twice(lake: Lake,
     begin = ReleaseRunner._begin
     inner: list[object] = []
 
-    def racing(self: ReleaseRunner, journal: Journal, intent: Intent, table: object) -> object:
+    def racing(self: ReleaseRunner, intent: Intent, table: object) -> object:
         if not inner:
             inner.append(None)
             inner[0] = lake.run(run_id="night-1")
-        return begin(self, journal, intent, table)
+        return begin(self, intent, table)
 
     monkeypatch.setattr(ReleaseRunner, "_begin", racing)
     report = lake.run(run_id="night-1")

@@ -52,7 +52,7 @@ class ReleaseRunner:
     def run(self, run_id: str | None, *, full_snapshot: bool) -> RunReport:
         """Run as :func:`wordveil.spark.release.run.run_release` describes."""
 
-        def begin(journal: Journal) -> RunReport | None:
+        def begin() -> RunReport | None:
             table = open_input(self.release.spark, self.job.source, self.params)
             if table.latest_version is None:
                 name = self.job.source.name
@@ -60,28 +60,28 @@ class ReleaseRunner:
                     f"input {name}: is neither a Delta nor an Iceberg table. A release reads one of these, "
                     "so that a run that was interrupted can read the same version again. Name one, or write Parquet."
                 )
-            intent = self._make_intent(journal, table, run_id or new_run_id(), full_snapshot=full_snapshot)
-            last = journal.last_of(intent.slice)
+            intent = self._make_intent(table, run_id or new_run_id(), full_snapshot=full_snapshot)
+            last = self._journal.last_of(intent.slice)
             if last is not None and not full_snapshot and last.reads_as(intent):
                 return self._report(replace(intent, changes="none"), NOTHING, 0.0)
             rows = table.read(intent.version)
             self.release.create(rows, self.job.source.keep, self.job.settings.columns)
-            return self._begin(journal, intent, table)
+            return self._begin(intent, table)
 
         return self._repeat(run_id, begin)
 
     def withdraw(self, run_id: str | None, ids: list[str]) -> RunReport:
         """Withdraw as :func:`wordveil.spark.release.run.withdraw` describes."""
 
-        def begin(journal: Journal) -> RunReport | None:
-            if not journal.intents():
+        def begin() -> RunReport | None:
+            if not self._journal.intents():
                 raise ReleaseError(
                     f"release {self._name}: has no runs, so there is nothing to withdraw. Check release and "
                     "output.path."
                 )
             known = self.release.find_known_ids(ids)
             intent = Intent(run_id or new_run_id(), 0, "withdraw", self._terms(), ids=known)
-            return self._begin(journal, intent, None)
+            return self._begin(intent, None)
 
         return self._repeat(run_id, begin)
 
@@ -89,22 +89,24 @@ class ReleaseRunner:
     def _name(self) -> str:
         return self.job.home.name
 
-    def _repeat(self, run_id: str | None, begin: Callable[[Journal], RunReport | None]) -> RunReport:
+    def _repeat(self, run_id: str | None, begin: Callable[[], RunReport | None]) -> RunReport:
         """Finish interrupted runs, then begin this one unless it was among them. Start over if another process has
         added to the journal meanwhile.
         """
         while True:
-            journal = self._read_journal()
-            self._finish_open(journal)
-            if run_id is not None and (done := journal.finished(run_id)) is not None:
+            self._refresh_journal()
+            for intent in self._journal.open_intents():
+                self.progress(f"finishing the interrupted run {intent.run_id} with the settings that it started with")
+                self._execute(intent, self._reopen_input(intent) if intent.kind == "sanitise" else None)
+            if run_id is not None and (done := self._journal.finished(run_id)) is not None:
                 return RunReport.from_dict(done)
-            if (report := begin(journal)) is not None:
+            if (report := begin()) is not None:
                 return report
 
-    def _begin(self, journal: Journal, intent: Intent, table: InputTable | None) -> RunReport | None:
+    def _begin(self, intent: Intent, table: InputTable | None) -> RunReport | None:
         """Begin a run. Return None if another process has added to the journal since the run was decided."""
-        known = len(journal.events)
-        event = journal.add(
+        known = len(self._journal.events)
+        event = self._journal.add(
             INTENT,
             intent.run_id,
             lambda seq: replace(intent, seq=seq).to_dict(),
@@ -112,11 +114,9 @@ class ReleaseRunner:
         )
         if event is None:
             return None
-        return self._execute(journal, replace(intent, seq=event.seq), table, is_fresh=self.release.is_exclusive)
+        return self._execute(replace(intent, seq=event.seq), table, is_fresh=self.release.is_exclusive)
 
-    def _execute(
-        self, journal: Journal, intent: Intent, table: InputTable | None, *, is_fresh: bool = False
-    ) -> RunReport:
+    def _execute(self, intent: Intent, table: InputTable | None, *, is_fresh: bool = False) -> RunReport:
         started = time.perf_counter()
         spark, settings = self.release.spark, self._settings_of(intent)
         give_up = f"`wordveil release abandon {intent.run_id}`"
@@ -134,7 +134,7 @@ class ReleaseRunner:
         try:
             with job_errors(outcome), watch_tasks(spark.sparkContext, intent.run_id, self.tasks):
                 if exceeding := steps.reserve():
-                    _close(journal, intent, exceeding)
+                    self._refuse(intent, exceeding)
                     raise ReleaseError(
                         f"budgets: {exceeding:,} records would exceed a limit and on_exceeded is fail. Nothing was "
                         "drawn or charged. Raise the limit, leave records out with input.where, or set "
@@ -143,35 +143,34 @@ class ReleaseRunner:
                 steps.draw()
                 steps.settle()
                 report = self._report(intent, steps.counts(), time.perf_counter() - started)
-                journal.add(
+                self._journal.add(
                     FINISHED,
                     intent.run_id,
                     lambda _: report.to_dict(),
                     unless=lambda events: any(e.event == FINISHED and e.run_id == intent.run_id for e in events),
                 )
         except RecordLimitError as error:
-            _close(journal, intent, error.over)
+            self._refuse(intent, error.over)
             raise
         finally:
             steps.close()
         return report
 
-    def _read_journal(self) -> Journal:
-        """Read the release's current journal. Raises :class:`ReleaseError` if it does not allow another run."""
-        journal = self.release.journal
-        journal.refresh()
-        journal.require_live()
-        if journal.intents():
-            journal.check_key(self.job.materials.key)
-            journal.require_same_terms(self._terms())
-        return journal
+    def _refuse(self, intent: Intent, over: int) -> None:
+        """Record that a run was refused, so that it is not open. ``over``: the records that were too many."""
+        self._journal.add(REFUSED, intent.run_id, lambda _: {"over": over})
 
-    def _finish_open(self, journal: Journal) -> None:
-        """Finish the interrupted runs, with the settings that they started with."""
-        for intent in journal.open_intents():
-            self.progress(f"finishing the interrupted run {intent.run_id} with the settings that it started with")
-            table = self._reopen_input(intent) if intent.kind == "sanitise" else None
-            self._execute(journal, intent, table)
+    @property
+    def _journal(self) -> Journal:
+        return self.release.journal
+
+    def _refresh_journal(self) -> None:
+        """Read new events. Raises :class:`ReleaseError` if the journal does not allow another run."""
+        self._journal.refresh()
+        self._journal.require_live()
+        if self._journal.intents():
+            self._journal.check_key(self.job.materials.key)
+            self._journal.require_same_terms(self._terms())
 
     def _reopen_input(self, intent: Intent) -> InputTable:
         """Open the input of an interrupted run, at its version."""
@@ -222,9 +221,9 @@ class ReleaseRunner:
             **({} if limit is None else {"max_records": str(limit)}),
         }
 
-    def _make_intent(self, journal: Journal, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
+    def _make_intent(self, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
         """Make the intent of a new run."""
-        source, budget, runs = self.job.source, self.job.budget, journal.intents()
+        source, budget, runs = self.job.source, self.job.budget, self._journal.intents()
         if full_snapshot and source.where:
             raise ReleaseError(
                 "--full-snapshot: input.where selects a part of the input, and a record outside that part has not left "
@@ -245,10 +244,10 @@ class ReleaseRunner:
             max_bytes=source.max_bytes,
             anew=runs[0].anew if runs else self.release.ledger.knows(self._name),
         )
-        last = journal.last_of(intent.slice)
+        last = self._journal.last_of(intent.slice)
         if last is None or source.changes != "feed" or full_snapshot:
             changes = "scan" if any(run.kind == "sanitise" for run in runs) else "all"
-            return replace(intent, changes=changes, null_id_count=journal.null_id_count(intent.slice))
+            return replace(intent, changes=changes, null_id_count=self._journal.null_id_count(intent.slice))
         require_feed(last, intent)
         return replace(intent, changes="feed", since=last.version, retried=not last.refuses_as(intent))
 
@@ -264,11 +263,6 @@ class ReleaseRunner:
             changes=intent.changes if reads_input else intent.kind,
             input_version=intent.version if reads_input else None,
         )
-
-
-def _close(journal: Journal, intent: Intent, over: int) -> None:
-    """Record that a run was refused, so that it is not open. ``over``: the records that were too many."""
-    journal.add(REFUSED, intent.run_id, lambda _: {"over": over})
 
 
 def require_feed(last: Intent, intent: Intent) -> None:
