@@ -35,6 +35,7 @@ from wordveil.release.rules import RULES
 from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS
 from wordveil.text.draft import DraftPolicy
 from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
+from wordveil.text.types.classes import TypeAction
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 INTRO = """\
@@ -66,6 +67,10 @@ METHODS = {
     setting: f"list of {', '.join(f'`{name}`' for name in registry.shipped)}{PLUGGED}"
     for setting, registry in (("attackers", AUTHOR_ATTACKS), ("tasks", TEXT_TASKS))
 }
+CLASSES = {
+    "types": "`none`, or a mapping of [classes](types.md#classes-and-their-sets) to "
+    f"{', '.join(f'`{action}`' for action in TypeAction)}"
+}
 Meanings = Mapping[str, str]
 
 
@@ -77,7 +82,7 @@ def make_page() -> str:
         if name == "mechanism":
             parts += mechanism_parts()
         elif name in sections:
-            values = METHODS if name == "evaluation" else {}
+            values = {"evaluation": METHODS, "text": CLASSES}.get(name, {})
             parts += [f"## {name}", f"{summary(sections[name])}\n{SEE[name]}", entries(sections[name], values=values)]
     parts += generator_parts()
     return "\n\n".join(part.strip() for part in parts) + "\n"

@@ -22,33 +22,33 @@ from common import DATA, load_embedding, machine, make_parser, save_results
 from tables import reviews
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.tokeniser import Tokeniser
-from wordveil.text.types.classes import TYPES, TokenType, TypeAction
+from wordveil.text.types.classes import CLASSES, TYPES, TypeAction
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.names import find_names
 from wordveil.text.types.shapes import find_shapes
-from wordveil.text.types.surrogates import ALLOWED, WORDS, draw_values
+from wordveil.text.types.surrogates import WORDS, draw_values
 
 REVIEWS = 4000
 TOKENS = 20_000
-EXAMPLES: dict[TokenType, list[str]] = {
-    TokenType.EMAIL: ["someone@host.example"],
-    TokenType.URL: ["https://www.host.example/page"],
-    TokenType.PHONE: ["(212) 555-1234", "+49 170 1234567", "020 7946 0958"],
-    TokenType.IP: ["10.1.2.3", "fe80::1:2"],
-    TokenType.DATE: ["2026-11-23", "23/11/2026", "Aug. 23, 2004", "23 August 2004", "Sept 3rd"],
-    TokenType.TIME: ["14:30", "2:30 pm", "14:30:05"],
-    TokenType.NUMBER: ["3,500", "12", "7", "1999", "0.25", "1st"],
-    TokenType.AMOUNT: ["$3,500.00", "20 EUR", "12%"],
-    TokenType.ACCOUNT: ["DE89 3704 0044 0532 0130 00", "123-45-6789", "1234567890"],
-    TokenType.CARD: ["4111 1111 1111 1111"],
-    TokenType.MENTION: ["@someone"],
-    TokenType.HASHTAG: ["#topic"],
-    TokenType.EMOJI: ["\U0001f600"],
-    TokenType.MARKUP: ["<br />", "</p>", "&amp;"],
-    TokenType.FIRST_NAME: ["Alice", "BOB", "Ann's"],
-    TokenType.SURNAME: ["Smith"],
-    TokenType.PLACE: ["London"],
-    TokenType.NATIONALITY: ["Austrian"],
+EXAMPLES: dict[str, list[str]] = {
+    "email": ["someone@host.example"],
+    "url": ["https://www.host.example/page"],
+    "phone": ["(212) 555-1234", "+49 170 1234567", "020 7946 0958"],
+    "ip": ["10.1.2.3", "fe80::1:2"],
+    "date": ["2026-11-23", "23/11/2026", "Aug. 23, 2004", "23 August 2004", "Sept 3rd"],
+    "time": ["14:30", "2:30 pm", "14:30:05"],
+    "number": ["3,500", "12", "7", "1999", "0.25", "1st"],
+    "amount": ["$3,500.00", "20 EUR", "12%"],
+    "account": ["DE89 3704 0044 0532 0130 00", "123-45-6789", "1234567890"],
+    "card": ["4111 1111 1111 1111"],
+    "mention": ["@someone"],
+    "hashtag": ["#topic"],
+    "emoji": ["\U0001f600"],
+    "markup": ["<br />", "</p>", "&amp;"],
+    "first_name": ["Alice", "BOB", "Ann's"],
+    "surname": ["Smith"],
+    "place": ["London"],
+    "nationality": ["Austrian"],
 }
 
 
@@ -86,7 +86,7 @@ def measure_values(lists: PublicLists, action: TypeAction, repeats: int) -> dict
     drawn = rng.integers(0, len(of), TOKENS)
     kinds, tokens = of[drawn], originals.take(pa.array(drawn))
     words = rng.integers(0, 2**64, (TOKENS, WORDS), dtype=np.uint64)
-    actions = {kind: action if action in ALLOWED[kind] else TypeAction.SURROGATE for kind in TokenType}
+    actions = {kind: action if action in entry.allowed else TypeAction.SURROGATE for kind, entry in CLASSES.items()}
     shapes = find_shapes(kinds, actions, tokens)
     return {
         "tokens": TOKENS,

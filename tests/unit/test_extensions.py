@@ -15,7 +15,7 @@ import pytest
 
 from support.plugins import environment_with, install_plugin
 from support.repository import LIB, ROOT
-from wordveil.text.types.classes import CHARACTER_TYPES, EXAMPLES, TYPES
+from wordveil.text.types.classes import CHARACTER_TYPES, CLASSES, TYPES
 from wordveil.text.types.typed import Recogniser
 
 SECTION = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Extensions")[1].split("\n## ")[0]
@@ -61,9 +61,8 @@ def test_an_experiment_is_no_part_of_the_package():
 
 def test_every_class_is_found_by_its_examples():
     """So a new class is tested as soon as it is registered."""
-    assert set(EXAMPLES) == set(CHARACTER_TYPES)
-    for kind, tokens in EXAMPLES.items():
-        spans = Recogniser(CHARACTER_TYPES).find(pa.array([f"kqv {token} zwx" for token in tokens]))
+    for kind in CHARACTER_TYPES:
+        spans = Recogniser(CHARACTER_TYPES).find(pa.array([f"kqv {token} zwx" for token in CLASSES[kind].examples]))
         assert [TYPES[number] for number in spans.kinds] == [kind, kind], kind
 
 
@@ -101,11 +100,10 @@ LINES = {
         )
     ],
     "text/types/classes.py": [
-        ("\n\n# To add a class", '\n    TICKET = "ticket"\n    """The number of a ticket."""'),
-        ("        TokenType.MARKUP: ('<div", '        TokenType.TICKET: ("T-0001", "T-0002"),\n'),
-    ],
-    "text/types/surrogates.py": [
-        ("    TokenType.EMAIL: lambda", '    TokenType.TICKET: lambda lists: ("#", lists.words),\n'),
+        (
+            "    # Add a class here",
+            '    TokenClass("ticket", ("T-0001", "T-0002"), lambda lists: ("#", lists.words), since=2),\n',
+        ),
     ],
     "cli/app.py": [('"init", "docs"', '"hello", ')],
 }
@@ -114,7 +112,7 @@ import numpy as np, pyarrow as pa
 from wordveil.config.load import parse_config
 from wordveil.scores.documents import Documents
 from wordveil.scores.methods import AUTHOR_ATTACKS
-from wordveil.text.types.classes import TYPES, TokenType, TypeAction
+from wordveil.text.types.classes import TYPES, TypeAction
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.surrogates import draw_values, set_size
 from wordveil.cli.app import main
@@ -122,17 +120,18 @@ from wordveil.cli.app import main
 config = parse_config({
     "format_version": 2, "release": "toy", "input": {"path": "in", "id": "id", "text": "text", "author": "who"},
     "mechanism": {"name": "randomised-response", "epsilon": 5.0, "embedding": "demo", "public": True},
-    "text": {"profile": "readable", "types": {"ticket": "surrogate"}}, "bundle_store": "bundles", "key": {"env": "KEY"},
+    "text": {"profile": "readable", "types_version": 2, "types": {"ticket": "surrogate"}},
+    "bundle_store": "bundles", "key": {"env": "KEY"},
     "output": {"path": "out"}, "evaluation": {"attackers": ["first-author"]},
 }, "job.yaml")
 assert config.mechanism.mechanism.__module__ == "wordveil_toys"
 attack = AUTHOR_ATTACKS[config.evaluation.attackers[0]]()
 assert attack.fit(None, 0).predict(["a", "b"]).tolist() == [0, 0]
-assert config.policy.type_actions[TokenType.TICKET] == TypeAction.SURROGATE
-lists, kinds = PublicLists.load("en"), np.array([TYPES.index(TokenType.TICKET)], np.int8)
-actions = {TokenType.TICKET: TypeAction.SURROGATE}
+assert config.policy.type_actions["ticket"] == TypeAction.SURROGATE
+lists, kinds = PublicLists.load("en"), np.array([TYPES.index("ticket")], np.int8)
+actions = {"ticket": TypeAction.SURROGATE}
 value = draw_values(kinds, actions, pa.array([""]), np.zeros((1, 4), np.uint64), lists)
-assert value.to_pylist()[0].startswith("#") and set_size(TokenType.TICKET, TypeAction.SURROGATE, "", lists) > 900
+assert value.to_pylist()[0].startswith("#") and set_size("ticket", TypeAction.SURROGATE, "", lists) > 900
 main(["hello"])
 """
 

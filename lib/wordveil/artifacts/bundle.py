@@ -37,7 +37,7 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.recovery import Recovery
 from wordveil.text.policy import TextPolicy, find_context_faults
-from wordveil.text.types.classes import TokenType, TypeAction
+from wordveil.text.types.classes import CLASSES, LATER_NAME_TYPES, TypeAction
 from wordveil.text.types.lists import PublicLists
 
 _RECORDS, _TOKENS = 64, 4
@@ -256,13 +256,15 @@ class Bundle:
 
     def _check_later_lists(self, policy: TextPolicy) -> None:
         """Refuse a policy that names a class whose list the bundle lacks. Other policies are accepted as before."""
-        chosen = dict(policy.types).get(TokenType.NATIONALITY, TypeAction.WORDS)
-        if chosen == TypeAction.WORDS or self.lists is None or len(self.lists.nationalities):
+        ranked = self.lists.ranked if self.lists else {}
+        lacking = [kind for kind in LATER_NAME_TYPES if ranked and not len(ranked[CLASSES[kind].list][0])]
+        lacking = [kind for kind in lacking if dict(policy.types).get(kind, TypeAction.WORDS) != TypeAction.WORDS]
+        if not lacking:
             return
         fix = "Only English has them: remove the setting."
         if policy.language == "en":
             fix = "An earlier version built it: build it in another store, or remove the setting."
-        lacks = f"its public lists ({policy.language}) have none of text.types.{TokenType.NATIONALITY}"
+        lacks = f"its public lists ({policy.language}) have none of text.types.{lacking[0]}"
         raise BundleError(f"bundle {self.path}: {lacks}. {fix}")
 
     @property

@@ -19,7 +19,7 @@ from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings
 from wordveil.text import choices
 from wordveil.text.policy import TextPolicy
-from wordveil.text.types.classes import MASKED
+from wordveil.text.types.classes import masked_actions
 
 FORMAT_VERSION = 1
 Count = Annotated[int, Field(ge=1, lt=2**31)]
@@ -64,7 +64,7 @@ class WordsSection(Section):
     @property
     def policy(self) -> TextPolicy:
         """Text policy."""
-        types = MASKED if self.types == "mask" else {}
+        types = masked_actions() if self.types == "mask" else {}
         settings = {"tokeniser": self.tokeniser, "hyphens": self.hyphens, "case": self.case, "types": types}
         return TextPolicy(**settings)  # type: ignore[arg-type]
 

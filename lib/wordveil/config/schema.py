@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, StringConstraints, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Strict, StringConstraints, Tag
+from pydantic_core import PydanticCustomError
 
 from wordveil.config.paths import LocalPath, Location, WrittenLocation
 from wordveil.errors import Fault
@@ -23,14 +24,23 @@ from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
 from wordveil.text import choices
 from wordveil.text.draft import DraftPolicy
-from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
+from wordveil.text.policy import SLOT_START_THRESHOLD, SLOT_THRESHOLD, profile_settings
 from wordveil.text.stop_words import load_stop_words
-from wordveil.text.types.classes import TokenType, TypeAction
+from wordveil.text.types.classes import CLASSES, TypeAction
 
 FromValue = Strict(strict=False)
 """A choice is written as its value: YAML has no enums."""
 
-TypeName = Annotated[TokenType, FromValue]
+
+def _check_class(name: str) -> str:
+    if name not in CLASSES:
+        *others, last = (f"'{known}'" for known in CLASSES)
+        expected = f"{', '.join(others)} or {last}"
+        raise PydanticCustomError("enum", "Input should be {expected}", {"expected": expected})
+    return name
+
+
+TypeName = Annotated[str, AfterValidator(_check_class)]
 ActionName = Annotated[TypeAction, FromValue]
 Name = Annotated[str, StringConstraints(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -192,6 +202,7 @@ class TextSection(Section):
     """What happens to addresses, numbers, dates and the like, by class (`wordveil docs types`). What is not named stays
     as in the profile. ``none``: no class is told apart from words.
     """
+    types_version: Annotated[int, Field(ge=1)] | None = None
     names: Annotated[choices.Names, FromValue] | None = None
     language: Name | None = None
     other_language: Annotated[choices.OtherLanguage, FromValue] | None = None
@@ -231,7 +242,7 @@ class TextSection(Section):
             for name, value in self.model_dump(exclude={"profile", "stop_word_list", "keep_only"}).items()
             if value is not None
         }
-        profile = PROFILES[self.profile]
+        profile = profile_settings(self.profile, self.types_version or DraftPolicy.types_version)
         if isinstance(self.types, dict):
             chosen["types"] = {**cast("Mapping[str, str]", profile.get("types", {})), **self.types}
         elif self.types is not None:

@@ -17,6 +17,7 @@ from wordveil.errors import OutputExistsError, usage_error
 from wordveil.privacy.relations import column_exposure
 from wordveil.text.language import IDENTIFIER, find_version
 from wordveil.text.policy import TextPolicy
+from wordveil.text.types.classes import newest_version
 
 SLICE = "ds"
 """The parameter of ``input.where`` by which the nightly DAG names a slice."""
@@ -81,6 +82,8 @@ def draft_config(
         else "None was guessed to be public.",
         left="\n".join(left) or "  #   none",
         partition_by=", ".join(map(_scalar, guess.keep)),
+        # Without a number it is 1, the version of configurations that were written before there were several.
+        classes=f"  types_version: {newest}   # the list of classes\n" if (newest := newest_version()) > 1 else "",
         languages=_OTHER_LANGUAGE if find_version(IDENTIFIER.names[0]) else _OTHER_LANGUAGE_LATER,
         **parts,
     )
@@ -296,7 +299,7 @@ text:
   # n_max: 128      # public: longer texts are cut, shorter ones filled with padding, of which some comes out as words.
   #                 # By what anybody knows of such texts, and not by this table: queries and short messages 32,
   #                 # support tickets 128, news articles 512
-  language: en      # of the embedding's words
+{classes}  language: en      # of the embedding's words
   {languages}
   max_unknown_share: 0.5   # refuses a record of which the embedding knows less than half: it would come out as noise
 

@@ -63,7 +63,8 @@ def explain_change(term: str, now: str, before: str, settings: Mapping[str, str]
         return "; ".join(_differences(dict(_columns(now)), dict(_columns(before)))) or whole
     if (section := _SECTIONS.get(term)) is None:
         return whole
-    mine, theirs = (_select(values, section) for values in (settings, recorded))
+    # A release that was begun without the number has version 1 of the classes.
+    mine, theirs = (_select({"text.types_version": "1", **values}, section) for values in (settings, recorded))
     return "; ".join([*_differences(mine, theirs), whole])
 
 

@@ -18,7 +18,7 @@ from wordveil.compiled import compiled
 from wordveil.embeddings.vocabulary import view_strings
 from wordveil.text.actions import DROP, HIDE, KEEP, SHOW
 from wordveil.text.scanner import Scanned
-from wordveil.text.types.classes import TYPES, TokenType
+from wordveil.text.types.classes import CLASSES, TYPES
 from wordveil.text.types.finders.characters import Whole, decode
 
 ARTICLES = ("a", "an", "A", "An")
@@ -36,8 +36,8 @@ _ONE = r"^(?:one|ones|oneself|once)$|^ou[ij]|^ugand"
 _FIGURES = r"^0*(?:8|1[18](?:[.,'\x{2019}\x{A0}\x{202F} ]?[0-9]{3})*(?:[^0-9]|$))"
 # Said letter by letter and digit by digit, a zero as "oh".
 _SPELLED = r"^[08aefhilmnorsx]"
-_SPELLED_KINDS = [TYPES.index(kind) for kind in (TokenType.PHONE, TokenType.ACCOUNT, TokenType.CARD)]
-_AMOUNT, _MARKUP = TYPES.index(TokenType.AMOUNT), TYPES.index(TokenType.MARKUP)
+_SPELLED_KINDS = [number for number, kind in enumerate(TYPES) if CLASSES[kind].is_spelled]
+_AMOUNT, _MARKUP = TYPES.index("amount"), TYPES.index("markup")
 # What nobody says: brackets, quotation marks, currencies. A sign before a number is said. Few classes compile fast.
 _SILENT = r"^[ -*,./:-@\[-`{-~\x{A2}-\x{A5}\x{20A0}-\x{20BF}]+"
 _BLANK, _OPENING = 1, 2

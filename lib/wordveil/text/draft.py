@@ -28,14 +28,7 @@ from wordveil.text.choices import (
     TokeniserKind,
     UnknownWords,
 )
-from wordveil.text.types.classes import (
-    DRAWN_ACTIONS,
-    LATER_NAME_TYPES,
-    NAME_TYPES,
-    SHOWN_ACTIONS,
-    TokenType,
-    TypeAction,
-)
+from wordveil.text.types.classes import DRAWN_ACTIONS, LATER_NAME_TYPES, SHOWN_ACTIONS, TypeAction, list_classes
 
 WORD_COPIES = frozenset(
     {Exposure.DIGITS, Exposure.STOP_WORDS, Exposure.UNKNOWN_WORDS, Exposure.CARRIER_PHRASES, Exposure.TYPES},
@@ -93,8 +86,11 @@ class DraftPolicy:
         the least probability with which a copied word follows those before it, in (0, 1].
     slot_start_threshold : float or None
         the least share of all words of a copied one that follows none, in (0, 1].
-    types : tuple of (TokenType, TypeAction), or a mapping
+    types : tuple of (str, TypeAction), or a mapping
         what happens to the tokens of each class. A class that is not named is not distinguished (``words``).
+    types_version : int
+        the version of the list of classes. Classes that came later are not distinguished, so that a release goes on
+        when an installation has more of them.
     names : Names
         whether words of public lists of names are classes of their own. They are resampled where ``types`` does not say
         otherwise; unknown words where the length is hidden.
@@ -132,6 +128,7 @@ class DraftPolicy:
     slot_threshold: float | None = None
     slot_start_threshold: float | None = None
     types: tuple[tuple[str, str], ...] | Mapping[str, str] = ()
+    types_version: int = 1
     names: Names = Names.WORDS
     language: str = "en"
     other_language: OtherLanguage = OtherLanguage.RELEASE
@@ -139,18 +136,18 @@ class DraftPolicy:
     packages: str | None = None
 
     @property
-    def type_actions(self) -> dict[TokenType, TypeAction]:
+    def type_actions(self) -> dict[str, TypeAction]:
         """Action on each class that is distinguished, in the order of the classes.
 
-        Raises :class:`ValueError` for an unknown class or action.
+        Raises :class:`ValueError` for an unknown action.
         """
-        chosen = {TokenType(kind): TypeAction(action) for kind, action in dict(self.types).items()}
-        if self.names == Names.GAZETTEER:
-            chosen = {**dict.fromkeys(NAME_TYPES, self._usual_of_names), **chosen}
-        return {kind: chosen[kind] for kind in TokenType if chosen.get(kind, TypeAction.WORDS) != TypeAction.WORDS}
+        chosen = dict.fromkeys(self._name_types, self._usual_of_names) if self.names == Names.GAZETTEER else {}
+        chosen |= {kind: TypeAction(action) for kind, action in dict(self.types).items()}
+        known = list_classes(self.types_version)
+        return {kind: chosen[kind] for kind in known if chosen.get(kind, TypeAction.WORDS) != TypeAction.WORDS}
 
     @property
-    def stated_types(self) -> tuple[tuple[TokenType, TypeAction], ...]:
+    def stated_types(self) -> tuple[tuple[str, TypeAction], ...]:
         """Value of ``types`` that gives these :attr:`type_actions`.
 
         It has the classes of names that are words too, if names would otherwise be drawn. It lacks a class that came
@@ -159,8 +156,13 @@ class DraftPolicy:
         """
         unsaid = [kind for kind in LATER_NAME_TYPES if self.type_actions.get(kind) == self._usual_of_names]
         actions = {kind: action for kind, action in self.type_actions.items() if kind not in unsaid}
-        plain = [kind for kind in NAME_TYPES if self.names == Names.GAZETTEER and kind not in (*actions, *unsaid)]
-        return (*actions.items(), *((kind, TypeAction.WORDS) for kind in plain))
+        plain = self._name_types if self.names == Names.GAZETTEER else []
+        return (*actions.items(), *((kind, TypeAction.WORDS) for kind in plain if kind not in (*actions, *unsaid)))
+
+    @property
+    def _name_types(self) -> list[str]:
+        """Classes that lists of words identify."""
+        return [kind for kind, entry in list_classes(self.types_version).items() if entry.list]
 
     @property
     def _usual_of_names(self) -> TypeAction:

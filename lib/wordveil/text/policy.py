@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, cast
 
 from wordveil.errors import Fault, did_you_mean, shown_value
 from wordveil.privacy.relations import Exposure, Relation
@@ -34,15 +34,14 @@ from wordveil.text.draft import CHOICES, WORD_COPIES, DraftPolicy
 from wordveil.text.language import LANGUAGES, find_language_faults, find_missing_packages, find_packages
 from wordveil.text.stop_words import find_list_problem
 from wordveil.text.types.classes import (
-    ALLOWED,
-    DIGIT_TYPES,
+    CLASSES,
     DRAWN_ACTIONS,
     LISTED_LANGUAGES,
-    MASKED,
-    NAME_TYPES,
-    READABLE_ACTIONS,
-    TokenType,
     TypeAction,
+    list_classes,
+    masked_actions,
+    newest_version,
+    readable_actions,
 )
 
 
@@ -69,13 +68,20 @@ def find_faults(policy: DraftPolicy) -> list[tuple[str, str]]:
 
 def _type_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     """List classes and actions that do not exist or do not go together."""
+    version, newest = policy.types_version, newest_version()
+    if not 1 <= version <= newest:
+        yield "types_version", f"{version} is unknown: this wordveil has 1 to {newest}. Use one of these."
+        return
     for kind, action in dict(policy.types).items():
-        if kind not in tuple(TokenType):
-            yield f"types.{kind}", f"is no class. Classes: {', '.join(TokenType)}."
-        elif action not in ALLOWED[TokenType(kind)]:
-            allowed = ", ".join(ALLOWED[TokenType(kind)])
+        if kind not in CLASSES:
+            yield f"types.{kind}", f"is no class. Classes: {', '.join(list_classes(version))}."
+        elif CLASSES[kind].since > version:
+            since = CLASSES[kind].since
+            yield f"types.{kind}", f"came with version {since} of the list of classes. Set types_version: {since}."
+        elif action not in CLASSES[kind].allowed:
+            allowed = ", ".join(CLASSES[kind].allowed)
             yield f"types.{kind}", f"{str(action)!r} cannot be done with this class. Use one of {allowed}."
-        elif kind in NAME_TYPES and policy.names == Names.WORDS and action != TypeAction.WORDS:
+        elif CLASSES[kind].list and policy.names == Names.WORDS and action != TypeAction.WORDS:
             yield f"types.{kind}", "has no meaning with names: words. Remove it, or set names: gazetteer."
 
 
@@ -95,7 +101,7 @@ def _list_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 def _digit_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     """List classes of figures that ``digits`` would treat otherwise."""
-    digit_types = [kind for kind in DIGIT_TYPES if kind in policy.type_actions]
+    digit_types = [kind for kind in policy.type_actions if CLASSES[kind].has_digits]
     if policy.digits != Digits.HIDE and digit_types:
         first = f"types.{digit_types[0]}: {policy.type_actions[digit_types[0]]}"
         fix = f"Remove digits, or set {', '.join(digit_types)} to words."
@@ -222,6 +228,8 @@ class TextPolicy(DraftPolicy):
         """
         plain = {field.name: field.default for field in fields(self)}
         chosen = {name: value for name, value in asdict(self).items() if value != plain[name]}
+        if not self.type_actions:  # no version of the classes changes anything
+            chosen.pop("types_version", None)
         version = _COPYING_VERSION if self.copies else _EMPTY_VERSION if self.refused == Refused.EMPTY else _VERSION
         content = json.dumps({"version": version, **chosen}, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(content.encode()).hexdigest()
@@ -229,7 +237,7 @@ class TextPolicy(DraftPolicy):
 
 PROFILES: Mapping[str, Mapping[str, object]] = {
     # Covers every string: nothing is copied, unknown words are covered, the length is hidden by n_max (required).
-    Profile.STRICT: {"length": Length.PAD, "types": MASKED},
+    Profile.STRICT: {"length": Length.PAD, "types": masked_actions()},
     # Keeps punctuation, case, stop-words and length, but no character that cannot be seen. The bound holds for texts of
     # the same skeleton only.
     Profile.READABLE: {
@@ -237,7 +245,7 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
         "punctuation": Punctuation.KEEP,
         "controls": Controls.DROP,
         "stop_words": StopWords.KEEP,
-        "types": READABLE_ACTIONS,
+        "types": readable_actions(),
         "names": Names.GAZETTEER,
     },
     # The same, with the phrases that are common in public text instead of stop-words. An n-gram model is required.
@@ -246,11 +254,20 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
         "punctuation": Punctuation.KEEP,
         "controls": Controls.DROP,
         "slots": Slots.CARRIER_PHRASES,
-        "types": READABLE_ACTIONS,
+        "types": readable_actions(),
         "names": Names.GAZETTEER,
     },
 }
 """Shipped profiles, as settings that differ from the defaults of :class:`TextPolicy`."""
+
+
+def profile_settings(profile: str, types_version: int = 1) -> dict[str, Any]:
+    """Return the settings of a shipped profile with the classes of a version.
+
+    Raises :class:`KeyError` if there is no such profile.
+    """
+    choose = masked_actions if profile == Profile.STRICT else readable_actions
+    return {**PROFILES[profile], "types": choose(types_version)}
 
 
 def with_profile(profile: str, **settings: object) -> TextPolicy:
@@ -263,7 +280,8 @@ def with_profile(profile: str, **settings: object) -> TextPolicy:
     ValueError
         if settings contradict each other.
     """
-    return TextPolicy(**{**PROFILES[profile], **settings})  # type: ignore[arg-type]
+    version = cast("int", settings.get("types_version", 1))
+    return TextPolicy(**{**profile_settings(profile, version), **settings})
 
 
 _CONFINED = {

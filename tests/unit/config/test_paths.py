@@ -21,7 +21,7 @@ from wordveil.input.locations import make_absolute, relative_to_file
 # Free text that is no path. A new setting is added here or gets a type of wordveil.config.paths.
 NO_PATHS = {
     "release",
-    *("input.text", "text.n_max"),
+    *("input.text", "text.n_max", "text.types"),
     *("evaluation.author", "evaluation.label", "evaluation.encoder"),
     *(
         "input." + name

@@ -19,6 +19,7 @@ from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.input.parameters import check_params, parse_params
 from wordveil.spark.platform.formats import find_format
 from wordveil.text.stop_words import load_stop_words
+from wordveil.text.types.classes import CLASSES, TokenClass
 
 FILLED = {"mechanism": {"epsilon": 10.0, "public": True}, "key": {"file": "wordveil.key"}}
 
@@ -129,6 +130,18 @@ def test_partitions_by_author_and_names_of_the_output_are_not_kept():
     )
     assert guess.keep == ("day",)
     assert {"customer", "status", "__x"} < {*guess.not_kept, "more"}
+
+
+def test_draft_takes_the_newest_classes_and_names_their_version(monkeypatch):
+    table = columns("id:int", "body:string")
+    before = draft_config("t", table, guess_columns(table))
+    monkeypatch.setitem(CLASSES, "ticket", TokenClass("ticket", ("T-0001", "T-0002"), lambda _: ("#",), since=2))
+    config = parse_config(filled(draft_config("t", table, guess_columns(table))), "draft")
+    assert config.policy.types_version == 2
+    assert config.policy.type_actions["ticket"] == "surrogate"
+    assert "ticket" not in parse_config(filled(before), "draft").policy.type_actions
+    with pytest.raises(ConfigError, match=r"types\.ticket.* came with version 2 .*Set types_version: 2"):
+        parse_config({**filled(before), "text": {"profile": "readable", "types": {"ticket": "tag"}}}, "draft")
 
 
 def test_a_draft_loads_once_it_is_filled_in():

@@ -10,7 +10,7 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text.articles import find_vowels
 from wordveil.text.codec import Codec, Encoded
 from wordveil.text.policy import with_profile
-from wordveil.text.types.classes import ALLOWED, READABLE_ACTIONS, TYPES
+from wordveil.text.types.classes import CLASSES, readable_actions
 from wordveil.text.types.lists import PublicLists
 
 WORDS = ["apple", "tree", "hour", "union"]
@@ -104,7 +104,7 @@ TEXTS = (
 @pytest.mark.parametrize("action", ["resample", "mask", "tag", "surrogate", "words"])
 def test_the_article_before_a_token_says_nothing_of_it(text: str, action: str):
     """Whatever happens to the token, and whichever the article was."""
-    types = {kind: action for kind in TYPES if action in ALLOWED[kind]}
+    types = {kind: action for kind, entry in CLASSES.items() if action in entry.allowed}
     by = codec(types=types, names="gazetteer")
     both = encode(by, text, f"{text[0]}{text[2:]}")
     data, bounds = both.skeleton.serialise()
@@ -140,7 +140,7 @@ def test_the_article_before_a_token_says_nothing_of_it(text: str, action: str):
     ],
 )
 def test_the_article_before_a_token_is_that_of_its_value(text: str, value: str, expected: str):
-    by = codec(types=READABLE_ACTIONS, names="gazetteer")
+    by = codec(types=readable_actions(), names="gazetteer")
     encoded = encode(by, text)
     values = [shape if shape.startswith("<") else value for shape in encoded.shown.shapes.to_pylist()]
     if "<b>" in text:

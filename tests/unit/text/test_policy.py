@@ -10,7 +10,7 @@ import pytest
 
 from wordveil.text.choices import Length, Profile
 from wordveil.text.policy import CHOICES, PROFILES, DraftPolicy, TextPolicy, find_faults, with_profile
-from wordveil.text.types.classes import MASKED
+from wordveil.text.types.classes import masked_actions
 
 STOPS = {"stop_word_list": ("of", "the")}
 PAD = {"length": "pad", "n_max": 8}
@@ -331,7 +331,10 @@ def test_fingerprint_is_that_of_the_settings_however_they_were_given():
         TextPolicy().fingerprint
         == TextPolicy(**{name: next(iter(choices)) for name, choices in CHOICES.items()}).fingerprint
     )
-    assert with_profile("strict", n_max=8).fingerprint == TextPolicy(n_max=8, length="pad", types=MASKED).fingerprint
+    assert (
+        with_profile("strict", n_max=8).fingerprint
+        == TextPolicy(n_max=8, length="pad", types=masked_actions()).fingerprint
+    )
     assert with_profile("strict", n_max=8, types={}).fingerprint == TextPolicy(n_max=8, length="pad").fingerprint
 
 

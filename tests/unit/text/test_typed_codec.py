@@ -14,7 +14,7 @@ from support.reference_words import PLACEHOLDER, cut_pieces
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text.codec import UNKNOWN_WORD, WORD, Codec
 from wordveil.text.policy import TextPolicy, with_profile
-from wordveil.text.types.classes import ALLOWED, CHARACTER_TYPES, NAME_TYPES, TokenType, TypeAction
+from wordveil.text.types.classes import CHARACTER_TYPES, CLASSES, NAME_TYPES, TYPES, TypeAction
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.typed import Recogniser
 
@@ -103,8 +103,8 @@ def test_a_placeholder_of_the_text_is_no_token():
 
 def test_names_are_found_in_lists_and_follow_the_case_of_the_text():
     codec, encoded = encode("the cat sat to Alice and ALICE, and Will Smith sat.", READABLE)
-    kinds = [list(TokenType)[kind] for kind in encoded.shown.kinds]
-    assert kinds[:2] == [TokenType.FIRST_NAME] * 2
+    kinds = [TYPES[kind] for kind in encoded.shown.kinds]
+    assert kinds[:2] == ["first_name"] * 2
     assert set(kinds[2:]) <= set(NAME_TYPES)
     values = ["Robert", "Robert", *["Miller"] * (len(kinds) - 2)]
     ids = np.zeros(len(encoded.ids), np.int32)
@@ -187,8 +187,8 @@ def test_profiles_say_what_happens_to_each_class():
     strict, readable = with_profile("strict", n_max=3), with_profile("readable", stop_words="hide")
     assert set(strict.type_actions.values()) == {TypeAction.MASK}
     assert "types" not in strict.exposes
-    assert set(readable.type_actions) == set(TokenType)
-    assert all(action in ALLOWED[kind] for kind, action in readable.type_actions.items())
+    assert set(readable.type_actions) == set(TYPES)
+    assert all(action in CLASSES[kind].allowed for kind, action in readable.type_actions.items())
     assert "types" in readable.exposes
     assert TextPolicy(types={}).fingerprint == TextPolicy().fingerprint
     assert TextPolicy(types={"email": "words"}).fingerprint == TextPolicy().fingerprint
@@ -244,10 +244,10 @@ def test_a_script_inside_a_typed_token_refuses_no_record():
 
 def test_a_class_of_names_can_be_words_beside_the_others():
     policy = TextPolicy(names="gazetteer", types={"first_name": "words"})
-    others = (TokenType.SURNAME, TokenType.PLACE, TokenType.NATIONALITY)
+    others = ("surname", "place", "nationality")
     assert policy.type_actions == dict.fromkeys(others, TypeAction.RESAMPLE)
     _, encoded = encode("Alice sat to Sydney", policy)
-    assert [list(TokenType)[kind] for kind in encoded.shown.kinds] == [TokenType.PLACE]
+    assert [TYPES[kind] for kind in encoded.shown.kinds] == ["place"]
     assert replace(policy, repeat="same").type_actions == policy.type_actions
     assert policy.fingerprint != TextPolicy(names="gazetteer").fingerprint
 
@@ -255,23 +255,23 @@ def test_a_class_of_names_can_be_words_beside_the_others():
 def test_a_later_class_is_in_a_policy_only_where_it_is_said_otherwise():
     """So policies of versions before it keep their fingerprints."""
     usual = TextPolicy(names="gazetteer")
-    assert usual.type_actions[TokenType.NATIONALITY] == TypeAction.RESAMPLE
-    assert TokenType.NATIONALITY not in dict(usual.types)
+    assert usual.type_actions["nationality"] == TypeAction.RESAMPLE
+    assert "nationality" not in dict(usual.types)
     assert TextPolicy(names="gazetteer", types={"nationality": "resample"}) == usual
     assert TextPolicy(names="gazetteer", length="pad", n_max=4, types={"nationality": "mask"}).types == tuple(
-        (kind, TypeAction.MASK) for kind in NAME_TYPES if kind != TokenType.NATIONALITY
+        (kind, TypeAction.MASK) for kind in NAME_TYPES if kind != "nationality"
     )
     for action in (TypeAction.WORDS, TypeAction.TAG, TypeAction.SURROGATE, TypeAction.MASK):
         other = TextPolicy(names="gazetteer", types={"nationality": action})
-        assert dict(other.types)[TokenType.NATIONALITY] == action
+        assert dict(other.types)["nationality"] == action
         assert replace(other, repeat="same").types == other.types
-        assert other.type_actions.get(TokenType.NATIONALITY, TypeAction.WORDS) == action
+        assert other.type_actions.get("nationality", TypeAction.WORDS) == action
         assert other.fingerprint != usual.fingerprint
 
 
 def test_a_nationality_is_drawn_in_its_shape():
     _, encoded = encode("the AUSTRIAN's cat sat to Austrians", TextPolicy(names="gazetteer"))
-    assert [list(TokenType)[kind] for kind in encoded.shown.kinds] == [TokenType.NATIONALITY] * 2
+    assert [TYPES[kind] for kind in encoded.shown.kinds] == ["nationality"] * 2
 
 
 def test_shown_tokens_without_values_are_refused():

@@ -16,7 +16,7 @@ from wordveil.text.choices import Case, Controls, Length, Names, OtherLanguage, 
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
-from wordveil.text.types.classes import EXAMPLES, NAME_TYPES, TokenType
+from wordveil.text.types.classes import CLASSES, NAME_TYPES, list_classes
 from wordveil.text.types.lists import PublicLists
 
 MARK = "\ue000"
@@ -344,7 +344,9 @@ def _typed_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPai
 
     # A token that is not of a class of its own may be several words, some of them equal.
     exposures = (COPIES | {Exposure.REPETITION}) - {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
-    for token_type, (first, second) in {**EXAMPLES, **_name_values(plan.lists)}.items():
+    listed = list_classes(plan.policy.types_version).items()
+    examples = {token_type: entry.examples for token_type, entry in listed if entry.examples}
+    for token_type, (first, second) in {**examples, **_name_values(plan.lists)}.items():
         yield DocumentPair(f"types ({token_type})", (" ".join(base),), put(first), Exposure.TYPES, exposures)
         yield DocumentPair(
             f"values ({token_type})",
@@ -355,13 +357,13 @@ def _typed_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPai
         )
 
 
-def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
+def _name_values(lists: PublicLists | None) -> dict[str, tuple[str, str]]:
     """Find two names of each list that are not ordinary words and have the same form."""
     if lists is None:
         return {}
     values = {}
-    listed = (lists.first_names, lists.surnames, lists.places, lists.nationalities)
-    for token_type, names, levels in zip(NAME_TYPES, listed, (*lists.name_levels, lists.nation_levels), strict=True):
+    for token_type in NAME_TYPES:
+        names, levels = lists.ranked[CLASSES[token_type].list]
         certain = [
             name
             for name, level in zip(names.to_pylist(), np.asarray(levels).tolist(), strict=True)

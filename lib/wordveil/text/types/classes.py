@@ -1,77 +1,21 @@
-"""Classes of tokens that are not words, and the actions on each."""
+"""Classes of tokens that are not words: an entry of :data:`CLASSES` each, from which all else follows.
+
+The entries decide what a configuration may name, the order of the numbers, what is found, which values are drawn and
+which shapes show. A class that is added gets a new ``since``: policies of earlier versions do not know it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-
-class TokenType(StrEnum):
-    """Class of a token.
-
-    Lists of words identify those of :data:`NAME_TYPES` (:mod:`wordveil.text.types.names`), and a text's characters the
-    others (:mod:`wordveil.text.types.typed`).
-    """
-
-    EMAIL = "email"
-    """An e-mail address."""
-    URL = "url"
-    """A web address, with or without its scheme, or a file's path."""
-    PHONE = "phone"
-    """A telephone number."""
-    IP = "ip"
-    """An IP address, version 4 or 6."""
-    DATE = "date"
-    """A day, month or both with a year, in figures or with the month's English name."""
-    TIME = "time"
-    """A time of day."""
-    NUMBER = "number"
-    """A number in figures, with its separators and sign."""
-    YEAR = "year"
-    """A whole number that may be a year: four digits from 1500 to 2099, without sign or separators."""
-    AMOUNT = "amount"
-    """A number with a currency or a per cent sign."""
-    ACCOUNT = "account"
-    """An IBAN, a social security number, or a row of eight digits and more that is nothing else."""
-    CARD = "card"
-    """A payment card's number: 13 to 19 digits with a sound Luhn check digit."""
-    MENTION = "mention"
-    """``@name``."""
-    HASHTAG = "hashtag"
-    """``#topic``."""
-    EMOJI = "emoji"
-    """An emoji, with its modifiers."""
-    MARKUP = "markup"
-    """A tag of HTML or XML, or a character entity."""
-    FIRST_NAME = "first_name"
-    """A first name of the public list."""
-    SURNAME = "surname"
-    """A surname of the public list."""
-    PLACE = "place"
-    """A city, region or country of the public list."""
-    NATIONALITY = "nationality"
-    """An adjective of nationality, or a name of people by their country, of the public list."""
-
-
-# To add a class, name it above, after the others, since numbers of classes are kept; and say below what holds for it.
-TYPES = tuple(TokenType)
-"""The classes by their numbers: those of :attr:`TypeSpans.kinds`, from 0."""
-NAME_TYPES = (TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE, TokenType.NATIONALITY)
-"""The classes that lists of words identify."""
-LATER_NAME_TYPES = (TokenType.NATIONALITY,)
-"""Those of them that earlier versions did not have. Bundles of these have no such list, so no token is of the class."""
-CHARACTER_TYPES = tuple(kind for kind in TYPES if kind not in NAME_TYPES)
-"""The classes that a text's characters identify."""
-DIGIT_TYPES = (
-    *(TokenType.PHONE, TokenType.DATE, TokenType.TIME, TokenType.NUMBER, TokenType.YEAR, TokenType.AMOUNT),
-    *(TokenType.ACCOUNT, TokenType.CARD),
-)
-"""The classes whose tokens are words with digits where they are not distinguished."""
+if TYPE_CHECKING:
+    from wordveil.text.types.lists import PublicLists
 
 
 class TypeAction(StrEnum):
@@ -96,65 +40,272 @@ SHOWN_ACTIONS = (TypeAction.TAG, TypeAction.SURROGATE, TypeAction.RESAMPLE)
 DRAWN_ACTIONS = (TypeAction.SURROGATE, TypeAction.RESAMPLE)
 """The actions that draw from public lists, which the bundle holds."""
 
-_ALWAYS = (TypeAction.WORDS, TypeAction.MASK, TypeAction.TAG)
-DEFAULTS: Mapping[TokenType, str] = MappingProxyType(
-    {
-        TokenType.PHONE: "(000) 000-0000",
-        TokenType.IP: "v4",
-        TokenType.DATE: "0000-00-00",
-        TokenType.TIME: "00:00",
-        TokenType.NUMBER: "000",
-        TokenType.AMOUNT: "$000",
-        TokenType.ACCOUNT: "00000000",
-        TokenType.CARD: "0000 0000 0000 0000",
-        TokenType.MARKUP: "<span>",
-        TokenType.FIRST_NAME: "Aa",
-        TokenType.SURNAME: "Aa",
-        TokenType.PLACE: "Aa",
-        TokenType.NATIONALITY: "Aa",
-    }
-)
-"""The classes whose tokens have a shape that may show (:mod:`wordveil.text.types.shapes`), and the shape of tokens
-that fit no grammar.
+
+class Form(StrEnum):
+    """What a shape keeps of a token, and what is drawn in it."""
+
+    DIGITS = "digits"
+    """Everything but digits, which are drawn."""
+    CODE = "code"
+    """Everything but digits and letters, which are drawn."""
+    DATE = "date"
+    """The form of a date; a real day is drawn."""
+    ADDRESS = "address"
+    """The version of an IP address."""
+    MARKUP = "markup"
+    """The element, which is written again."""
+    NAME = "name"
+    """The case and the ending of a name, which is drawn from the values of its class."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Shapes of a class's tokens.
+
+    ``form``: what they keep. ``default``: the shape of a token that fits no grammar; ``abroad``: the default in other
+    languages than English, if it differs. ``grammar``: a pattern of RE2 for all shapes. ``signs``: what is replaced,
+    in this order, once digits are struck.
+    """
+
+    form: Form
+    default: str
+    grammar: str
+    signs: tuple[tuple[str, str], ...] = ()
+    abroad: str = ""
+
+
+Parts = tuple[Any, ...]
+"""What a value is joined from: strings, and public sets (tuples or string arrays) from each of which a string is drawn.
 """
-EXAMPLES: Mapping[TokenType, tuple[str, str]] = MappingProxyType(
-    {
-        TokenType.EMAIL: ("kqv@example.org", "zwx@example.org"),
-        TokenType.URL: ("https://kqv.example.org/kqv", "https://zwx.example.org/zwx"),
-        TokenType.PHONE: ("+44 20 7946 0958", "+44 20 7946 0321"),
-        TokenType.IP: ("192.0.2.17", "192.0.2.43"),
-        TokenType.DATE: ("12/05/1999", "14/07/1986"),
-        TokenType.TIME: ("10:45", "21:38"),
-        TokenType.NUMBER: ("4812", "7359"),
-        TokenType.YEAR: ("1977", "2024"),
-        TokenType.AMOUNT: ("$12.50", "$83.20"),
-        TokenType.ACCOUNT: ("123-45-6789", "987-65-4320"),
-        TokenType.CARD: ("4111 1111 1111 1111", "5555 5555 5555 4444"),
-        TokenType.MENTION: ("@kqvzwx", "@zwxkqv"),
-        TokenType.HASHTAG: ("#kqvzwx", "#zwxkqv"),
-        TokenType.EMOJI: ("\U0001f600", "\U0001f60e"),
-        TokenType.MARKUP: ('<div class="kqv">', '<div class="zwx">'),
-    }
-)
-"""Two tokens of the same shape for each class of :data:`CHARACTER_TYPES`: audits put them into documents."""
-ALLOWED: Mapping[TokenType, tuple[TypeAction, ...]] = MappingProxyType(
-    {
-        kind: (*_ALWAYS, TypeAction.SURROGATE, *((TypeAction.RESAMPLE,) if kind in DEFAULTS else ()))
-        for kind in TokenType
-    }
-)
-"""What may happen to the tokens of each class: everything, but ``resample`` only where a class has shapes."""
-
-READABLE_ACTIONS: Mapping[TokenType, TypeAction] = MappingProxyType(
-    {kind: TypeAction.RESAMPLE if kind in DEFAULTS else TypeAction.SURROGATE for kind in CHARACTER_TYPES}
-)
-"""What reads best: values of the same shape where a class has shapes, else values of its public list."""
-MASKED: Mapping[TokenType, TypeAction] = MappingProxyType(dict.fromkeys(CHARACTER_TYPES, TypeAction.MASK))
-"""Each token that characters identify becomes one unknown word."""
 
 
+@dataclass(frozen=True)
+class TokenClass:
+    """Class of a token.
+
+    ``name``: as configurations and tags write it. ``examples``: two tokens of the same shape, which audits put into
+    documents; none for a class of ``list``. ``values``: what a surrogate is joined from; None if it is drawn in the
+    default shape. ``shape``: the shapes that may show; None if only the class does. ``list``: the public list that
+    finds the tokens (:mod:`wordveil.text.types.names`); empty if characters do
+    (:mod:`wordveil.text.types.finders.scan`). ``has_digits``: whether its tokens are words with digits if they are not
+    distinguished. ``is_spelled``: whether it is read aloud digit by digit. ``since``: the version of the list of
+    classes that has it first.
+    """
+
+    name: str
+    examples: tuple[str, str] | tuple[()] = ()
+    values: Callable[[PublicLists], Parts] | None = None
+    shape: Shape | None = None
+    list: str = ""
+    has_digits: bool = False
+    is_spelled: bool = False
+    since: int = 1
+
+    @property
+    def allowed(self) -> tuple[TypeAction, ...]:
+        """List what may happen to the tokens: everything, but ``resample`` only if the class has shapes."""
+        return tuple(action for action in TypeAction if self.shape or action != TypeAction.RESAMPLE)
+
+    @property
+    def readable_action(self) -> TypeAction:
+        """Choose what reads best: values of the same shape if the class has shapes, else values of its public list."""
+        return TypeAction.RESAMPLE if self.shape else TypeAction.SURROGATE
+
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+"""Months as shapes have them."""
+YEARS = range(1970, 2038)
+"""Years that are drawn. No two have the same last two digits."""
+_ELEMENTS = (
+    "a abbr address article aside audio b big blockquote body br button canvas caption center cite code col dd "
+    "del details dfn div dl dt em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header hr "
+    "html i iframe img input ins kbd label legend li link main mark menu meta nav noscript object ol optgroup "
+    "option output p picture pre q s samp script section select small source span strike strong style sub summary "
+    "sup svg table tbody td template textarea tfoot th thead time title tr tt u ul var video wbr"
+)
+ELEMENTS = tuple(_ELEMENTS.split())
+"""Elements of HTML that a shape may name."""
+ENTITIES = ("&amp;", "&lt;", "&gt;", "&quot;", "&apos;", "&nbsp;", "&#39;", "&#34;", "&ndash;", "&mdash;")
+"""Character entities that a shape may name."""
+
+# Tuples, no arrays: pyarrow imports pandas for the first one, and a worker must not load it on its way.
+_DOMAINS = ("example.com", "example.net", "example.org")
+_TAGS = tuple(
+    f"<{name}>" for name in ("b", "big", "br", "code", "em", "i", "li", "p", "q", "s", "small", "span", "strong", "u")
+)
+
+# RE2, after digits and names have become placeholders.
+_CURRENCIES = (
+    r"(?:(?:US|HK|NZ|[ACRS])\$|[$\x{20AC}\x{A3}\x{A5}\x{A2}\x{20B9}\x{20BD}\x{20A9}\x{20AA}\x{20BA}]|"
+    r"(?:AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|ILS|INR|JPY|KRW|MXN|NOK|NZD|PLN|RUB|SEK|SGD|USD|ZAR))"
+)
+_GROUPS = r"[.,]?0+(?:[.,'\x{2019}\x{A0}\x{202F} ]0+)*"
+_DATE_NAME = r"Mon(?:th)?\.?"
+_DAY = "00?(?:th)?"
+_DATE_FORMS = (
+    *(rf"0000{sep}00?{sep}00?|00?{sep}00?{sep}(?:00){{1,2}}|00?{sep}0000" for sep in ("-", "/", r"\.")),
+    rf"{_DATE_NAME} {_DAY}(?:,? 0000)?",
+    rf"{_DAY}(?: of)? {_DATE_NAME}(?:,? 0000)?",
+    rf"{_DAY}-{_DATE_NAME}-(?:00){{1,2}}|0000-{_DATE_NAME}-{_DAY}",
+    rf"{_DATE_NAME},? 0000",
+)
+_HALVES = (
+    (r"(0 ?)[ap]\.m\.", r"\1x.m."),
+    (r"(0 ?)[AP]\.M\.", r"\1X.M."),
+    (r"(0 ?)[AP]M", r"\1XM"),
+    (r"(0 ?)[ap]m", r"\1xm"),
+)
+_ORDINAL = ("0(?:st|nd|rd|th|ST|ND|RD|TH)", "0th")
+_DATE_SIGNS = (
+    (r"\s+", " "),
+    (rf"(?i)\b(?:{'|'.join(MONTHS)})\b", "Month"),
+    (rf"(?i)\b(?:sept|{'|'.join(month[:3] for month in MONTHS)})\b", "Mon"),
+    _ORDINAL,
+)
+_OF_NAMES = Shape(Form.NAME, "Aa", r"(?:Aa|AA|a)(?:['\x{2019}][sS])?")
+
+_ENTRIES = (
+    TokenClass(
+        "email",
+        ("kqv@example.org", "zwx@example.org"),
+        lambda lists: (lists.plain_first_names, ".", lists.plain_surnames, "@", _DOMAINS),
+    ),
+    # A web address, with or without its scheme, or a file's path.
+    TokenClass(
+        "url",
+        ("https://kqv.example.org/kqv", "https://zwx.example.org/zwx"),
+        lambda lists: ("https://www.", _DOMAINS, "/", lists.words, "/", lists.words),
+    ),
+    TokenClass(
+        "phone",
+        ("+44 20 7946 0958", "+44 20 7946 0321"),
+        shape=Shape(
+            Form.DIGITS,
+            "(000) 000-0000",
+            r"[+(]{0,2}0[0()\-. /\x{A0}\x{2010}\x{2011}]*0(?: ?(?:[xX]|[eE]xt\.?) ?0{1,6})?",
+        ),
+        has_digits=True,
+        is_spelled=True,
+    ),
+    TokenClass("ip", ("192.0.2.17", "192.0.2.43"), shape=Shape(Form.ADDRESS, "v4", "v4|v6")),
+    # A day, month or both with a year, in figures or with the month's English name.
+    TokenClass(
+        "date",
+        ("12/05/1999", "14/07/1986"),
+        shape=Shape(Form.DATE, "0000-00-00", "|".join(_DATE_FORMS), _DATE_SIGNS),
+        has_digits=True,
+    ),
+    TokenClass(
+        "time",
+        ("10:45", "21:38"),
+        shape=Shape(
+            Form.DIGITS,
+            "00:00",
+            r"T?00?:00(?::00(?:[.,]0{1,9})?)?(?: ?(?:xm|XM|x\.m\.|X\.M\.))?(?:Z|[+-]00(?::?00)?)?"
+            r"|00? ?(?:xm|XM|x\.m\.|X\.M\.)",
+            _HALVES,
+        ),
+        has_digits=True,
+    ),
+    TokenClass(
+        "number",
+        ("4812", "7359"),
+        shape=Shape(
+            Form.DIGITS,
+            "000",
+            rf"[+\-\x{{2212}}]?{_GROUPS}(?:/0+|[eE][+-]?0{{1,3}})?|0[0,]*th",
+            (_ORDINAL,),
+        ),
+        has_digits=True,
+    ),
+    # A whole number that may be a year: four digits from 1500 to 2099, without sign or separators.
+    TokenClass("year", ("1977", "2024"), lambda _: (tuple(map(str, YEARS)),), has_digits=True),
+    # A number with a currency or a per cent sign.
+    TokenClass(
+        "amount",
+        ("$12.50", "$83.20"),
+        shape=Shape(
+            Form.DIGITS,
+            "$000",
+            rf"[+\-\x{{2212}}]?(?:{_CURRENCIES} ?)?[+\-\x{{2212}}]?{_GROUPS}(?: ?(?:{_CURRENCIES}|[%\x{{2030}}]))?",
+            abroad="000 \u20ac",
+        ),
+        has_digits=True,
+    ),
+    # An IBAN, a social security number, or a row of eight digits and more that is nothing else.
+    TokenClass(
+        "account",
+        ("123-45-6789", "987-65-4320"),
+        shape=Shape(Form.CODE, "00000000", r"[A0][A0 \-./]*[A0]"),
+        has_digits=True,
+        is_spelled=True,
+    ),
+    # 13 to 19 digits with a sound Luhn check digit.
+    TokenClass(
+        "card",
+        ("4111 1111 1111 1111", "5555 5555 5555 4444"),
+        shape=Shape(Form.DIGITS, "0000 0000 0000 0000", r"0(?:[ -]?0){12,18}"),
+        has_digits=True,
+        is_spelled=True,
+    ),
+    # No network keeps names for documentation, so these say what they are.
+    TokenClass("mention", ("@kqvzwx", "@zwxkqv"), lambda lists: ("@example_", lists.words)),
+    TokenClass("hashtag", ("#kqvzwx", "#zwxkqv"), lambda lists: ("#", lists.words)),
+    TokenClass("emoji", ("\U0001f600", "\U0001f60e"), lambda lists: (lists.emoji,)),
+    # A tag of HTML or XML, or a character entity.
+    TokenClass(
+        "markup",
+        ('<div class="kqv">', '<div class="zwx">'),
+        lambda _: (_TAGS,),
+        Shape(
+            Form.MARKUP,
+            "<span>",
+            rf"</?(?:{'|'.join(ELEMENTS)})>|<(?:{'|'.join(ELEMENTS)})/>|<!-- -->|{'|'.join(ENTITIES)}",
+        ),
+    ),
+    TokenClass("first_name", values=lambda lists: (lists.first_names,), shape=_OF_NAMES, list="first_name"),
+    TokenClass("surname", values=lambda lists: (lists.surnames,), shape=_OF_NAMES, list="surname"),
+    TokenClass("place", values=lambda lists: (lists.places,), shape=_OF_NAMES, list="place"),
+    TokenClass("nationality", values=lambda lists: (lists.written_nationalities,), shape=_OF_NAMES, list="nationality"),
+    # Add a class here, with the next version as ``since``: numbers and versions rise.
+)
+CLASSES: dict[str, TokenClass] = {entry.name: entry for entry in _ENTRIES}
+"""The classes by their names, in the order of their numbers."""
+TYPES = tuple(CLASSES)
+"""The names by the classes' numbers: those of :attr:`TypeSpans.kinds`, from 0."""
+NAME_TYPES = tuple(kind for kind in TYPES if CLASSES[kind].list)
+"""The classes that lists of words identify."""
+CHARACTER_TYPES = tuple(kind for kind in TYPES if kind not in NAME_TYPES)
+"""The classes that a text's characters identify."""
+LATER_NAME_TYPES = ("nationality",)
+"""Classes of names of version 1 that its first bundles did not have. They have no such list, so no token is of the
+class.
+"""
 LISTED_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 """The languages that have public lists (:mod:`wordveil.text.types.lists`), by their ISO 639-1 codes."""
+
+
+def newest_version() -> int:
+    """Return the newest version of the list of classes."""
+    return max(entry.since for entry in CLASSES.values())
+
+
+def list_classes(version: int) -> dict[str, TokenClass]:
+    """List the classes that a version of the list has."""
+    return {kind: entry for kind, entry in CLASSES.items() if entry.since <= version}
+
+
+def readable_actions(version: int = 1) -> Mapping[str, TypeAction]:
+    """Choose what reads best for each class that characters identify."""
+    return {kind: entry.readable_action for kind, entry in list_classes(version).items() if not entry.list}
+
+
+def masked_actions(version: int = 1) -> Mapping[str, TypeAction]:
+    """Make each token that characters identify one unknown word."""
+    return dict.fromkeys(readable_actions(version), TypeAction.MASK)
 
 
 class TypeSpans(NamedTuple):

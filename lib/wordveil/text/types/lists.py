@@ -136,11 +136,8 @@ class PublicLists:
     def serialise(self) -> bytes:
         """Serialise the lists as UTF-8, one entry a line; equal lists have equal bytes."""
         lines = [_HEADER, f"language\t{self.language}"]
-        names = zip((self.first_names, self.surnames, self.places), self.name_levels, strict=True)
-        ranked = dict(zip(_NAMES, names, strict=True))
         plain = dict(zip(_OTHER, (self.words, self.emoji, self.titles, self.locatives), strict=True))
-        ranked = {**ranked, _NATIONALITY: (self.nationalities, self.nation_levels), **self.others}
-        plain = {**plain, **self.context}
+        ranked, plain = {**self.ranked, **self.others}, {**plain, **self.context}
         for kind in _ALL:
             if kind in ranked:
                 array, levels = ranked[kind]
@@ -148,6 +145,12 @@ class PublicLists:
             else:
                 lines += [f"{kind}\t{value}" for value in plain[kind].to_pylist()]
         return ("\n".join(lines) + "\n").encode()
+
+    @property
+    def ranked(self) -> dict[str, tuple[pa.StringArray, NDArray[np.int64]]]:
+        """Names of the classes of :data:`wordveil.text.types.classes.NAME_TYPES` by their list, with their levels."""
+        names = zip((self.first_names, self.surnames, self.places), self.name_levels, strict=True)
+        return {**dict(zip(_NAMES, names, strict=True)), _NATIONALITY: (self.nationalities, self.nation_levels)}
 
     @cached_property
     def digest(self) -> str:

@@ -47,7 +47,7 @@ from wordveil.arrays import Int8, Int32, Int64, UInt8
 from wordveil.compiled import compiled, compiled_part, inlined
 from wordveil.embeddings.vocabulary import find, hash_bytes, view_strings
 from wordveil.text.scanner import A_WORD, CAPITAL, HAS_DIGIT, LOWER, Scanned
-from wordveil.text.types.classes import TYPES, TokenType
+from wordveil.text.types.classes import TYPES
 from wordveil.text.types.contexts import (
     BLANK,
     BRIEF,
@@ -96,11 +96,9 @@ from wordveil.text.types.lists import (
     PublicLists,
 )  # fmt: skip
 
-_FIRST_KIND = np.int64(TYPES.index(TokenType.FIRST_NAME))
-_SUR_KIND = np.int64(TYPES.index(TokenType.SURNAME))
-_PLACE_KIND = np.int64(TYPES.index(TokenType.PLACE))
-_NATION_KIND = np.int64(TYPES.index(TokenType.NATIONALITY))
-_MARKUP_KIND = np.int64(TYPES.index(TokenType.MARKUP))
+_FIRST_KIND, _SUR_KIND, _PLACE_KIND, _NATION_KIND, _MARKUP_KIND = (
+    np.int64(TYPES.index(kind)) for kind in ("first_name", "surname", "place", "nationality", "markup")
+)
 _NAMES = FIRST | SUR | PLACE
 # In bytes; all words of the lists are shorter.
 _ROOM = 64

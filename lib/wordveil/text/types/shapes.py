@@ -18,77 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.text.types.classes import DEFAULTS, NAME_TYPES, TYPES, TokenType, TypeAction
+from wordveil.text.types.classes import CLASSES, ELEMENTS, ENTITIES, NAME_TYPES, TYPES, Form, Shape, TypeAction
 
 LONGEST = 40
 """Largest number of characters of a shape."""
 _REMEMBERED = 4096
-_OfStrings = Callable[[TokenType, pa.StringArray], pa.Array]
-
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-"""Months as shapes have them."""
-
-_ELEMENTS = (
-    "a abbr address article aside audio b big blockquote body br button canvas caption center cite code col dd "
-    "del details dfn div dl dt em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header hr "
-    "html i iframe img input ins kbd label legend li link main mark menu meta nav noscript object ol optgroup "
-    "option output p picture pre q s samp script section select small source span strike strong style sub summary "
-    "sup svg table tbody td template textarea tfoot th thead time title tr tt u ul var video wbr"
-)
-ELEMENTS = tuple(_ELEMENTS.split())
-"""Elements of HTML that a shape may name."""
-
-ENTITIES = ("&amp;", "&lt;", "&gt;", "&quot;", "&apos;", "&nbsp;", "&#39;", "&#34;", "&ndash;", "&mdash;")
-"""Character entities that a shape may name."""
-
-_CURRENCIES = (
-    r"(?:(?:US|HK|NZ|[ACRS])\$|[$\x{20AC}\x{A3}\x{A5}\x{A2}\x{20B9}\x{20BD}\x{20A9}\x{20AA}\x{20BA}]|"
-    r"(?:AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|ILS|INR|JPY|KRW|MXN|NOK|NZD|PLN|RUB|SEK|SGD|USD|ZAR))"
-)
-_GROUPS = r"[.,]?0+(?:[.,'\x{2019}\x{A0}\x{202F} ]0+)*"
-_DATE_NAME = r"Mon(?:th)?\.?"
-_DAY = "00?(?:th)?"
-
-# RE2, after digits and names have become placeholders.
-_GRAMMARS: Mapping[TokenType, str] = {
-    TokenType.PHONE: r"[+(]{0,2}0[0()\-. /\x{A0}\x{2010}\x{2011}]*0(?: ?(?:[xX]|[eE]xt\.?) ?0{1,6})?",
-    TokenType.DATE: "|".join(
-        (
-            *(rf"0000{sep}00?{sep}00?|00?{sep}00?{sep}(?:00){{1,2}}|00?{sep}0000" for sep in ("-", "/", r"\.")),
-            rf"{_DATE_NAME} {_DAY}(?:,? 0000)?",
-            rf"{_DAY}(?: of)? {_DATE_NAME}(?:,? 0000)?",
-            rf"{_DAY}-{_DATE_NAME}-(?:00){{1,2}}|0000-{_DATE_NAME}-{_DAY}",
-            rf"{_DATE_NAME},? 0000",
-        )
-    ),
-    TokenType.TIME: r"T?00?:00(?::00(?:[.,]0{1,9})?)?(?: ?(?:xm|XM|x\.m\.|X\.M\.))?(?:Z|[+-]00(?::?00)?)?"
-    r"|00? ?(?:xm|XM|x\.m\.|X\.M\.)",
-    TokenType.NUMBER: rf"[+\-\x{{2212}}]?{_GROUPS}(?:/0+|[eE][+-]?0{{1,3}})?|0[0,]*th",
-    TokenType.AMOUNT: rf"[+\-\x{{2212}}]?(?:{_CURRENCIES} ?)?[+\-\x{{2212}}]?{_GROUPS}"
-    rf"(?: ?(?:{_CURRENCIES}|[%\x{{2030}}]))?",
-    TokenType.ACCOUNT: r"[A0][A0 \-./]*[A0]",
-    TokenType.CARD: r"0(?:[ -]?0){12,18}",
-    TokenType.IP: "v4|v6",
-    TokenType.MARKUP: rf"</?(?:{'|'.join(ELEMENTS)})>|<(?:{'|'.join(ELEMENTS)})/>|<!-- -->|{'|'.join(ENTITIES)}",
-    **dict.fromkeys(NAME_TYPES, r"(?:Aa|AA|a)(?:['\x{2019}][sS])?"),
-}
-
-_HALVES = (
-    (r"(0 ?)[ap]\.m\.", r"\1x.m."),
-    (r"(0 ?)[AP]\.M\.", r"\1X.M."),
-    (r"(0 ?)[AP]M", r"\1XM"),
-    (r"(0 ?)[ap]m", r"\1xm"),
-)
-_DATE_NAMES = (
-    (r"\s+", " "),
-    (rf"(?i)\b(?:{'|'.join(MONTHS)})\b", "Month"),
-    (rf"(?i)\b(?:sept|{'|'.join(month[:3] for month in MONTHS)})\b", "Mon"),
-)
-_ORDINAL = ("0(?:st|nd|rd|th|ST|ND|RD|TH)", "0th")
-_SIGNS = {TokenType.TIME: _HALVES, TokenType.DATE: (*_DATE_NAMES, _ORDINAL), TokenType.NUMBER: (_ORDINAL,)}
+_OfStrings = Callable[[str, pa.StringArray], pa.Array]
 
 
 def _make_table(characters: str, signs: str) -> NDArray[np.uint8]:
@@ -99,11 +34,11 @@ def _make_table(characters: str, signs: str) -> NDArray[np.uint8]:
 _DIGITS, _LETTERS = _make_table(digits, "0" * 10), _make_table(digits + ascii_letters, "0" * 10 + "A" * 52)
 _LOWER = ascii_lowercase.replace("s", "")  # an s may be the ending's
 _CASES = _make_table(_LOWER + _LOWER.upper(), "a" * 25 + "A" * 25)
-_TABLES = {TokenType.ACCOUNT: _LETTERS, **dict.fromkeys(NAME_TYPES, _CASES)}
+_TABLES = {Form.CODE: _LETTERS, Form.NAME: _CASES}
 
 
 def find_shapes(
-    kinds: NDArray[np.int8], actions: Mapping[TokenType, TypeAction], originals: pa.StringArray
+    kinds: NDArray[np.int8], actions: Mapping[str, TypeAction], originals: pa.StringArray
 ) -> pa.StringArray:
     """Find the shape of each token, ``""`` if only its class shows: string array ``(tokens,)``.
 
@@ -113,7 +48,7 @@ def find_shapes(
 
     def shapes_of(number: int, rows: NDArray[np.int64]) -> pa.StringArray:
         kind = TYPES[number]
-        if actions.get(kind) == TypeAction.RESAMPLE and kind in DEFAULTS:
+        if actions.get(kind) == TypeAction.RESAMPLE and CLASSES[kind].shape:
             return _shapes_of(kind, originals.take(pa.array(rows)))
         return pa.repeat("", len(rows))
 
@@ -129,10 +64,10 @@ def _remember(result: pa.DataType) -> Callable[[_OfStrings], _OfStrings]:
     """
 
     def decorate(compute: _OfStrings) -> _OfStrings:
-        known: dict[TokenType, dict[str, Any]] = {}
+        known: dict[str, dict[str, Any]] = {}
 
         @wraps(compute)
-        def recall(kind: TokenType, strings: pa.StringArray) -> pa.Array:
+        def recall(kind: str, strings: pa.StringArray) -> pa.Array:
             found, values = known.get(kind, {}), strings.to_pylist()
             if missing := [value for value in values if value not in found]:
                 made = dict(zip(missing, compute(kind, pa.array(missing, pa.string())).to_pylist(), strict=True))
@@ -146,12 +81,18 @@ def _remember(result: pa.DataType) -> Callable[[_OfStrings], _OfStrings]:
     return decorate
 
 
+def shape_of(kind: str) -> Shape:
+    """Return the shapes of a class that has some."""
+    shape = CLASSES[kind].shape
+    assert shape is not None
+    return shape
+
+
 @_remember(pa.bool_())
-def are_shapes(kind: TokenType, shapes: pa.StringArray) -> pa.BooleanArray:
+def are_shapes(kind: str, shapes: pa.StringArray) -> pa.BooleanArray:
     """Return which strings are shapes of the class."""
-    return pc.and_(
-        pc.less_equal(pc.utf8_length(shapes), LONGEST), pc.match_substring_regex(shapes, f"^(?:{_GRAMMARS[kind]})$")
-    )
+    is_short = pc.less_equal(pc.utf8_length(shapes), LONGEST)
+    return pc.and_(is_short, pc.match_substring_regex(shapes, f"^(?:{shape_of(kind).grammar})$"))
 
 
 def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]], pa.StringArray]) -> pa.StringArray:
@@ -162,17 +103,17 @@ def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]
     return pa.concat_arrays([pa.array([], pa.string()), *groups]).take(pa.array(np.argsort(order)))
 
 
-def _shapes_of(kind: TokenType, originals: pa.StringArray) -> pa.StringArray:
+def _shapes_of(kind: str, originals: pa.StringArray) -> pa.StringArray:
     """Find the shapes of tokens of a class.
 
     Characters that no shape shows are struck in all tokens; the rest is done once for each distinct one.
     """
-    special = {TokenType.IP: _of_addresses, TokenType.MARKUP: _of_markup}
-    if kind not in special:
-        originals = _strike(originals, _TABLES.get(kind, _DIGITS))
+    special, form = {Form.ADDRESS: _of_addresses, Form.MARKUP: _of_markup}, shape_of(kind).form
+    if form not in special:
+        originals = _strike(originals, _TABLES.get(form, _DIGITS))
     encoded = originals.dictionary_encode()
     distinct = encoded.dictionary
-    shapes = special[kind](distinct) if kind in special else _of_struck(kind, distinct)
+    shapes = special[form](distinct) if form in special else _of_struck(kind, distinct)
     return shapes.take(encoded.indices)
 
 
@@ -183,13 +124,14 @@ def _strike(strings: pa.StringArray, table: NDArray[np.uint8]) -> pa.StringArray
 
 
 @_remember(pa.string())
-def _of_struck(kind: TokenType, marked: pa.StringArray) -> pa.StringArray:
+def _of_struck(kind: str, marked: pa.StringArray) -> pa.StringArray:
     """Find the shapes of tokens whose digits, or letters of names, are struck."""
-    if kind in NAME_TYPES:
+    shape = shape_of(kind)
+    if shape.form == Form.NAME:
         return _of_names(marked)
-    for pattern, sign in _SIGNS.get(kind, ()):
+    for pattern, sign in shape.signs:
         marked = pc.replace_substring_regex(marked, pattern, sign)
-    return pc.if_else(are_shapes(kind, marked), marked, DEFAULTS[kind])
+    return pc.if_else(are_shapes(kind, marked), marked, shape.default)
 
 
 def _of_addresses(originals: pa.StringArray) -> pa.StringArray:
@@ -203,7 +145,7 @@ def _of_markup(originals: pa.StringArray) -> pa.StringArray:
     name = pc.utf8_lower(name)
     known = pc.if_else(pc.is_in(name, pa.array(ELEMENTS)), name, "span")
     tags = pc.binary_join_element_wise("<", end, known, pc.if_else(pc.equal(end, "/"), "", empty), ">", "")
-    tags = pc.fill_null(tags, DEFAULTS[TokenType.MARKUP])
+    tags = pc.fill_null(tags, "<span>")
     tags = pc.if_else(pc.starts_with(originals, "<!--"), "<!-- -->", tags)
     tags = pc.if_else(pc.starts_with(originals, "&"), "&nbsp;", tags)
     return pc.if_else(pc.is_in(originals, pa.array(ENTITIES)), originals, tags)

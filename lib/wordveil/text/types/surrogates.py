@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,14 +28,11 @@ from numpy.typing import NDArray
 from wordveil.arrays import Int64, UInt8, UInt64
 from wordveil.compiled import compiled, compiled_part
 from wordveil.crypto.streams import scale_words
-from wordveil.text.types.classes import ALLOWED, DEFAULTS, NAME_TYPES, TYPES, TokenType, TypeAction
+from wordveil.text.types.classes import CLASSES, MONTHS, TYPES, YEARS, Form, Parts, TypeAction
 from wordveil.text.types.finders.characters import Whole
 from wordveil.text.types.finders.numerals import add_luhn
 from wordveil.text.types.lists import PublicLists
-from wordveil.text.types.shapes import MONTHS, are_shapes, map_groups
-
-FIRST_DAY, LAST_DAY = "1970-01-01", "2037-12-31"
-"""Range of days. No two of its years have the same last two digits."""
+from wordveil.text.types.shapes import are_shapes, map_groups, shape_of
 
 _PIECE = re.compile("0000|00|0(?:th)?|Month|Mon|th")
 _LEAP_YEAR = 2000
@@ -58,7 +55,7 @@ class _Days(NamedTuple):
 
 @cache
 def _range() -> _Days:
-    dates = np.arange(FIRST_DAY, np.datetime64(LAST_DAY) + 1, dtype="datetime64[D]")
+    dates = np.arange(f"{YEARS[0]}-01-01", f"{YEARS[-1] + 1}-01-01", dtype="datetime64[D]")
     months = dates.astype("datetime64[M]")
     return _Days(
         dates.astype("datetime64[Y]").astype(np.int64) + 1970,
@@ -71,7 +68,7 @@ def _range() -> _Days:
 def _strings() -> dict[str, pa.StringArray]:
     """Write each part by its value: years from 1970, months and days from 1."""
     endings = ["st", "nd", "rd", *["th"] * 17, "st", "nd", "rd", *["th"] * 7, "st"]
-    years = [str(year) for year in range(int(FIRST_DAY[:4]), int(LAST_DAY[:4]) + 1)]
+    years = [str(year) for year in YEARS]
     return {
         "y4": pa.array(years),
         "y2": pa.array([year[2:] for year in years]),
@@ -120,11 +117,6 @@ def _form_of(shape: str, *, month_first: bool) -> _Form:
     return _Form(tuple(parts), np.flatnonzero(fits))
 
 
-def list_years() -> pa.StringArray:
-    """List the years of the range, as four digits."""
-    return _strings()["y4"]
-
-
 def count_days(shape: str, language: str) -> int:
     """Count the dates of the range that a shape can have."""
     return len(_form_of(shape, month_first=language == "en").days)
@@ -140,7 +132,7 @@ def draw_dates(shape: str, words: NDArray[np.uint64], language: str) -> pa.Strin
     drawn = form.days[scale_words(words, np.array(len(form.days), np.uint64))]
     calendar, strings = _range(), _strings()
     values = {
-        "y": calendar.years[drawn] - int(FIRST_DAY[:4]),
+        "y": calendar.years[drawn] - YEARS[0],
         "m": calendar.months[drawn] - 1,
         "d": calendar.days[drawn] - 1,
     }
@@ -179,19 +171,15 @@ _THOUSANDS = re.compile("0(?:0|[.,'\u2019\u00a0\u202f ]000(?!0))")
 
 
 @lru_cache(maxsize=4096)
-def compile_shape(kind: TokenType, shape: str) -> bytes:
-    """Compile the template of a shape of NUMBER, AMOUNT, PHONE, ACCOUNT, CARD or TIME.
+def compile_shape(kind: str, shape: str) -> bytes:
+    """Compile the template of a shape of digits and letters.
 
     Numbers do not begin with 0 if they have two digits or more before their decimals, nor do denominators. Telephone
     numbers are of ranges kept for fiction if the shape is one of theirs. Cards fail the Luhn check; IBANs have the
     check digits 00 and social security numbers an area and group that are never given: none belongs to anyone.
     """
-    return {
-        TokenType.PHONE: _of_phone,
-        TokenType.ACCOUNT: _of_account,
-        TokenType.CARD: _of_card,
-        TokenType.TIME: _of_time,
-    }.get(kind, _of_number)(shape)
+    usual = _of_account if shape_of(kind).form == Form.CODE else _of_number
+    return {"phone": _of_phone, "card": _of_card, "time": _of_time}.get(kind, usual)(shape)
 
 
 def count_values(template: bytes) -> int:
@@ -349,24 +337,15 @@ def _fill(
                 _write(code, digit, value, index)
 
 
-_Parts = tuple[Any, ...]
-"""What a value is joined from: strings, and public sets (string arrays) from each of which a string is drawn."""
 WORDS = 4
 """How many uniform 64-bit words a token's value takes."""
 
-# No arrays: pyarrow imports pandas for the first one, and a worker must not load it on its way.
-_DOMAINS = ("example.com", "example.net", "example.org")
-_TAGS = tuple(
-    f"<{name}>" for name in ("b", "big", "br", "code", "em", "i", "li", "p", "q", "s", "small", "span", "strong", "u")
-)
-_TEMPLATES = (
-    TokenType.PHONE, TokenType.TIME, TokenType.NUMBER, TokenType.AMOUNT, TokenType.ACCOUNT, TokenType.CARD,
-)  # fmt: skip
+_TEMPLATES = (Form.DIGITS, Form.CODE)
 
 
 def draw_values(
     kinds: NDArray[np.int8],
-    actions: Mapping[TokenType, TypeAction],
+    actions: Mapping[str, TypeAction],
     shapes: pa.StringArray,
     words: UInt64,
     lists: PublicLists | None,
@@ -374,7 +353,7 @@ def draw_values(
     """Draw the replacement of each token: string array ``(tokens,)``, the same for the same arguments.
 
     ``kinds``: int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: what happens to
-    each class: ``tag``, ``surrogate`` or, where :data:`ALLOWED` permits it, ``resample``. ``shapes``: string array
+    each class: ``tag``, ``surrogate`` or, if the class has shapes, ``resample``. ``shapes``: string array
     ``(tokens,)`` from :func:`wordveil.text.types.shapes.find_shapes`. ``words``: uint64 ``(tokens, 4)``, uniform and
     independent. ``lists``: where names and words come from; their language says how dates in figures and amounts are
     written. None where every action is ``tag``.
@@ -391,8 +370,8 @@ def draw_values(
         if action == TypeAction.TAG:
             return pa.repeat(f"<{kind}>", len(rows))
         assert lists is not None
-        if action == TypeAction.SURROGATE and kind in _UNSHAPED:
-            return _join(_UNSHAPED[kind](lists), words[rows])
+        if action == TypeAction.SURROGATE and (values := CLASSES[kind].values):
+            return _join(values(lists), words[rows])
         resampled = action == TypeAction.RESAMPLE
         shown = shapes.take(pa.array(rows)) if resampled else pa.repeat(_default(kind, lists), len(rows))
         return _draw_shaped(kind, shown, words[rows], lists)
@@ -400,112 +379,95 @@ def draw_values(
     return map_groups(kinds, make)
 
 
-def set_size(kind: TokenType, action: TypeAction, shape: str, lists: PublicLists) -> int:
+def set_size(kind: str, action: TypeAction, shape: str, lists: PublicLists) -> int:
     """Count the values that a token of this class and shape may get.
 
     An original that is one of them survives once in as many draws. ``shape`` counts for ``resample`` alone. Raises
     :class:`ValueError` for an action that draws no value.
     """
-    action = _action_of(kind, {kind: action})
+    action, entry = _action_of(kind, {kind: action}), CLASSES[kind]
+    form = entry.shape.form if entry.shape else None
     if action == TypeAction.TAG:
         return 1
-    if action == TypeAction.SURROGATE:
-        if kind in _UNSHAPED:
-            return _count(_UNSHAPED[kind](lists))
-        shape = _default(kind, lists)
-    if kind in _TEMPLATES:
-        return count_values(compile_shape(kind, shape))
-    if kind == TokenType.DATE:
-        return count_days(shape, lists.language)
-    if kind == TokenType.MARKUP:
+    if entry.values and (action == TypeAction.SURROGATE or form == Form.NAME):
+        return _count(entry.values(lists))
+    if form == Form.MARKUP:
         return 1
-    return _count(_addresses(shape) if kind == TokenType.IP else (_names_of(kind, lists),))
+    shape = _default(kind, lists) if action == TypeAction.SURROGATE else shape
+    if form == Form.DATE:
+        return count_days(shape, lists.language)
+    return _count(_addresses(shape)) if form == Form.ADDRESS else count_values(compile_shape(kind, shape))
 
 
-def _action_of(kind: TokenType, actions: Mapping[TokenType, TypeAction]) -> TypeAction:
+def _action_of(kind: str, actions: Mapping[str, TypeAction]) -> TypeAction:
     action = actions.get(kind)
-    if action not in ALLOWED[kind][2:]:
-        allowed = ", ".join(ALLOWED[kind][2:])
+    drawn = CLASSES[kind].allowed[2:]
+    if action not in drawn:
+        allowed = ", ".join(drawn)
         raise ValueError(f"{kind}: no value is drawn under the action {action!s}. The actions that draw are {allowed}.")
     return action
 
 
-def _default(kind: TokenType, lists: PublicLists) -> str:
-    if kind == TokenType.AMOUNT and lists.language != "en":
-        return "000 \u20ac"
-    return DEFAULTS.get(kind, "")
+def _default(kind: str, lists: PublicLists) -> str:
+    shape = shape_of(kind)
+    return shape.default if lists.language == "en" else shape.abroad or shape.default
 
 
-def _draw_shaped(kind: TokenType, shapes: pa.StringArray, words: UInt64, lists: PublicLists) -> pa.StringArray:
+def _draw_shaped(kind: str, shapes: pa.StringArray, words: UInt64, lists: PublicLists) -> pa.StringArray:
     """Draw values by their shapes, each distinct shape read once."""
     encoded = shapes.dictionary_encode()
     if not pc.all(are_shapes(kind, encoded.dictionary), min_count=0).as_py():
         # The message leaves the string out: it may be an original.
         raise ValueError(f"{kind}: a string is no shape of this class; shapes come from find_shapes.")
-    if kind == TokenType.MARKUP:
+    form = shape_of(kind).form
+    if form == Form.MARKUP:
         return shapes
     distinct, which = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
-    if kind in _TEMPLATES:
+    if form in _TEMPLATES:
         return fill_templates([compile_shape(kind, shape) for shape in distinct], which, words)
 
     def make(number: int, rows: NDArray[np.int64]) -> pa.StringArray:
         shape = distinct[number]
-        if kind == TokenType.DATE:
+        if form == Form.DATE:
             return draw_dates(shape, words[rows, 0], lists.language)
-        if kind == TokenType.IP:
+        if form == Form.ADDRESS:
             return _join(_addresses(shape), words[rows])
-        return _draw_names(_names_of(kind, lists), shape, words[rows, 0])
+        return _draw_names(kind, shape, words[rows, 0], lists)
 
     return map_groups(which, make)
 
 
-def _join(parts: _Parts, words: UInt64) -> pa.StringArray:
+def _join(parts: Parts, words: UInt64) -> pa.StringArray:
     """Join values from ``parts``, with a string drawn from each set by the next of a token's ``words``."""
     column = iter(words.T)
     drawn = [part if isinstance(part, str) else _pick(part, next(column)) for part in parts]
     return pc.binary_join_element_wise(*drawn, "")
 
 
-def _count(parts: _Parts) -> int:
+def _count(parts: Parts) -> int:
     return math.prod(len(part) for part in parts if not isinstance(part, str))
 
 
-def _pick(values: pa.StringArray, words: NDArray[np.uint64]) -> pa.StringArray:
+def _pick(values: pa.StringArray | tuple[str, ...], words: NDArray[np.uint64]) -> pa.StringArray:
     """Pick a string of ``values``, uniformly, for each of ``words``."""
-    return values.take(pa.array(scale_words(words, np.array(len(values), np.uint64))))
+    strings = pa.array(values) if isinstance(values, tuple) else values
+    return strings.take(pa.array(scale_words(words, np.array(len(values), np.uint64))))
 
 
-def _names_of(kind: TokenType, lists: PublicLists) -> pa.StringArray:
-    names = (lists.first_names, lists.surnames, lists.places, lists.written_nationalities)
-    return dict(zip(NAME_TYPES, names, strict=True))[kind]
-
-
-def _draw_names(names: pa.StringArray, shape: str, words: UInt64) -> pa.StringArray:
-    case = shape.rstrip("'\u2019sS")
-    drawn = _pick(names, words)
+def _draw_names(kind: str, shape: str, words: UInt64, lists: PublicLists) -> pa.StringArray:
+    values = CLASSES[kind].values
+    assert values is not None
+    case, drawn = shape.rstrip("'\u2019sS"), _join(values(lists), words[:, None])
     if case != "Aa":
         drawn = pc.utf8_upper(drawn) if case == "AA" else pc.utf8_lower(drawn)
     return pc.binary_join_element_wise(drawn, shape.removeprefix(case), "")
 
 
 @cache
-def _addresses(shape: str) -> _Parts:
+def _addresses(shape: str) -> Parts:
     """List the addresses of RFC 5737, or those under 2001:db8::/32 of RFC 3849."""
     if shape == "v4":
         nets = ("192.0.2", "198.51.100", "203.0.113")
         return (pa.array([f"{net}.{host}" for net in nets for host in range(256)]),)
     group = pa.array([f"{value:x}" for value in range(2**16)])
     return ("2001:db8:", group, ":", group, "::", group)
-
-
-_UNSHAPED: Mapping[TokenType, Callable[[PublicLists], _Parts]] = {
-    TokenType.EMAIL: lambda lists: (lists.plain_first_names, ".", lists.plain_surnames, "@", pa.array(_DOMAINS)),
-    TokenType.URL: lambda lists: ("https://www.", pa.array(_DOMAINS), "/", lists.words, "/", lists.words),
-    # No network keeps names for documentation, so these say what they are.
-    TokenType.MENTION: lambda lists: ("@example_", lists.words),
-    TokenType.HASHTAG: lambda lists: ("#", lists.words),
-    TokenType.EMOJI: lambda lists: (lists.emoji,),
-    TokenType.YEAR: lambda _: (list_years(),),
-    TokenType.MARKUP: lambda _: (pa.array(_TAGS),),
-}
-"""What the surrogates of a class are joined from, where their shape does not count."""

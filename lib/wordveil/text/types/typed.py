@@ -50,7 +50,7 @@ from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Forms, Pattern
 from wordveil.text.scanner import A_WORD, Scanned
 from wordveil.text.tokeniser import fold_words
-from wordveil.text.types.classes import NAME_TYPES, SHOWN_ACTIONS, TYPES, TokenType, TypeAction, TypeSpans
+from wordveil.text.types.classes import NAME_TYPES, SHOWN_ACTIONS, TYPES, TypeAction, TypeSpans, list_classes
 from wordveil.text.types.finders.characters import load_tables
 from wordveil.text.types.finders.numerals import GROUPS
 from wordveil.text.types.finders.scan import scan_types
@@ -60,15 +60,17 @@ from wordveil.text.types.shapes import find_shapes
 
 
 class Recogniser:
-    """Recogniser of the tokens of the classes ``types``.
+    """Recogniser of the tokens of the classes ``types``, among those that ``version`` of the list of classes has.
 
     Raises :class:`ValueError` for a class of names, which lists of words identify.
     """
 
-    def __init__(self, types: Collection[TokenType]) -> None:
+    def __init__(self, types: Collection[str], version: int = 1) -> None:
         if listed := sorted({*NAME_TYPES}.intersection(types)):
             raise ValueError(f"types: {', '.join(listed)} are found in lists of words, not here.")
         self._wanted = np.array([kind in types for kind in TYPES], np.bool_)
+        known = list_classes(version)
+        self._known = sum(1 << number for number, kind in enumerate(TYPES) if kind in known)
 
     def find(self, texts: pa.StringArray) -> TypeSpans:
         """Find tokens in ``texts``, a string array without nulls, valid UTF-8, possibly a slice."""
@@ -78,7 +80,7 @@ class Recogniser:
         starts, ends, kinds = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int8)
         bounds = np.zeros(len(texts) + 1, np.int64)
         groups = np.zeros((GROUPS, 3), np.int64)
-        scan_types(data, offsets, *load_tables(), self._wanted, groups, starts, ends, kinds, bounds)
+        scan_types(data, offsets, *load_tables(), self._known, self._wanted, groups, starts, ends, kinds, bounds)
         count = bounds[-1]
         return TypeSpans(starts[:count].copy(), ends[:count].copy(), kinds[:count].copy(), bounds)
 
@@ -117,7 +119,7 @@ class TypeFinder:
     lists: PublicLists | None
     words: pa.StringArray
     _recogniser: Recogniser = field(init=False)
-    _actions: dict[TokenType, TypeAction] = field(init=False)
+    _actions: dict[str, TypeAction] = field(init=False)
     _matches: Int32 | None = field(init=False)
     _shown: NDArray[np.bool_] = field(init=False)
 
@@ -126,7 +128,8 @@ class TypeFinder:
             raise ValueError("the policy draws from public lists, and none are given.")
         actions = self.policy.type_actions
         object.__setattr__(self, "_actions", actions)
-        object.__setattr__(self, "_recogniser", Recogniser([kind for kind in actions if kind not in NAME_TYPES]))
+        found = [kind for kind in actions if kind not in NAME_TYPES]
+        object.__setattr__(self, "_recogniser", Recogniser(found, self.policy.types_version))
         lists = None if set(NAME_TYPES).isdisjoint(actions) else self.lists
         object.__setattr__(self, "_matches", None if lists is None else lists.names.match(self.words))
         # By the indices of classes; the last, -1, is a word.

@@ -7,13 +7,14 @@ import itertools
 import time
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from wordveil.text.scanner import cut_strings
-from wordveil.text.types.classes import CHARACTER_TYPES, TYPES, TokenType, TypeSpans
+from wordveil.text.types.classes import CHARACTER_TYPES, CLASSES, TYPES, TypeSpans
 from wordveil.text.types.typed import Recogniser
 
 FOUND = CHARACTER_TYPES
@@ -26,7 +27,7 @@ def tokens(text: str, recogniser: Recogniser = EVERY) -> list[tuple[str, str]]:
     spans = recogniser.find(texts)
     return list(
         zip(
-            [TYPES[kind].value for kind in spans.kinds],
+            [TYPES[kind] for kind in spans.kinds],
             cut_strings(texts, spans.starts, spans.ends).to_pylist(),
             strict=True,
         )
@@ -156,7 +157,7 @@ def test_what_looks_like_a_token_and_is_none() -> None:
 
 
 def test_every_class_has_cases() -> None:
-    assert set(IS) == set(IS_NOT) == {kind.value for kind in FOUND}
+    assert set(IS) == set(IS_NOT) == set(FOUND)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_the_first_and_longest_wins(text: str, expected: list[tuple[str, str]]) 
 
 def test_classes_of_names_are_refused() -> None:
     with pytest.raises(ValueError, match="types: place, surname are found in lists"):
-        Recogniser([TokenType.SURNAME, TokenType.EMAIL, TokenType.PLACE])
+        Recogniser(["surname", "email", "place"])
 
 
 # Pieces of which all automata are made.
@@ -335,6 +336,13 @@ def test_a_class_has_the_same_spans_whichever_others_are_found() -> None:
         assert alone.starts.tolist() == every.starts[keep].tolist()
         assert alone.ends.tolist() == every.ends[keep].tolist()
     assert Recogniser([]).find(array).offsets.tolist() == [0] * (len(array) + 1)
+
+
+def test_class_of_a_later_version_is_not_found(monkeypatch) -> None:
+    monkeypatch.setitem(CLASSES, "mention", replace(CLASSES["mention"], since=2))
+    first, second = Recogniser(["mention", "hashtag"], 1), Recogniser(["mention", "hashtag"], 2)
+    assert tokens("@user: #topic", first) == [("hashtag", "#topic")]
+    assert tokens("@user: #topic", second) == [("mention", "@user"), ("hashtag", "#topic")]
 
 
 def test_texts_of_a_slice_are_those_of_the_slice() -> None:

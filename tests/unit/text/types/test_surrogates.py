@@ -17,23 +17,23 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from wordveil.text.types import shapes
-from wordveil.text.types.classes import ALLOWED, DEFAULTS, TYPES, TokenType, TypeAction
+from wordveil.text.types.classes import CHARACTER_TYPES, CLASSES, TYPES, YEARS, TypeAction
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.shapes import LONGEST, find_shapes
 from wordveil.text.types.surrogates import (
     BASES,
-    FIRST_DAY,
-    LAST_DAY,
     WORDS,
     compile_shape,
     count_values,
     draw_values,
     set_size,
 )
+from wordveil.text.types.typed import Recogniser
 
+DEFAULTS = {kind: entry.shape.default for kind, entry in CLASSES.items() if entry.shape}
 LISTS = {language: PublicLists.load(language) for language in ("en", "de")}
 CANARY = "xqzzkanary"
-T, RESAMPLE, SURROGATE, TAG = TokenType, TypeAction.RESAMPLE, TypeAction.SURROGATE, TypeAction.TAG
+RESAMPLE, SURROGATE, TAG = TypeAction.RESAMPLE, TypeAction.SURROGATE, TypeAction.TAG
 
 
 def words(count, seed=1):
@@ -54,37 +54,37 @@ def draw(kind, action, shape="", count=2000, seed=1, language="en"):
 
 
 SHAPES = [
-    *((T.NUMBER, *pair) for pair in (("3,500", "0,000"), ("3.500,25", "0.000,00"), ("-4", "-0"), ("1e-5", "0e-0"))),
-    *((T.NUMBER, *pair) for pair in (("1st", "0th"), ("112TH", "000th"), ("1/2", "0/0"), (".5", ".0"))),
-    *((T.NUMBER, *pair) for pair in (("12abc", "000"), ("7" * 41, "000"), ("\u0663", "000"), ("", "000"))),
-    *((T.AMOUNT, *pair) for pair in (("$3,500.00", "$0,000.00"), ("20 EUR", "00 EUR"), ("€5", "€0"), ("12%", "00%"))),
-    *((T.AMOUNT, *pair) for pair in (("US$ 20", "US$ 00"), ("5 XQZ", "$000"), ("-$5", "-$0"))),
-    *((T.PHONE, *pair) for pair in (("+49 170 1234567", "+00 000 0000000"), ("0170/12345", "0000/00000"))),
-    *((T.PHONE, *pair) for pair in (("555-1234 ext. 12", "000-0000 ext. 00"), ("call 5", "(000) 000-0000"))),
-    *((T.ACCOUNT, *pair) for pair in (("DE89 3704 0044", "AA00 0000 0000"), ("ab12345678", "AA00000000"))),
-    *((T.ACCOUNT, *pair) for pair in (("123-45-6789", "000-00-0000"), ("12_34", "00000000"))),
-    *((T.CARD, *pair) for pair in (("4111-1111-1111-1111", "0000-0000-0000-0000"), ("12", "0000 0000 0000 0000"))),
-    *((T.DATE, *pair) for pair in (("2026-11-23", "0000-00-00"), ("3.1.26", "0.0.00"), ("11/2004", "00/0000"))),
-    *((T.DATE, *pair) for pair in (("Aug. 23, 2004", "Mon. 00, 0000"), ("23 AUGUST 2004", "00 Month 0000"))),
-    *((T.DATE, *pair) for pair in (("Sept 3rd", "Mon 0th"), ("May  5,\n1999", "Month 0, 0000"))),
-    *((T.DATE, *pair) for pair in (("1 Xqzuary 2004", "0000-00-00"), ("2026-11/23", "0000-00-00"))),
-    *((T.TIME, *pair) for pair in (("2:30 pm", "0:00 xm"), ("3AM", "0XM"), ("9:05 a.m.", "0:00 x.m."))),
-    *((T.TIME, *pair) for pair in (("14:30:05.123Z", "00:00:00.000Z"), ("noon", "00:00"))),
-    *((T.IP, *pair) for pair in (("8.8.8.8", "v4"), ("fe80::1", "v6"), ("::ffff:1.2.3.4", "v6"))),
+    *(("number", *pair) for pair in (("3,500", "0,000"), ("3.500,25", "0.000,00"), ("-4", "-0"), ("1e-5", "0e-0"))),
+    *(("number", *pair) for pair in (("1st", "0th"), ("112TH", "000th"), ("1/2", "0/0"), (".5", ".0"))),
+    *(("number", *pair) for pair in (("12abc", "000"), ("7" * 41, "000"), ("\u0663", "000"), ("", "000"))),
+    *(("amount", *pair) for pair in (("$3,500.00", "$0,000.00"), ("20 EUR", "00 EUR"), ("€5", "€0"), ("12%", "00%"))),
+    *(("amount", *pair) for pair in (("US$ 20", "US$ 00"), ("5 XQZ", "$000"), ("-$5", "-$0"))),
+    *(("phone", *pair) for pair in (("+49 170 1234567", "+00 000 0000000"), ("0170/12345", "0000/00000"))),
+    *(("phone", *pair) for pair in (("555-1234 ext. 12", "000-0000 ext. 00"), ("call 5", "(000) 000-0000"))),
+    *(("account", *pair) for pair in (("DE89 3704 0044", "AA00 0000 0000"), ("ab12345678", "AA00000000"))),
+    *(("account", *pair) for pair in (("123-45-6789", "000-00-0000"), ("12_34", "00000000"))),
+    *(("card", *pair) for pair in (("4111-1111-1111-1111", "0000-0000-0000-0000"), ("12", "0000 0000 0000 0000"))),
+    *(("date", *pair) for pair in (("2026-11-23", "0000-00-00"), ("3.1.26", "0.0.00"), ("11/2004", "00/0000"))),
+    *(("date", *pair) for pair in (("Aug. 23, 2004", "Mon. 00, 0000"), ("23 AUGUST 2004", "00 Month 0000"))),
+    *(("date", *pair) for pair in (("Sept 3rd", "Mon 0th"), ("May  5,\n1999", "Month 0, 0000"))),
+    *(("date", *pair) for pair in (("1 Xqzuary 2004", "0000-00-00"), ("2026-11/23", "0000-00-00"))),
+    *(("time", *pair) for pair in (("2:30 pm", "0:00 xm"), ("3AM", "0XM"), ("9:05 a.m.", "0:00 x.m."))),
+    *(("time", *pair) for pair in (("14:30:05.123Z", "00:00:00.000Z"), ("noon", "00:00"))),
+    *(("ip", *pair) for pair in (("8.8.8.8", "v4"), ("fe80::1", "v6"), ("::ffff:1.2.3.4", "v6"))),
     *(
-        (T.MARKUP, *pair)
+        ("markup", *pair)
         for pair in (("<b>", "<b>"), ('<A href="xqz">', "<a>"), ("</P >", "</p>"), ("<br />", "<br/>"))
     ),
-    *((T.MARKUP, *pair) for pair in (("<xqz>", "<span>"), ("<!-- xqz -->", "<!-- -->"), ("&#9999;", "&nbsp;"))),
-    *((T.FIRST_NAME, *pair) for pair in (("Alice", "Aa"), ("ALICE’S", "AA’S"), ("alice's", "a's"), ("É", "Aa"))),
+    *(("markup", *pair) for pair in (("<xqz>", "<span>"), ("<!-- xqz -->", "<!-- -->"), ("&#9999;", "&nbsp;"))),
+    *(("first_name", *pair) for pair in (("Alice", "Aa"), ("ALICE’S", "AA’S"), ("alice's", "a's"), ("É", "Aa"))),
 ]
 
 
 def test_plurals_of_nationalities_are_found_and_not_written():
-    drawn = {*draw(T.NATIONALITY, RESAMPLE, "Aa", count=20_000)}
+    drawn = {*draw("nationality", RESAMPLE, "Aa", count=20_000)}
     listed = {*LISTS["en"].nationalities.to_pylist()}
     assert drawn == listed - {f"{name}s" for name in listed}
-    assert len(drawn) == set_size(T.NATIONALITY, RESAMPLE, "Aa", LISTS["en"]) == 230
+    assert len(drawn) == set_size("nationality", RESAMPLE, "Aa", LISTS["en"]) == 230
 
 
 def test_shapes():
@@ -96,7 +96,7 @@ def test_shapes():
 @given(st.lists(st.text(st.sampled_from("ASTastÉéß漢'’-."), min_size=1, max_size=6), min_size=1, max_size=30))
 @settings(max_examples=100, deadline=None)
 def test_the_case_of_a_name_does_not_follow_which_letters_it_has(names):
-    assert shapes_of(T.SURNAME, *names) == shapes._of_names(pa.array(names)).to_pylist()
+    assert shapes_of("surname", *names) == shapes._of_names(pa.array(names)).to_pylist()
 
 
 def test_what_is_remembered_of_shapes_changes_none_and_stays_small(monkeypatch):
@@ -105,16 +105,16 @@ def test_what_is_remembered_of_shapes_changes_none_and_stays_small(monkeypatch):
     tokens = [f"{'1' * left},{'3' * right}" for left in range(18) for right in range(18)]
     batches = [[*tokens[start : start + 12], "1" * 100, "12"] for start in range(0, len(tokens), 12)]
     for batch in (*batches, *batches[:2], batches[0]):
-        alone = [shapes._of_struck.__wrapped__(T.NUMBER, pa.array([re.sub("[0-9]", "0", one)])) for one in batch]
-        assert shapes_of(T.NUMBER, *batch) == [shape[0].as_py() for shape in alone]
-        assert 0 < len(known[T.NUMBER]) <= 20
-        assert max(map(len, known[T.NUMBER])) <= 2 * LONGEST
-    assert {re.sub("[0-9]", "0", token) for token in batches[0] if len(token) < 50} <= set(known[T.NUMBER])
+        alone = [shapes._of_struck.__wrapped__("number", pa.array([re.sub("[0-9]", "0", one)])) for one in batch]
+        assert shapes_of("number", *batch) == [shape[0].as_py() for shape in alone]
+        assert 0 < len(known["number"]) <= 20
+        assert max(map(len, known["number"])) <= 2 * LONGEST
+    assert {re.sub("[0-9]", "0", token) for token in batches[0] if len(token) < 50} <= set(known["number"])
 
 
 def test_shapes_show_under_resample_alone():
-    kinds = np.array([TYPES.index(T.NUMBER), TYPES.index(T.TIME), TYPES.index(T.EMAIL)], np.int8)
-    actions = {T.NUMBER: SURROGATE, T.TIME: RESAMPLE, T.EMAIL: TAG}
+    kinds = np.array([TYPES.index("number"), TYPES.index("time"), TYPES.index("email")], np.int8)
+    actions = {"number": SURROGATE, "time": RESAMPLE, "email": TAG}
     assert find_shapes(kinds, actions, pa.array(["12", "1:30", "a@b.c"])).to_pylist() == ["", "0:00", ""]
 
 
@@ -126,17 +126,17 @@ TOKENS = st.text(st.sampled_from("0159.,:/-+() $€%eEaApPmM<>&;'’Zstndrh\u00a
 def test_a_shape_is_short_has_one_digit_and_can_be_drawn(kind, originals):
     for original, shape in zip(originals, shapes_of(kind, *originals), strict=True):
         assert len(shape) <= LONGEST
-        if kind not in (T.IP, T.MARKUP):
+        if kind not in ("ip", "markup"):
             assert not set(shape) & set("123456789")
             assert set(shape) <= set(original) | set(DEFAULTS[kind]) | set("0AaMonth.xmXM")
         assert len(draw(kind, RESAMPLE, shape, count=2)) == 2
         assert set_size(kind, RESAMPLE, shape, LISTS["en"]) >= 1
 
 
-@pytest.mark.parametrize("kind", list(TokenType))
+@pytest.mark.parametrize("kind", TYPES)
 def test_nothing_of_the_original_comes_through(kind):
     originals = [CANARY, f"{CANARY}@example.com", f"<{CANARY} 1>", f"{CANARY}'s", f"1 {CANARY}", f"12:30 {CANARY}"]
-    for action in ALLOWED[kind][2:]:
+    for action in CLASSES[kind].allowed[2:]:
         shapes = find_shapes(numbers(kind, len(originals)), {kind: action}, pa.array(originals))
         drawn = draw_values(numbers(kind, len(originals)), {kind: action}, shapes, words(len(originals)), LISTS["en"])
         assert not any(CANARY in text.lower() for text in (*shapes.to_pylist(), *drawn.to_pylist()))
@@ -144,8 +144,8 @@ def test_nothing_of_the_original_comes_through(kind):
 
 def test_values_are_a_function_of_class_shape_and_words():
     """Every original of one shape gets the same value from the same words, wherever it stands."""
-    kinds = np.array([TYPES.index(kind) for kind in (T.NUMBER, T.DATE, T.NUMBER, T.EMAIL, T.DATE, T.EMAIL)], np.int8)
-    actions = {T.NUMBER: RESAMPLE, T.DATE: RESAMPLE, T.EMAIL: SURROGATE}
+    kinds = np.array([TYPES.index(kind) for kind in ("number", "date", "number", "email", "date", "email")], np.int8)
+    actions = {"number": RESAMPLE, "date": RESAMPLE, "email": SURROGATE}
     originals = pa.array(["3,500", "Aug. 23, 2004", "9,999", "a@b.org", "May. 01, 1999", "long.name@host.example"])
     noise = words(6)
     noise[[2, 4, 5]] = noise[[0, 1, 3]]
@@ -153,7 +153,7 @@ def test_values_are_a_function_of_class_shape_and_words():
     # "May" is a month's full name.
     assert drawn[0] == drawn[2]
     assert drawn[3] == drawn[5]
-    assert draw(T.DATE, RESAMPLE, "Mon. 00, 0000", 3) == draw(T.DATE, RESAMPLE, "Mon. 00, 0000", 3)
+    assert draw("date", RESAMPLE, "Mon. 00, 0000", 3) == draw("date", RESAMPLE, "Mon. 00, 0000", 3)
     order = np.array([4, 0, 5, 2, 1, 3])
     shapes = find_shapes(kinds, actions, originals).take(pa.array(order))
     assert draw_values(kinds[order], actions, shapes, noise[order], LISTS["en"]).to_pylist() == [
@@ -162,38 +162,47 @@ def test_values_are_a_function_of_class_shape_and_words():
 
 
 def test_other_words_give_other_values():
-    for kind in TokenType:
+    for kind in TYPES:
         assert len(set(draw(kind, SURROGATE, count=200))) > 10
         assert draw(kind, SURROGATE, seed=1) != draw(kind, SURROGATE, seed=2)
 
 
 CLASS = {
-    T.EMAIL: r"[a-z]+\.[a-z]+@example\.(com|net|org)",
-    T.URL: r"https://www\.example\.(com|net|org)/[a-z]+/[a-z]+",
-    T.PHONE: r"\([2-9]\d\d\) 555-01\d\d",
-    T.IP: r"(192\.0\.2|198\.51\.100|203\.0\.113)\.\d{1,3}",
-    T.DATE: r"\d{4}-\d\d-\d\d",
-    T.TIME: r"([01]\d|2[0-3]):[0-5]\d",
-    T.NUMBER: r"[1-9]\d\d",
-    T.YEAR: r"19[7-9]\d|20[0-2]\d|203[0-7]",
-    T.AMOUNT: r"\$[1-9]\d\d",
-    T.ACCOUNT: r"[1-9]\d{7}",
-    T.CARD: r"[1-9]\d{3}( \d{4}){3}",
-    T.MENTION: r"@example_[a-z]+",
-    T.HASHTAG: r"#[a-z]+",
-    T.EMOJI: r"[^\w\s]",
-    T.MARKUP: r"<[a-z]+>",
-    T.FIRST_NAME: r"[^\W\d_]{2,}",
-    T.SURNAME: r"[^\W\d_]{2,}",
-    T.PLACE: r"[^\W\d_]{2,}",
-    T.NATIONALITY: r"[^\W\d_]{4,}",
+    "email": r"[a-z]+\.[a-z]+@example\.(com|net|org)",
+    "url": r"https://www\.example\.(com|net|org)/[a-z]+/[a-z]+",
+    "phone": r"\([2-9]\d\d\) 555-01\d\d",
+    "ip": r"(192\.0\.2|198\.51\.100|203\.0\.113)\.\d{1,3}",
+    "date": r"\d{4}-\d\d-\d\d",
+    "time": r"([01]\d|2[0-3]):[0-5]\d",
+    "number": r"[1-9]\d\d",
+    "year": r"19[7-9]\d|20[0-2]\d|203[0-7]",
+    "amount": r"\$[1-9]\d\d",
+    "account": r"[1-9]\d{7}",
+    "card": r"[1-9]\d{3}( \d{4}){3}",
+    "mention": r"@example_[a-z]+",
+    "hashtag": r"#[a-z]+",
+    "emoji": r"[^\w\s]",
+    "markup": r"<[a-z]+>",
+    "first_name": r"[^\W\d_]{2,}",
+    "surname": r"[^\W\d_]{2,}",
+    "place": r"[^\W\d_]{2,}",
+    "nationality": r"[^\W\d_]{4,}",
 }
 
 
-@pytest.mark.parametrize("kind", list(TokenType))
-def test_surrogates_are_of_their_class(kind):
+@pytest.mark.parametrize("kind", CLASS)
+def test_surrogate_is_of_its_form(kind):
     assert all(re.fullmatch(CLASS[kind], value) for value in draw(kind, SURROGATE))
-    assert draw(kind, TAG, count=2) == [f"<{kind}>"] * 2
+
+
+@pytest.mark.parametrize("kind", CHARACTER_TYPES)
+def test_surrogate_is_found_as_its_class(kind):
+    spans = Recogniser(CHARACTER_TYPES).find(pa.array([f"x {value} x" for value in draw(kind, SURROGATE)]))
+    assert (spans.kinds == TYPES.index(kind)).mean() > 0.99
+
+
+def test_tag_is_the_name_of_the_class():
+    assert all(draw(kind, TAG, count=2) == [f"<{kind}>"] * 2 for kind in TYPES)
 
 
 def luhn(text):
@@ -208,21 +217,21 @@ def test_luhn_itself():
 
 @pytest.mark.parametrize("shape", ["0000 0000 0000 0000", "0000000000000", "0000-0000-0000-0000-000"])
 def test_no_card_is_valid_and_all_wrong_digits_occur(shape):
-    values = draw(T.CARD, RESAMPLE, shape, 5000)
+    values = draw("card", RESAMPLE, shape, 5000)
     sums = Counter(luhn(value) % 10 for value in values)
     assert set(sums) == set(range(1, 10))
     assert stats.chisquare([sums[rest] for rest in range(1, 10)]).pvalue > 1e-4
 
 
 def test_no_iban_and_no_social_security_number_is_valid():
-    for value in draw(T.ACCOUNT, RESAMPLE, "AA00 0000 0000 0000 0000 00"):
+    for value in draw("account", RESAMPLE, "AA00 0000 0000 0000 0000 00"):
         text = value.replace(" ", "")
         assert re.fullmatch(r"[A-Z]{2}00\d{18}", text)
-    for value in draw(T.ACCOUNT, RESAMPLE, "000-00-0000"):
+    for value in draw("account", RESAMPLE, "000-00-0000"):
         area, group, _ = value.split("-")
         assert int(area) >= 900
         assert int(group) < 50
-    assert all(re.fullmatch(r"[A-Z]{2}\d{6}", value) for value in draw(T.ACCOUNT, RESAMPLE, "AA000000"))
+    assert all(re.fullmatch(r"[A-Z]{2}\d{6}", value) for value in draw("account", RESAMPLE, "AA000000"))
 
 
 @pytest.mark.parametrize(
@@ -243,14 +252,14 @@ def test_no_iban_and_no_social_security_number_is_valid():
     ],
 )
 def test_telephone_numbers_are_of_ranges_for_fiction(shape, pattern):
-    assert all(re.fullmatch(pattern, value) for value in draw(T.PHONE, RESAMPLE, shape))
+    assert all(re.fullmatch(pattern, value) for value in draw("phone", RESAMPLE, shape))
 
 
 def test_addresses_are_of_ranges_for_documentation():
     nets = [ipaddress.ip_network(net) for net in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")]
-    assert all(any(ipaddress.ip_address(value) in net for net in nets) for value in draw(T.IP, RESAMPLE, "v4"))
+    assert all(any(ipaddress.ip_address(value) in net for net in nets) for value in draw("ip", RESAMPLE, "v4"))
     documentation = ipaddress.ip_network("2001:db8::/32")
-    assert all(ipaddress.ip_address(value) in documentation for value in draw(T.IP, RESAMPLE, "v6"))
+    assert all(ipaddress.ip_address(value) in documentation for value in draw("ip", RESAMPLE, "v6"))
 
 
 NAMES = {name: number for number, name in enumerate(calendar.month_name)} | {
@@ -274,16 +283,16 @@ NAMES = {name: number for number, name in enumerate(calendar.month_name)} | {
     ],
 )
 def test_dates_are_real_and_in_their_form(shape, language, pattern):
-    for value in draw(T.DATE, RESAMPLE, shape, language=language):
+    for value in draw("date", RESAMPLE, shape, language=language):
         match = re.fullmatch(pattern, value)
         year, month = match["y"], NAMES.get(match["m"], 0) or int(match["m"])
         year = int(year) if len(year) == 4 else 1900 + int(year) + 100 * (int(year) < 70)
         np.datetime64(f"{year}-{month:02}-{int(match['d']):02}")
-        assert int(FIRST_DAY[:4]) <= year <= int(LAST_DAY[:4])
+        assert year in YEARS
 
 
 def test_ordinals_have_their_endings():
-    drawn = set(draw(T.DATE, RESAMPLE, "Month 00th", 20_000)) | set(draw(T.DATE, RESAMPLE, "Month 0th", 20_000))
+    drawn = set(draw("date", RESAMPLE, "Month 00th", 20_000)) | set(draw("date", RESAMPLE, "Month 0th", 20_000))
     assert {value.split()[1] for value in drawn} >= {
         "1st",
         "02nd",
@@ -296,7 +305,7 @@ def test_ordinals_have_their_endings():
         "31st",
     }
     assert not {value for value in drawn if re.search("1[123](st|nd|rd)|[^1][4-90]st", value)}
-    numbers_drawn = set(draw(T.NUMBER, RESAMPLE, "000th", 20_000))
+    numbers_drawn = set(draw("number", RESAMPLE, "000th", 20_000))
     assert {"111th", "112th", "121st", "132nd", "143rd", "100th"} <= numbers_drawn
     assert all(re.fullmatch(r"[1-9]\d\d(st|nd|rd|th)", value) for value in numbers_drawn)
 
@@ -312,7 +321,7 @@ def test_ordinals_have_their_endings():
     ],
 )
 def test_times_are_real(shape, pattern):
-    assert all(re.fullmatch(pattern, value) for value in draw(T.TIME, RESAMPLE, shape))
+    assert all(re.fullmatch(pattern, value) for value in draw("time", RESAMPLE, shape))
 
 
 @pytest.mark.parametrize(
@@ -329,9 +338,9 @@ def test_times_are_real(shape, pattern):
     ],
 )
 def test_numbers_begin_as_numbers_do(shape, pattern):
-    values = draw(T.NUMBER, RESAMPLE, shape, 3000)
+    values = draw("number", RESAMPLE, shape, 3000)
     assert all(re.fullmatch(pattern, value) for value in values)
-    assert len(set(values)) <= set_size(T.NUMBER, RESAMPLE, shape, LISTS["en"])
+    assert len(set(values)) <= set_size("number", RESAMPLE, shape, LISTS["en"])
 
 
 def chi_squared(values, size):
@@ -344,22 +353,22 @@ def chi_squared(values, size):
 @pytest.mark.parametrize(
     ("kind", "action", "shape", "count"),
     [
-        (T.NUMBER, RESAMPLE, "00", 20_000),
-        (T.NUMBER, RESAMPLE, "0/0", 20_000),
-        (T.AMOUNT, RESAMPLE, "$0.0", 20_000),
-        (T.TIME, RESAMPLE, "0:00 xm", 40_000),
-        (T.TIME, SURROGATE, "", 40_000),
-        (T.ACCOUNT, RESAMPLE, "AA", 40_000),
-        (T.PHONE, RESAMPLE, "00 00 00 00 00", 200_000),
-        (T.IP, SURROGATE, "", 20_000),
-        (T.EMOJI, SURROGATE, "", 40_000),
-        (T.HASHTAG, SURROGATE, "", 40_000),
-        (T.MARKUP, SURROGATE, "", 5_000),
-        (T.FIRST_NAME, SURROGATE, "", 100_000),
-        (T.PLACE, RESAMPLE, "AA's", 60_000),
-        (T.DATE, RESAMPLE, "Month 0000", 40_000),
-        (T.DATE, RESAMPLE, "0/0/00", 100_000),
-        (T.DATE, RESAMPLE, "Mon 00", 20_000),
+        ("number", RESAMPLE, "00", 20_000),
+        ("number", RESAMPLE, "0/0", 20_000),
+        ("amount", RESAMPLE, "$0.0", 20_000),
+        ("time", RESAMPLE, "0:00 xm", 40_000),
+        ("time", SURROGATE, "", 40_000),
+        ("account", RESAMPLE, "AA", 40_000),
+        ("phone", RESAMPLE, "00 00 00 00 00", 200_000),
+        ("ip", SURROGATE, "", 20_000),
+        ("emoji", SURROGATE, "", 40_000),
+        ("hashtag", SURROGATE, "", 40_000),
+        ("markup", SURROGATE, "", 5_000),
+        ("first_name", SURROGATE, "", 100_000),
+        ("place", RESAMPLE, "AA's", 60_000),
+        ("date", RESAMPLE, "Month 0000", 40_000),
+        ("date", RESAMPLE, "0/0/00", 100_000),
+        ("date", RESAMPLE, "Mon 00", 20_000),
     ],
 )
 def test_values_are_uniform_over_a_set_of_the_size_that_is_said(kind, action, shape, count):
@@ -375,7 +384,7 @@ def test_values_are_uniform_over_a_set_of_the_size_that_is_said(kind, action, sh
 
 
 def test_the_digits_of_long_numbers_are_uniform_and_independent():
-    values = np.array([[int(sign) for sign in value] for value in draw(T.ACCOUNT, RESAMPLE, "0" * 40, 20_000, seed=3)])
+    values = np.array([[int(sign) for sign in value] for value in draw("account", RESAMPLE, "0" * 40, 20_000, seed=3)])
     for index in range(1, 40):
         assert stats.chisquare(np.bincount(values[:, index], minlength=10)).pvalue > 1e-5
     for first, second in ((9, 10), (1, 11), (19, 20), (29, 30), (5, 6)):
@@ -384,15 +393,15 @@ def test_the_digits_of_long_numbers_are_uniform_and_independent():
 
 
 def test_other_languages_write_amounts_and_dates_their_way():
-    assert all(re.fullmatch(r"[1-9]\d\d €", value) for value in draw(T.AMOUNT, SURROGATE, language="de"))
+    assert all(re.fullmatch(r"[1-9]\d\d €", value) for value in draw("amount", SURROGATE, language="de"))
 
 
 def test_what_cannot_be_drawn_is_refused():
     for action in (TypeAction.WORDS, TypeAction.MASK, None):
         with pytest.raises(ValueError, match="email: no value is drawn under the action"):
-            draw(T.EMAIL, action)
+            draw("email", action)
     with pytest.raises(ValueError, match="tag, surrogate"):
-        draw(T.EMAIL, RESAMPLE)
+        draw("email", RESAMPLE)
 
 
 @pytest.mark.parametrize("kind", list(DEFAULTS))
@@ -403,19 +412,14 @@ def test_a_string_that_is_no_shape_is_not_copied(kind):
         assert CANARY not in str(caught.value)
 
 
-def test_every_class_has_its_actions():
-    assert set(ALLOWED) == set(TokenType)
-    assert {kind for kind in ALLOWED if RESAMPLE in ALLOWED[kind]} == set(DEFAULTS)
-
-
 def test_no_tokens_have_no_values():
     nothing = pa.array([], pa.string())
-    assert find_shapes(numbers(T.NUMBER, 0), {}, nothing).to_pylist() == []
-    assert draw_values(numbers(T.NUMBER, 0), {}, nothing, words(0), LISTS["en"]).to_pylist() == []
+    assert find_shapes(numbers("number", 0), {}, nothing).to_pylist() == []
+    assert draw_values(numbers("number", 0), {}, nothing, words(0), LISTS["en"]).to_pylist() == []
 
 
 def test_a_template_never_asks_for_more_than_its_words_serve():
-    for kind in (T.NUMBER, T.AMOUNT, T.PHONE, T.ACCOUNT, T.CARD, T.TIME):
+    for kind in ("number", "amount", "phone", "account", "card", "time"):
         for shape in ("0" * LONGEST, "0 " * (LONGEST // 2), DEFAULTS[kind]):
             template = compile_shape(kind, shape)
             assert sum(code < len(BASES) for code in template) <= 10 * WORDS

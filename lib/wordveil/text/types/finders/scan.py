@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled, compiled_part
-from wordveil.text.types.classes import TYPES, TokenType
+from wordveil.text.types.classes import TYPES
 from wordveil.text.types.finders.addresses import (
     match_domain,
     match_email,
@@ -59,25 +59,24 @@ from wordveil.text.types.finders.marks import (
 from wordveil.text.types.finders.numerals import match_account, match_card, match_number, match_reference, read_groups
 from wordveil.text.types.finders.phones import match_phone
 
-_EMAIL, _URL, _PHONE, _IP, _DATE, _TIME, _NUMBER, _AMOUNT, _ACCOUNT, _CARD, _MENTION, _HASHTAG, _EMOJI, _MARKUP = (
-    np.int64(TYPES.index(kind))  # an int is a type of its own for Numba, which would compile `_offer` for each
-    for kind in (
-        *(TokenType.EMAIL, TokenType.URL, TokenType.PHONE, TokenType.IP, TokenType.DATE, TokenType.TIME),
-        *(TokenType.NUMBER, TokenType.AMOUNT, TokenType.ACCOUNT, TokenType.CARD, TokenType.MENTION),
-        *(TokenType.HASHTAG, TokenType.EMOJI, TokenType.MARKUP),
-    )
+# An int is a type of its own for Numba, which would compile `_offer` for each.
+_EMAIL, _URL, _PHONE, _IP, _DATE, _TIME, _NUMBER, _YEAR, _AMOUNT, _ACCOUNT = (
+    np.int64(TYPES.index(kind))
+    for kind in ("email", "url", "phone", "ip", "date", "time", "number", "year", "amount", "account")
 )
-_YEAR = np.int64(TYPES.index(TokenType.YEAR))
+_CARD, _MENTION, _HASHTAG, _EMOJI, _MARKUP = (
+    np.int64(TYPES.index(kind)) for kind in ("card", "mention", "hashtag", "emoji", "markup")
+)
 _FIRST_YEAR, _LAST_YEAR = 1500, 2099
 _LONGEST_REFERENCE, _MANY = 48, 20
-# Fields of the best span so far.
-_START, _END, _KIND = 0, 1, 2
+# Fields of the best span so far, and the classes that may be offered: a bit for each.
+_START, _END, _KIND, _KNOWN = 0, 1, 2, 3
 
 
 @compiled_part
 def _offer(best: Int64, start: Whole, end: Whole, kind: Whole) -> None:
     """Keep a span that begins before the best so far, or with it and ends after it. -1: there is none."""
-    if start < 0 or end < 0:
+    if start < 0 or end < 0 or (best[_KNOWN] >> kind) & 1 == 0:
         return
     if best[_KIND] < 0 or start < best[_START] or (start == best[_START] and end > best[_END]):
         best[_START], best[_END], best[_KIND] = start, end, kind
@@ -218,6 +217,7 @@ def scan_types(
     roles: UInt8,
     characters: UInt8,
     names: Int64,
+    known: Whole,
     wanted: NDArray[np.bool_],
     groups: Int64,
     starts: Int64,
@@ -227,9 +227,10 @@ def scan_types(
 ) -> None:
     """Scan for :class:`wordveil.text.types.typed.Recogniser`.
 
-    The last four arrays take the spans; the automata work in ``groups``.
+    The last four arrays take the spans; the automata work in ``groups``. ``known``: a bit for each class that there is.
     """
-    best = np.zeros(3, np.int64)
+    best = np.zeros(4, np.int64)
+    best[_KNOWN] = known
     count = 0
     for record in range(len(offsets) - 1):
         begin, end = offsets[record], offsets[record + 1]
