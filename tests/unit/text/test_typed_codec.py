@@ -14,7 +14,7 @@ from support.reference_words import PLACEHOLDER, cut_pieces
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text.codec import UNKNOWN_WORD, WORD, Codec
 from wordveil.text.policy import TextPolicy, with_profile
-from wordveil.text.types.classes import CHARACTER_TYPES, CLASSES, NAME_TYPES, TYPES, TypeAction
+from wordveil.text.types.classes import CHARACTER_TYPES, CLASSES, NAME_TYPES, TYPES, TypeAction, newest_version
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.typed import Recogniser
 
@@ -184,7 +184,10 @@ def test_contradictions_are_named():
 
 
 def test_profiles_say_what_happens_to_each_class():
-    strict, readable = with_profile("strict", n_max=3), with_profile("readable", stop_words="hide")
+    strict, readable = (
+        with_profile("strict", n_max=3),
+        with_profile("readable", stop_words="hide", types_version=newest_version()),
+    )
     assert set(strict.type_actions.values()) == {TypeAction.MASK}
     assert "types" not in strict.exposes
     assert set(readable.type_actions) == set(TYPES)
@@ -219,7 +222,7 @@ def test_a_sentence_is_explained():
     ],
 )
 def test_an_odd_token_is_a_placeholder_to_the_patterns_of_words(text):
-    policy = TextPolicy(types=dict.fromkeys(CHARACTER_TYPES, "mask"))
+    policy = TextPolicy(types=dict.fromkeys(CHARACTER_TYPES, "mask"), types_version=newest_version())
     normal = unicodedata.normalize("NFC", text).replace("\x01", " ").replace("\x02", " ")
     spans = Recogniser(CHARACTER_TYPES).find(pa.array([normal]))
     marked = normal.encode()

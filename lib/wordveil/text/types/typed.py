@@ -50,7 +50,15 @@ from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Forms, Pattern
 from wordveil.text.scanner import A_WORD, Scanned
 from wordveil.text.tokeniser import fold_words
-from wordveil.text.types.classes import NAME_TYPES, SHOWN_ACTIONS, TYPES, TypeAction, TypeSpans, list_classes
+from wordveil.text.types.classes import (
+    NAME_TYPES,
+    SHOWN_ACTIONS,
+    TYPES,
+    TypeAction,
+    TypeSpans,
+    list_classes,
+    newest_version,
+)
 from wordveil.text.types.finders.characters import load_tables
 from wordveil.text.types.finders.numerals import GROUPS
 from wordveil.text.types.finders.scan import scan_types
@@ -60,16 +68,17 @@ from wordveil.text.types.shapes import find_shapes
 
 
 class Recogniser:
-    """Recogniser of the tokens of the classes ``types``, among those that ``version`` of the list of classes has.
+    """Recogniser of the tokens of the classes ``types``.
 
+    ``version``: that of the list of classes, by default the newest. A class of a later version takes no token.
     Raises :class:`ValueError` for a class of names, which lists of words identify.
     """
 
-    def __init__(self, types: Collection[str], version: int = 1) -> None:
+    def __init__(self, types: Collection[str], version: int | None = None) -> None:
         if listed := sorted({*NAME_TYPES}.intersection(types)):
             raise ValueError(f"types: {', '.join(listed)} are found in lists of words, not here.")
         self._wanted = np.array([kind in types for kind in TYPES], np.bool_)
-        known = list_classes(version)
+        known = list_classes(version or newest_version())
         self._known = sum(1 << number for number, kind in enumerate(TYPES) if kind in known)
 
     def find(self, texts: pa.StringArray) -> TypeSpans:
