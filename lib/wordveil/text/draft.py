@@ -31,7 +31,7 @@ from wordveil.text.choices import (
 from wordveil.text.types.classes import DRAWN_ACTIONS, LATER_NAME_TYPES, SHOWN_ACTIONS, TypeAction, list_classes
 
 WORD_COPIES = frozenset(
-    {Exposure.DIGITS, Exposure.STOP_WORDS, Exposure.UNKNOWN_WORDS, Exposure.CARRIER_PHRASES, Exposure.TYPES},
+    {Exposure.DIGITS, Exposure.STOP_WORDS, Exposure.UNKNOWN_WORDS, Exposure.CARRIER_PHRASES, Exposure.TYPES}
 )
 """Settings by which a policy copies word by word."""
 

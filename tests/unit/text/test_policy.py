@@ -103,12 +103,7 @@ TABLE = [
     ({**PAD, "repeat": "same"}, "same_skeleton", "distinct", ["presence", "repetition"]),
     ({**PAD, "repeat": "same", "output": "bag"}, "same_skeleton", "distinct", ["presence", "repetition"]),
     ({"repeat": "same", "case": "restore"}, "same_skeleton", "distinct", ["case", "length", "presence", "repetition"]),
-    (
-        {**SLOTS, "repeat": "same"},
-        "same_skeleton",
-        "distinct",
-        ["carrier_phrases", "length", "presence", "repetition"],
-    ),
+    ({**SLOTS, "repeat": "same"}, "same_skeleton", "distinct", ["carrier_phrases", "length", "presence", "repetition"]),
     (
         {"punctuation": "keep", "digits": "keep"},
         "same_skeleton",

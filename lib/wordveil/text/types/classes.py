@@ -213,12 +213,7 @@ _ENTRIES = (
     TokenClass(
         "number",
         ("4812", "7359"),
-        shape=Shape(
-            Form.DIGITS,
-            "000",
-            rf"[+\-\x{{2212}}]?{_GROUPS}(?:/0+|[eE][+-]?0{{1,3}})?|0[0,]*th",
-            (_ORDINAL,),
-        ),
+        shape=Shape(Form.DIGITS, "000", rf"[+\-\x{{2212}}]?{_GROUPS}(?:/0+|[eE][+-]?0{{1,3}})?|0[0,]*th", (_ORDINAL,)),
         has_digits=True,
     ),
     # A whole number that may be a year: four digits from 1500 to 2099, without sign or separators.

@@ -131,11 +131,7 @@ def draw_dates(shape: str, words: NDArray[np.uint64], language: str) -> pa.Strin
     form = _form_of(shape, month_first=language == "en")
     drawn = form.days[scale_words(words, np.array(len(form.days), np.uint64))]
     calendar, strings = _range(), _strings()
-    values = {
-        "y": calendar.years[drawn] - YEARS[0],
-        "m": calendar.months[drawn] - 1,
-        "d": calendar.days[drawn] - 1,
-    }
+    values = {"y": calendar.years[drawn] - YEARS[0], "m": calendar.months[drawn] - 1, "d": calendar.days[drawn] - 1}
     roles = {"Month": "m", "Mon": "m", "th": "d"}
     columns = [
         strings[part].take(pa.array(values[roles.get(part, part[0])])) if part in strings else pa.scalar(part)

@@ -27,9 +27,7 @@ def tokens(text: str, recogniser: Recogniser = EVERY) -> list[tuple[str, str]]:
     spans = recogniser.find(texts)
     return list(
         zip(
-            [TYPES[kind] for kind in spans.kinds],
-            cut_strings(texts, spans.starts, spans.ends).to_pylist(),
-            strict=True,
+            [TYPES[kind] for kind in spans.kinds], cut_strings(texts, spans.starts, spans.ends).to_pylist(), strict=True
         )
     )
 

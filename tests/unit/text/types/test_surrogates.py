@@ -20,14 +20,7 @@ from wordveil.text.types import shapes
 from wordveil.text.types.classes import CHARACTER_TYPES, CLASSES, TYPES, YEARS, TypeAction
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.shapes import LONGEST, find_shapes
-from wordveil.text.types.surrogates import (
-    BASES,
-    WORDS,
-    compile_shape,
-    count_values,
-    draw_values,
-    set_size,
-)
+from wordveil.text.types.surrogates import BASES, WORDS, compile_shape, count_values, draw_values, set_size
 from wordveil.text.types.typed import Recogniser
 
 DEFAULTS = {kind: entry.shape.default for kind, entry in CLASSES.items() if entry.shape}
