@@ -36,8 +36,7 @@ from wordveil.records.codec import ColumnsCodec
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
-from wordveil.text.actions import DROP, HIDE, SHOW
-from wordveil.text.choices import Length, Output, Refused, StopWordCapitals, StopWords
+from wordveil.text.choices import DROP, HIDE, SHOW, Length, Output, Refused, StopWordCapitals, StopWords
 from wordveil.text.codec import Encoded
 from wordveil.text.offsets import keep_offsets
 from wordveil.text.policy import TextPolicy

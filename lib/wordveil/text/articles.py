@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from wordveil.arrays import Bool, Int8, Int32, Int64, UInt8, freeze
 from wordveil.compiled import compiled
 from wordveil.embeddings.vocabulary import view_strings
-from wordveil.text.actions import DROP, HIDE, KEEP, SHOW
+from wordveil.text.choices import DROP, HIDE, KEEP, SHOW
 from wordveil.text.scanner import Scanned
 from wordveil.text.types.classes import CLASSES, TYPES
 from wordveil.text.types.finders.characters import Whole, decode
@@ -25,7 +25,6 @@ ARTICLES = ("a", "an", "A", "An")
 """In lower case and with a capital, each before a consonant and before a vowel. "AN" becomes one with a capital: if it
 were told from "A", the hidden word would be known to begin with a vowel.
 """
-_LAST_CAPITAL = 0x5A
 # By sound, as far as letters tell: "an hour" and "an heir", but "a union", "a European" and "a one-way street".
 _AN = (
     r"^(?:hour|honest|honou?r|heir|http|(?:[aio]|e(?:[^uw]|$)|u(?:[^bknrst]|$|k[^r]|n(?:[^i]|$|i[dmn])|r[^aio]|b[^i]|"
@@ -121,7 +120,7 @@ class PlacedArticles:
         hidden, shown = (
             np.where(near & (what == one), np.cumsum(action == one)[targets] - 1, -1) for one in (HIDE, SHOW)
         )
-        return cls(places, data[tokens.starts[places]] <= _LAST_CAPITAL, hidden, shown, kinds[targets], takes_an)
+        return cls(places, data[tokens.starts[places]] <= ord("Z"), hidden, shown, kinds[targets], takes_an)
 
     def choose(self, ids: Int32, values: pa.StringArray | None) -> Int32:
         """Choose the row of :data:`ARTICLES` of each: int32 ``(articles,)``. ``ids``: those drawn for hidden words;

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+HIDE, DROP, KEEP, SHOW = range(4)
+"""Actions on a token: it is replaced by a drawn word, left out, copied, or replaced by a value of its class."""
 MAX_N = 8
 """Number of words of the longest n-gram that a model can have."""
 

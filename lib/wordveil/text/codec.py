@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from wordveil.arrays import Int8, Int32, UInt32
 from wordveil.crypto.streams import Payload
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex, view_strings
-from wordveil.text.actions import DROP, HIDE, KEEP, SHOW
 from wordveil.text.articles import ARTICLES, PlacedArticles, find_vowels
 from wordveil.text.characters import CONTROL, FORMAT, count_unsegmented, read_bits
 from wordveil.text.choices import (
+    DROP,
+    HIDE,
+    KEEP,
+    SHOW,
     Articles,
     Case,
     Controls,

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from wordveil.arrays import Int8, Int32, Int64, UInt8, freeze
 from wordveil.compiled import compiled, inlined, read_eight, write_eight
 from wordveil.embeddings.vocabulary import view_strings
-from wordveil.text.actions import DROP, HIDE, KEEP, SHOW
 from wordveil.text.articles import ARTICLES, PlacedArticles
+from wordveil.text.choices import DROP, HIDE, KEEP, SHOW
 from wordveil.text.scanner import Scanned
 from wordveil.text.types.classes import TYPES
 from wordveil.text.types.typed import ShownTokens
 
-_LONGEST = 2**31 - 1
 _SPARE = 16
 _NO_WORDS = (freeze(np.zeros(1, np.uint8)), freeze(np.zeros(1, np.int64)))
 Words = tuple[UInt8, Int64]
@@ -106,7 +105,7 @@ def _write(
     shown = _NO_WORDS if values is None else view_strings(values)
     most = int(texts[1][-1] - texts[1][0] + shown[1][-1] - shown[1][0]) + len(action)
     most += int(np.diff(words[1])[ids].sum()) if len(ids) else 0
-    if most > _LONGEST:
+    if most >= 2**31:
         raise OverflowError(f"The texts may take {most} bytes, and a string array holds 2 GiB. Pass fewer texts.")
     out, bounds = np.empty(most + _SPARE, np.uint8), np.zeros(len(offsets), np.int64)
     write_texts(*texts, starts, ends, offsets, action, gaps, ids, *words, *shown, out, bounds)

@@ -41,15 +41,9 @@ not a word.
 class NgramSettings:
     """Settings of counting an n-gram model.
 
-    Attributes
-    ----------
-    max_n
-        words of the longest n-grams, 2 to :data:`wordveil.text.choices.MAX_N`; the beginning of a text counts as a
-        word.
-    min_count
-        n-grams that occur less often are left out, 1 or more.
-    tokeniser, hyphens
-        as in a text policy (:mod:`wordveil.text.choices`). A policy must have the same.
+    ``max_n``: words of the longest n-grams, 2 to :data:`wordveil.text.choices.MAX_N`; the beginning of a text counts as
+    a word. ``min_count``: n-grams that occur less often are left out, 1 or more. ``tokeniser``, ``hyphens``: as in a
+    text policy, which must have the same.
     """
 
     max_n: int = 4
@@ -66,7 +60,7 @@ class Trie(NamedTuple):
     first: Int64
 
 
-class Rule(NamedTuple):
+class KeepRule(NamedTuple):
     """Rule by which a word is kept; see the module. ``start_count``: the least count of a word without a context."""
 
     max_n: int
@@ -106,7 +100,7 @@ class NgramModel:
         """
         kept = np.zeros(len(words), np.bool_)
         numbers = self.index.numbers(words)
-        rule = Rule(self.settings.max_n, self.settings.min_count, threshold, start_threshold * self.total)
+        rule = KeepRule(self.settings.max_n, self.settings.min_count, threshold, start_threshold * self.total)
         keep_phrases(numbers, offsets, Trie(self.words, self.counts, self.first), rule, kept)
         return kept
 
@@ -158,7 +152,7 @@ def find_parents(grams: Int32, length: int, words: Int32, first: Int64, out: Int
 
 
 @compiled
-def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: Rule, kept: NDArray[np.bool_]) -> None:
+def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: KeepRule, kept: NDArray[np.bool_]) -> None:
     """Decide which words are kept; see the module."""
     words, counts, first = trie
     max_n, min_count, threshold, start_count = rule

@@ -10,7 +10,7 @@ import pytest
 
 from wordveil.arrays import Int8
 from wordveil.embeddings.vocabulary import view_strings
-from wordveil.text.actions import DROP, HIDE, KEEP, SHOW
+from wordveil.text.choices import DROP, HIDE, KEEP, SHOW
 from wordveil.text.skeleton import Skeleton, join_words
 from wordveil.text.tokeniser import Tokeniser
 

@@ -35,7 +35,6 @@ from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.shapes import are_shapes, map_groups, shape_of
 
 _PIECE = re.compile("0000|00|0(?:th)?|Month|Mon|th")
-_LEAP_YEAR = 2000
 
 
 class _Form(NamedTuple):
@@ -111,7 +110,7 @@ def _form_of(shape: str, *, month_first: bool) -> _Form:
         parts += [f"{role}{width}" if role else piece, *ending, between[index + 1]]
     written = set(roles.values())
     if "y" not in written:
-        fits &= calendar.years == _LEAP_YEAR
+        fits &= calendar.years == 2000  # a leap year
     if "d" not in written:
         fits &= calendar.days == 1
     return _Form(tuple(parts), np.flatnonzero(fits))
@@ -149,7 +148,6 @@ BASES = np.array([1, 10, 9, 8, 26, 9, 1, 5, 6, 24, 12, 2, 2, 1], np.uint64)
 CHARACTERS_A_WORD = 10
 """Number of characters that one uniform word serves."""
 
-_SHORTEST_IBAN = 15
 # Ranges that telephone authorities keep for fiction, by forms of shapes and the digits that replace their zeros: N is a
 # digit from 2, x any. North America 555-0100 to 0199; London 020 7946 0xxx (Ofcom); Paris 01 99 00 xx xx (Arcep).
 _FICTION = (
@@ -234,7 +232,7 @@ def _of_phone(shape: str) -> bytes:
 def _of_account(shape: str) -> bytes:
     codes = {index: LETTER for index, sign in enumerate(shape) if sign == "A"}
     zeros = _zeros(shape)
-    if shape.startswith("AA00") and len(shape.replace(" ", "")) >= _SHORTEST_IBAN:  # check digits are 02 to 98
+    if shape.startswith("AA00") and len(shape.replace(" ", "")) >= 15:  # an IBAN, whose check digits are 02 to 98
         codes |= {2: ord("0"), 3: ord("0")}
     elif shape in ("000-00-0000", "000 00 0000"):  # areas of 900 and more belong to taxpayers, whose groups are from 50
         codes |= {0: ord("9"), 4: FIVE}
@@ -336,8 +334,6 @@ def _fill(
 WORDS = 4
 """How many uniform 64-bit words a token's value takes."""
 
-_TEMPLATES = (Form.DIGITS, Form.CODE)
-
 
 def draw_values(
     kinds: NDArray[np.int8],
@@ -352,12 +348,9 @@ def draw_values(
     each class: ``tag``, ``surrogate`` or, if the class has shapes, ``resample``. ``shapes``: string array
     ``(tokens,)`` from :func:`wordveil.text.types.shapes.find_shapes`. ``words``: uint64 ``(tokens, 4)``, uniform and
     independent. ``lists``: where names and words come from; their language says how dates in figures and amounts are
-    written. None where every action is ``tag``.
+    written. None if every action is ``tag``.
 
-    Raises
-    ------
-    ValueError
-        for an action that draws no value, and for a shape that no token has.
+    Raises :class:`ValueError` for an action that draws no value, and for a shape that no token has.
     """
 
     def make(number: int, rows: NDArray[np.int64]) -> pa.StringArray:
@@ -419,7 +412,7 @@ def _draw_shaped(kind: str, shapes: pa.StringArray, words: UInt64, lists: Public
     if form == Form.MARKUP:
         return shapes
     distinct, which = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
-    if form in _TEMPLATES:
+    if form in (Form.DIGITS, Form.CODE):
         return fill_templates([compile_shape(kind, shape) for shape in distinct], which, words)
 
     def make(number: int, rows: NDArray[np.int64]) -> pa.StringArray:
