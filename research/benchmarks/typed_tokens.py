@@ -123,7 +123,7 @@ def speed(texts: list[str], rounds: int) -> dict[str, Any]:
     return {
         "bytes": len(data),
         "tokens": tokens,
-        "found": {kind.value: int(count) for kind, count in zip(FOUND, counts, strict=True)},
+        "found": {kind: int(count) for kind, count in zip(FOUND, counts, strict=True)},
         "nanoseconds_a_token": {name: round(statistics.median(some) / tokens * 1e9, 2) for name, some in taken.items()},
         "nanoseconds_of_find_a_span": round(statistics.median(taken["find"]) / max(len(spans.starts), 1) * 1e9),
     }
@@ -244,7 +244,7 @@ def rightness(texts: list[str], places: list[list[tuple[str, int, int]]]) -> dic
         found.update(kind for kind, _, _ in here)
         right.update(kind for kind, _, _ in here & set(known))
     return {
-        kind.value: {
+        kind: {
             "made": made[kind],
             "found": found[kind],
             "precision": round(right[kind] / max(found[kind], 1), 4),
@@ -300,7 +300,7 @@ def mails(texts: list[str]) -> dict[str, Any]:
         for kind, total in totals.items():
             total.update(overlap(ours[kind], theirs[kind]))
     cut = cut_strings(array, spans.starts, spans.ends).to_pylist()
-    dates = [token for token, kind in zip(cut, spans.kinds.tolist(), strict=True) if TYPES[kind].value == "date"]
+    dates = [token for token, kind in zip(cut, spans.kinds.tolist(), strict=True) if TYPES[kind] == "date"]
     return {
         "mails": len(texts),
         **{kind: dict(total) for kind, total in totals.items()},

@@ -68,19 +68,8 @@ def words_drawn(text):
 
 def test_output_columns(sanitiser):
     out = run(sanitiser(kept=["ds"]), [TEXT], ds=["2026-11-20"])
-    assert out.schema.names == [
-        "id",
-        "ds",
-        "text",
-        "status",
-        "reason",
-        "privacy",
-        "content_tag",
-        "run_id",
-        "__words",
-        "__unknown",
-        "__unchanged",
-    ]
+    made = "text status reason privacy content_tag run_id __words __unknown __unchanged"
+    assert out.schema.names == ["id", "ds", *made.split()]
     assert [out.schema.field(field.name) for field in (*OUTPUT_FIELDS, *STATISTIC_FIELDS)] == [
         *OUTPUT_FIELDS,
         *STATISTIC_FIELDS,
@@ -213,9 +202,9 @@ def test_a_refused_record_changes_nothing_for_the_others(sanitiser):
     assert together.take([0, 2]).to_pylist() == [row for table in alone for row in table.to_pylist()]
 
 
-def test_too_many_tokens_are_refused(sanitiser, monkeypatch):
+def test_too_many_tokens_are_refused(sanitiser, bundles, monkeypatch):
     toy = sanitiser()
-    monkeypatch.setattr(type(toy._bundle.mechanism), "max_tokens", 3)
+    monkeypatch.setattr(type(bundles[False].mechanism), "max_tokens", 3)
     out = run(toy, ["the cat sat", "the cat sat on"])
     assert out["reason"].to_pylist() == [None, "too_many_tokens"]
     assert out["text"].to_pylist()[1] is None

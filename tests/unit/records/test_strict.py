@@ -196,7 +196,7 @@ def test_the_texts_are_refused_for_every_reason_but_one(bundles, texts: Texts):
 @pytest.mark.parametrize("reason", schema.TEXT_REASONS)
 def test_every_reason_shows_the_same(bundles, monkeypatch: pytest.MonkeyPatch, reason: str):
     policy = policy_of("pad", "sequence")
-    monkeypatch.setitem(globals(), "refusals", lambda ids, texts, _: pa.repeat(reason, len(ids)))
+    monkeypatch.setitem(globals(), "find_refusals", lambda ids, texts, _: pa.repeat(reason, len(ids)))
     fuzz(bundles, policy, [b"the cat"] * 3)
 
 

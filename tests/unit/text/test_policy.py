@@ -8,7 +8,7 @@ import itertools
 
 import pytest
 
-from wordveil.text.choices import Length, Profile
+from wordveil.text.choices import Profile
 from wordveil.text.policy import CHOICES, PROFILES, DraftPolicy, TextPolicy, find_faults, with_profile
 from wordveil.text.types.classes import masked_actions
 
@@ -20,96 +20,81 @@ SAMPLE = {"length": "sample", "n_max": 8}
 # (settings, relation, composition, exposes), by hand: what is copied leaves texts of the same skeleton; what is dropped
 # or quarantined leaves the count, as_is shows it; only a hidden length covers any text; a refusal shows presence.
 TABLE = [
-    ({}, "same_length", "sequence", ["length", "presence"]),
-    ({"tokeniser": "characters"}, "same_length", "sequence", ["length", "presence"]),
-    ({"tokeniser": "whitespace"}, "same_length", "sequence", ["length", "presence"]),
-    ({"tokeniser": "chinese", "language": "zh"}, "same_length", "sequence", ["length", "presence"]),
-    ({"tokeniser": "japanese", "language": "ja"}, "same_length", "sequence", ["length", "presence"]),
-    ({"hyphens": "inner"}, "same_length", "sequence", ["length", "presence"]),
-    ({"unknown": "drop"}, "same_length", "sequence", ["length", "presence"]),
-    ({"unknown": "keep"}, "same_skeleton", "sequence", ["length", "presence", "unknown_words"]),
-    ({"unknown": "quarantine"}, "same_length", "sequence", ["length", "presence"]),
-    ({"case": "exact"}, "same_length", "sequence", ["length", "presence"]),
-    ({"case": "restore"}, "same_skeleton", "sequence", ["case", "length", "presence"]),
-    ({"digits": "drop"}, "same_length", "sequence", ["length", "presence"]),
-    ({"digits": "keep"}, "same_skeleton", "sequence", ["digits", "length", "presence"]),
-    ({"punctuation": "keep"}, "same_skeleton", "sequence", ["length", "presence", "punctuation"]),
-    ({"controls": "drop"}, "same_length", "sequence", ["length", "presence"]),
-    ({"controls": "quarantine"}, "same_length", "sequence", ["length", "presence"]),
-    ({"stop_words": "drop", **STOPS}, "same_length", "sequence", ["length", "presence"]),
-    ({"stop_words": "keep", **STOPS}, "same_skeleton", "sequence", ["length", "presence", "stop_words"]),
+    ({}, "same_length", "sequence", "length presence"),
+    ({"tokeniser": "characters"}, "same_length", "sequence", "length presence"),
+    ({"tokeniser": "whitespace"}, "same_length", "sequence", "length presence"),
+    ({"tokeniser": "chinese", "language": "zh"}, "same_length", "sequence", "length presence"),
+    ({"tokeniser": "japanese", "language": "ja"}, "same_length", "sequence", "length presence"),
+    ({"hyphens": "inner"}, "same_length", "sequence", "length presence"),
+    ({"unknown": "drop"}, "same_length", "sequence", "length presence"),
+    ({"unknown": "keep"}, "same_skeleton", "sequence", "length presence unknown_words"),
+    ({"unknown": "quarantine"}, "same_length", "sequence", "length presence"),
+    ({"case": "exact"}, "same_length", "sequence", "length presence"),
+    ({"case": "restore"}, "same_skeleton", "sequence", "case length presence"),
+    ({"digits": "drop"}, "same_length", "sequence", "length presence"),
+    ({"digits": "keep"}, "same_skeleton", "sequence", "digits length presence"),
+    ({"punctuation": "keep"}, "same_skeleton", "sequence", "length presence punctuation"),
+    ({"controls": "drop"}, "same_length", "sequence", "length presence"),
+    ({"controls": "quarantine"}, "same_length", "sequence", "length presence"),
+    ({"stop_words": "drop", **STOPS}, "same_length", "sequence", "length presence"),
+    ({"stop_words": "keep", **STOPS}, "same_skeleton", "sequence", "length presence stop_words"),
     (
         {"stop_words": "keep", "stop_word_capitals": "replace", **STOPS},
         "same_skeleton",
         "sequence",
-        ["length", "presence", "stop_words"],
+        "length presence stop_words",
     ),
-    (
-        {"stop_words": "keep", "articles": "agree", **STOPS},
-        "same_skeleton",
-        "sequence",
-        ["length", "presence", "stop_words"],
-    ),
-    ({"output": "bag"}, "same_length", "bag", ["length", "presence"]),
-    (PAD, "any_text", "sequence", ["presence"]),
-    ({**PAD, "output": "bag"}, "any_text", "bag", ["presence"]),
-    ({**PAD, "refused": "empty"}, "any_text", "sequence", []),
-    ({**PAD, "refused": "empty", "output": "bag"}, "any_text", "bag", []),
-    ({**PAD, "tokeniser": "characters"}, "any_text", "sequence", ["presence"]),
-    ({**PAD, "tokeniser": "whitespace"}, "any_text", "sequence", ["presence"]),
-    ({**PAD, "hyphens": "inner"}, "any_text", "sequence", ["presence"]),
-    ({**PAD, "case": "exact"}, "any_text", "sequence", ["presence"]),
-    ({**PAD, "unknown": "drop"}, "any_text", "sequence", ["presence"]),
-    ({**PAD, "unknown": "quarantine"}, "any_text", "sequence", ["presence"]),
-    ({**PAD, "digits": "drop"}, "any_text", "sequence", ["presence"]),
-    ({**PAD, "stop_words": "drop", **STOPS}, "any_text", "sequence", ["presence"]),
-    (SAMPLE, "any_text", "sampled", ["presence"]),
-    ({**SAMPLE, "output": "bag"}, "any_text", "sampled", ["presence"]),
-    ({**SAMPLE, "refused": "empty"}, "any_text", "sampled", []),
-    (SLOTS, "same_skeleton", "sequence", ["carrier_phrases", "length", "presence"]),
-    ({"other_language": "quarantine"}, "same_length", "sequence", ["length", "presence"]),
-    ({"other_language": "mask"}, "same_length", "sequence", ["length", "presence"]),
-    ({"other_language": "mask", "stop_words": "drop", **STOPS}, "same_length", "sequence", ["length", "presence"]),
+    ({"stop_words": "keep", "articles": "agree", **STOPS}, "same_skeleton", "sequence", "length presence stop_words"),
+    ({"output": "bag"}, "same_length", "bag", "length presence"),
+    (PAD, "any_text", "sequence", "presence"),
+    ({**PAD, "output": "bag"}, "any_text", "bag", "presence"),
+    ({**PAD, "refused": "empty"}, "any_text", "sequence", ""),
+    ({**PAD, "refused": "empty", "output": "bag"}, "any_text", "bag", ""),
+    ({**PAD, "tokeniser": "characters"}, "any_text", "sequence", "presence"),
+    ({**PAD, "tokeniser": "whitespace"}, "any_text", "sequence", "presence"),
+    ({**PAD, "hyphens": "inner"}, "any_text", "sequence", "presence"),
+    ({**PAD, "case": "exact"}, "any_text", "sequence", "presence"),
+    ({**PAD, "unknown": "drop"}, "any_text", "sequence", "presence"),
+    ({**PAD, "unknown": "quarantine"}, "any_text", "sequence", "presence"),
+    ({**PAD, "digits": "drop"}, "any_text", "sequence", "presence"),
+    ({**PAD, "stop_words": "drop", **STOPS}, "any_text", "sequence", "presence"),
+    (SAMPLE, "any_text", "sampled", "presence"),
+    ({**SAMPLE, "output": "bag"}, "any_text", "sampled", "presence"),
+    ({**SAMPLE, "refused": "empty"}, "any_text", "sampled", ""),
+    (SLOTS, "same_skeleton", "sequence", "carrier_phrases length presence"),
+    ({"other_language": "quarantine"}, "same_length", "sequence", "length presence"),
+    ({"other_language": "mask"}, "same_length", "sequence", "length presence"),
+    ({"other_language": "mask", "stop_words": "drop", **STOPS}, "same_length", "sequence", "length presence"),
     (
         {"other_language": "mask", "stop_words": "keep", **STOPS},
         "same_skeleton",
         "sequence",
-        ["language", "length", "presence", "stop_words"],
+        "language length presence stop_words",
     ),
-    (
-        {"other_language": "mask", **SLOTS},
-        "same_skeleton",
-        "sequence",
-        ["carrier_phrases", "language", "length", "presence"],
-    ),
-    ({"names": "gazetteer"}, "same_skeleton", "sequence", ["length", "presence", "types"]),
-    ({"types": {"email": "tag"}}, "same_skeleton", "sequence", ["length", "presence", "types"]),
-    ({"types": {"number": "resample"}}, "same_skeleton", "sequence", ["length", "presence", "types"]),
-    ({"types": {"number": "mask"}}, "same_length", "sequence", ["length", "presence"]),
-    ({**PAD, "types": {"number": "mask"}}, "any_text", "sequence", ["presence"]),
-    ({**PAD, "names": "gazetteer"}, "any_text", "sequence", ["presence"]),
+    ({"other_language": "mask", **SLOTS}, "same_skeleton", "sequence", "carrier_phrases language length presence"),
+    ({"names": "gazetteer"}, "same_skeleton", "sequence", "length presence types"),
+    ({"types": {"email": "tag"}}, "same_skeleton", "sequence", "length presence types"),
+    ({"types": {"number": "resample"}}, "same_skeleton", "sequence", "length presence types"),
+    ({"types": {"number": "mask"}}, "same_length", "sequence", "length presence"),
+    ({**PAD, "types": {"number": "mask"}}, "any_text", "sequence", "presence"),
+    ({**PAD, "names": "gazetteer"}, "any_text", "sequence", "presence"),
     (
         {"other_language": "mask", "types": {"url": "tag"}},
         "same_skeleton",
         "sequence",
-        ["language", "length", "presence", "types"],
+        "language length presence types",
     ),
-    ({"max_unknown_share": 0.5}, "same_length", "sequence", ["length", "presence"]),
-    ({**PAD, "other_language": "quarantine"}, "any_text", "sequence", ["presence"]),
-    ({**PAD, "other_language": "mask", "refused": "empty"}, "any_text", "sequence", []),
-    ({**PAD, "max_unknown_share": 0.5, "refused": "empty"}, "any_text", "sequence", []),
-    ({"repeat": "same"}, "same_skeleton", "distinct", ["length", "presence", "repetition"]),
-    ({"repeat": "same", "output": "bag"}, "same_skeleton", "distinct", ["length", "presence", "repetition"]),
-    ({**PAD, "repeat": "same"}, "same_skeleton", "distinct", ["presence", "repetition"]),
-    ({**PAD, "repeat": "same", "output": "bag"}, "same_skeleton", "distinct", ["presence", "repetition"]),
-    ({"repeat": "same", "case": "restore"}, "same_skeleton", "distinct", ["case", "length", "presence", "repetition"]),
-    ({**SLOTS, "repeat": "same"}, "same_skeleton", "distinct", ["carrier_phrases", "length", "presence", "repetition"]),
-    (
-        {"punctuation": "keep", "digits": "keep"},
-        "same_skeleton",
-        "sequence",
-        ["digits", "length", "presence", "punctuation"],
-    ),
+    ({"max_unknown_share": 0.5}, "same_length", "sequence", "length presence"),
+    ({**PAD, "other_language": "quarantine"}, "any_text", "sequence", "presence"),
+    ({**PAD, "other_language": "mask", "refused": "empty"}, "any_text", "sequence", ""),
+    ({**PAD, "max_unknown_share": 0.5, "refused": "empty"}, "any_text", "sequence", ""),
+    ({"repeat": "same"}, "same_skeleton", "distinct", "length presence repetition"),
+    ({"repeat": "same", "output": "bag"}, "same_skeleton", "distinct", "length presence repetition"),
+    ({**PAD, "repeat": "same"}, "same_skeleton", "distinct", "presence repetition"),
+    ({**PAD, "repeat": "same", "output": "bag"}, "same_skeleton", "distinct", "presence repetition"),
+    ({"repeat": "same", "case": "restore"}, "same_skeleton", "distinct", "case length presence repetition"),
+    ({**SLOTS, "repeat": "same"}, "same_skeleton", "distinct", "carrier_phrases length presence repetition"),
+    ({"punctuation": "keep", "digits": "keep"}, "same_skeleton", "sequence", "digits length presence punctuation"),
 ]
 
 # The same for the profiles and each of their settings changed alone.
@@ -117,91 +102,55 @@ STRICT = {"n_max": 8}
 WORDS = {"types": {}, "names": "words"}
 """No token is told apart from words."""
 PROFILE_TABLE = [
-    ("strict", {}, "any_text", "sequence", ["presence"]),
-    ("strict", {"tokeniser": "characters"}, "any_text", "sequence", ["presence"]),
-    ("strict", {"unknown": "drop"}, "any_text", "sequence", ["presence"]),
-    ("strict", {"case": "exact"}, "any_text", "sequence", ["presence"]),
-    ("strict", {"digits": "drop", "types": {}}, "any_text", "sequence", ["presence"]),
-    ("strict", {"output": "bag"}, "any_text", "bag", ["presence"]),
-    ("strict", {"length": "sample"}, "any_text", "sampled", ["presence"]),
-    ("strict", {"length": "as_is", "n_max": None}, "same_length", "sequence", ["length", "presence"]),
-    ("strict", {"refused": "empty"}, "any_text", "sequence", []),
-    ("readable", {}, "same_skeleton", "sequence", ["case", "length", "presence", "punctuation", "stop_words", "types"]),
-    (
-        "readable",
-        {"case": "lower"},
-        "same_skeleton",
-        "sequence",
-        ["length", "presence", "punctuation", "stop_words", "types"],
-    ),
-    (
-        "readable",
-        {"case": "exact"},
-        "same_skeleton",
-        "sequence",
-        ["length", "presence", "punctuation", "stop_words", "types"],
-    ),
-    (
-        "readable",
-        {"punctuation": "drop"},
-        "same_skeleton",
-        "sequence",
-        ["case", "length", "presence", "stop_words", "types"],
-    ),
-    (
-        "readable",
-        {"stop_words": "hide"},
-        "same_skeleton",
-        "sequence",
-        ["case", "length", "presence", "punctuation", "types"],
-    ),
-    (
-        "readable",
-        {"stop_words": "drop"},
-        "same_skeleton",
-        "sequence",
-        ["case", "length", "presence", "punctuation", "types"],
-    ),
+    ("strict", {}, "any_text", "sequence", "presence"),
+    ("strict", {"tokeniser": "characters"}, "any_text", "sequence", "presence"),
+    ("strict", {"unknown": "drop"}, "any_text", "sequence", "presence"),
+    ("strict", {"case": "exact"}, "any_text", "sequence", "presence"),
+    ("strict", {"digits": "drop", "types": {}}, "any_text", "sequence", "presence"),
+    ("strict", {"output": "bag"}, "any_text", "bag", "presence"),
+    ("strict", {"length": "sample"}, "any_text", "sampled", "presence"),
+    ("strict", {"length": "as_is", "n_max": None}, "same_length", "sequence", "length presence"),
+    ("strict", {"refused": "empty"}, "any_text", "sequence", ""),
+    ("readable", {}, "same_skeleton", "sequence", "case length presence punctuation stop_words types"),
+    ("readable", {"case": "lower"}, "same_skeleton", "sequence", "length presence punctuation stop_words types"),
+    ("readable", {"case": "exact"}, "same_skeleton", "sequence", "length presence punctuation stop_words types"),
+    ("readable", {"punctuation": "drop"}, "same_skeleton", "sequence", "case length presence stop_words types"),
+    ("readable", {"stop_words": "hide"}, "same_skeleton", "sequence", "case length presence punctuation types"),
+    ("readable", {"stop_words": "drop"}, "same_skeleton", "sequence", "case length presence punctuation types"),
     (
         "readable",
         {"digits": "keep", **WORDS},
         "same_skeleton",
         "sequence",
-        ["case", "digits", "length", "presence", "punctuation", "stop_words"],
+        "case digits length presence punctuation stop_words",
     ),
     (
         "readable",
         {"digits": "drop", **WORDS},
         "same_skeleton",
         "sequence",
-        ["case", "length", "presence", "punctuation", "stop_words"],
+        "case length presence punctuation stop_words",
     ),
     (
         "readable",
         {"unknown": "keep"},
         "same_skeleton",
         "sequence",
-        ["case", "length", "presence", "punctuation", "stop_words", "types", "unknown_words"],
+        "case length presence punctuation stop_words types unknown_words",
     ),
-    (
-        "readable",
-        {"unknown": "drop"},
-        "same_skeleton",
-        "sequence",
-        ["case", "length", "presence", "punctuation", "stop_words", "types"],
-    ),
+    ("readable", {"unknown": "drop"}, "same_skeleton", "sequence", "case length presence punctuation stop_words types"),
     (
         "readable",
         {"unknown": "quarantine"},
         "same_skeleton",
         "sequence",
-        ["case", "length", "presence", "punctuation", "stop_words", "types"],
+        "case length presence punctuation stop_words types",
     ),
 ]
 
 
 def facts_of(policy):
-    return str(policy.relation), str(policy.composition), [str(item) for item in policy.exposes]
+    return str(policy.relation), str(policy.composition), " ".join(policy.exposes)
 
 
 def test_what_follows_from_each_setting():
@@ -304,11 +253,6 @@ def test_a_fault_of_repetition_says_why_and_what_to_do():
     assert "or set length" not in emptied
 
 
-def test_sound_policies_have_no_faults():
-    for row in TABLE:
-        assert find_faults(TextPolicy(**row[0])) == []
-
-
 @pytest.mark.parametrize("n_max", [1, 2**24 - 1])
 def test_ends_of_the_public_length(n_max):
     assert TextPolicy(length="pad", n_max=n_max).n_max == n_max
@@ -337,7 +281,6 @@ def test_fingerprint_of_known_policies_never_moves():
     """Another fingerprint would make every release a new one. What the profiles were before they dropped characters
     that cannot be seen, and before they told addresses, numbers and names apart, can still be had.
     """
-    assert TextPolicy().fingerprint == "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1"
     assert (
         with_profile("readable", **STOPS, **WORDS, controls="keep").fingerprint
         == "1c6d718fef16e24ffd413199a0cbb3f5efe01ecb6a031941a2070588e53798fe"
@@ -352,51 +295,35 @@ def test_fingerprint_of_known_policies_never_moves():
     )
 
 
-# Of a policy with one choice and what it needs.
+# Of a policy with one choice and what it needs; the first choice of each setting is the default.
+DEFAULT = "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1"
 FINGERPRINTS = {
-    ("tokeniser", "words"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("tokeniser", "characters"): "63b1ffcd0af62c0c8d510570c4788f45bc44c6023fa2cab78b32dd4789947a72",
     ("tokeniser", "whitespace"): "384982903b7dd199da8c587c4a0c625f006f8227f550ad6ddcb996ecfc8bf824",
-    ("hyphens", "split"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("hyphens", "inner"): "2d2ed4808b78c99ebe51b8983e23092b46e4f62b8a105f0f228b9b2144164b52",
-    ("unknown", "mask"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("unknown", "drop"): "7af4af26d05b0f9afed9e0c7aa0329568041c7797de251b16a4d68f54d615e73",
     ("unknown", "keep"): "e1f22dec50f6eeb18c2b873804a0c9fecaf1a09c6e332f9d7383d93d9f59b72a",
     ("unknown", "quarantine"): "82b98e8301aedbb717a5b280c6b514a37f4758d9ac52685f0dbf0c065105f7b1",
-    ("case", "lower"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("case", "exact"): "23cbdd0e087675214d80d3a0cc4dd8236d4e491f5e3afd6f0eae01d4971a0051",
     ("case", "restore"): "b22bd84b3249a0525fa5136efa11d2cb455c534f3c5750a307f965aeefb9305e",
-    ("digits", "hide"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("digits", "drop"): "8ad2fd12495223b784983c820e82aa0c9063a10be2b225ed51c93cd3f03a5529",
     ("digits", "keep"): "62295022dfd2857d4d3493ebd18ae9fd155b097a92bb2c45e1af697d8a6f7cc6",
-    ("punctuation", "drop"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("punctuation", "keep"): "dfc0fb5d7cb86abd6ea64f52383c60ee0ff0f1ff5c46fc7a68a52b4d00ab73ec",
-    ("controls", "keep"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("controls", "drop"): "22b026d2742842cd932999e3ee69853fdecc4b3e24d17587324ee69dab140017",
     ("controls", "quarantine"): "cdaba4727087dc12dd6ace2ca4c585a2600d40d8c0649a29933c6a04f2a864ef",
-    ("stop_words", "hide"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("stop_words", "drop"): "ff83882aebf1496bc88bd821e664367013be3b77f0a96452d6d701b40f30caad",
     ("stop_words", "keep"): "0df917a9848e79753197ba60f363f70cf1ab993c064bd052b0627b142f58eb63",
-    ("stop_word_capitals", "match"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("stop_word_capitals", "replace"): "9e2acfdb3dbad5cb7c442d9ad99501c2575a160461770cad8df1c34c88305cd4",
-    ("articles", "copy"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("articles", "agree"): "d5f820044ae4ccfddac7197da0625494734cb3af08c650cc50a19f59ad8dddab",
-    ("length", "as_is"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("length", "pad"): "5114c949123dbbc2a2bc60738bc44ebd8f522f0e03a443b1ce4136e64e589fcf",
     ("length", "sample"): "1f13739584baafb1333b28bf909c6deb51fcbcc1cd669166992294504f76ddfe",
-    ("output", "sequence"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("output", "bag"): "1c5ae8a262e1deddbdc203a1961cea7ff59f951c620eb6b2ff3d2b7191135851",
-    ("slots", "all"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("slots", "carrier_phrases"): "63ab5950c37e9dc88e4fa27822b0a9f87d0247b76bb2b15bcd4ac2bd0e295495",
-    ("refused", "quarantine"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("refused", "empty"): "c4b4bc7d28a99ce96c86fb1793e49b8de90c4e68ac8592dedc7b6254ce9d41d9",
-    ("repeat", "each"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("repeat", "same"): "36a3b3b27918bb6bcebc5ffb9f55d05b5c32b03491baf9074b4be8ddd31ab2f0",
     ("tokeniser", "chinese"): "455046d1d08f40bf73728d92ffb3be53fe5ba2df5967c971f0e22aec523c6353",
     ("tokeniser", "japanese"): "1a57ab852780156b2eb9f1d91556c19732a78029cb4dd7445bb747d696d5a5a9",
-    ("other_language", "release"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("other_language", "mask"): "b61be69804fd65f887a146ccb03fe831338f5044b677cd409b8f084ec1ba1251",
-    ("names", "words"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("names", "gazetteer"): "620898ac61cfba4e46c5d39ba798f179e4ec16d1d74af8e36f162916c47a51a8",
     ("other_language", "quarantine"): "1fa303015f06f7ec35c479fc0e66104d0fa1a18007c2f2c5a02ef1f4268a495b",
 }
@@ -417,14 +344,14 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("form", [lambda choice: choice, str], ids=["value", "name"])
-def test_the_fingerprint_of_no_choice_moves(form):
-    """Another fingerprint would make every release a new one."""
+def test_fingerprint_of_each_choice_never_moves(form):
     policies = {
         (name, choice): TextPolicy(**{**NEEDED.get((name, choice), {}), name: form(choice)})
         for name, kind in CHOICES.items()
         for choice in kind
     }
-    assert {key: policy.fingerprint for key, policy in policies.items()} == FINGERPRINTS
+    defaults = {(name, next(iter(kind))): DEFAULT for name, kind in CHOICES.items()}
+    assert {key: policy.fingerprint for key, policy in policies.items()} == FINGERPRINTS | defaults
     assert {(*key, type(getattr(policy, key[0]))) for key, policy in policies.items()} == {
         (*key, CHOICES[key[0]]) for key in policies
     }
@@ -433,12 +360,6 @@ def test_the_fingerprint_of_no_choice_moves(form):
 def test_profiles_that_copy_what_lies_between_words_drop_what_cannot_be_seen():
     controls = {name: settings.get("controls", "keep") for name, settings in PROFILES.items()}
     assert controls == {"strict": "keep", "readable": "drop", "carrier_phrases": "drop"}
-
-
-def test_a_draft_may_contradict_itself_and_a_policy_may_not():
-    draft = DraftPolicy(length="pad", n_max=None)
-    assert [name for name, _ in find_faults(draft)] == ["n_max"]
-    assert find_faults(DraftPolicy(length=Length.PAD, n_max=8)) == []
 
 
 def test_policy_cannot_be_changed():

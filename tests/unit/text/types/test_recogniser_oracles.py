@@ -25,7 +25,7 @@ def tokens_of(texts: list[str]) -> list[list[tuple[str, str]]]:
     spans = EVERY.find(array)
     cut = list(
         zip(
-            [TYPES[kind].value for kind in spans.kinds],
+            [TYPES[kind] for kind in spans.kinds],
             cut_strings(array, spans.starts, spans.ends).to_pylist(),
             strict=True,
         )

@@ -89,7 +89,12 @@ def test_shapes():
 @given(st.lists(st.text(st.sampled_from("ASTastÉéß漢'’-."), min_size=1, max_size=6), min_size=1, max_size=30))
 @settings(max_examples=100, deadline=None)
 def test_the_case_of_a_name_does_not_follow_which_letters_it_has(names):
-    assert shapes_of("surname", *names) == shapes._of_names(pa.array(names)).to_pylist()
+    expected = []
+    for name in names:
+        stem, end = re.fullmatch(r"(.*?)(['’][sS])?", name).groups()
+        case = "AA" if re.fullmatch("[ASTÉ][ASTÉ'’-]+", stem) else "Aa" if stem[:1] in [*"ASTÉ"] else "a"
+        expected.append(case + (end or ""))
+    assert shapes_of("surname", *names) == expected
 
 
 def test_what_is_remembered_of_shapes_changes_none_and_stays_small(monkeypatch):
@@ -98,8 +103,9 @@ def test_what_is_remembered_of_shapes_changes_none_and_stays_small(monkeypatch):
     tokens = [f"{'1' * left},{'3' * right}" for left in range(18) for right in range(18)]
     batches = [[*tokens[start : start + 12], "1" * 100, "12"] for start in range(0, len(tokens), 12)]
     for batch in (*batches, *batches[:2], batches[0]):
-        alone = [shapes._of_struck.__wrapped__("number", pa.array([re.sub("[0-9]", "0", one)])) for one in batch]
-        assert shapes_of("number", *batch) == [shape[0].as_py() for shape in alone]
+        struck = [re.sub("[0-9]", "0", token) for token in batch]
+        fits = [bool(re.fullmatch(r",?0+(,0+)?", shape)) and len(shape) <= LONGEST for shape in struck]
+        assert shapes_of("number", *batch) == [shape if fit else "000" for shape, fit in zip(struck, fits, strict=True)]
         assert 0 < len(known["number"]) <= 20
         assert max(map(len, known["number"])) <= 2 * LONGEST
     assert {re.sub("[0-9]", "0", token) for token in batches[0] if len(token) < 50} <= set(known["number"])
@@ -286,17 +292,8 @@ def test_dates_are_real_and_in_their_form(shape, language, pattern):
 
 def test_ordinals_have_their_endings():
     drawn = set(draw("date", RESAMPLE, "Month 00th", 20_000)) | set(draw("date", RESAMPLE, "Month 0th", 20_000))
-    assert {value.split()[1] for value in drawn} >= {
-        "1st",
-        "02nd",
-        "3rd",
-        "11th",
-        "12th",
-        "13th",
-        "21st",
-        "22nd",
-        "31st",
-    }
+    endings = ("1st", "02nd", "3rd", "11th", "12th", "13th", "21st", "22nd", "31st")
+    assert {value.split()[1] for value in drawn} >= {*endings}
     assert not {value for value in drawn if re.search("1[123](st|nd|rd)|[^1][4-90]st", value)}
     numbers_drawn = set(draw("number", RESAMPLE, "000th", 20_000))
     assert {"111th", "112th", "121st", "132nd", "143rd", "100th"} <= numbers_drawn
