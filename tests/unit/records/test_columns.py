@@ -24,18 +24,6 @@ COPYING = {"punctuation": "keep", "case": "restore"}
 Rows = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Bundle]:
-    """By padding. Words are so near each other that hardly any stays."""
-    store = tmp_path_factory.mktemp("store")
-    embedding = toys.toy_embedding(WORDS, np.random.default_rng(1).standard_normal((len(WORDS), 3)))
-    settings = {"epsilon": 0.5, "gamma": 2.0}
-    return {
-        padding: toys.make_bundle(store, embedding, settings, padding=padding, mechanism="exponential")
-        for padding in (False, True)
-    }
-
-
 def sanitiser(
     bundles: dict[bool, Bundle], names: tuple[str, ...] = ("subject", "body"), widths: Any = (), **policy: Any
 ) -> RecordSanitiser:

@@ -4,7 +4,6 @@ with no other version of the record; what is rendered is written, and counted, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,18 +36,6 @@ SHAPES: list[dict[str, Any]] = [
     {"unknown": "keep", "punctuation": "keep"},
     {"stop_words": "keep", "stop_word_list": ("and", "the")},
 ]
-
-
-@pytest.fixture(scope="module")
-def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Bundle]:
-    """By padding. Words are so near each other that hardly any stays."""
-    store = tmp_path_factory.mktemp("store")
-    embedding = toys.toy_embedding(WORDS, np.random.default_rng(1).standard_normal((len(WORDS), 3)))
-    settings = {"epsilon": 0.5, "gamma": 2.0}
-    return {
-        padding: toys.make_bundle(store, embedding, settings, padding=padding, mechanism="exponential")
-        for padding in (False, True)
-    }
 
 
 def sanitiser(bundles: dict[bool, Bundle], repeat: str = "same", **policy: Any) -> RecordSanitiser:
@@ -97,11 +84,6 @@ def test_under_each_the_same_word_becomes_different_ones(bundles):
     found = words_of_each([row["text"] for row in rows(sanitiser(bundles, "each"), [TEXT] * 20)])
     split = [len({after[place] for place in places}) for after in found for places in blocks(before) if len(places) > 1]
     assert np.mean(np.array(split) > 1) > 0.8
-
-
-def test_two_records_draw_their_words_apart(bundles):
-    found = {row["text"] for row in rows(sanitiser(bundles), [TEXT] * 30)}
-    assert len(found) == 30
 
 
 @pytest.mark.parametrize("policy", SHAPES, ids=str)
@@ -298,14 +280,3 @@ def _decoded(text: bytes) -> str | None:
         return text.decode()
     except UnicodeDecodeError:
         return None
-
-
-def test_slices_change_nothing(bundles, monkeypatch):
-    from wordveil.records import sanitiser as module
-
-    toy, texts = sanitiser(bundles, **PADDED), [TEXT, "cat cat", "", "zebra lion zebra", TEXT]
-    whole = rows(toy, texts)
-    monkeypatch.setattr(module, "_SLICE_TOKENS", 40)
-    again = sanitiser(bundles, **PADDED)
-    slices: Iterator[pa.RecordBatch] = again.sanitise(toys.record_batch(texts))
-    assert pa.Table.from_batches(list(slices)).to_pylist() == whole

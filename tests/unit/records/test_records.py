@@ -246,21 +246,12 @@ def test_under_refused_empty_texts_enter_as_the_empty_text(sanitiser):
         assert out[name].to_pylist() == [table[name][0].as_py() for table in empty]
 
 
-@pytest.mark.parametrize("reason", schema.TEXT_REASONS)
-def test_under_refused_empty_every_reason_of_the_text_enters(sanitiser, reason):
-    assert run(sanitiser(**EMPTY), [None], reasons=[reason])["status"].to_pylist() == ["released"]
-
-
 @pytest.mark.parametrize("reason", schema.ID_REASONS)
 def test_under_refused_empty_no_reason_of_the_id_enters(sanitiser, reason):
     out = run(sanitiser(**EMPTY), [None, "the"], reasons=[reason, None])
     assert out["status"].to_pylist() == ["quarantined", "released"]
     assert out["reason"].to_pylist() == [reason, None]
     assert out["text"].to_pylist()[0] is None
-
-
-def test_under_refused_empty_presence_is_not_exposed(sanitiser):
-    assert run(sanitiser(**EMPTY), [""])["privacy"][0].as_py()["exposes"] == []
 
 
 def test_the_same_record_has_the_same_text_and_tag(sanitiser):

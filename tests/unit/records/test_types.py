@@ -33,6 +33,7 @@ from wordveil.text.types.classes import (
 from wordveil.text.types.lists import PublicLists
 
 WORDS = [*"abcdefghijklmnopqrst", "the", "cat", "sat", "mat", "please", "mail", "or", "call", "on", "at", "from", "pay"]
+LISTS = "en"
 STOPS = {"stop_words": "keep", "stop_word_list": ("at", "on", "or", "the")}
 _CANARIES = {
     "email": "quentin.zorblax@frobnicate.com",
@@ -57,18 +58,6 @@ _CANARIES = {
 }
 CANARIES = {kind: _CANARIES.get(kind) or entry.examples[0] for kind, entry in CLASSES.items()}
 RECORDS = 40
-
-
-@pytest.fixture(scope="module")
-def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Bundle]:
-    """By padding, with public lists. Words are so near each other that hardly any stays."""
-    store = tmp_path_factory.mktemp("store")
-    embedding = toys.toy_embedding(WORDS, np.random.default_rng(1).standard_normal((len(WORDS), 3)))
-    settings = {"epsilon": 0.5, "gamma": 2.0}
-    return {
-        padding: toys.make_bundle(store, embedding, settings, padding=padding, mechanism="exponential", lists="en")
-        for padding in (False, True)
-    }
 
 
 def sanitise(bundles: dict[bool, Bundle], policy: TextPolicy, *columns: list[str], ids: Any = None) -> list[dict]:

@@ -168,16 +168,8 @@ def test_the_article_before_a_dropped_word_says_nothing_of_it(settings: dict[str
 def name_number(number: int) -> str:
     """The first word of a number in English."""
     teens = (
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
+        *("ten", "eleven", "twelve", "thirteen", "fourteen"),
+        *("fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
     )
     small = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", *teens)
     while number >= 1000:

@@ -8,7 +8,6 @@ import functools
 import json
 import operator
 import re
-import string
 from itertools import product
 
 import numpy as np
@@ -22,7 +21,7 @@ from support import ngram_models, toys
 from support.repository import ROOT
 from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.config.arguments import parse_arguments
-from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
+from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, NgramError
 from wordveil.measures.comparison import compare
 from wordveil.mechanisms.staircase.mechanism import StaircaseSettings
@@ -158,17 +157,6 @@ def test_grams_are_those_of_their_texts():
 def test_an_n_gram_without_its_beginning_is_refused():
     with pytest.raises(ValueError, match="without its beginning"):
         assemble_trie(np.array([1, 5, 5]), np.array([[1, 2, -1], [2, 1, 1]], np.int32), np.array([2, 2]))
-
-
-def test_an_index_from_its_arrays_finds_the_same():
-    words = pa.array(["", *string.ascii_lowercase])
-    made = WordIndex(words)
-    tokens = pa.array(["q", "zz", "a"])
-    assert (
-        WordIndex.of(made.data, made.offsets, made.slots).numbers(tokens).tolist()
-        == made.numbers(tokens).tolist()
-        == [17, -1, 1]
-    )
 
 
 def test_the_same_counts_give_the_same_digest_and_others_another(tmp_path, model):
