@@ -130,7 +130,7 @@ def test_where_a_word_stands_changes_tag_and_noise(bundles, policy):
     assert again == found[0]
 
 
-def test_padded_words_that_move_over_the_edge_of_a_column_change_the_tag(bundles):
+def test_padded_words_moved_to_another_column_change_the_tag(bundles):
     toy = sanitiser(bundles, widths=(2, 2), length="pad")
     tags = [
         rows(toy, [subject], [body], ids=["r"])[0]["content_tag"]
@@ -181,7 +181,7 @@ def test_a_repeated_word_is_one_word_of_the_record(bundles):
 
 
 @pytest.mark.parametrize("policy", [{}, {"widths": (3, 4), "length": "pad"}, COPYING, {"output": "bag"}])
-def test_which_unknown_words_are_the_same_across_columns_enters_tag_and_noise(bundles, policy):
+def test_equal_unknown_words_across_columns_enter_the_tag(bundles, policy):
     toy = sanitiser(bundles, repeat="same", **policy)
     (same,) = rows(toy, ["zorb a"], ["zorb b"], ids=["r"])
     (other,) = rows(toy, ["zorb a"], ["glim b"], ids=["r"])

@@ -123,7 +123,7 @@ def test_the_prices_of_known_texts(bundles):
         ("zebra zebra a b c d e f", "zebra lion a b c d e f"),
     ],
 )
-def test_versions_that_differ_in_the_pattern_alone_share_neither_tag_nor_noise(bundles, policy, one, two):
+def test_versions_with_another_pattern_share_no_tag_or_noise(bundles, policy, one, two):
     """Ids do not tell unknown words apart: without the pattern the known words would come out alike, and the first
     draws too.
     """
@@ -181,7 +181,7 @@ class Stub:
         return replace(batch, ids=(batch.ids + 10 * np.arange(len(batch.ids))).astype(np.int32))
 
 
-def test_distinct_words_are_drawn_in_order_then_rendered_at_every_place_and_taken_from_the_first():
+def test_distinct_words_are_drawn_once_and_rendered_everywhere():
     forms, offsets = np.array([7, 5, 7, 6, 5, 5]), np.array([0, 4, 4, 6])
     batch = TokenBatch(forms.astype(np.int32), offsets, toys.counted_contexts(3))
     stub: Any = Stub()
@@ -198,7 +198,7 @@ def test_distinct_words_are_drawn_in_order_then_rendered_at_every_place_and_take
 
 
 @pytest.mark.parametrize("bag", [False, True])
-def test_without_a_pattern_every_token_is_drawn_and_rendered_in_the_order_written(bag):
+def test_tokens_without_a_pattern_are_drawn_and_rendered_each(bag):
     batch = TokenBatch(np.arange(30, dtype=np.int32), np.array([0, 20, 30]), toys.counted_contexts(2))
     stub: Any = Stub()
     written = write_words(stub, batch, toys.KEYS, bag=bag)
@@ -212,7 +212,7 @@ def test_without_a_pattern_every_token_is_drawn_and_rendered_in_the_order_writte
     assert (written.batch.ids == rendered.ids + 10 * np.arange(30)).all()
 
 
-def test_a_bag_is_rendered_after_it_is_shuffled_and_then_made_the_same():
+def test_bag_is_rendered_shuffled_and_then_unified():
     forms, offsets = np.tile([0, 1, 0, 2, 1, 0], 5), np.arange(6) * 6
     batch = TokenBatch(forms.astype(np.int32), offsets, toys.counted_contexts(5))
     stub: Any = Stub()

@@ -124,7 +124,7 @@ def test_privacy_of_a_hidden_length_is_the_same_for_every_record(sanitiser, bund
 
 
 @pytest.mark.parametrize("policy", [PADDED, {}])
-def test_privacy_under_a_condition_on_the_text_holds_for_fewer_pairs(sanitiser, policy):
+def test_privacy_under_a_condition_holds_for_fewer_pairs(sanitiser, policy):
     (row,) = run(sanitiser(shown=["condition"], **policy), [TEXT])["privacy"].to_pylist()
     assert (row["relation"], row["epsilon_pure"]) == ("same_skeleton", None)
     assert "condition" in row["exposes"]
@@ -210,7 +210,7 @@ def test_too_many_tokens_are_refused(sanitiser, bundles, monkeypatch):
     assert out["text"].to_pylist()[1] is None
 
 
-def test_schema_is_the_same_for_batches_with_and_without_late_refusals(sanitiser):
+def test_schema_of_a_batch_with_late_refusals_is_the_same(sanitiser):
     toy = sanitiser(kept=["ds"])
     schema = pa.schema(
         [
@@ -299,7 +299,7 @@ def test_tags_differ_where_id_text_release_or_policy_does(sanitiser):
         (TEXT, TEXT + " 7"),
     ],
 )
-def test_versions_that_differ_in_what_is_copied_alone_share_neither_tag_nor_noise(sanitiser, one, two):
+def test_versions_with_other_copies_share_no_tag_or_noise(sanitiser, one, two):
     """Equal hidden words in both outputs would prove that no hidden word was changed."""
     toy = sanitiser(**COPYING, stop_words="keep", stop_word_list=("of",), digits="keep")
     out = run(toy, [one, two], ids=["a", "a"])
@@ -368,7 +368,7 @@ def damaged(values):
 
 
 @pytest.mark.parametrize("policy", [{}, COPYING, EMPTY], ids=["hiding", "copying", "empty"])
-def test_invalid_utf8_in_refused_rows_passes_without_being_decoded(sanitiser, policy):
+def test_invalid_utf8_in_refused_rows_is_not_decoded(sanitiser, policy):
     ids, days = damaged([b"\xff\xfe", b"fine"]), damaged([b"\xc3\x28", b"day"])
     toy = sanitiser(kept=["ds"], **policy)
     out = run(toy, [None, "the cat"], ids=ids, ds=days, reasons=["invalid_id", None])

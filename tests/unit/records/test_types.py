@@ -154,7 +154,7 @@ def test_values_are_drawn_apart_from_the_words(bundles):
     ]
 
 
-def test_one_name_is_one_name_throughout_a_record_and_its_columns(bundles):
+def test_name_repeated_in_a_record_is_one_name(bundles):
     policy = with_profile("readable", **STOPS, repeat="same")
     (row,) = sanitise(bundles, policy, ["Alice, 42"], ["the mat from ALICE's cat, 42 or 43; Alice"])
     name = row["subject"].split(",")[0]

@@ -114,7 +114,7 @@ def test_unknown_words_refuse_their_record_and_no_other():
     assert unravel(encoded.ids, encoded.offsets) == [[0, 1], [], [1]]
 
 
-def test_unknown_words_refuse_no_record_where_they_are_dropped_or_copied_first():
+def test_unknown_words_dropped_or_copied_refuse_no_record():
     assert encode("the zebra7", unknown="quarantine", digits="drop").refused.tolist() == [None]
     assert encode("of cat", unknown="quarantine", stop_words="keep").refused.tolist() == [None]
     assert encode("of cat", unknown="quarantine").refused.tolist() == ["unknown_words"]
@@ -151,7 +151,7 @@ def test_punctuation_dropped_or_kept():
 
 
 @pytest.mark.parametrize("stop_words", ["drop", "keep"])
-def test_stop_words_in_capitals_are_words_where_the_policy_says_so(stop_words):
+def test_stop_words_in_capitals_under_replace_are_words(stop_words):
     """By their own form alone: one letter is no abbreviation, and a text in capitals has no stop-words."""
     listed = {"stop_words": stop_words, "stop_word_list": ("a", "don't", "the")}
     texts = ["A the THE The tHE", "DON’T don’t DON'T", "THE CAT SAT"]
@@ -220,11 +220,11 @@ def test_case_is_not_restored_unless_asked(case):
     assert there_and_back("CAT Sat", ["the", "a"], case=case, punctuation="keep") == "the a"
 
 
-def test_restored_case_without_punctuation_joins_with_single_spaces():
+def test_restored_case_without_punctuation_joins_with_spaces():
     assert there_and_back("(The) cat -- SAT.", ["a", "sat", "cat"], case="restore") == "A sat CAT"
 
 
-def test_dropped_words_leave_no_extra_space_where_punctuation_is_dropped():
+def test_dropped_words_without_punctuation_leave_no_space():
     assert there_and_back("Cat 7 8 9 sat", ["the", "a"], case="restore", digits="drop") == "The a"
 
 
@@ -270,7 +270,7 @@ def test_decoding_drops_padding_wherever_it_stands():
     assert toy.decode(ids, np.array([0, 3, 6, 9]), None).to_pylist() == ["the", "", "cat sat"]
 
 
-def test_scripts_without_word_spaces_are_refused_or_cut_to_letters():
+def test_scripts_without_spaces_are_refused_or_cut_to_letters():
     encoded = encode(["漢字", "the cat"])
     assert encoded.refused.tolist() == ["script_without_word_spaces", None]
     assert unravel(encoded.ids, encoded.offsets) == [[], [0, 1]]
@@ -294,7 +294,7 @@ def test_scripts_without_word_spaces_are_refused_or_cut_to_letters():
     ],
 )
 @pytest.mark.parametrize("policy", [{}, {"punctuation": "keep"}, {"length": "pad", "n_max": 9, "refused": "empty"}])
-def test_a_record_is_refused_where_most_of_it_is_in_such_a_script(text, words, policy):
+def test_record_mostly_in_such_a_script_is_refused(text, words, policy):
     encoded = encode(["the cat", text, "the"], **policy)
     assert encoded.refused.tolist() == [None, SCRIPT_REFUSED if words is None else None, None]
     assert encoded.words.tolist() == [2, words or 0, 1]
@@ -362,7 +362,7 @@ def test_copied_is_the_same_where_only_hidden_words_differ(policy, first, second
     ("first", "second"),
     [("Cat \x02", "\x02 Cat"), ("CAT \x03", "\x03 CAT"), ("cat \x01", "\x01 cat"), ("Cat \x03", "CAT \x02")],
 )
-def test_copied_control_characters_are_not_taken_for_hidden_words(first, second):
+def test_copied_control_characters_are_no_hidden_words(first, second):
     assert copied(first, punctuation="keep", case="restore") != copied(second, punctuation="keep", case="restore")
 
 
@@ -373,7 +373,7 @@ def test_copied_of_a_batch_is_that_of_each_record():
     assert parts == [copied(text, punctuation="keep") for text in texts]
 
 
-def test_the_symbol_of_a_hidden_word_does_not_depend_on_its_neighbours():
+def test_hidden_word_has_its_symbol_beside_any_neighbours():
     batch = encode(["zebra", "the cat zebra Cat", ""], punctuation="keep")
     assert unravel(batch.ids, batch.offsets) == [
         encode(text).ids.tolist() for text in ("zebra", "the cat zebra Cat", "")
@@ -418,7 +418,7 @@ def test_what_cannot_be_seen_refuses_its_record_and_no_other(policy):
     assert np.reshape(encoded.words, (-1, 4)).tolist() == [[2, 0, 0, 1]] * len(unseen)
 
 
-def test_white_space_that_structures_a_text_is_no_control_character():
+def test_white_space_of_a_text_is_no_control_character():
     text = "the\tcat\r\n\u00a0sat\u2028\u2003a"
     for controls in ("keep", "drop", "quarantine"):
         policy = {"controls": controls, "punctuation": "keep"}

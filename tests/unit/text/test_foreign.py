@@ -82,7 +82,7 @@ def test_records_of_another_language_are_masked(policy):
 
 
 @NEEDS_IDENTIFIER
-def test_nothing_of_a_masked_record_is_copied_but_what_lies_between_words():
+def test_masked_record_copies_only_text_between_words():
     encoded = encode(other_language="mask", **POLICIES["readable"])
     codec = Codec(TextPolicy(other_language="mask", **POLICIES["readable"]), VOCABULARY)
     out = codec.decode(np.full(len(encoded.ids), WORDS.index("ok"), np.int32), encoded.offsets, encoded.skeleton)
@@ -177,7 +177,7 @@ def test_refused_records_are_quarantined_with_their_reasons(bundle):
 
 @NEEDS_IDENTIFIER
 @pytest.mark.parametrize("rule", ["quarantine", "mask"])
-def test_where_nothing_may_show_such_records_look_like_all_others(bundle, rule):
+def test_foreign_record_under_strict_looks_like_all_others(bundle, rule):
     """Under ``refused: empty`` they are released, priced and tagged like any other record."""
     policy = TextPolicy(other_language=rule, max_unknown_share=0.5, refused="empty", **STRICT)
     assert policy.exposes == ()
@@ -204,7 +204,7 @@ def test_the_column_of_languages_decides_where_it_says_something(bundle):
     assert masked["__unknown"].to_pylist()[2:4] == [7, 0]
 
 
-def test_a_column_of_languages_changes_nothing_where_languages_are_not_told_apart(bundle):
+def test_language_column_without_a_rule_changes_nothing(bundle):
     sanitiser = toys.record_sanitiser(bundle, TextPolicy(**STRICT))
     marked = batch([ROWS[0][0]], [f"{LANGUAGE_MARK}de"])
     assert toys.sanitise(sanitiser, marked).equals(toys.sanitise(sanitiser, batch([ROWS[0][0]])))

@@ -183,7 +183,7 @@ def test_three_profiles_ship_and_ask_for_what_they_need():
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(name):
+def test_unknown_choice_is_refused_with_the_known_ones(name):
     with pytest.raises(ValueError, match=f"{name}: 'nonsense' is not one of {next(iter(CHOICES[name]))}, "):
         TextPolicy(**{name: "nonsense"})
 
@@ -262,7 +262,7 @@ def test_fingerprint_tells_all_settings_apart():
         assert first.fingerprint != second.fingerprint, (first, second)
 
 
-def test_fingerprint_is_that_of_the_settings_however_they_were_given():
+def test_fingerprint_of_equal_settings_is_equal():
     assert (
         TextPolicy().fingerprint
         == TextPolicy(**{name: next(iter(choices)) for name, choices in CHOICES.items()}).fingerprint
@@ -354,7 +354,7 @@ def test_fingerprint_of_each_choice_never_moves(form):
     }
 
 
-def test_profiles_that_copy_what_lies_between_words_drop_what_cannot_be_seen():
+def test_profiles_that_copy_punctuation_drop_controls():
     controls = {name: settings.get("controls", "keep") for name, settings in PROFILES.items()}
     assert controls == {"strict": "keep", "readable": "drop", "carrier_phrases": "drop"}
 

@@ -58,7 +58,7 @@ def test_the_pattern_of_each_record_is_its_own():
     assert pattern.distinct_offsets[0] == 0
 
 
-def test_distinct_words_are_chosen_in_order_and_spread_to_their_places():
+def test_distinct_words_chosen_in_order_are_spread_back():
     pattern = pattern_of(LISTS)
     ids = np.array([30, 10, 30, 30, 10, 11, 20, 21, 22, 44, 44], np.int32)
     chosen = pattern.choose(ids)
@@ -67,7 +67,7 @@ def test_distinct_words_are_chosen_in_order_and_spread_to_their_places():
     assert pattern.spread(chosen).dtype == np.int32
 
 
-def test_what_stands_at_a_words_first_place_is_put_at_all_of_them():
+def test_unify_puts_the_first_value_at_all_places():
     assert pattern_of(LISTS).unify(np.arange(11, dtype=np.int32)).tolist() == [0, 1, 0, 0, 1, 5, 6, 7, 8, 9, 9]
 
 

@@ -76,7 +76,7 @@ def test_long_runs_are_cut_in_blocks(kind):
     assert "".join(cut_run(run, kind)) == run
 
 
-def test_what_a_dictionary_does_not_give_back_is_cut_into_characters(monkeypatch):
+def test_run_changed_by_a_dictionary_is_cut_into_characters(monkeypatch):
     monkeypatch.setattr("wordveil.text.tokeniser._load", lambda _: lambda run: [run[:-1]])
     assert cut_run("我们在", TokeniserKind.CHINESE) == ["我", "们", "在"]
 

@@ -179,7 +179,7 @@ def test_records_do_not_touch_each_other(first, second):
 
 @settings(max_examples=50, deadline=None)
 @given(TEXTS)
-def test_every_letter_and_digit_is_in_a_word_and_no_other_character_unless_inside(text):
+def test_words_have_every_letter_and_signs_only_inside(text):
     normal = unicodedata.normalize("NFC", text)
     joined = "".join(words(text))
     kept = [character for character in normal if character.isalpha() and character.isascii()]

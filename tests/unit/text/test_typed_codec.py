@@ -101,7 +101,7 @@ def test_a_placeholder_of_the_text_is_no_token():
         assert encoded.words.tolist() == [3]
 
 
-def test_names_are_found_in_lists_and_follow_the_case_of_the_text():
+def test_names_of_lists_follow_the_case_of_the_text():
     codec, encoded = encode("the cat sat to Alice and ALICE, and Will Smith sat.", READABLE)
     kinds = [TYPES[kind] for kind in encoded.shown.kinds]
     assert kinds[:2] == ["first_name"] * 2
@@ -129,7 +129,7 @@ def test_masked_tokens_are_told_apart_where_words_are_drawn_once():
     assert pattern.firsts.tolist() == [0, 1, 0, 3]
 
 
-def test_a_name_decides_nothing_about_its_neighbours_in_carrier_phrases():
+def test_name_in_carrier_phrases_decides_no_neighbour():
     """A typed token is unknown to the n-gram model: see :mod:`wordveil.text.slots`."""
     seen = []
 
@@ -150,7 +150,7 @@ def test_a_name_decides_nothing_about_its_neighbours_in_carrier_phrases():
     assert seen[0] == seen[1] == ["the", "\x02", "sat", "\x02"]
 
 
-def test_unknown_words_are_refused_or_dropped_without_the_typed_tokens():
+def test_unknown_words_without_typed_tokens_are_refused():
     policy = TextPolicy(unknown="quarantine", types={"number": "mask", "email": "mask"})
     assert encode(["the cat 42 a@b.com", "zebra"], policy)[1].refused.tolist() == [None, "unknown_words"]
     dropped = encode("zebra 42 cat", TextPolicy(unknown="drop", types={"number": "mask"}))[1]
@@ -255,7 +255,7 @@ def test_a_class_of_names_can_be_words_beside_the_others():
     assert policy.fingerprint != TextPolicy(names="gazetteer").fingerprint
 
 
-def test_a_later_class_is_in_a_policy_only_where_it_is_said_otherwise():
+def test_later_class_with_its_default_action_is_not_stated():
     """So policies of versions before it keep their fingerprints."""
     usual = TextPolicy(names="gazetteer")
     assert usual.type_actions["nationality"] == TypeAction.RESAMPLE

@@ -97,7 +97,7 @@ def test_the_case_of_a_name_does_not_follow_which_letters_it_has(names):
     assert shapes_of("surname", *names) == expected
 
 
-def test_what_is_remembered_of_shapes_changes_none_and_stays_small(monkeypatch):
+def test_cache_of_shapes_changes_none_and_stays_small(monkeypatch):
     known = inspect.getclosurevars(shapes._of_struck).nonlocals["known"]
     monkeypatch.setattr(shapes, "_REMEMBERED", 20)
     tokens = [f"{'1' * left},{'3' * right}" for left in range(18) for right in range(18)]
