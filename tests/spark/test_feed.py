@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 from support.releases import Lake
-from support.workspaces import WORDS, Workspace, corpus, write_delta
-from wordveil.errors import ConfigError
+from support.workspaces import WORDS, Workspace
 from wordveil.records.schema import ABSENT, DELETED, DUPLICATE_ID, QUARANTINED, RELEASED
 from wordveil.spark.platform.versions import from_arrow
 from wordveil.spark.release import changes
@@ -190,7 +189,7 @@ def test_nights_by_feed_and_by_scan_leave_the_same_release(spark: Any, tmp_path:
         (tmp_path / name).mkdir()
         lakes.append(Lake(spark, Workspace(tmp_path / name)))
     feed, scan = lakes
-    config = feed.config(input={"changes": "feed", "where": "lang = 'en'"})
+    config = feed.config(input={"changes": "feed", "where": "lang = 'en'", "keep": ["lang"]})
 
     def run(pairs: list[Pair]) -> None:
         rows = [row for row in as_rows(pairs).to_pylist() if row["lang"] == "en"]
@@ -248,28 +247,6 @@ def test_a_record_that_moves_between_slices_stays_released(spark: Any, workspace
     assert texts()["came"] is not None
     assert (texts()["left"], lake.spent()["left"]) == (before["left"], spent["left"])
     assert lake.spent()["late"] == lake.spent()["early"] == 2 * spent["early"]
-
-
-def test_a_condition_that_a_feed_cannot_follow_is_refused(spark: Any, workspace: Workspace):
-    """One that reads another table, by which records enter and leave although nothing of theirs changes."""
-    lake = Lake(spark, workspace)
-    lake.write(corpus(4))
-    write_delta(pa.table({"id": ["r00001"]}), lake.root / "consent")
-    given = {"where": f"id IN (SELECT id FROM delta.`{lake.root}/consent`)", "changes": "feed"}
-    readable = {"profile": "readable"}
-    for _ in range(2):
-        with pytest.raises(ConfigError, match=r"input\.where.*reads more than the record itself.*changes: scan"):
-            lake.run(lake.config(input=given, text=readable))
-    scan = lake.config(input={**given, "changes": "scan"}, text=readable)
-    assert lake.run(scan).released == 1
-    # A slice that was read so holds the record that another one loses.
-    rest = lake.config(input={"where": "day = 'd2'", "changes": "feed"}, text=readable)
-    assert lake.run(rest).released == 1
-    write_delta(pa.table({"id": ["r00002"]}), lake.root / "consent")
-    lake.update("id = 'r00002'", day="d0")
-    report = lake.run(rest)
-    assert (report.released, report.withdrawn) == (0, 0)
-    assert lake.newest()["r00002"]["status"] == "released"
 
 
 @pytest.mark.long

@@ -92,9 +92,6 @@ def test_an_empty_file_of_a_catalogue_table_is_named(spark, tmp_path: Path):
             with pytest.raises(InputError, match=rf"input\.table = {name}: .*z\.parquet is empty"):
                 read(spark, None, table=name)
         assert read(spark, None, table="parts", where="ds = '1'") == ["r1"]
-        view = f"id IN (SELECT id FROM {'whole'})"
-        with pytest.raises(InputError, match="empty"):
-            read(spark, None, table="parts", where=f"ds = '1' AND {view}")
     finally:
         spark.sql("DROP TABLE whole")
         spark.sql("DROP TABLE parts")

@@ -98,19 +98,6 @@ def test_tables_that_know_where_their_rows_end_are_read(spark, workspace: Worksp
     check_scans(spark.table("scans.hive_parquet"), "frame")
 
 
-def test_a_condition_that_asks_a_parsed_table_is_refused(spark, workspace: Workspace, lake: Path):
-    ours = {"path": f"{lake}/csv", "format": "csv"}
-
-    def ask(source: dict[str, Any], table: str):
-        where = {"where": f"id IN (SELECT id FROM scans.{table} WHERE id <> 'r1')"}
-        return read_input(spark, workspace.config(input={**source, **where}, text={"profile": "readable"}))
-
-    for source in ({"table": "scans.parquet", "path": None}, ours):
-        said = refusal(ask, source, "json")
-        assert said.startswith("input.where = id IN (SELECT id FROM scans.json WHERE id <> 'r1'): reads spark_catalog.")
-    assert [row["body"] for row in ask(ours, "parquet").collect()] == TEXTS[:1]
-
-
 def test_another_format_of_text_is_refused(spark, workspace: Workspace, lake: Path):
     config = workspace.config(
         input={"path": f"{lake}/text", "format": "libsvm", "options": {"numFeatures": "3"}, "keep": []}

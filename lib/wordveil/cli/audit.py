@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, Typer
 
-from wordveil.cli.options import ConfigOption, JsonOption, ParamOption, SetOption, prepare_session, read_config
+from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, read_config
 from wordveil.cli.output import Table, make_text, print_json, print_note, print_rows, print_table, show_status
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.errors import BundleError, RefutedError, usage_error
-from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
     from wordveil.audit.findings import Audit
@@ -66,7 +65,6 @@ def bundle(
 def release(
     config: ConfigOption,
     overrides: SetOption = None,
-    params: ParamOption = None,
     copies: Annotated[
         int, Option("--copies", min=1, metavar="N", help="How many records have each made document.")
     ] = COPIES,
@@ -86,14 +84,11 @@ def release(
     """
     with _auditing("release", alpha, html, report, as_json=as_json) as conclude:
         settings = read_config(config, overrides)
-        values = parse_params(params or ())
         with show_status() as progress:
             session = prepare_session(settings, is_short=False)
             from wordveil.spark.evaluate.canaries import audit_release
 
-            audit = audit_release(
-                settings, session, alpha=alpha, copies=copies, seed=seed, params=values, progress=progress
-            )
+            audit = audit_release(settings, session, alpha=alpha, copies=copies, seed=seed, progress=progress)
         conclude(audit, settings)
 
 

@@ -51,7 +51,6 @@ RELATIONS = {
 EXPOSURES = {
     Exposure.PRESENCE: "Whether the record was refused because of its text, or of another one of its author.",
     Exposure.LANGUAGE: "Which records are of another language: none of their words is copied.",
-    Exposure.CONDITION: "That the text meets input.where.",
     Exposure.EDITED: "In which runs the text changed, and when it came back to what it had been.",
     Exposure.WITHDRAWN: "That the record was in the release and was taken out.",
     Exposure.GATE: "That the release passed rules which read original texts.",

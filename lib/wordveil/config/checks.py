@@ -25,12 +25,12 @@ from wordveil.config.schema import (
 )
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, did_you_mean, shown_value
-from wordveil.input.conditions import find_condition_faults, fold_name
+from wordveil.input.columns import fold_name
 from wordveil.input.formats import find_source_faults
 from wordveil.input.locations import SCHEME
 from wordveil.input.source import Source
 from wordveil.mechanisms.base import Mechanism
-from wordveil.privacy.relations import column_exposure, narrow_relation
+from wordveil.privacy.relations import column_exposure
 from wordveil.release.budgets import STALE, ReleaseFacts, find_budget_faults
 from wordveil.release.rules import find_gate_faults, output_exposes
 from wordveil.text.choices import Length, OtherLanguage, Slots
@@ -74,7 +74,6 @@ def find_contradictions(sections: Sections) -> Iterator[Fault]:
             policy = None if faults else TextPolicy(**text.policy_settings(source.texts))
             yield from _language_faults(source, text)
     if source and policy:
-        yield from find_condition_faults(source.where, source.texts, policy.relation)
         yield from _limit_faults(sections, source, policy)
     if sections.output:
         yield from _output_faults(sections, source, sections.output)
@@ -168,9 +167,8 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
     output, gate = sections.output, sections.gate
     if output is None or output.format != "delta":
         return
-    relation = narrow_relation(policy.relation, source.shown)
     budget = sections.budgets.budget if sections.budgets else None
-    yield from find_budget_faults(budget, ReleaseFacts(relation, policy.n_max, source.author is not None))
+    yield from find_budget_faults(budget, ReleaseFacts(policy.relation, policy.n_max, source.author is not None))
     if budget and budget.on_exceeded == "keep_last":
         for name in (source.id, *source.keep, *source.text_names):
             if fold_name(name) == STALE:
@@ -180,7 +178,7 @@ def _limit_faults(sections: Sections, source: Source, policy: TextPolicy) -> Ite
         columns = (column_exposure(name) for name in source.keep)
         form = output_exposes(output.order, is_release=True, budget=budget, n_max=policy.n_max)
         shown = (*policy.exposes, *source.shown, *form, *columns)
-        yield from find_gate_faults(gate.exposes, lambda: gate.rules, relation, shown)
+        yield from find_gate_faults(gate.exposes, lambda: gate.rules, policy.relation, shown)
 
 
 def _output_faults(sections: Sections, source: Source | None, output: OutputSection) -> Iterator[Fault]:

@@ -10,8 +10,7 @@ from pydantic import Field, StringConstraints
 
 from wordveil.config.schema import GateSection, Name, Section
 from wordveil.errors import Fault
-from wordveil.input.columns import Columns
-from wordveil.input.conditions import fold_name
+from wordveil.input.columns import Columns, fold_name
 from wordveil.records.paths import read_path
 from wordveil.scores.methods import AUTHOR_ATTACKS, ENCODER, TEXT_TASKS, WEIGHTED_BAG
 

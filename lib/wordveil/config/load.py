@@ -36,7 +36,7 @@ from wordveil.config.yaml_file import read_yaml, set_key
 from wordveil.errors import ConfigError, Fault, did_you_mean, shown_value
 from wordveil.input.source import Source
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.privacy.relations import Relation, narrow_relation
+from wordveil.privacy.relations import Relation
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.release.budgets import PURE, Budget
@@ -129,7 +129,7 @@ class Config(Section):
     @property
     def relation(self) -> Relation:
         """Pairs of texts for which the release's bound holds."""
-        return narrow_relation(self.policy.relation, self.shown)
+        return self.policy.relation
 
     @property
     def author(self) -> str | None:

@@ -132,7 +132,9 @@ class InputSection(ColumnsSection):
     timestamp: Name | None = None
     """Instead of ``version``: selects the version that was the latest at this time, in the session's time zone."""
     where: Name | None = None
-    """A condition in Spark SQL with ``:name`` parameters; records for which it is not true are not read."""
+    """A condition in Spark SQL on id, kept and partition columns, with ``:name`` parameters; records for which it is
+    not true are not read.
+    """
     changes: Literal["feed", "scan"] | None = None
     """How a release finds what changed since it read the input last: by the change data feed of a Delta table, or by
     default by comparing the contents of all records.

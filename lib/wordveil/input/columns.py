@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wordveil.errors import Fault
-from wordveil.input.conditions import fold_name
 from wordveil.records.paths import parse_path, read_path
 from wordveil.records.schema import OUTPUT_FIELDS, RESERVED_COLUMNS
 
@@ -39,6 +38,11 @@ class Columns:
     def text_names(self) -> tuple[str, ...]:
         """Names of the text columns in an output."""
         return (OUTPUT_FIELDS[0].name,) if len(self.texts) == 1 else self.texts
+
+
+def fold_name(name: str) -> str:
+    """Fold a name: equal for all names that Java takes for the same regardless of case, and for a few more."""
+    return "".join(letter.upper()[0].lower()[0] for letter in name)
 
 
 def is_reserved(name: str) -> bool:

@@ -97,6 +97,12 @@ def find_source_faults(source: Source) -> Iterator[Fault]:
             yield Fault(f"input.{name}", shown_value(value), problem)
     if source.table is None and source.kind == "iceberg" and source.changes == "feed":
         yield Fault("input.changes", source.changes, NO_FEED)
+    if source.where and "${" in source.where:
+        problem = (
+            "has a variable ${...}, which Spark replaces with SQL from elsewhere. Write a parameter, such as :day, "
+            "which --param sets."
+        )
+        yield Fault("input.where", shown_value(source.where), problem)
     if source.timestamp is not None:
         try:
             datetime.fromisoformat(source.timestamp)

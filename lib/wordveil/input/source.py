@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wordveil.input.columns import Columns
-from wordveil.input.conditions import find_exposures
 from wordveil.privacy.relations import Exposure
 
 PARSED_FORMATS = frozenset({"csv", "json", "xml"})
@@ -49,9 +48,9 @@ class Source(Columns):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Exposures by ``where``, and by formats in which a text can make its row malformed."""
+        """Exposures by formats in which a text can make its row malformed."""
         is_parsed = self.table is None and self.kind in PARSED_FORMATS
-        return (*find_exposures(self.where, self.texts), *([str(Exposure.PRESENCE)] if is_parsed else ()))
+        return (str(Exposure.PRESENCE),) if is_parsed else ()
 
     @property
     def reader(self) -> str:

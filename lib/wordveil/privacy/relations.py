@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -11,8 +11,7 @@ class Relation(StrEnum):
     """Relation of a bound: the pairs of texts of one record that it covers.
 
     Every bound is conditional on all that is public besides the text: the id, the kept columns and the entries of
-    ``exposes``. So if that lists ``presence``, both texts are released or both refused, and if it lists ``condition``,
-    both meet it.
+    ``exposes``. So if that lists ``presence``, both texts are released or both refused.
     """
 
     ANY_TEXT = "any_text"
@@ -25,7 +24,7 @@ class Relation(StrEnum):
     """Texts that agree in everything the policy copies: same mask, same symbols, same number of hidden words.
 
     They also agree in which positions hold the same word, if a word that a record repeats is drawn once (``repeat:
-    same``), and in meeting the condition on the input, if it reads the text.
+    same``).
     """
 
     def covers(self, wanted: Relation) -> bool:
@@ -40,9 +39,6 @@ class Exposure(StrEnum):
 
     PRESENCE = "presence"
     """That the record was refused because of its text, or of another text of its author; or that it was not."""
-
-    CONDITION = "condition"
-    """That the record's text meets ``input.where``."""
 
     EDITED = "edited"
     """In which runs the record's text changed, and when it came back to what it had been."""
@@ -82,15 +78,6 @@ class Exposure(StrEnum):
 
 ORDER_EXPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType({"hashed": (), "input": (str(Exposure.LAYOUT),)})
 """Exposures by the order of a table's rows: that of keyed hashes of their ids, or the input's."""
-
-
-def narrow_relation(relation: Relation, shown: Iterable[str]) -> Relation:
-    """Narrow a policy's relation to the pairs for which its bound holds if the release also shows ``shown``.
-
-    A condition on the text may distinguish any two texts by admitting only one of them: no bound holds for more
-    than texts that agree in it.
-    """
-    return Relation.SAME_SKELETON if Exposure.CONDITION in shown else relation
 
 
 def column_exposure(name: str) -> str:

@@ -28,7 +28,7 @@ from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.keep_rate import count_kept_words
 from wordveil.privacy.events import Composition, ReleaseTerms, price
 from wordveil.privacy.guarantees import charge_corpus
-from wordveil.privacy.relations import Relation, column_exposure, narrow_relation
+from wordveil.privacy.relations import Relation, column_exposure
 from wordveil.records.codec import ColumnsCodec, Texts, draw_shown, write_words
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.schema import (
@@ -64,7 +64,7 @@ class RecordSettings:
     """Settings of a release, beyond its bundle and keys.
 
     ``kept``: the columns that are published unchanged, which ``exposes`` lists. ``shown``: the configuration's other
-    exposures, such as ``gate`` or ``condition``. ``internal``: the number of columns that pass unchanged and are never
+    exposures, such as ``gate``. ``internal``: the number of columns that pass unchanged and are never
     published. ``columns``: the text columns, over which the policy's ``n_max`` is the sum. ``max_records``: the most
     records that are ever drawn from weights that the private corpus trained; None for a mechanism made from public data
     alone.
@@ -92,7 +92,7 @@ class RecordSettings:
     @property
     def relation(self) -> Relation:
         """Pairs of texts for which the bound holds."""
-        return narrow_relation(self.policy.relation, self.shown)
+        return self.policy.relation
 
 
 def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:

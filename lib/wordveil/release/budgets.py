@@ -130,13 +130,12 @@ def find_budget_faults(budget: Budget | None, facts: ReleaseFacts) -> list[Fault
         faults.append(Fault("budgets.author", "", "needs input.author, the column that says who wrote a record."))
     if not facts.relation.covers(budget.relation):
         problem = (
-            f"{budget.relation}, but under text and input.where the bound only holds for {facts.relation}: for "
+            f"{budget.relation}, but under text the bound only holds for {facts.relation}: for "
             f"{budget.relation} every record costs infinitely much, so no limit can admit it. Set relation: "
             f"{facts.relation}"
         )
         hide = (
-            ", or text.length: pad or sample, copy nothing, leave out text.repeat: same and keep the text out of "
-            "input.where."
+            ", or text.length: pad or sample, copy nothing, and leave out text.repeat: same."
             if budget.relation is Relation.ANY_TEXT
             else "."
         )

@@ -358,7 +358,7 @@ def find_gate_faults(
 def _list_failures(rules: GateRules, relation: Relation, shown: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """List public rules that fail whatever is drawn, as (rule, fault and remedy)."""
     if rules.relation is not None and not relation.covers(rules.relation):
-        problem = f"the bound under text and input.where only holds for {relation}. Change them, or the rule."
+        problem = f"the bound under text only holds for {relation}. Change it, or the rule."
         yield "relation", problem
     if rules.epsilon_pure is not None and relation is not Relation.ANY_TEXT:
         problem = f"the bound only holds for {relation}, so every record's pure epsilon is infinite. Use epsilon_bound."
@@ -366,7 +366,7 @@ def _list_failures(rules: GateRules, relation: Relation, shown: tuple[str, ...])
     if rules.exposes is None:
         return
     if more := sorted(set(shown) - set(rules.exposes)):
-        problem = f"the release also shows {', '.join(more)}. Change text, input.keep or input.where, or allow it here."
+        problem = f"the release also shows {', '.join(more)}. Change text or input.keep, or allow it here."
         yield "exposes", problem
     if rules.private and Exposure.GATE not in rules.exposes:
         problem = (

@@ -206,9 +206,6 @@ def test_a_record_costs_the_sum_of_its_columns():
     assert (listed.policy, listed.text_columns.names) == (parse_config(settings(), "tests").policy, ("text",))
 
 
-def test_a_condition_on_a_struct_reads_the_text_in_it():
-    given = settings(text=["message.body", "title"], where="message.lang = 'en'")
-    with pytest.raises(ConfigError, match=r"names message, where the text message\.body is"):
-        parse_config(given, "tests")
-    given["input"]["where"] = "lang = 'en' AND titles > 3"
-    assert parse_config(given, "tests").source.shown == ()
+def test_a_condition_with_a_variable_is_refused():
+    with pytest.raises(ConfigError, match=r"input\.where = day = '\$\{day\}': has a variable .*Write a parameter"):
+        parse_config(settings(where="day = '${day}'"), "tests")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wordveil.config.arguments import parse_run_id
 from wordveil.errors import ConfigError
-from wordveil.input.parameters import check_params, find_parameter_names, parse_params
+from wordveil.input.parameters import check_params, find_parameter_names, join_conditions, parse_params
 
 
 def test_values_are_strings_with_whatever_in_them():
@@ -38,10 +40,31 @@ def test_the_same_name_twice_is_a_fault():
         ("a = 1 -- :no\nand b = :yes /* :no \n :no */", ["yes"]),
         ("a::int = :a and b:::c = 1", ["a", "c"]),
         ("a = : b", []),
+        ("a = r'\\' or b = :yes -- '", ["yes"]),
+        ("/* /* ' */ ' */ b = :yes", ["yes"]),
+        ("/* /* */ b = :yes", ["yes"]),
+        ("a = 'x' -- goes on \\\n :no\n and b = :yes -- '\r and c = :too", ["yes", "too"]),
     ],
 )
 def test_parameters_are_found_outside_of_strings_and_comments(condition, names):
     assert find_parameter_names(condition) == names
+
+
+@given(st.text(alphabet="'\"`\\-/*:.\n\rbx (r${"))
+def test_parameters_of_any_string_are_names(condition):
+    assert all(name.isidentifier() for name in find_parameter_names(condition))
+
+
+def test_joined_conditions_keep_their_own_parameters():
+    """Text in quotes and comments is no parameter, and a comment at the end hides nothing of the others."""
+    first = "day = :day and note <> ':day' -- :day"
+    joined, params = join_conditions(
+        [(first, {"day": "d0"}), ("`:day` = :day or :day_0 = 'x'", {"day": "d1", "day_0": ""})]
+    )
+    assert joined == ("(\nday = :day_0 and note <> ':day' -- :day\n) OR (\n`:day` = :day_1 or :day_0_1 = 'x'\n)")
+    assert params == {"day_0": "d0", "day_1": "d1", "day_0_1": ""}
+    assert join_conditions([("a = 1", {}), ("", {})]) == ("", {})
+    assert join_conditions([]) == ("false", {})
 
 
 def test_just_the_parameters_that_are_used_have_values():

@@ -123,14 +123,6 @@ def test_privacy_of_a_hidden_length_is_the_same_for_every_record(sanitiser, bund
     assert rows[0]["epsilon_pure"] == rows[0]["epsilon_bound"] == pytest.approx(6 * bundles[True].guarantee.pure)
 
 
-@pytest.mark.parametrize("policy", [PADDED, {}])
-def test_privacy_under_a_condition_holds_for_fewer_pairs(sanitiser, policy):
-    (row,) = run(sanitiser(shown=["condition"], **policy), [TEXT])["privacy"].to_pylist()
-    assert (row["relation"], row["epsilon_pure"]) == ("same_skeleton", None)
-    assert "condition" in row["exposes"]
-    assert row["epsilon_bound"] > 0
-
-
 def test_sampled_records_have_the_public_number_of_words(sanitiser):
     out = run(sanitiser(length="sample", n_max=7), [TEXT, "cat", ""])
     assert [len(words_drawn(text)) for text in out["text"].to_pylist()] == [7, 7, 7]

@@ -236,7 +236,7 @@ def test_faults_of_a_gate_name_the_rule_and_the_fix(rules, words):
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        ({"relation": "any_text"}, "gate.relation: the bound under text and input.where only holds for same_skeleton"),
+        ({"relation": "any_text"}, "gate.relation: the bound under text only holds for same_skeleton"),
         ({"epsilon_pure": 1e9}, "gate.epsilon_pure: the bound only holds for same_skeleton"),
     ],
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from wordveil.audit.canaries.compare import (
     PRICES,
     CanaryRun,
     Difference,
-    compare_admitted,
     compare_run,
     find_least_hits,
 )
@@ -250,9 +249,9 @@ def judge_exposures(
         promise = f"the release shows {name}."
         tests = [test for test in differences if name in test.allowed and (name == Exposure.LENGTH or test.is_specific)]
         specific = [test for test in tests if test.about == name]
-        # Whole records show these, whatever their documents differ in.
-        is_of_rows = name in (Exposure.PRESENCE, Exposure.CONDITION)
-        significant = [test for test in (tests if is_of_rows else specific) if test.contrast.p_value <= limit]
+        # Whole records show presence, whatever their documents differ in.
+        tried = tests if name == Exposure.PRESENCE else specific
+        significant = [test for test in tried if test.contrast.p_value <= limit]
         verdict, evidence = Verdict.REFUTED, "it is declared and cannot occur: no documents that differ in it show it."
         if name.startswith(column_exposure("")):
             verdict, evidence = Verdict.HOLDS, "the column is in the output (canary:columns, canary:kept)."
@@ -318,17 +317,14 @@ def judge_runs(
     claim: ReleaseClaim,
     alpha: float,
     untested: Mapping[str, str] | None = None,
-    admitted: tuple[Collection[str], Collection[str]] | None = None,
 ) -> tuple[Finding, ...]:
     """Judge the outputs of the documents.
 
     ``inputs``: the documents. ``runs``: the outputs, with the release's mechanism and with a blind one. ``claim``: what
     the release claims. ``alpha``: the probability that any true claim is refuted, over all tests. ``untested``: more
-    exposures that documents may not be able to show here, and why. ``admitted``: the ids of each table whose records
-    meet the condition on the input; None where there is none.
+    exposures that documents may not be able to show here, and why.
     """
     differences = [difference for run in runs for difference in compare_run(inputs, run)]
-    differences += compare_admitted(inputs, *admitted) if admitted else []
     layout = check_layout(runs, claim)
     why = "canary:layout says whether the order of rows follows the texts." if layout else "no files were written."
     reasons = {**UNTESTED, **(untested or {}), Exposure.LAYOUT: why}

@@ -6,7 +6,7 @@ An event is chosen on one half of the outputs and tested on the other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -179,15 +179,6 @@ def _compare_presence(pair: DocumentPair, first: list[Row | None], second: list[
     yield from _both_ways(pair, "whether there is a row", frozenset(), *there)
     status = [[row.status for row in side if row] for side in (first, second)]
     yield from _both_ways(pair, "status and reason", frozenset({Exposure.PRESENCE}), *status)
-
-
-def compare_admitted(inputs: Inputs, first: Collection[str], second: Collection[str]) -> Iterator[Difference]:
-    """Compare which records of each table meet the condition on the input: ``first`` and ``second`` are their ids."""
-    ids = inputs.ids
-    for index, pair in enumerate(inputs.pairs):
-        sides = [[ids[number] in admitted for number in inputs.records_of(index)] for admitted in (first, second)]
-        renamed = replace(pair, feature="condition")
-        yield from _both_ways(renamed, f"whether it is read ({pair.feature})", frozenset({Exposure.CONDITION}), *sides)
 
 
 def _compare_prices(pair: DocumentPair, rows: _RowPairs) -> Iterator[Difference]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -41,9 +40,8 @@ from wordveil.audit.findings import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSI
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
 from wordveil.crypto.keys import MasterKey
-from wordveil.errors import ConfigError, InputError, usage_error
+from wordveil.errors import InputError, usage_error
 from wordveil.evaluation.redrawn import BundleSanitiser
-from wordveil.input.parameters import NO_PARAMS
 from wordveil.input.source import Source
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.relations import Exposure
@@ -89,10 +87,10 @@ class _Pipeline:
         columns = {name: getattr(self.given, name) for name in ("id", "text", "keep", "max_bytes", "language")}
         return Source(**columns, path=f"{self.directory}/none", format="parquet")
 
-    def write_input(self, name: str, *, other: bool, as_strings: bool = False) -> str:
+    def write_input(self, name: str, *, other: bool) -> str:
         """Write one of the tables as a few files, one of them large; return its path."""
         path = f"{self.directory}/{name}"
-        table = _make_table(self.given, self.inputs, other=other, as_strings=as_strings)
+        table = _make_table(self.given, self.inputs, other=other)
         part = np.arange(table.num_rows) * _FILES // table.num_rows
         weighed = _weigh(table, int(np.searchsorted(part, _FILES - 1)) if other else 0)
         rows = from_arrow(self.spark, weighed.append_column(_PART, pa.array(part, pa.int32())))
@@ -100,9 +98,9 @@ class _Pipeline:
         parts.write.option("compression", "none").parquet(path)
         return path
 
-    def read_input(self, path: str, where: str | None = None, params: Mapping[str, str] = NO_PARAMS) -> DataFrame:
+    def read_input(self, path: str) -> DataFrame:
         """Read the documents as the pipeline does."""
-        return open_input(self.spark, replace(self.source, path=path, where=where), params).read()
+        return open_input(self.spark, replace(self.source, path=path)).read()
 
     def release(self, table: DataFrame, path: str, materials: Materials) -> CanaryOutput:
         """Sanitise documents as the job does, and read the output."""
@@ -137,15 +135,14 @@ def audit_release(
     alpha: float = 0.01,
     copies: int = COPIES,
     seed: int = 0,
-    params: Mapping[str, str] = NO_PARAMS,
     progress: Callable[[str], None] = ignore,
 ) -> Audit:
     """Draw canaries as a release is drawn, and search for undeclared exposures, and for declared ones that do not show.
 
     ``config``: the release's configuration. Its input is not read, and its key is not used. ``session``: starts the
     Spark session, or returns the running one. ``alpha``: the probability that any true claim is refuted: all tests
-    together. ``copies``: how many records have each document. ``seed``: chooses the documents and the key. ``params``:
-    those of ``input.where``. ``progress``: called with what begins.
+    together. ``copies``: how many records have each document. ``seed``: chooses the documents and the key.
+    ``progress``: called with what begins.
 
     Raises
     ------
@@ -183,17 +180,9 @@ def audit_release(
                 pipeline.release(table, f"{directory}/{name}-{side}", materials) for side, table in enumerate(tables)
             ]
             runs.append(CanaryRun(sides[0], sides[1], drawn is blind, bundle.vocabulary.size))
-        admitted = None
-        if source.where is not None:
-            progress("applying the condition")
-            admitted = _find_admitted(pipeline, source.where, params)
-            if admitted is None:
-                untested[str(Exposure.CONDITION)] = _UNREAD
-            elif admitted[0] == admitted[1]:
-                untested[str(Exposure.CONDITION)] = _ALIKE
     progress("comparing outputs")
     claim = _make_claim(settings, source)
-    findings = judge_runs(inputs, runs, claim, alpha, untested, admitted)
+    findings = judge_runs(inputs, runs, claim, alpha, untested)
     return Audit(
         kind=RELEASE,
         subject=f"the release {config.release}",
@@ -220,10 +209,6 @@ def _make_claim(settings: RecordSettings, source: Source) -> ReleaseClaim:
     """Make the claim that each row of the output must state and keep."""
     made = (field.name for field in settings.columns.output_fields)
     return ReleaseClaim(str(settings.relation), settings.exposes, frozenset({source.id, *source.keep, *made}))
-
-
-_UNREAD = "the condition could not be applied to made documents: it reads columns that they do not have."
-_ALIKE = "no two documents differ in whether they meet the condition."
 
 
 def _make_inputs(source: Source, sanitiser: BundleSanitiser, copies: int, seed: int) -> Inputs:
@@ -255,11 +240,9 @@ def _open_directory(spark: SparkSession, output: str) -> Iterator[str]:
         files.delete(directory)
 
 
-def _make_table(given: Source, inputs: Inputs, *, other: bool, as_strings: bool) -> pa.Table:
+def _make_table(given: Source, inputs: Inputs, *, other: bool) -> pa.Table:
     """Make one of the tables with the columns of the configuration's input, and :data:`HIDDEN_COLUMN`."""
     raw = [pa.array(texts, pa.binary()) for texts in inputs.texts(other=other)]
-    if as_strings:
-        raw = [pa.array(map(_read_text, column.to_pylist()), pa.string()) for column in raw]
     columns: dict[str, Any] = {given.id: inputs.ids}
     columns |= {name: list(values) for name, values in inputs.kept.items()}
     if given.author is not None:
@@ -268,10 +251,6 @@ def _make_table(given: Source, inputs: Inputs, *, other: bool, as_strings: bool)
         columns.setdefault(given.language, inputs.languages(other=other))
     columns |= dict(TextColumns(given.texts).nest(raw))
     return pa.table({**columns, HIDDEN_COLUMN: list(inputs.secrets)})
-
-
-def _read_text(text: bytes | None) -> str | None:
-    return None if text is None else text.decode("utf-8", "replace")
 
 
 def _weigh(table: pa.Table, row: int) -> pa.Table:
@@ -285,21 +264,6 @@ def _split_path(file: str, root: str) -> tuple[str, str]:
     """Split a path below ``root`` into the directory of the file, and the part of its name that orders files."""
     directory, _, name = file.rpartition("/")
     return directory.partition(root.rpartition("/")[2])[2], name[:10] + name[-20:]
-
-
-def _find_admitted(
-    pipeline: _Pipeline, where: str, params: Mapping[str, str]
-) -> tuple[frozenset[str], frozenset[str]] | None:
-    """Find the ids of each table whose records meet the condition; None if it cannot be applied to documents."""
-    admitted = []
-    for side in (0, 1):
-        path = pipeline.write_input(f"where-{side}", other=bool(side), as_strings=True)
-        try:
-            rows = to_arrow(pipeline.read_input(path, where, params).select(pipeline.given.id))
-        except (ConfigError, InputError, PySparkException):
-            return None
-        admitted.append(frozenset(rows.column(0).to_pylist()))
-    return admitted[0], admitted[1]
 
 
 def _list_notes(source: Source, output: OutputSection) -> Iterator[str]:

@@ -65,13 +65,10 @@ _NODE = re.compile(r"(?:   |:  )*(?:\+- |:- )?([A-Za-z]\w*)(?: |$)")
 _FORMAT = re.compile(r"\] (\w+)$")
 
 
-def check_scans(
-    frame: DataFrame, setting: str, value: str = "", *, is_ours: bool = False, own_rows: bool = False
-) -> None:
+def check_scans(frame: DataFrame, setting: str, value: str = "", *, own_rows: bool = False) -> None:
     """Raise :class:`ConfigError` if a frame reads a source that Spark parses from text. No data is read.
 
-    ``setting``: the setting or the argument that names the frame, and its ``value``. ``is_ours``: whether wordveil has
-    opened what the frame reads. Then only the subqueries of a condition are inspected. ``own_rows``: whether the caller
+    ``setting``: the setting or the argument that names the frame, and its ``value``. ``own_rows``: whether the caller
     says that rows without a source are his own.
     """
     fault = "configuration" if value else "arguments"
@@ -83,7 +80,7 @@ def check_scans(
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
     inspector = _ScanInspector(frame.sparkSession, rows)
     queries = list_items(plan.subqueriesAll())
-    for part in (*([] if is_ours else [plan]), *queries):
+    for part in (plan, *queries):
         # A subquery of one row only computes with what surrounds it.
         is_query = any(part is query for query in queries)
         for leaf in list_items(part.collectLeaves()):
@@ -196,8 +193,6 @@ def _inspect_hive(table: Any) -> str:
 
 def _inspect_rdd(rdd: Any, rows: str) -> str:
     """Explain what is wrong with the rows of a frame without a plan, such as a batch of a stream.
-
-    Spark still names the steps that made them.
 
     Spark still names the steps that made them.
     """

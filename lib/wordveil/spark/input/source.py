@@ -20,7 +20,7 @@ from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.release.delta_log import DELTA_LOG
-from wordveil.spark.input.condition import check_condition
+from wordveil.spark.input.condition import check_condition, list_partitions
 from wordveil.spark.input.listing import check_listing
 from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source
 from wordveil.spark.input.scans import check_scans
@@ -56,7 +56,8 @@ class InputTable:
     ``latest_version``: the version of the table that the settings choose, by default the latest when it was opened; for
     an Iceberg table the id of that snapshot. ``table_id``: the format's own identifier of the table; a table that is
     deleted and created again has another. Both are None for tables without versions. ``is_delta``: whether the table
-    has a change data feed. ``columns``: those of a format whose rows are parsed.
+    has a change data feed. ``columns``: those of a format whose rows are parsed. ``partitions``: the names of partition
+    columns.
     """
 
     spark: SparkSession
@@ -66,6 +67,7 @@ class InputTable:
     table_id: str | None = None
     is_delta: bool = False
     columns: StructType | None = None
+    partitions: frozenset[str] = frozenset()
 
     def over(self, where: str, params: Mapping[str, str]) -> InputTable:
         """Select other records of the table. Its changes are not read."""
@@ -178,8 +180,8 @@ class InputTable:
             # Parsed alone, so that it can only be one expression: no parenthesis, LIMIT or UNION ends it.
             self.spark._jsparkSession.sessionState().sqlParser().parseExpression(self.source.where)  # noqa: SLF001
             selected = _apply_condition(self.spark, frame, self.source.where, self.params)
-            check_condition(self.spark, selected._jdf.queryExecution().analyzed().child(), self.source)  # noqa: SLF001 - PySpark has no way to ask
-            check_scans(selected, "input.where", self.source.where, is_ours=True)
+            plan = selected._jdf.queryExecution().analyzed().child()  # noqa: SLF001 - PySpark has no way to ask
+            check_condition(self.spark, plan, self.source, self.partitions)
         return selected
 
 
@@ -201,6 +203,7 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
         table = InputTable(spark, source, params, columns=find_columns(spark, source))
         frame = table._load({})  # noqa: SLF001
         refresh_table(frame)
+        table = replace(table, partitions=list_partitions(frame))
         version = find_version(table._load(options) if options else frame, source)  # noqa: SLF001
     if version is not None:
         require_hidden_texts(frame, source.texts, source.setting, source.name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from wordveil.input.conditions import fold_name
+from wordveil.input.columns import fold_name
 from wordveil.records.paths import read_path
 from wordveil.spark.input.table_versions import find_snapshot
 from wordveil.spark.platform.session import require_encrypted_scratch

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from wordveil.errors import ConfigError
 from wordveil.input.columns import Columns
-from wordveil.input.conditions import join_conditions
+from wordveil.input.parameters import join_conditions
 from wordveil.records.schema import (
     ABSENT,
     DELETED,

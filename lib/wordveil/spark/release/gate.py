@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from wordveil.assembly.audits import find_audits
 from wordveil.assembly.evaluations import EvaluationContext, load_attackers
 from wordveil.config.load import Config
-from wordveil.privacy.relations import Exposure, Relation, narrow_relation
+from wordveil.privacy.relations import Relation
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED
@@ -119,7 +119,7 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
 
     They are those ``configured`` now, those of the runs, and those of earlier publications.
 
-    A record that a condition or a budget kept out has no row that could state that. And readers remember earlier
+    A record that a budget kept out has no row that could state that. And readers remember earlier
     exposures, such as that private rules passed, when the rules are gone.
     """
     before = journal.latest(PUBLISHED)
@@ -132,12 +132,11 @@ def _measure(counted: Row, shown: Collection[str], distinct_words: int | None) -
     the exposures of a publication besides those of its rows.
     """
     exposes = tuple(sorted({*counted.exposes, *shown}))
-    relations = {narrow_relation(Relation(name), exposes) for name in counted.relations}
-    is_unbounded = counted.unbounded or Exposure.CONDITION in exposes
+    relations = {Relation(name) for name in counted.relations}
     return Measured(
         relation=relations.pop() if len(relations) == 1 else None,
         exposes=exposes,
-        epsilon_pure=None if is_unbounded else counted.pure or 0.0,
+        epsilon_pure=None if counted.unbounded else counted.pure or 0.0,
         epsilon_bound=counted.bound or 0.0,
         distinct_words=distinct_words,
         **{name: counted[name] for name in _COUNTS},

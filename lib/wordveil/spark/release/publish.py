@@ -29,7 +29,7 @@ from wordveil.config.schema import OutputSection, ReleaseHome
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.recovery import Recovery
-from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
+from wordveil.privacy.relations import Exposure, column_exposure
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import RELEASED, is_internal
 from wordveil.release.budgets import STALE
@@ -391,7 +391,7 @@ def _make_public(released: DataFrame, journal: Journal, shown: tuple[str, ...]) 
 
 
 def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
-    """Add ``shown`` to the ``exposes`` of ``rows``, columns last as in the draws, and narrow their relation by it."""
+    """Add ``shown`` to the ``exposes`` of ``rows``, columns last as in the draws."""
     named = F.array_sort(F.array_union("privacy.exposes", F.array(*map(F.lit, shown)).cast("array<string>")))
     is_column = column_exposure("")
     parts = F.concat(
@@ -399,9 +399,6 @@ def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
         F.filter(named, lambda name: name.startswith(is_column)),
     )
     privacy = F.col("privacy").withField("exposes", parts)
-    if Exposure.CONDITION in shown:
-        relation = F.lit(str(Relation.SAME_SKELETON))
-        privacy = privacy.withField("relation", relation).withField("epsilon_pure", F.lit(None).cast("double"))
     # Most rows were drawn with it. Spark does not compile the functions above: they took a sixth of a publication.
     has_all = reduce(and_, (F.array_contains("privacy.exposes", name) for name in shown), F.lit(True))
     return rows.withColumn("privacy", F.when(has_all, F.col("privacy")).otherwise(privacy))
@@ -504,7 +501,7 @@ def _describe_release(
         "policy": first.terms.fixed["policy_fingerprint"],
         "key": key.fingerprint,
         "epoch": facts.epoch or key.epoch,
-        "relation": narrow_relation(policy.relation, exposes),
+        "relation": policy.relation,
         "exposes": exposes,
         "input": read.source_id,
         "input_version": read.version,
