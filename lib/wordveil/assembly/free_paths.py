@@ -7,8 +7,7 @@ from pathlib import Path
 
 from wordveil.config.schema import LedgerSection, OutputSection
 from wordveil.errors import ConfigError, Fault
-from wordveil.release.delta_log import DELTA_LOG
-from wordveil.release.layout import DRAWS, JOURNAL
+from wordveil.release.layout import DELTA_LOG, DRAWS, JOURNAL
 
 
 def _exists(path: str) -> bool:

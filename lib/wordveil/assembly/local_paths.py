@@ -9,8 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
-
 if TYPE_CHECKING:
     from wordveil.config.load import Config
     from wordveil.config.schema import SparkSection
@@ -49,11 +47,6 @@ def is_spark_configured() -> bool:
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     is_running = getattr(context, "_active_spark_context", None) is not None
     return is_running or any(name in os.environ for name in _SPARK_VARIABLES)
-
-
-def open_directory(root: Path) -> FileSystem:
-    """Open the directory as a file system of its own."""
-    return SubTreeFileSystem(str(root), LocalFileSystem())
 
 
 def is_small(config: Config) -> bool:

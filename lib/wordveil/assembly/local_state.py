@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordveil.assembly.free_paths import require_free_paths
-from wordveil.assembly.local_paths import find_local, open_directory
+from wordveil.assembly.local_paths import find_local
 from wordveil.config.load import Config
 from wordveil.records.schema import RELEASED, WITHDRAWN
-from wordveil.release.delta_log import DELTA_LOG, DeltaLog, UnusualTableError, read_log
 from wordveil.release.events import Event, Events, describe_records, describe_release, parse_events
+from wordveil.release.lake_table import UnusualTableError, list_plain_files, open_plain
 from wordveil.release.layout import (
+    DELTA_LOG,
     DRAWS,
     DRAWS_VERSION,
     JOURNAL,
@@ -80,39 +81,41 @@ def _describe_release(config: Config, events: Events) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class LocalTable:
-    """Version of the table in the directory ``root``."""
+class _LocalTable:
+    """A version of the table in the directory ``root``: its data files, relative to it, and its partition columns."""
 
     root: Path
-    log: DeltaLog
+    version: int
+    files: list[str]
+    partition_by: list[str]
 
 
-def _open_table(root: Path, least: int = 0, *, version: int | None = None) -> LocalTable:
-    """Open a table of this format, at ``version``, by default the newest, which is ``least`` or newer. Raises
+def _open_table(root: Path, min_version: int = 0, *, version: int | None = None) -> _LocalTable:
+    """Open a table of this format, at ``version``, by default the newest, which is ``min_version`` or newer. Raises
     :class:`UnusualTableError` for others.
     """
-    log = read_log(open_directory(root), version)
-    log.require_plain()
-    if log.metadata["configuration"].get(VERSION_PROPERTY) != str(TABLE_VERSION) or log.version < least:
+    table = open_plain(root, version)
+    metadata = table.metadata()
+    if metadata.configuration.get(VERSION_PROPERTY) != str(TABLE_VERSION) or table.version() < min_version:
         raise UnusualTableError(root)
-    return LocalTable(root, log)
+    return _LocalTable(root, table.version(), list_plain_files(table), metadata.partition_columns)
 
 
-def _read_rows(table: LocalTable, columns: Sequence[str]) -> pa.Table:
+def _read_rows(table: _LocalTable, columns: Sequence[str]) -> pa.Table:
     """Read columns of the table.
 
     Raises :class:`UnusualTableError` for values that are in directory names, and for more than :data:`MAX_ROWS` rows.
     """
-    if set(columns) & set(table.log.metadata["partitionColumns"]):
+    if set(columns) & set(table.partition_by):
         raise UnusualTableError(columns)
-    opened = [pq.ParquetFile(table.root / name) for name in table.log.list_files()]
+    opened = [pq.ParquetFile(table.root / name) for name in table.files]
     if sum(file.metadata.num_rows for file in opened) > MAX_ROWS:
         raise UnusualTableError("rows")
     parts = [file.read(columns=list(columns)).select(list(columns)) for file in opened]
     return pa.concat_tables(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in columns})
 
 
-def _count_records(draws: LocalTable, public: LocalTable | None, name: str) -> dict[str, Any]:
+def _count_records(draws: _LocalTable, public: _LocalTable | None, name: str) -> dict[str, Any]:
     """Count records as :func:`describe_records` does, from the tables' files. ``name``: the id column."""
     rows = _read_rows(draws, [name, "status", SEQ_COLUMN])
     rows = rows.filter(pc.is_valid(rows[name]))
@@ -121,8 +124,8 @@ def _count_records(draws: LocalTable, public: LocalTable | None, name: str) -> d
     if len(withdrawn) and public is not None:
         in_public = pc.sum(pc.is_in(_read_rows(public, [name])[name], withdrawn)).as_py() or 0
     tables = {"draws": draws, **({"public table": public} if public is not None else {})}
-    old = {kind: len(set(_walk_data(one.root)) - set(one.log.list_files())) for kind, one in tables.items()}
-    return describe_records(draws.log.version, counts, in_public, old)
+    old = {kind: len(set(_walk_data(one.root)) - set(one.files)) for kind, one in tables.items()}
+    return describe_records(draws.version, counts, in_public, old)
 
 
 def count_latest(

@@ -103,8 +103,7 @@ def _verify(
     its content. Raises :class:`PlatformError` if the reader's package is not installed.
     """
     from wordveil.assembly.local_paths import is_spark_configured
-    from wordveil.release.delta_log import UnusualTableError
-    from wordveil.release.lake_table import INSTALL, LakeTable, find_obstacle, is_installed
+    from wordveil.release.lake_table import INSTALL, LakeTable, UnusualTableError, find_obstacle, is_installed
     from wordveil.release.verify import verify_table
 
     has_spark = find_spec("pyspark") is not None

@@ -21,7 +21,6 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, PyFileSystem
 
 from wordveil.errors import ReleaseError
 from wordveil.input.locations import SCHEME
-from wordveil.release.delta_log import UnusualTableError, read_file
 from wordveil.release.published_log import State
 from wordveil.release.verify import PublishedTable
 
@@ -35,14 +34,55 @@ _SCHEMES = ("file", "s3", "s3a", "gs", "az", "abfs", "abfss")
 # Empty objects by which Hadoop remembers directories.
 _MARKER = re.compile(r"(.*/)?([^/]*=[^/]*|_delta_log|_staged_commits)?")
 _UNREAD = {"%": "percent sign", "\\": "backslash", "\n": "line feed"}
+# Features under which the files of a table have its rows under their own names, or fewer rows.
+_READER_VERSIONS, _DELETED_ROWS = (1, 3), "deletionVectors"
 _CHUNK = 16 * 2**20
 _THREADS = 8
 _SHOWN = 300
 
 
+class UnusualTableError(ValueError):
+    """A table that is left to Spark, which may read it differently from deltalake."""
+
+
 def is_installed() -> bool:
     """Return whether the package deltalake is installed."""
     return find_spec("deltalake") is not None
+
+
+def open_plain(root: Path, version: int | None = None) -> DeltaTable:
+    """Open the Delta table in a directory of this machine's disk, at ``version`` or the newest one.
+
+    Raises :class:`UnusualTableError` if deltalake is not installed or cannot read the table, and for features that
+    change names or types.
+    """
+    if not is_installed():
+        raise UnusualTableError("deltalake is not installed")
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        table = DeltaTable(root.absolute().as_uri(), version=version)
+    except DeltaError as error:
+        raise UnusualTableError(_describe(error)) from None
+    protocol = table.protocol()
+    features = set(protocol.reader_features or ())
+    if protocol.min_reader_version not in _READER_VERSIONS or not features <= {_DELETED_ROWS, "vacuumProtocolCheck"}:
+        raise UnusualTableError("features")
+    return table
+
+
+def list_plain_files(table: DeltaTable) -> list[str]:
+    """List the data files of a table of :func:`open_plain`, relative to it, sorted.
+
+    Raises :class:`UnusualTableError` for files elsewhere, and for files that may hold deleted rows.
+    """
+    if _DELETED_ROWS in (table.protocol().reader_features or ()):
+        raise UnusualTableError("deletion vectors")
+    paths = table.get_add_actions()["path"].to_pylist()
+    if any(path.startswith("/") or SCHEME.match(path) for path in paths):
+        raise UnusualTableError("files elsewhere")
+    return sorted(map(unquote, paths))
 
 
 def find_obstacle(path: str) -> str:
@@ -83,7 +123,7 @@ class LakeTable(PublishedTable):
     def read_file(self, path: str) -> bytes:
         """Return the content of a small file of the table."""
         with self._errors():
-            return read_file(self._store(), path)
+            return _read_file(self._store(), path)
 
     def read_text(self, path: str) -> str | None:
         """Return the text of a file, of the table or another; None if there is none."""
@@ -92,7 +132,7 @@ class LakeTable(PublishedTable):
         directory, _, name = path.rpartition("/")
         with self._errors():
             try:
-                return read_file(_open_store(directory), name).decode("utf-8", errors="replace")
+                return _read_file(_open_store(directory), name).decode("utf-8", errors="replace")
             except (FileNotFoundError, TableNotFoundError):
                 return None
 
@@ -160,6 +200,13 @@ class LakeTable(PublishedTable):
             raise UnusualTableError(_describe(error)) from None
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise ReleaseError(f"table {self.path}: cannot be read: {_describe(error)}.") from None
+
+
+def _read_file(store: FileSystem, path: str) -> bytes:
+    """Read a small file whole. Raises :class:`OSError`."""
+    with store.open_input_stream(path) as stream:
+        content: bytes = stream.read()
+    return content
 
 
 def _hash_file(store: FileSystem, path: str) -> tuple[int, str]:

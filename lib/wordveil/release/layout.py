@@ -1,5 +1,7 @@
 """Layout of a release: directories of its tables, and names in them that are the same for all releases."""
 
+DELTA_LOG = "_delta_log"
+"""The directory inside a Delta table that has its log."""
 DRAWS, JOURNAL = "draws", "journal"
 """Directories of a release's tables; a directory with them is a release."""
 PUBLIC = "public"

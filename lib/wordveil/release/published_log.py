@@ -19,8 +19,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from wordveil.release.checkpoints import LogError, read_checkpoint
-from wordveil.release.delta_log import DELTA_LOG
-from wordveil.release.layout import VERSION_PROPERTY
+from wordveil.release.layout import DELTA_LOG, VERSION_PROPERTY
 from wordveil.release.manifest import is_inside
 
 Actions = Sequence[tuple[str, Mapping[str, Any]]]

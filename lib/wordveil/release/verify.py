@@ -18,7 +18,7 @@ from pathlib import Path
 
 from wordveil.errors import ReleaseError
 from wordveil.release.checkpoints import LogError
-from wordveil.release.delta_log import DELTA_LOG
+from wordveil.release.layout import DELTA_LOG
 from wordveil.release.manifest import File, Manifest, Snapshot, compare, open_document
 from wordveil.release.published_log import (
     LostVersionError,

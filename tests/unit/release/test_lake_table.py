@@ -7,15 +7,17 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaProtocolError
 
 from support.published import KEPT, load_kept_key, sign_again
 from wordveil.crypto.keys import encode_public_key
 from wordveil.errors import ReleaseError
-from wordveil.release.delta_log import UnusualTableError
-from wordveil.release.lake_table import LakeTable, find_obstacle
+from wordveil.release.lake_table import LakeTable, UnusualTableError, find_obstacle, list_plain_files, open_plain
 from wordveil.release.verify import Verified, verify_table
 
 VERSION = 2
@@ -95,6 +97,56 @@ def test_a_log_that_lacks_the_version_is_named(table: Path):
     assert verify(table)
     log(table, f"{0:020d}.json").unlink()
     assert "its log no longer has version 2, or is damaged" in refuse(table) or "cannot be read" in refuse(table)
+
+
+def write_commit(table: Path, version: int, *actions: dict[str, Any]) -> None:
+    log(table, f"{version:020d}.json").write_text("".join(f"{json.dumps(action)}\n" for action in actions), "utf-8")
+
+
+def test_files_of_a_plain_table_are_those_of_its_version(tmp_path: Path):
+    table = tmp_path / "a b"
+    for text in ("one", "two"):
+        write_deltalake(table, pa.table({"id": [text], "day": ["x y"]}), mode="append", partition_by=["day"])
+    files = list_plain_files(open_plain(table))
+    assert sorted(str(file.relative_to(table)) for file in table.rglob("*.parquet")) == files
+    assert len(list_plain_files(open_plain(table, 0))) == 1
+    DeltaTable(table).delete("id = 'one'")
+    (left,) = list_plain_files(open_plain(table))
+    assert left in files
+
+
+@pytest.mark.parametrize(
+    ("protocol", "opens"),
+    [
+        ({"minReaderVersion": 2, "minWriterVersion": 5}, False),
+        ({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["columnMapping"]}, False),
+        ({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}, True),
+    ],
+)
+def test_tables_that_have_other_names_or_fewer_rows_are_left_to_spark(tmp_path: Path, protocol, opens: bool):
+    write_deltalake(tmp_path, pa.table({"id": ["a"]}))
+    features = protocol.get("readerFeatures")
+    write_commit(tmp_path, 1, {"protocol": {**protocol, **({"writerFeatures": features} if features else {})}})
+    with pytest.raises(UnusualTableError):
+        list_plain_files(open_plain(tmp_path))
+    if opens:  # its columns are as they were
+        assert open_plain(tmp_path).version() == 1
+
+
+def test_a_table_without_deltalake_or_with_a_damaged_log_is_left_to_spark(tmp_path: Path, monkeypatch):
+    with pytest.raises(UnusualTableError):
+        open_plain(tmp_path / "none")
+    write_deltalake(tmp_path, pa.table({"id": ["a"]}))
+    with pytest.raises(UnusualTableError):
+        open_plain(tmp_path, 9)
+    assert open_plain(tmp_path).version() == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("wordveil.release.lake_table.find_spec", lambda _: None)
+        with pytest.raises(UnusualTableError, match="deltalake is not installed"):
+            open_plain(tmp_path)
+    log(tmp_path, f"{0:020d}.json").write_text("{", "utf-8")
+    with pytest.raises(UnusualTableError):
+        open_plain(tmp_path)
 
 
 def test_a_table_of_a_later_protocol_is_left_to_spark(table: Path, monkeypatch: pytest.MonkeyPatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from support.repository import ROOT
-from support.workspaces import WORDS, Command, Workspace, corpus
+from support.workspaces import WORDS, Command, Workspace, corpus, write_delta
 from wordveil.artifacts import bundle as bundles
 from wordveil.assembly.bundles import build_bundle, find_once
 from wordveil.cli.clusters import cluster_table
@@ -106,16 +105,14 @@ def test_a_first_configuration_needs_no_spark(workspace: Workspace):
         read_columns(refuse, str(path / "none"))
 
 
-def test_a_first_release_knows_the_change_feed_without_spark(workspace: Workspace):
+def test_a_first_release_knows_the_change_feed_without_spark(workspace: Workspace, monkeypatch):
     """A table of tests/published has it, and this one not."""
     assert reads_changes(refuse, str(ROOT / "tests" / "published" / "input"))
-    log = workspace.root / "plain" / "_delta_log"
-    log.mkdir(parents=True)
-    schema = '{"type": "struct", "fields": []}'
-    metadata = {"id": "t", "schemaString": schema, "partitionColumns": [], "configuration": {}}
-    actions = [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
-    (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+    write_delta(corpus(3), workspace.root / "plain", feed=False)
     assert not reads_changes(refuse, str(workspace.root / "plain"))
+    monkeypatch.setattr("wordveil.release.lake_table.find_spec", lambda _: None)
+    with pytest.raises(SparkStartedError):  # without deltalake
+        reads_changes(refuse, str(workspace.root / "plain"))
     with pytest.raises(SparkStartedError):
         reads_changes(refuse, str(workspace.root / "none"))
 

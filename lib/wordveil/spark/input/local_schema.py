@@ -1,7 +1,8 @@
 """Reader of a plain table's schema on this machine's disk, without Java, which refuses what Spark may read differently.
 
 Java and Spark take much longer to start than a schema takes to read. Unusual tables are left to Spark: on another
-file system, with types that are not plain, or features of Delta's log.
+file system, with types that are not plain, or with features of Delta that change names. The package deltalake reads
+Delta tables; without it they are left to Spark, too.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import StringType, StructField, StructType
 
-from wordveil.assembly.local_paths import find_local, open_directory
+from wordveil.assembly.local_paths import find_local
 from wordveil.config.schema import SparkSection
-from wordveil.release.delta_log import read_log
+from wordveil.release.lake_table import open_plain
 from wordveil.spark.platform.delta import CHANGE_FEED
 from wordveil.spark.platform.formats import walk_files
 
@@ -54,13 +55,14 @@ class LocalSchema:
 def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSchema | None:
     """Read the schema of a Parquet table, or of a Delta table (``delta``) at its latest version, from its files.
 
-    ``spark``: the settings with which Spark would start. None if only Spark can read it, or explain the table's fault.
+    ``spark``: the settings with which Spark would start. None if only Spark can read it, or explain the table's fault;
+    for a Delta table also if the package deltalake is not installed.
     """
     if (root := find_local(path, spark)) is None:
         return None
     try:
         return _read_delta(root) if delta else _read_parquet(root)
-    except (OSError, ValueError, KeyError, ImportError, pa.ArrowException):
+    except (OSError, ValueError, KeyError, pa.ArrowException):
         return None
 
 
@@ -130,10 +132,8 @@ def _parse_schema(written: str | bytes) -> StructType | None:
 
 
 def _read_delta(root: Path) -> LocalSchema | None:
-    log = read_log(open_directory(root), columns=())
-    log.require_plain()
-    schema = _parse_schema(log.metadata["schemaString"])
+    table = open_plain(root)
+    schema, metadata = _parse_schema(table.schema().to_json()), table.metadata()
     if schema is None:
         return None
-    has_feed = (log.metadata.get("configuration") or {}).get(CHANGE_FEED) == "true"
-    return LocalSchema(schema, frozenset(log.metadata["partitionColumns"]), has_feed)
+    return LocalSchema(schema, frozenset(metadata.partition_columns), metadata.configuration.get(CHANGE_FEED) == "true")

@@ -19,7 +19,7 @@ from wordveil.input.formats import FILE_FORMATS, NO_FEED, has_header
 from wordveil.input.parameters import NO_PARAMS, check_params
 from wordveil.input.source import Source
 from wordveil.records.schema import MALFORMED_COLUMN
-from wordveil.release.delta_log import DELTA_LOG
+from wordveil.release.layout import DELTA_LOG
 from wordveil.spark.input.condition import check_condition, list_partitions
 from wordveil.spark.input.listing import check_listing
 from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source

@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from wordveil.errors import ReleaseError
-from wordveil.release.delta_log import DELTA_LOG
-from wordveil.release.layout import TABLE_VERSION, VERSION_PROPERTY
+from wordveil.release.layout import DELTA_LOG, TABLE_VERSION, VERSION_PROPERTY
 from wordveil.release.verify import lost_version
 from wordveil.spark.platform.delta import open_snapshot
 from wordveil.spark.platform.filesystem import Files

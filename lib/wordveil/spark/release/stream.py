@@ -28,7 +28,7 @@ from wordveil.config.load import Config
 from wordveil.config.schema import StreamSection
 from wordveil.errors import ConfigError, Fault, ReleaseError
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.release.delta_log import DELTA_LOG
+from wordveil.release.layout import DELTA_LOG
 from wordveil.spark.input.statistics import require_hidden_texts
 from wordveil.spark.input.table_versions import find_snapshot
 from wordveil.spark.platform.columns import check_columns, column
