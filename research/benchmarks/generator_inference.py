@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -225,7 +226,7 @@ def main() -> None:
     about = machine()
     found = {
         "machine": {**about, "jax": HAS_JAX},
-        "shape": SHAPE.to_dict(),
+        "shape": asdict(SHAPE),
         "batch": BATCH,
         "levels": choose_levels(SHAPE)._asdict(),
         **measure_speed(draw_weights(1.0), 2 if smallest else 5),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def measure(epsilons: Sequence[float], *, smallest: bool) -> list[dict[str, Any]
             laws = find_laws(bundle.mechanism, epsilon)
             found = LinkageTrials(laws, hidden).forecast(LENGTHS)
             recovered = float(guess_outputs(laws, frequencies)[1].sum())
-            rows.append({"epsilon": epsilon, **found.to_dict(), "recovered": recovered})
+            rows.append({"epsilon": epsilon, **asdict(found), "recovered": recovered})
     return rows
 
 

@@ -14,7 +14,7 @@ import math
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -346,7 +346,7 @@ def test_guarantee(name: str, padding: bool) -> None:
     assert guarantee.bound(0.0) == guarantee.slack
     assert guarantee.pure == guarantee.bound(math.inf) <= guarantee.epsilon * guarantee.diameter + guarantee.slack
     assert 0 < guarantee.diameter < math.inf
-    assert type(guarantee).from_dict(json.loads(json.dumps(guarantee.to_dict()))) == guarantee
+    assert type(guarantee).from_dict(json.loads(json.dumps(asdict(guarantee)))) == guarantee
     assert json.loads(json.dumps(built.parameters)) == built.parameters
 
 

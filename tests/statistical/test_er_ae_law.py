@@ -83,7 +83,7 @@ def list_texts(*, padding: bool) -> list[tuple[int, ...]]:
 def enumerate_law(text: tuple[int, ...], choice: str, *, padding: bool, sure: bool = False) -> Float64:
     """The probability of each pair of outputs, float64 ``(4, 4)``: words, then padding."""
     built = build(choice, padding=padding, sure=sure)
-    shape = GeneratorShape.from_dict(built.parameters["shape"])
+    shape = GeneratorShape(**built.parameters["shape"])
     generator = WholeNumberGenerator(shape, {name: held for name, held in built.arrays.items() if name != "coins"})
     sequence = np.array([text], np.int32)
 

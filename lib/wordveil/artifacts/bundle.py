@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -122,10 +122,6 @@ class Recipe:
     embedding_digest: str
     inputs: dict[str, dict[str, str]] = field(default_factory=dict)
     lists: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return dict(vars(self))
 
     def differences(self, manifest: Mapping[str, Any]) -> list[str]:
         """List the differences of a bundle from this recipe, in the configuration's terms; empty if it matches.
@@ -303,7 +299,7 @@ def write(
 
 
 def _variant(recipe: Recipe) -> str:
-    return hashlib.sha256(content_store.encode_canonical(recipe.to_dict())).hexdigest()[:16]
+    return hashlib.sha256(content_store.encode_canonical(vars(recipe))).hexdigest()[:16]
 
 
 def _fill(
@@ -324,7 +320,7 @@ def _fill(
         "mechanism": recipe.mechanism,
         "sampler_version": mechanism.sampler_version,
         "certificate_version": mechanism.certificate_version,
-        "guarantee": built.guarantee.to_dict(),
+        "guarantee": asdict(built.guarantee),
         "padding": recipe.padding,
         "parameters": built.parameters,
         "size": embedding.size,
@@ -332,7 +328,7 @@ def _fill(
     }
     package = MECHANISMS.package_of(recipe.mechanism)
     facts = {
-        "recipe": recipe.to_dict(),
+        "recipe": vars(recipe),
         **({"package": package, "draws": digest_built(mechanism, content, built, draft)} if package else {}),
         "notes": [*embedding.warnings, *built.notes],
         **measured,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -87,7 +87,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
             recovery = measure_recovery(mechanism, frequencies)
             work.progress("measuring how the embedding suits the mechanism")
             suits = measure_suitability(mechanism, embedding, section.settings, built.guarantee, frequencies)
-        path = bundles.write(store.root, embedding, built, recipe, provenance, recovery, suits.to_dict())
+        path = bundles.write(store.root, embedding, built, recipe, provenance, recovery, asdict(suits))
         work.forget()
         store.save(path)
         work.progress("compiling what texts are read with, which takes half a minute once on a machine")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -123,7 +123,7 @@ def plan(
             result = make_plan(settings, session, params=values, look=has_records, find=find, find_trials=find_trials)
             preview = make_preview(wanted, session, progress, params=values)
             result = _add_sampled(result, preview, find_trials, settings, session)
-        compared = {"comparison": comparison.to_dict()} if comparison else {}
+        compared = {"comparison": asdict(comparison)} if comparison else {}
         shown = {"sentence": sentence.to_dict()} if sentence and text else {}
         measured = {"text_distance": apart.to_dict()} if apart else {}
         document = {**result.to_dict(), **preview.to_dict(), **shown, **measured, **compared}

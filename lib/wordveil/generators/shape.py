@@ -20,9 +20,7 @@ the 768 dimensions of BERT's vectors; here :attr:`GeneratorShape.dimension` is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -101,15 +99,6 @@ class GeneratorShape:
             sizes_of |= {f"generator.{layer}.start": (latent, cells), f"generator.{layer}.start_bias": (cells,)}
             sizes_of |= _cell(f"generator.{layer}", self.dimension + latent if layer == 0 else cells, cells)
         return {**sizes_of, "output": (cells, self.outputs), "output_bias": (self.outputs,)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` returned."""
-        return cls(**values)
 
 
 def _cell(name: str, width: int, cells: int) -> dict[str, tuple[int, ...]]:

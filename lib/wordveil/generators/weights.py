@@ -14,7 +14,7 @@ import os
 import secrets
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -114,7 +114,7 @@ def save_weights(path: Path, weights: GeneratorWeights) -> None:
     """Write weights to ``path``, whose bytes depend on nothing else. The file gets its name once it is on disk."""
     about = {
         "format_version": FORMAT_VERSION,
-        "shape": weights.shape.to_dict(),
+        "shape": asdict(weights.shape),
         "words_digest": weights.words_digest,
         "corpus": weights.corpus,
         "about": dict(weights.about),
@@ -148,5 +148,5 @@ def _decode(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[A
     if corpus == "private" and (exposure := find_exposure(path)):
         raise GeneratorError(f"a private corpus trained these weights, and the file {exposure}")
     salt = about["salt"] if corpus == "private" else ""
-    shape = GeneratorShape.from_dict(about["shape"])
+    shape = GeneratorShape(**about["shape"])
     return GeneratorWeights(shape, about["words_digest"], corpus, arrays, about["about"], salt)

@@ -134,10 +134,6 @@ class SentenceComparison:
     equal_kept: list[MechanismLine]
     equal_pure: list[MechanismLine]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
-
 
 def compare(
     embedding: Embedding,

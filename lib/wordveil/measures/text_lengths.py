@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -63,10 +63,6 @@ class OutputLength:
     mean: float
     deviation: float
     draws: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
 
 
 def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> list[OutputLength]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 CAPPED = "-capped"
@@ -90,13 +90,9 @@ class WordGuarantee:
         """Bound on the loss of one token between any two symbols: ``bound(diameter)``, in nats."""
         return self.bound(self.diameter)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a manifest."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> WordGuarantee:
-        """Read what :meth:`to_dict` returned."""
+        """Read the values of a manifest."""
         return cls(**{**values, "metric": Metric(**values["metric"])})
 
 

@@ -57,7 +57,7 @@ def test_paths_are_taken_from_the_file(tmp_path: Path) -> None:
     assert section.directory == tmp_path / "out" / "weights.npz.training"
     assert section.settings.reward.reward == 0.5
     assert section.schedule.epochs == 10
-    assert section.find_shape(5, 3).to_dict()["cells"] == 8
+    assert section.find_shape(5, 3).cells == 8
 
 
 def test_statements_about_privacy_have_no_default(tmp_path: Path) -> None:

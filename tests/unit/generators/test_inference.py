@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from wordveil.errors import GeneratorError
 from wordveil.generators import inference
 from wordveil.generators.inference import WholeNumberGenerator, multiply
 from wordveil.generators.quantise import EXACT, UnitLevels, quantise_weights
-from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights
 
 SEQUENCES = make_sequences()
@@ -160,7 +160,7 @@ def test_the_model_is_told_from_others() -> None:
 
 
 def test_padding_at_the_end_is_not_read(whole: np.ndarray) -> None:
-    longer = GeneratorShape(**{**SMALL.to_dict(), "length": SMALL.length + 5})
+    longer = replace(SMALL, length=SMALL.length + 5)
     generator = WholeNumberGenerator(longer, ARRAYS)
     padded = np.full((COUNT, longer.length), longer.padding, np.int32)
     padded[:, : SMALL.length] = SEQUENCES

@@ -4,7 +4,7 @@ equal pure epsilon.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -130,7 +130,7 @@ def test_the_others_are_built_over_the_first_words(embedding: Embedding, monkeyp
 def test_a_strict_policy_shows_no_padding(embedding: Embedding):
     comparison = compare(embedding, with_profile("strict", n_max=64), "exponential", CONFIGURED["exponential"], TEXT)
     assert len(comparison.configured.text.split()) == 7
-    assert len(comparison.to_dict()["equal_pure"]) == len(comparison.equal_pure)
+    assert len(asdict(comparison)["equal_pure"]) == len(comparison.equal_pure)
 
 
 def test_the_mechanisms_of_one_space_are_shown_side_by_side(embedding: Embedding):

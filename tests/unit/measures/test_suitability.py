@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -206,4 +207,4 @@ def test_figures_are_plain_and_the_same_each_time():
     for name, settings in (("laplace", {"epsilon": 8.0}), ("tree", TREE)):
         found = measure(name, settings)
         assert found == measure(name, settings)
-        assert json.loads(json.dumps(found.to_dict()))["measure"] == found.measure
+        assert json.loads(json.dumps(asdict(found)))["measure"] == found.measure

@@ -4,7 +4,7 @@ texts are covered."""
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -88,7 +88,7 @@ def test_guarantee_of_zero_loses_nothing():
 
 
 def test_guarantee_comes_back_from_plain_values():
-    assert WordGuarantee.from_dict(TOKEN.to_dict()) == TOKEN
+    assert WordGuarantee.from_dict(asdict(TOKEN)) == TOKEN
 
 
 def test_metric_is_identified_by_name_and_points():

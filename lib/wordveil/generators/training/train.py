@@ -234,7 +234,7 @@ class TrainingTask:
     def identity(self) -> dict[str, Any]:
         """Values that must not change within a training, by the names that a message shows."""
         return {
-            "shape": self.shape.to_dict(),
+            "shape": asdict(self.shape),
             "words": self.words_digest,
             "texts": self.corpus.digest,
             "corpus": self.kind,

@@ -19,7 +19,7 @@ If texts are not padded, padding and end cannot be chosen, and ``s`` is the numb
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -167,7 +167,7 @@ class ErAe(Mechanism[ErAeSettings]):
             "epsilon": settings.epsilon,
             "candidates": candidates,
             "padding": padding,
-            "shape": weights.shape.to_dict(),
+            "shape": asdict(weights.shape),
         }
         if weights.corpus == "private":
             parameters[PRIVATE_WEIGHTS] = weights.identity
@@ -175,7 +175,7 @@ class ErAe(Mechanism[ErAeSettings]):
 
     @classmethod
     def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:  # noqa: ARG003
-        shape = GeneratorShape.from_dict(parameters["shape"])
+        shape = GeneratorShape(**parameters["shape"])
         if shape.size != size:
             raise BundleError(f"The bundle's generator has {shape.size:,} words, and its vocabulary {size:,}.")
         held = {name: array for name, array in arrays.items() if name != _COINS}

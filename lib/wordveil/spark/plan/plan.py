@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -79,8 +79,8 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        made = {"output_words": [line.to_dict() for line in self.output_words]}
-        return {**self.__dict__, **made, "linkage": self.linkage and self.linkage.to_dict()}
+        made = {"output_words": [asdict(line) for line in self.output_words]}
+        return {**self.__dict__, **made, "linkage": self.linkage and asdict(self.linkage)}
 
 
 def make_plan(
