@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bigrams import read_files
 
-from wordveil.assembly.word_lists import list_names
+from wordveil.assembly.word_tables import list_names
 from wordveil.embeddings.embedding import load
 
 ROOT = Path(__file__).parents[1]

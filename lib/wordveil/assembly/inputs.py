@@ -20,23 +20,21 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts import ngram_model
 from wordveil.artifacts.bundle import KEEP_ONLY, name_setting
-from wordveil.assembly.word_lists import (
-    digest_ordinary,
-    digest_sensitive,
-    fit_groups,
-    fit_writable,
-    read_groups,
-    read_writable,
-)
 from wordveil.assembly.word_tables import (
     CASE,
     FittedWords,
     WordTable,
+    digest_ordinary,
+    digest_sensitive,
     digest_wordfreq,
+    fit_groups,
+    fit_writable,
     has_wordfreq,
     is_wordfreq,
+    read_groups,
     read_word_table,
     read_wordfreq,
+    read_writable,
     require_file,
 )
 from wordveil.config.mechanisms import FREQUENCIES

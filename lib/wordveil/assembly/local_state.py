@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wordveil.assembly.free_paths import require_free_paths
-from wordveil.assembly.local_paths import find_local
+from wordveil.assembly.local_paths import find_local, require_free_paths
 from wordveil.config.load import Config
 from wordveil.records.schema import RELEASED, WITHDRAWN
 from wordveil.release.events import Event, Events, describe_records, describe_release, parse_events

@@ -1,15 +1,19 @@
-"""Tables of public words: what is read, and every fault with its setting, file and line."""
+"""Tables of public words: what is read, and every fault with its setting, file and line; the package's own lists."""
 
 from __future__ import annotations
 
 import gzip
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from wordveil.assembly.word_tables import WordTable, read_word_table
+from wordveil.assembly.word_tables import WordTable, find_names, read_word_table
+from wordveil.embeddings.embedding import load
 from wordveil.errors import PublicFileError
+from wordveil.text.types.lists import PublicLists
 
 COUNTS = ("word", "count")
 PAIRS = ("word", "similar word", "similarity")
@@ -157,3 +161,31 @@ def test_words_that_come_twice_are_found_as_by_a_set(tmp_path):
             continue
         with pytest.raises(PublicFileError, match=f"lines {rows.index(rows[again]) + 1} and {again + 1} "):
             table.require_distinct(2)
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_no_name_of_any_list_may_be_written(language: str):
+    lists = PublicLists.load(language)
+    names = [name for found, _ in lists.others.values() for name in found.to_pylist()]
+    names += [*lists.first_names.to_pylist(), *lists.surnames.to_pylist()]
+    words = pa.array([form for name in names for form in (name.lower(), f"{name.lower()}'s")])
+    assert find_names(words).all()
+    assert find_names(pa.array(["svoboda", "raj", "salah", "table"])).tolist() == [True, True, True, False]
+
+
+def test_sensitive_words_are_in_their_category():
+    listed = files("wordveil") / "data" / "word_lists" / "sensitive.tsv"
+    found = dict(line.split("\t") for line in listed.read_text("utf-8").splitlines())
+    some = {
+        "health": "hiv hiv-positive diabetic kidney menopause diagnosed coma drunk patient's",
+        "religion": "jew jews non-muslim rosary pilgrim bishop's",
+        "politics": "unionist taliban pro-choice klan",
+        "ethnicity": "undocumented deported mixed-race",
+        "sexuality": "gay trans vagina anti-gay",
+        "crime": "convict dui stalker abuse",
+    }
+    for category, words in some.items():
+        assert {word: found.get(word) for word in words.split()} == dict.fromkeys(words.split(), category)
+    # A possessive is as sensitive as its word.
+    vocabulary = load("glove").words.to_pylist()
+    assert not [word for word in vocabulary if word.endswith("'s") and word[:-2] in found and word not in found]

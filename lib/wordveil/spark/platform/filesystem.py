@@ -14,7 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-from wordveil.assembly import free_paths
+from wordveil.assembly import local_paths
 from wordveil.config.schema import LedgerSection, OutputSection
 from wordveil.errors import PlatformError, usage_error
 from wordveil.spark.platform.jvm import java_array, java_class
@@ -227,13 +227,13 @@ def replace_file(path: str, text: str) -> None:
 
 
 def require_free_paths(spark: SparkSession | None, output: OutputSection, ledger: LedgerSection | None) -> None:
-    """Check as :func:`wordveil.assembly.free_paths.require_free_paths` does. Without a session only paths on this
+    """Check as :func:`wordveil.assembly.local_paths.require_free_paths` does. Without a session only paths on this
     machine's disk are checked.
     """
     if spark is None:
-        free_paths.require_free_paths(output, ledger)
+        local_paths.require_free_paths(output, ledger)
     else:
-        free_paths.require_free_paths(output, ledger, partial(_exists, spark), partial(_list_ancestors, spark))
+        local_paths.require_free_paths(output, ledger, partial(_exists, spark), partial(_list_ancestors, spark))
 
 
 def _list_ancestors(spark: SparkSession, path: str) -> Iterator[str]:
