@@ -55,13 +55,6 @@ def assert_tells_nothing(text, content=None):
     assert not any(run in text.lower() for run in runs)
 
 
-def test_file_and_environment_give_the_same_key(tmp_path, monkeypatch):
-    path = key_file(tmp_path, f"  {MATERIAL.hex().upper()}\r\n")
-    monkeypatch.setenv("TOY_KEY", MATERIAL.hex() + "\n")
-    by_file, by_env = load_key(str(path), None), load_key(None, "TOY_KEY")
-    assert by_file.subkey("noise") == by_env.subkey("noise") == MasterKey(MATERIAL).subkey("noise")
-
-
 def test_subkeys_are_hkdf_with_release_and_purpose():
     kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wordveil 1|noise|support-mail")
     assert MasterKey(MATERIAL).for_release("support-mail").noise.reveal() == kdf.derive(MATERIAL)
@@ -122,19 +115,12 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_file_is_refused_without_showing_it(tmp_path, content):
-    path = key_file(tmp_path, content)
-    message = str(fault_of(file=str(path)))
-    assert str(path) in message
-    assert_tells_nothing(message.replace(str(path), ""), content)
-
-
-@pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_variable_is_refused_without_showing_it(monkeypatch, content):
+def test_a_malformed_key_is_refused_without_showing_it(tmp_path, monkeypatch, content):
+    path = str(key_file(tmp_path, content))
     monkeypatch.setenv("TOY_KEY", content)
-    message = str(fault_of(env="TOY_KEY"))
-    assert "TOY_KEY" in message
-    assert_tells_nothing(message, content)
+    for place, message in ((path, str(fault_of(file=path))), ("TOY_KEY", str(fault_of(env="TOY_KEY")))):
+        assert place in message
+        assert_tells_nothing(message.replace(path, ""), content)
 
 
 def test_raw_bytes_in_a_file_are_refused(tmp_path):
@@ -206,11 +192,6 @@ def test_no_way_of_printing_shows_bytes(value):
         assert repr(secret[:4])[2:-1] not in text
 
 
-def test_an_exception_that_holds_a_secret_does_not_show_it():
-    assert "<secret>" in repr(ValueError(Secret(MATERIAL)))
-    assert_tells_nothing(repr(ValueError(Secret(MATERIAL), MasterKey(MATERIAL))))
-
-
 def test_a_secret_has_no_dictionary_to_print():
     with pytest.raises(TypeError):
         vars(Secret(MATERIAL))
@@ -239,10 +220,6 @@ def test_fingerprint_is_stable_and_no_part_of_any_key():
     assert fingerprint not in MATERIAL.hex()
     keys = MasterKey(MATERIAL).for_release("")
     assert all(fingerprint not in getattr(keys, name).reveal().hex() for name in PURPOSES)
-
-
-def test_fingerprints_of_two_keys_differ():
-    assert MasterKey(MATERIAL).fingerprint != MasterKey(MATERIAL[:-1] + b"\x09").fingerprint
 
 
 def test_a_new_key_is_random_private_and_read_back(tmp_path):
