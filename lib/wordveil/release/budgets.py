@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from wordveil.errors import Fault
@@ -67,15 +67,6 @@ class Budget:
                 raise ValueError(f"Expected {name}={limit} in [0, inf).")
         if self.delta is not None and not 0 <= self.delta < 1:
             raise ValueError(f"Expected delta={self.delta} in [0, 1).")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {**asdict(self), "relation": str(self.relation)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Budget:
-        """Read what :meth:`to_dict` returned."""
-        return cls(**{**values, "relation": Relation(values["relation"])})
 
     @property
     def limits(self) -> dict[BudgetScope, float]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from wordveil.errors import ReleaseError
+from wordveil.privacy.relations import Relation
 from wordveil.records.schema import NULL_ID, WITHDRAWN
 from wordveil.release.budgets import Budget
 
@@ -80,7 +81,9 @@ class Intent:
     @property
     def budget(self) -> Budget | None:
         """Limits of the run; None if there are none."""
-        return None if self.budgets is None else Budget.from_dict(self.budgets)
+        if self.budgets is None:
+            return None
+        return Budget(**{**self.budgets, "relation": Relation(self.budgets["relation"])})
 
     def refuses_as(self, other: Intent) -> bool:
         """Return whether both refuse the same records, as far as settings that may change between runs decide it."""

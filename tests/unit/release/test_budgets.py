@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import operator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 
 import pytest
@@ -32,6 +32,7 @@ from wordveil.release.budgets import (
     find_budget_faults,
     multiply,
 )
+from wordveil.release.events import Intent, RunTerms
 from wordveil.release.rules import output_exposes
 from wordveil.spark.release.ledger import Terms
 
@@ -264,8 +265,10 @@ def test_a_pure_budget_takes_a_delta_only_within_a_limit():
     assert "it admits no record" in told(replace(plenty, delta=9e-12), tokens=10, guarantee=inexact)["budgets.delta"]
     assert told(plenty, tokens=10) == {}
     assert told(Budget(METRIC, ANY, record=100.0), tokens=10, guarantee=inexact) == {}
-    assert Budget.from_dict(json.loads(json.dumps(replace(plenty, delta=1e-11).to_dict()))) == replace(
-        plenty, delta=1e-11
+    limited = replace(plenty, delta=1e-11)
+    assert (
+        Intent("a", 1, "sanitise", RunTerms({}, 1, ()), budgets=json.loads(json.dumps(asdict(limited)))).budget
+        == limited
     )
     for wrong in (-1e-9, 1.0, math.nan):
         with pytest.raises(ValueError, match="delta"):

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -240,7 +240,7 @@ class ReleaseRunner:
             where=source.where or "",
             params=dict(self.params),
             full_snapshot=full_snapshot,
-            budgets=budget.to_dict() if budget else None,
+            budgets=asdict(budget) if budget else None,
             max_bytes=source.max_bytes,
             anew=runs[0].anew if runs else self.release.ledger.knows(self._name),
         )
