@@ -62,7 +62,7 @@ def refuse(spark, workspace: Workspace, where: str, **source: object) -> str:
 
 
 @pytest.mark.usefixtures("table")
-def test_a_condition_that_may_read_a_text_is_refused_and_shows_none(spark, workspace: Workspace, capfd):
+def test_condition_on_other_columns_is_refused_without_texts(spark, workspace: Workspace, capfd):
     for where, problem in REFUSED:
         if VERSION >= (4, 0) or "*" not in where:
             assert refuse(spark, workspace, where).startswith(problem), where
@@ -77,7 +77,7 @@ def test_a_condition_that_may_read_a_text_is_refused_and_shows_none(spark, works
 
 
 @pytest.mark.usefixtures("newest_spark", "table")
-def test_a_condition_by_functions_and_variables_of_the_session_is_refused(spark, workspace: Workspace):
+def test_condition_on_session_functions_and_variables_is_refused(spark, workspace: Workspace):
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION starts(x STRING) RETURNS BOOLEAN RETURN x LIKE 'd%'")
     spark.sql(
         "CREATE OR REPLACE TEMPORARY FUNCTION any_long() RETURNS BOOLEAN "
@@ -88,7 +88,7 @@ def test_a_condition_by_functions_and_variables_of_the_session_is_refused(spark,
         assert refuse(spark, workspace, where).startswith(problem)
 
 
-def test_a_partition_column_may_be_named_unless_it_is_a_text_or_of_a_view(spark, workspace: Workspace):
+def test_partition_column_is_allowed_unless_text_or_of_a_view(spark, workspace: Workspace):
     rows = from_arrow(spark, corpus(9)).repartition(1)
     for kind in ("parquet", "delta"):
         path = str(workspace.root / kind)

@@ -25,7 +25,7 @@ DIGEST = "30691588c62ec62fa950932f62e20c3fe5aba977f0425c86879648036d85afc1"
 TEXTS = ["the cat sat on the mat", "the dog sat", "a cat and 7 dogs", "a cat", "the cat sat", ""]
 
 
-def test_the_shipped_model_is_the_recorded_one_over_the_words_of_both_embeddings():
+def test_shipped_model_is_the_recorded_one_over_shipped_words():
     model = open_named("demo")
     assert model.digest == DIGEST == model.path.name
     assert (model.settings.max_n, model.settings.min_count) == (2, 6)
@@ -87,7 +87,7 @@ def test_a_model_without_pairs_has_words_alone(tmp_path):
     assert len(found.followers) == 0
 
 
-def test_a_model_is_opened_by_its_path_and_refused_by_the_name_of_its_setting(tmp_path):
+def test_model_is_opened_by_path_and_refused_by_setting(tmp_path):
     model = ngram_models.make_model(tmp_path / "one", TEXTS, NgramSettings(2, 1))
     assert open_named(str(model.path)).digest == open_named(str(tmp_path / "one")).digest == model.digest
     ngram_models.make_model(tmp_path / "one", TEXTS[1:], NgramSettings(2, 1))

@@ -96,9 +96,7 @@ def test_the_command_shows_it_and_writes_it_as_json(settings: dict[str, Any], tm
     assert f"{share:.3g}%" in flat
 
 
-def test_a_build_says_how_the_embedding_suits_and_a_finished_bundle_says_it_again(
-    settings: dict[str, Any], tmp_path: Path
-):
+def test_build_of_a_finished_bundle_repeats_its_suitability(settings: dict[str, Any], tmp_path: Path):
     settings["mechanism"] |= {"gamma": 40.0, "neighbours": 10}
     file = tmp_path / "job.json"
     file.write_text(json.dumps(settings))

@@ -113,7 +113,7 @@ def test_faults_of_tables_name_the_setting_the_file_and_the_line(tmp_path, setti
     assert problem in fault(PublicFileError, tmp_path, setting, text)
 
 
-def test_the_packages_pairs_are_words_with_their_hypernyms_the_specific_ones_more_similar():
+def test_demo_pairs_rank_specific_hypernyms_higher():
     words = pa.array(["animal", "dog", "poodle", "xyzzy"])
     pairs = read_files({"pairs": "demo"}).fit(words).inputs.pairs
     assert pairs is not None
@@ -162,7 +162,7 @@ def test_stop_words_are_a_class_without_a_file():
         read_files({"classes": "stop-words:qq"})
 
 
-def test_classes_are_numbered_by_their_first_words_and_the_rest_is_one_class(tmp_path):
+def test_classes_are_numbered_by_first_words_then_the_rest(tmp_path):
     fitted = fit(tmp_path, "classes", "bird noun\ndog noun\non preposition\ncat noun\nsat verb\n")
     classes = fitted.inputs.classes
     assert classes is not None
@@ -243,7 +243,7 @@ def test_all_files_come_together(tmp_path):
         *[("similarity", EmbeddingError), ("ngrams", NgramError)],
     ],
 )
-def test_files_are_known_by_their_content_and_those_that_are_missing_are_named(tmp_path, setting, error):
+def test_missing_files_are_named(tmp_path, setting, error):
     place = str(tmp_path / "nowhere")
     with pytest.raises(error, match=f"mechanism.{setting} = .*nowhere"):
         digest_files({setting: place})
@@ -277,7 +277,7 @@ def write_counts(place: Path, words: list[str], first: int = 5) -> str:
     return str(place)
 
 
-def test_a_mechanism_is_built_with_the_frequencies_and_the_bundle_has_the_notes(tmp_path, monkeypatch):
+def test_build_with_frequencies_keeps_their_notes(tmp_path, monkeypatch):
     seen: list[PublicInputs] = []
     build = Laplace.build
 
@@ -322,7 +322,7 @@ def test_a_changed_file_means_another_bundle(tmp_path):
     assert len([*(tmp_path / "bundles").glob("[!.]*")]) == 2
 
 
-def test_a_configuration_with_frequencies_needs_a_bundle_of_its_own(tmp_path):
+def test_configuration_with_frequencies_needs_its_own_bundle(tmp_path):
     plain, counted = job(tmp_path), job(tmp_path, frequencies=write_counts(tmp_path / "counts.tsv", WORDS))
     bundle = build_bundle(plain)
     with pytest.raises(BundleError, match=r"mechanism.frequencies is None in the bundle, .*counts.tsv in the conf"):
@@ -332,7 +332,7 @@ def test_a_configuration_with_frequencies_needs_a_bundle_of_its_own(tmp_path):
     assert find_bundle(plain).manifest["recipe"]["inputs"] == {}
 
 
-def test_a_bundle_without_frequencies_is_not_that_of_a_configuration_with_them(tmp_path):
+def test_bundle_without_frequencies_does_not_match_ones_with(tmp_path):
     build_bundle(job(tmp_path, frequencies=write_counts(tmp_path / "counts.tsv", WORDS)))
     with pytest.raises(BundleError, match=r"mechanism.frequencies is .*counts.tsv in the bundle, None in the conf"):
         find_bundle(job(tmp_path))
@@ -402,7 +402,7 @@ def generator_config(place: Path, words: list[str]) -> Config:
     return parse_config(toy_settings(section), "job.yaml", directory=place)
 
 
-def test_a_generator_reaches_the_build_and_its_content_the_recipe(tmp_path):
+def test_generator_weights_enter_build_and_recipe(tmp_path):
     config = generator_config(tmp_path, WORDS[:4])
     bundle = build_bundle(config)
     entry = bundle.manifest["recipe"]["inputs"]["model"]

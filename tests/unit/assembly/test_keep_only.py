@@ -62,7 +62,7 @@ def test_the_price_is_that_of_the_listed_words(home: Path):
     assert note == "text.keep_only: outputs are confined to 3 words of topics.txt; 1 others are not in the embedding."
 
 
-def test_the_bundle_declares_the_list_and_no_other_bundle_is_taken_for_it(home: Path):
+def test_bundle_declares_its_list_and_matches_no_other(home: Path):
     listed, whole = config(home, {"keep_only": "topics.txt"}), config(home, {})
     bundle = build_bundle(listed)
     assert [*bundle.manifest["recipe"]["inputs"]] == ["keep_only"]

@@ -132,7 +132,7 @@ def test_a_cache_of_another_user_is_refused(tmp_path: Path, machine: Machine, mo
         build_bundle(configure(tmp_path))
 
 
-def test_weights_of_a_private_corpus_are_refused_before_they_are_copied(
+def test_private_weights_are_refused_before_they_are_copied(
     tmp_path: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ):
     write_embedding(tmp_path / "vectors")
@@ -148,7 +148,7 @@ def test_weights_of_a_private_corpus_are_refused_before_they_are_copied(
     assert {Path(name).name for name in names_in(kept) if built.fingerprint in name} == {"manifest.json"}
 
 
-def test_a_file_that_has_changed_is_copied_anew_and_a_damaged_one_is_refused(tmp_path: Path, machine: Machine):
+def test_changed_file_is_copied_again_and_damaged_one_refused(tmp_path: Path, machine: Machine):
     write_embedding(tmp_path / "vectors")
     (tmp_path / "counts.tsv").write_text("".join(f"{word}\t1\n" for word in random_embedding(30, 3).words.to_pylist()))
     config = configure(tmp_path, frequencies=(tmp_path / "counts.tsv").as_uri())

@@ -83,7 +83,7 @@ def test_words_are_aes_of_context_and_counter(blocks):
         assert words[:, column].astype("<u8").tobytes() == expected
 
 
-def test_counter_blocks_are_injective_over_context_position_and_block(monkeypatch):
+def test_counter_blocks_are_injective(monkeypatch):
     blocks, positions = 7, 40
     where = np.tile(np.arange(positions), 3)
     seen = plain_blocks(monkeypatch, KeyedStream(KEY, blocks), np.repeat(context(1, 2, 3), positions, axis=0), where)

@@ -61,7 +61,7 @@ def test_a_cost_outside_the_relation_is_infinite_in_every_unit(held, wanted):
 
 
 @pytest.mark.parametrize("unit", ["pure", METRIC])
-def test_no_tokens_outside_the_relation_cost_infinitely_much_all_the_same(unit):
+def test_no_tokens_outside_the_relation_cost_infinity(unit):
     assert cost(replace(CHARGE, tokens=0, relation=LENGTH), unit, ANY) == math.inf
     assert cost(replace(CHARGE, tokens=0), "pure", ANY) == 0
 
@@ -131,7 +131,7 @@ def test_a_budget_that_can_be_kept_has_no_fault(known):
 
 
 @pytest.mark.parametrize("scope", ["record", "author", "corpus"])
-def test_budgets_that_no_run_can_keep_are_refused_from_the_configuration(scope):
+def test_budgets_that_no_run_can_keep_are_faults(scope):
     pure = Budget("pure", ANY, **{scope: 1040.0})
     unbound = told(pure, relation=LENGTH, tokens=None, guarantee=None)
     assert "every record costs infinitely much" in unbound["budgets.relation"]

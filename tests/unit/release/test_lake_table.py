@@ -123,7 +123,7 @@ def test_files_of_a_plain_table_are_those_of_its_version(tmp_path: Path):
         ({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}, True),
     ],
 )
-def test_tables_that_have_other_names_or_fewer_rows_are_left_to_spark(tmp_path: Path, protocol, opens: bool):
+def test_tables_with_mapped_names_or_vectors_are_left_to_spark(tmp_path: Path, protocol, opens: bool):
     write_deltalake(tmp_path, pa.table({"id": ["a"]}))
     features = protocol.get("readerFeatures")
     write_commit(tmp_path, 1, {"protocol": {**protocol, **({"writerFeatures": features} if features else {})}})
@@ -133,7 +133,7 @@ def test_tables_that_have_other_names_or_fewer_rows_are_left_to_spark(tmp_path: 
         assert open_plain(tmp_path).version() == 1
 
 
-def test_a_table_without_deltalake_or_with_a_damaged_log_is_left_to_spark(tmp_path: Path, monkeypatch):
+def test_table_is_left_to_spark_without_deltalake_or_log(tmp_path: Path, monkeypatch):
     with pytest.raises(UnusualTableError):
         open_plain(tmp_path / "none")
     write_deltalake(tmp_path, pa.table({"id": ["a"]}))

@@ -133,7 +133,7 @@ def test_what_an_attacker_recovers_is_in_the_manifest():
     assert open_document(unknown, PUBLIC).recovery is None
 
 
-def test_the_statement_that_one_writes_is_in_the_manifest_where_it_was_made():
+def test_manifest_says_that_one_writes_if_configured():
     assert "writers" not in document()["manifest"]
     assert open_document(document(), PUBLIC).writers is None
     signed = json.loads(json.dumps(sign(replace(MANIFEST, writers="one"), KEY)))
@@ -298,7 +298,7 @@ def test_errors_have_exit_codes_of_their_own():
     assert (GateError.exit_code, ReleaseError.exit_code) == (3, 9)
 
 
-def test_a_spark_that_is_no_installed_package_says_its_version_itself(monkeypatch: pytest.MonkeyPatch):
+def test_unpacked_spark_gives_its_own_version(monkeypatch: pytest.MonkeyPatch):
     """Unpacked archives and platforms put PySpark on the path without a package's metadata."""
 
     def installed(name: str) -> str:

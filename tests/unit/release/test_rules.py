@@ -104,7 +104,7 @@ def test_infinite_costs_fail(name):
     assert not passes(gate(name, 1e308), replace(FIGURES, **{name: math.inf}))
 
 
-def test_more_parts_than_the_whole_are_no_figure_and_nothing_has_the_rate_zero():
+def test_rates_of_nothing_are_zero_and_above_one_fail():
     assert not passes(GateRules(unknown_rate=1.0), replace(FIGURES, unknown=4001))
     nothing = Measured(records=0, released=0, quarantined=0, empty=0, words=0, unknown=0, unchanged=0)
     assert passes(GateRules(quarantine_rate=0.0, unknown_rate=0.0, unchanged_rate=0.0, max_empty_rate=0.0), nothing)
@@ -123,7 +123,7 @@ def test_nothing_exposed_is_a_rule_and_no_rule_is_none():
     assert evaluate(GateRules(), Measured()) == GateResult(passed=True, results=())
 
 
-def test_one_rule_that_fails_fails_the_gate_and_the_others_are_told_too():
+def test_one_failing_rule_fails_the_gate_and_others_are_told():
     result = evaluate(GateRules(min_records=1, unknown_rate=0.0), FIGURES)
     assert [(one.name, one.passed) for one in result.results] == [("min_records", True), ("unknown_rate", False)]
     assert not result.passed
@@ -240,7 +240,7 @@ def test_faults_of_a_gate_name_the_rule_and_the_fix(rules, words):
         ({"epsilon_pure": 1e9}, "gate.epsilon_pure: the bound only holds for same_skeleton"),
     ],
 )
-def test_a_gate_that_no_run_can_pass_is_a_fault_before_anything_is_drawn(rules, words):
+def test_gate_that_no_run_can_pass_is_a_fault(rules, words):
     assert words in faults(rules, profile="readable")
     parse_config(job(rules), "job.yaml")
 
