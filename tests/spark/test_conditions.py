@@ -11,6 +11,7 @@ import pytest
 
 from support.workspaces import Workspace, corpus, read_input
 from wordveil.errors import ConfigError
+from wordveil.spark.input.condition import list_partitions
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.versions import VERSION, from_arrow
 
@@ -107,6 +108,14 @@ def test_partition_column_is_allowed_unless_text_or_of_a_view(spark, workspace: 
             spark.sql(f"CREATE TEMPORARY VIEW w AS SELECT id, body, length(body) AS day FROM delta.`{path}`")
         assert refuse(spark, workspace, "day > 3", path=None, table=view, keep=[]).startswith(OTHERS.format("day"))
         spark.catalog.dropTempView(view)
+
+
+def test_partition_columns_of_a_hive_table_are_found(spark):
+    spark.sql("CREATE TABLE by_day (id STRING, body STRING) PARTITIONED BY (day STRING) STORED AS PARQUET")
+    try:
+        assert list_partitions(spark.table("by_day")) == {"day"}
+    finally:
+        spark.sql("DROP TABLE by_day")
 
 
 def test_a_condition_on_parsed_rows_is_not_sent_to_a_view(spark, workspace: Workspace):

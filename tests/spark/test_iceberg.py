@@ -15,6 +15,7 @@ from support.releases import DiedError, Lake, corpus_with_authors
 from support.workspaces import Workspace, corpus, read_output
 from wordveil.errors import ConfigError, InputError, ReleaseError
 from wordveil.input.source import Source
+from wordveil.spark.input.condition import list_partitions
 from wordveil.spark.input.source import open_input
 from wordveil.spark.platform.iceberg import find_iceberg_table
 from wordveil.spark.release.gate import run_gate
@@ -68,6 +69,19 @@ def test_every_reading_is_of_the_snapshot_that_was_opened(spark: Any, tickets: s
         assert open_input(spark, source).latest_version == snapshots(spark)[-1] != before[-1]
     first = snapshots(spark)[0]
     assert open_input(spark, section(version=first)).read().count() == 3
+
+
+def test_condition_on_an_identity_partition_column_is_allowed(spark: Any):
+    name = "ice.lake.parted"
+    spark.sql(
+        f"CREATE TABLE {name} (id STRING, body STRING, day STRING) USING iceberg PARTITIONED BY (day, bucket(2, id))"
+    )
+    try:
+        lakes.write(spark, corpus(6).select(["id", "body", "day"]), name)
+        assert open_input(spark, section(table=name, where="day = 'd1'")).read().count() == 2
+        assert list_partitions(spark.table(name)) == {"day"}
+    finally:
+        spark.sql(f"DROP TABLE {name} PURGE")
 
 
 def test_what_another_process_wrote_is_seen(spark: Any, tickets: str):

@@ -82,9 +82,11 @@ def _problems(spark: SparkSession, plan: Any, source: Source, partitions: Collec
             f"what it reads into the table, or filter in a view.{_show_view(source)}"
         )
     texts = {fold_name(part) for name in source.texts for part in (name, read_path(name)[0])}
-    allowed = {fold_name(name) for name in (source.id, *source.keep, *partitions, MALFORMED_COLUMN)} - texts
+    allowed = {name.lower() for name in (source.id, *source.keep, *partitions, MALFORMED_COLUMN)}
     named = [node.name() for node in everything if name_class(node) == "AttributeReference"]
-    if others := [name for name in dict.fromkeys(named) if fold_name(name) not in allowed]:
+    # In doubt a name is that of a text, and none of those allowed.
+    others = [name for name in dict.fromkeys(named) if name.lower() not in allowed or fold_name(name) in texts]
+    if others:
         yield (
             f"names {', '.join(others)}. The output shows which records meet the condition, so it may name only the "
             f"id, kept columns and partition columns. Filter by others in a view.{_show_view(source)}"
