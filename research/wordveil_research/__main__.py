@@ -17,8 +17,8 @@ from typing import Annotated
 import typer
 
 from wordveil.cli.evaluation_tables import print_scores
+from wordveil.cli.files import writing
 from wordveil.cli.output import print_error, print_json, print_note, show_bar
-from wordveil.cli.report_file import writing
 from wordveil.errors import ConfigError, Fault, WordveilError
 from wordveil.report.files import write_evaluation
 from wordveil_research.runner.base import Surroundings

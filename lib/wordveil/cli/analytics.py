@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from typer import Option
 
-from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session
-from wordveil.cli.output import print_json, print_table, show_status
-from wordveil.cli.report_file import ReportOption, write_report
+from wordveil.cli.options import JarsOption, absolute_path, prepare_plain_session
+from wordveil.cli.output import print_table, show_status
+from wordveil.cli.scaffold import Call, Result, command
 
 
+@command(report=True)
 def analytics(
+    _: Call,
     table: Annotated[str, Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
     output: Annotated[
         str,
@@ -34,10 +37,7 @@ def analytics(
         int, Option("--min-documents", min=1, metavar="N", help="Leave out terms that occur in fewer documents.")
     ] = 2,
     jars: JarsOption = None,
-    *,
-    as_json: JsonOption = False,
-    report: ReportOption = None,
-) -> None:
+) -> Result:
     """Count the terms of a published table and find topics in them.
 
     Needs neither a key nor a configuration. Verify the table first.
@@ -47,7 +47,7 @@ def analytics(
     from wordveil.spark.analytics import analyse
     from wordveil.text.stop_words import load_stop_words
 
-    with write_report("analytics", report) as tell, show_status() as progress:
+    with show_status() as progress:
         progress("starting Spark")
         spark = prepare_plain_session(jars)()
         analysis = analyse(
@@ -62,10 +62,6 @@ def analytics(
             stop_words=load_stop_words("english"),
             progress=progress,
         )
-        tell(analysis.to_dict())
-    if as_json:
-        print_json(analysis.to_dict())
-        return
     facts = {
         "version": analysis.public_version,
         "records": f"{analysis.records:,}, {analysis.documents:,} with a term",
@@ -73,4 +69,4 @@ def analytics(
         **{f"topic {number}": ", ".join(topic) for number, topic in enumerate(analysis.topics)},
         "written to": output,
     }
-    print_table(f"Analytics of {table}", facts)
+    return Result(analysis.to_dict(), partial(print_table, f"Analytics of {table}", facts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,15 +14,8 @@ from typer import Option, Typer
 from typer.core import TyperCommand, TyperGroup
 
 from wordveil.cli.options import terminate
-from wordveil.cli.output import (
-    accept_characters,
-    print_error,
-    print_json,
-    print_text,
-    print_traceback,
-    print_usage_error,
-)
-from wordveil.errors import ConfigError, GateError, RefutedError, WordveilError
+from wordveil.cli.output import accept_characters, print_text
+from wordveil.cli.scaffold import exit_codes
 from wordveil.version import __version__
 
 # `wordveil --help` shows these panels in this order. To add a command, write its module and add its name here. The
@@ -99,20 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, terminate)
     accept_characters()
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    try:
+    with exit_codes(as_json="--json" in arguments):
         _refuse_credentials(arguments)
         code = app(args=list(arguments), standalone_mode=False)
-    except WordveilError as error:
-        _show_error(error, as_json="--json" in arguments)
-        sys.exit(error.exit_code)
-    except typer.Abort:
-        sys.exit(130)
-    except Exception as error:  # noqa: BLE001 - printed as Python prints it
-        if not hasattr(error, "show"):
-            print_traceback(error)
-            sys.exit(1)
-        print_usage_error(error)
-        sys.exit(getattr(error, "exit_code", 2))
     sys.exit(code or 0)
 
 
@@ -129,20 +110,6 @@ def _refuse_credentials(arguments: Sequence[str]) -> None:
             option, _, word = word.partition("=")  # noqa: PLW2901
         if option not in _NO_PLACES:
             check_location(option or "argument", word)
-
-
-def _show_error(error: WordveilError, *, as_json: bool) -> None:
-    if as_json and isinstance(error, GateError | RefutedError):
-        # The command has printed its own document with the failure. spark-submit writes both streams to its standard
-        # output, where a second line would break the document.
-        if "PYSPARK_GATEWAY_PORT" in os.environ:
-            return
-        as_json = False
-    if as_json:
-        faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
-        print_json({"error": type(error).__name__, "message": str(error), "faults": faults}, indent=None)
-    else:
-        print_error(error)
 
 
 @app.callback(invoke_without_command=True)

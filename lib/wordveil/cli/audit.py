@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, Typer
 
-from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, read_config
-from wordveil.cli.output import Table, make_text, print_json, print_note, print_rows, print_table, show_status
-from wordveil.cli.pages import HtmlOption, check_page, save_page
-from wordveil.cli.report_file import ReportOption, write_report
+from wordveil.cli.options import prepare_session, read_config
+from wordveil.cli.output import Table, make_text, print_note, print_rows, print_table, show_status
+from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import BundleError, RefutedError, usage_error
 
 if TYPE_CHECKING:
@@ -36,17 +34,8 @@ SeedOption = Annotated[int, Option("--seed", min=0, metavar="S", help="Decides w
 
 
 @app.command()
-def bundle(
-    config: ConfigOption,
-    overrides: SetOption = None,
-    draws: DrawsOption = DRAWS,
-    alpha: AlphaOption = ALPHA,
-    seed: SeedOption = SEED,
-    *,
-    as_json: JsonOption = False,
-    html: HtmlOption = None,
-    report: ReportOption = None,
-) -> None:
+@command(read_config, report=True, html=True)
+def bundle(call: Call, draws: DrawsOption = DRAWS, alpha: AlphaOption = ALPHA, seed: SeedOption = SEED) -> Result:
     """Try to refute the guarantee of the configuration's bundle.
 
     Tests its probabilities, and draws of public words. Keeps the result in the bundle store, where a gate with
@@ -54,27 +43,22 @@ def bundle(
 
     Example: `wordveil audit bundle --config reviews.yaml`
     """
-    with _auditing("bundle", alpha, html, report, as_json=as_json) as conclude:
-        settings = read_config(config, overrides)
-        with show_status() as progress:
-            audit = _audit_bundle(settings, draws, alpha, seed, progress)
-        conclude(audit, settings)
+    check_alpha(alpha)
+    with show_status() as progress:
+        audit = _audit_bundle(call.config, draws, alpha, seed, progress)
+    return _conclude(call, audit, call.config)
 
 
 @app.command()
+@command(read_config, report=True, html=True)
 def release(
-    config: ConfigOption,
-    overrides: SetOption = None,
+    call: Call,
     copies: Annotated[
         int, Option("--copies", min=1, metavar="N", help="How many records have each made document.")
     ] = COPIES,
     alpha: AlphaOption = ALPHA,
     seed: SeedOption = SEED,
-    *,
-    as_json: JsonOption = False,
-    html: HtmlOption = None,
-    report: ReportOption = None,
-) -> None:
+) -> Result:
     """Sanitise canaries like the configuration's records, and look for traces that are not declared.
 
     Reads nothing of the corpus. Keeps the result in the bundle store, where a gate with `audited: [release]` finds
@@ -82,18 +66,19 @@ def release(
 
     Example: `wordveil audit release --config reviews.yaml`
     """
-    with _auditing("release", alpha, html, report, as_json=as_json) as conclude:
-        settings = read_config(config, overrides)
-        with show_status() as progress:
-            session = prepare_session(settings, is_short=False)
-            from wordveil.spark.evaluate.canaries import audit_release
+    check_alpha(alpha)
+    with show_status() as progress:
+        session = prepare_session(call.config, is_short=False)
+        from wordveil.spark.evaluate.canaries import audit_release
 
-            audit = audit_release(settings, session, alpha=alpha, copies=copies, seed=seed, progress=progress)
-        conclude(audit, settings)
+        audit = audit_release(call.config, session, alpha=alpha, copies=copies, seed=seed, progress=progress)
+    return _conclude(call, audit, call.config)
 
 
 @app.command("callable")
+@command(report=True, html=True)
 def audit_function(
+    call: Call,
     function: Annotated[str, Argument(metavar="MODULE:FUNCTION", help="Takes a word and returns a word.")],
     metric: Annotated[
         str, Option("--metric", metavar="MODULE:DISTANCE", help="Takes two words and returns their distance.")
@@ -108,11 +93,7 @@ def audit_function(
     pairs: Annotated[int, Option("--pairs", min=1, metavar="N", help="How many pairs of words to test.")] = 24,
     alpha: AlphaOption = ALPHA,
     seed: SeedOption = SEED,
-    *,
-    as_json: JsonOption = False,
-    html: HtmlOption = None,
-    report: ReportOption = None,
-) -> None:
+) -> Result:
     """Try to refute that a Python function keeps epsilon times a distance.
 
     Its modules may lie in the current directory. Naming them runs their code.
@@ -120,49 +101,41 @@ def audit_function(
     Example: `wordveil audit callable noise:redact --metric noise:distance --words noise:WORDS --epsilon 1`
     """
     from wordveil.audit.callables import audit_callable
-    from wordveil.config.objects import load_object
+    from wordveil.cli.objects import load_object
 
-    with _auditing("callable", alpha, html, report, as_json=as_json) as conclude:
-        called = load_object(function, "MODULE:FUNCTION")
-        distance, known = load_object(metric, "--metric"), load_object(words, "--words")
-        with show_status() as progress:
-            progress("drawing pairs of words")
-            audit = audit_callable(
-                called, list(known), distance, epsilon, pairs=pairs, draws=draws, alpha=alpha, seed=seed
-            )
-        conclude(audit)
+    check_alpha(alpha)
+    audited = load_object(function, "MODULE:FUNCTION")
+    distance, inputs = load_object(metric, "--metric"), load_object(words, "--words")
+    with show_status() as progress:
+        progress("drawing pairs of words")
+        audit = audit_callable(
+            audited, list(inputs), distance, epsilon, pairs=pairs, draws=draws, alpha=alpha, seed=seed
+        )
+    return _conclude(call, audit)
 
 
-@contextmanager
-def _auditing(
-    kind: str, alpha: float, html: str | None, report: str | None, *, as_json: bool
-) -> Iterator[Callable[..., None]]:
-    """Check the options, yield a function that concludes an audit, and write the report.
+def _conclude(call: Call, audit: Audit, config: Config | None = None) -> Result:
+    """Make the result of an audit, write its page, and keep it beside the bundles of its configuration, if any.
 
-    The function prints an audit, keeps it beside the bundles of its configuration, if any, and raises
-    :class:`RefutedError` if a claim was refuted.
+    The result fails with :class:`RefutedError` if a claim was refuted, or if none could have been.
     """
-    with write_report(f"audit {kind}", report) as tell:
-        check_alpha(alpha)
-        page = check_page(html) if html else None
+    from wordveil.report.audit import render_audit, verdict_of
 
-        def conclude(audit: Audit, settings: Config | None = None) -> None:
-            from wordveil.report.audit import verdict_of
-
-            tell(audit.to_dict())
-            if settings is not None:
-                _keep(settings, audit)
-            show(audit, page, as_json=as_json)
-            if audit.refuted:
-                names = ", ".join(dict.fromkeys(finding.test for finding in audit.refuted))
-                raise RefutedError(f"audit: {audit.subject} does not keep what it claims: {names}.")
-            if not audit.is_passed:
-                raise RefutedError(
-                    f"audit: {verdict_of(audit)}: nothing that {audit.subject} claims could have been refuted, so "
-                    "nothing follows. Use more draws, or read why tests could not run."
-                )
-
-        yield conclude
+    call.tell(audit.to_dict())
+    if config is not None:
+        _keep(config, audit)
+    if call.page:
+        call.save_page(render_audit(audit), "the page.")
+    failure = None
+    if audit.refuted:
+        names = ", ".join(dict.fromkeys(finding.test for finding in audit.refuted))
+        failure = RefutedError(f"audit: {audit.subject} does not keep what it claims: {names}.")
+    elif not audit.is_passed:
+        failure = RefutedError(
+            f"audit: {verdict_of(audit)}: nothing that {audit.subject} claims could have been refuted, so "
+            "nothing follows. Use more draws, or read why tests could not run."
+        )
+    return Result(audit.to_dict(), partial(show, audit), failure)
 
 
 def _audit_bundle(config: Config, draws: int, alpha: float, seed: int, progress: Callable[[str], None]) -> Audit:
@@ -196,16 +169,10 @@ def _keep(config: Config, audit: Audit) -> None:
         print_note(f"{refuted}: {problem}")
 
 
-def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:
-    """Print an audit, and write it to ``page`` if given."""
-    from wordveil.report.audit import describe_power, list_limits, render_audit, show_nats, verdict_of
+def show(audit: Audit) -> None:
+    """Print an audit."""
+    from wordveil.report.audit import describe_power, list_limits, show_nats, verdict_of
 
-    if page is not None:
-        save_page(page, render_audit(audit))
-        print_note(f"{page}: the page.")
-    if as_json:
-        print_json(audit.to_dict())
-        return
     print_table(f"Audit of {audit.subject}: {verdict_of(audit)}", audit.facts, list_limits(audit))
     table = Table("Findings", has_lines=True)
     for heading in ("test", "verdict", "claimed", "seen", "evidence"):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, read_config
-from wordveil.cli.output import Table, print_json, print_note, print_rows, print_table, show_progress
+from wordveil.cli.options import prepare_session, read_config
+from wordveil.cli.output import Table, print_note, print_rows, print_table, show_progress
+from wordveil.cli.scaffold import Call, Result, command
 from wordveil.cli.tables import NOT_MEASURED, recovery_facts
 
 if TYPE_CHECKING:
@@ -22,9 +24,9 @@ FIGURES_NOTE = (
 )
 
 
+@command(read_config)
 def build(
-    config: ConfigOption,
-    overrides: SetOption = None,
+    call: Call,
     *,
     on_spark: Annotated[
         bool,
@@ -34,8 +36,7 @@ def build(
             help="Count pairs and find neighbours on the executors of the configuration's Spark session.",
         ),
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Result:
     """Check the embedding, build the mechanism, and write both as a bundle.
 
     The directory of a bundle is named after its contents. Building again from the same inputs changes nothing.
@@ -46,28 +47,25 @@ def build(
     from wordveil.embeddings.training.hypernyms import read_pairs
     from wordveil.neighbours.blocks import BuildContext
 
-    settings = read_config(config, overrides)
     with show_progress() as (progress, steps):
-        work = BuildContext(progress, steps)
+        context = BuildContext(progress, steps)
         read: ReadPairs = read_pairs
         if on_spark:
             from wordveil.spark.builds.hypernyms import read_on_executors
             from wordveil.spark.builds.neighbours import compute_on_executors
 
-            session = prepare_session(settings, is_short=False)
-            work = replace(work, compute=compute_on_executors(session))
+            session = prepare_session(call.config, is_short=False)
+            context = replace(context, compute=compute_on_executors(session))
             read = read_on_executors(session)
-        bundle = build_bundle(settings, work, read)
-    if as_json:
-        recovery = bundle.recovery.to_dict() if bundle.recovery else None
-        measured = {"recovery": recovery, "suitability": bundle.suitability}
-        print_json({**_bundle_facts(bundle), **measured, "notes": bundle.manifest["notes"]})
-    else:
-        print_table("Bundle", {**_bundle_facts(bundle), **recovery_facts(bundle.recovery)}, bundle.manifest["notes"])
-        _print_suitability(bundle)
+        bundle = build_bundle(call.config, context, read)
+    recovery = bundle.recovery.to_dict() if bundle.recovery else None
+    measured = {"recovery": recovery, "suitability": bundle.suitability}
+    document = {**_bundle_facts(bundle), **measured, "notes": bundle.manifest["notes"]}
+    return Result(document, partial(_print_bundle, bundle))
 
 
-def _print_suitability(bundle: Bundle) -> None:
+def _print_bundle(bundle: Bundle) -> None:
+    print_table("Bundle", {**_bundle_facts(bundle), **recovery_facts(bundle.recovery)}, bundle.manifest["notes"])
     suits = bundle.suitability
     print_table("Embedding", suitability_facts(suits))
     if suits and suits["epsilons"]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from wordveil.cli.options import ConfigOption, JsonOption, SetOption
-from wordveil.cli.output import Table, print_json, print_line, print_note, print_rows, print_table, show_progress
-from wordveil.cli.pages import HtmlOption, check_page, save_page
-from wordveil.cli.report_file import ReportOption, write_report
+from wordveil.cli.options import ConfigOption, SetOption
+from wordveil.cli.output import Table, print_line, print_note, print_rows, print_table, show_progress
+from wordveil.cli.scaffold import Call, Result, command
 
 if TYPE_CHECKING:
     from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning
@@ -25,7 +25,9 @@ FIGURES_NOTE = (
 _WORDS, _RUNS, _THRESHOLD = 10_000, 1_000, 0.001
 
 
+@command(report=True, html=True)
 def calibrate(
+    call: Call,
     config: ConfigOption,
     overrides: SetOption = None,
     epsilon: Annotated[
@@ -54,11 +56,7 @@ def calibrate(
             "--threshold", min=0, max=1, metavar="P", help="From which probability on K_w and inputs count an output."
         ),
     ] = _THRESHOLD,
-    *,
-    as_json: JsonOption = False,
-    report: ReportOption = None,
-    html: HtmlOption = None,
-) -> None:
+) -> Result:
     """Show what each epsilon does to the public vocabulary, and find one that meets a target.
 
     Reads no corpus and needs no key.
@@ -70,20 +68,13 @@ def calibrate(
     from wordveil.report.calibration import render_calibration
 
     request = Request(config, overrides or (), epsilon, target or (), match, by, words, runs, threshold)
-    with write_report("calibrate", report) as tell:
-        request.check()
-        page = check_page(html) if html else None
-        settings = request.load()
-        with show_progress() as (progress, steps):
-            calibration = run_calibration(request, settings, BuildContext(progress, steps))
-        tell(calibration.to_dict())
-        if page:
-            save_page(page, render_calibration(calibration))
-            print_note(f"{page}: the page. It holds figures of public words alone.")
-    if as_json:
-        print_json(calibration.to_dict())
-    else:
-        print_calibration(calibration)
+    request.check()
+    settings = request.load()
+    with show_progress() as (progress, steps):
+        calibration = run_calibration(request, settings, BuildContext(progress, steps))
+    if call.page:
+        call.save_page(render_calibration(calibration), "the page. It holds figures of public words alone.")
+    return Result(calibration.to_dict(), partial(print_calibration, calibration))
 
 
 def print_calibration(calibration: Calibration) -> None:

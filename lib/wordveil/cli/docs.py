@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
-from wordveil.cli.options import JsonOption
-from wordveil.cli.output import print_document, print_json, print_table, print_text
+from wordveil.cli.output import print_document, print_table, print_text
+from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import did_you_mean, usage_error
 
 DOCUMENT = ".md"
@@ -18,33 +19,29 @@ DOCUMENT = ".md"
 _LOCAL_LINK = re.compile(r"!?\[([^\]]*)\]\((?![a-z]+:)[^)]*\)")
 
 
+@command()
 def docs(
+    _: Call,
     page: Annotated[
         str | None, Argument(metavar="[PAGE]", help="The page to print. Left out, all pages are listed.")
     ] = None,
     *,
     path: Annotated[bool, Option("--path", help="Print where the page is, or the directory of all pages.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Result:
     """List the documents and the configurations to copy, or print one of them.
 
     Example: `wordveil docs guarantees`
     """
     pages = find_pages()
     if page is None:
-        _show_all(pages, path=path, as_json=as_json)
-        return
+        return _list_pages(pages, path=path)
     name = _find_name(page, pages)
     file = pages[name]
     text = file.read_text("utf-8")
-    if as_json:
-        print_json({"page": name, "path": str(file), "text": text})
-    elif path:
-        print_text(f"{file}\n")
-    elif file.suffix == DOCUMENT:
-        print_document(text, _LOCAL_LINK.sub(r"\1", text))
-    else:
-        print_text(text)
+    show = partial(print_text, f"{file}\n" if path else text)
+    if file.suffix == DOCUMENT and not path:
+        show = partial(print_document, text, _LOCAL_LINK.sub(r"\1", text))
+    return Result({"page": name, "path": str(file), "text": text}, show)
 
 
 def find_folder() -> Path:
@@ -75,15 +72,14 @@ def _find_name(given: str, pages: dict[str, Path]) -> str:
     raise usage_error("PAGE", given, problem)
 
 
-def _show_all(pages: dict[str, Path], *, path: bool, as_json: bool) -> None:
+def _list_pages(pages: dict[str, Path], *, path: bool) -> Result:
     titles = {name: _title(file) for name, file in pages.items()}
-    if as_json:
-        listed = [{"page": name, "title": title} for name, title in titles.items()]
-        print_json({"directory": str(find_folder()), "pages": listed})
-    elif path:
-        print_text(f"{find_folder()}\n")
-    else:
-        print_table("Documents, and configurations to copy", titles, ["`wordveil docs PAGE` prints one."])
+    listed = [{"page": name, "title": title} for name, title in titles.items()]
+    note = "`wordveil docs PAGE` prints one."
+    show = partial(print_table, "Documents, and configurations to copy", titles, [note])
+    if path:
+        show = partial(print_text, f"{find_folder()}\n")
+    return Result({"directory": str(find_folder()), "pages": listed}, show)
 
 
 def _title(file: Path) -> str:

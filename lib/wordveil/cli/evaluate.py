@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Context, Option, Typer
+from typer import Argument, Option, Typer
 
 from wordveil.cli.evaluation_tables import print_comparison, print_scores
-from wordveil.cli.options import JsonOption, ParamOption, SetOption, prepare_session, read_config
-from wordveil.cli.output import print_json, print_note, show_status
-from wordveil.cli.pages import HtmlOption, check_page, save_page
-from wordveil.cli.report_file import ReportOption, write_report, writing
+from wordveil.cli.files import writing
+from wordveil.cli.options import ParamOption, SetOption, prepare_session, read_config
+from wordveil.cli.output import print_note, show_status
+from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import usage_error
 from wordveil.input.parameters import parse_params
 
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
 
 PRIVATE_NOTE = "these figures are of private text, and internal: do not publish them."
 EXAMPLES_NOTE = "the report holds private records, as evaluation.examples asks for: it is as secret as they are."
+_PAGE = "the page, which its owner alone can read."
 app = Typer(invoke_without_command=True, add_completion=False)
 
 
 @app.callback()
+@command(report=True, html=True)
 def evaluate(
-    context: Context,
+    call: Call,
     config: Annotated[
         Path | None, Option("--config", "-c", help="The YAML configuration file whose output is measured.")
     ] = None,
@@ -40,41 +43,37 @@ def evaluate(
         int | None, Option("--seed", min=0, metavar="SEED", help="Decides which records are measured: evaluation.seed.")
     ] = None,
     out: Annotated[Path | None, Option("--out", metavar="DIR", help="The directory of the report.")] = None,
-    as_json: JsonOption = False,
-    report: ReportOption = None,
-    html: HtmlOption = None,
-) -> None:
+) -> Result | None:
     """Measure a release against its originals: authors found, words recovered, use kept.
 
     Needs no key. The figures are confidential.
 
     Example: `wordveil evaluate --config reviews.yaml --out evaluation`
     """
-    if context.invoked_subcommand:
-        return
-    with write_report("evaluate", report) as tell:
-        if config is None:
-            raise usage_error("--config", "", "is missing. Name a configuration file.")
-        page = check_page(html) if html else None
-        settings = read_config(config, [*(overrides or ()), *([] if seed is None else [f"evaluation.seed={seed}"])])
-        evaluation = _evaluate(settings, params, out, published=published)
-        from wordveil.report.page import describe_evaluation
+    if call.context.invoked_subcommand:
+        return None
+    if config is None:
+        raise usage_error("--config", "", "is missing. Name a configuration file.")
+    call.config = read_config(config, [*(overrides or ()), *([] if seed is None else [f"evaluation.seed={seed}"])])
+    evaluation = _evaluate(call.config, params, out, published=published)
+    from wordveil.report.page import describe_evaluation, render_evaluation
 
-        described = describe_evaluation(evaluation)
-        tell(described)
-        _save(evaluation, page, out)
-        if as_json:
-            print_json(described)
-        else:
-            print_scores(evaluation)
-        print_note(EXAMPLES_NOTE if evaluation.examples else PRIVATE_NOTE)
+    described = describe_evaluation(evaluation)
+    call.tell(described)
+    if call.page:
+        call.save_page(render_evaluation(evaluation), _PAGE)
+    if out is not None:
+        _write(evaluation, out)
+    print_note(EXAMPLES_NOTE if evaluation.examples else PRIVATE_NOTE)
+    return Result(described, partial(print_scores, evaluation))
 
 
 _Evaluation = Annotated[Path, Argument(help="An evaluation.json, or the directory that holds it.")]
 
 
 @app.command()
-def compare(first: _Evaluation, second: _Evaluation, *, as_json: JsonOption = False, html: HtmlOption = None) -> None:
+@command(html=True)
+def compare(call: Call, first: _Evaluation, second: _Evaluation) -> Result:
     """Show two evaluations side by side.
 
     Needs no configuration.
@@ -84,17 +83,11 @@ def compare(first: _Evaluation, second: _Evaluation, *, as_json: JsonOption = Fa
     from wordveil.report.compare import choose_names, compare_evaluations, render_comparison
     from wordveil.report.files import read_evaluation
 
-    page = check_page(html) if html else None
     names = choose_names(first, second)
     comparison = compare_evaluations(read_evaluation(first), read_evaluation(second), names)
-    if page:
-        save_page(page, render_comparison(comparison))
-    if as_json:
-        print_json(comparison.to_dict())
-    else:
-        print_comparison(comparison)
-    if page:
-        print_note(f"{page}: the page, which its owner alone can read.")
+    if call.page:
+        call.save_page(render_comparison(comparison), _PAGE)
+    return Result(comparison.to_dict(), partial(print_comparison, comparison))
 
 
 def _evaluate(config: Config, params: list[str] | None, out: Path | None, *, published: bool) -> Evaluation:
@@ -118,15 +111,10 @@ def _evaluate(config: Config, params: list[str] | None, out: Path | None, *, pub
         return evaluate_output(config, session, **common)
 
 
-def _save(evaluation: Evaluation, page: Path | None, out: Path | None) -> None:
-    """Write the page to ``page`` and the directory to ``out``, if given."""
+def _write(evaluation: Evaluation, out: Path) -> None:
+    """Write the files of an evaluation to the directory ``out``."""
     from wordveil.report.files import write_evaluation
-    from wordveil.report.page import render_evaluation
 
-    if page is not None:
-        save_page(page, render_evaluation(evaluation))
-        print_note(f"{page}: the page, which its owner alone can read.")
-    if out is not None:
-        with writing("--out", str(out)):
-            files = write_evaluation(evaluation, out)
-        print_note(f"{files.page}: the report; {files.data.name} and {files.scores.name} are beside it.")
+    with writing("--out", str(out)):
+        files = write_evaluation(evaluation, out)
+    print_note(f"{files.page}: the report; {files.data.name} and {files.scores.name} are beside it.")

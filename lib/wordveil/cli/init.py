@@ -9,15 +9,18 @@ from typing import Annotated
 
 from typer import Option
 
-from wordveil.cli.options import JsonOption, prepare_plain_session
-from wordveil.cli.output import print_json, print_result, print_table, show_status
+from wordveil.cli.options import prepare_plain_session
+from wordveil.cli.output import show_status
+from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import OutputExistsError, usage_error
 
 JOBS = "wordveil_jobs"
 """The directory of application files, beside the DAGs, which look for it there."""
 
 
+@command()
 def init(
+    _: Call,
     source: Annotated[
         str | None,
         Option(
@@ -38,8 +41,7 @@ def init(
         bool,
         Option("--release", help="Draft an incremental release of a Delta table: with a ledger, budgets and a gate."),
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Result:
     """Write a commented configuration from a table's schema, or the Airflow DAGs.
 
     Reads only the schema, except for JSON, whose rows show the columns and types.
@@ -58,13 +60,12 @@ def init(
         written = [str(path.relative_to(airflow)) for path in write_dags(airflow)]
         note = "`wordveil docs airflow` lists the Airflow Variable and the connection that they need."
         document = {"output": str(airflow), "files": written}
-        print_result(document, "DAGs for Airflow", {"directory": airflow, "files": written}, [note], as_json=as_json)
-        return
+        return Result.of("DAGs for Airflow", document, {"directory": airflow, "files": written}, [note])
     assert source is not None
-    _write_draft(source, output, is_release=release, as_json=as_json)
+    return _write_draft(source, output, is_release=release)
 
 
-def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) -> None:
+def _write_draft(source: str, output: Path, *, is_release: bool) -> Result:
     from wordveil.config import template
     from wordveil.config.guess import guess_columns
     from wordveil.input.locations import make_absolute, relative_to_file
@@ -94,17 +95,14 @@ def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) 
     )
     template.write_draft(output, draft)
     facts = template.draft_facts(output, source, guess, is_release=is_release)
-    if as_json:
-        print_json(facts)
-        return
-    facts["release"] = "yes, updated night by night" if is_release else "no, one job"
-    shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
+    shown = {**facts, "release": "yes, updated night by night" if is_release else "no, one job"}
+    shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in shown.items()}
     shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
     guessed = f"the columns were guessed from their names: check {output}, fill in what is missing, then run"
     notes = [f"{guessed} `wordveil build`."]
     if is_delta and not is_release:
         notes.append("this is a Delta table: --release drafts a release that is updated from it night by night.")
-    print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
+    return Result.of("Configuration", facts, shown, notes)
 
 
 def write_dags(folder: Path) -> list[Path]:

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from typer import Argument, Option, Typer
 
-from wordveil.cli.options import JsonOption, SetOption, prepare_session, read_release_config
-from wordveil.cli.output import print_result, show_status
+from wordveil.cli.options import SetOption, prepare_session, read_release_config
+from wordveil.cli.output import show_status
+from wordveil.cli.scaffold import Call, Result, command
 from wordveil.crypto.keys import MasterKey, create_key, destroy_key, encode_public_key, load_key, rotate_key
 from wordveil.errors import ConfigError, Fault, KeyMaterialError, usage_error
 
@@ -25,28 +26,27 @@ _DESTROYED = (
 
 
 @app.command()
-def new(
-    file: Annotated[Path, Argument(help="The file to write. It must not exist.")], *, as_json: JsonOption = False
-) -> None:
+@command()
+def new(_: Call, file: Annotated[Path, Argument(help="The file to write. It must not exist.")]) -> Result:
     """Write a random key to FILE, which only its owner can read.
 
     Example: `wordveil key new reviews.key`
     """
     key = create_key(file)
-    _show({"key": str(file), "fingerprint": key.fingerprint}, as_json=as_json)
+    return _result({"key": str(file), "fingerprint": key.fingerprint})
 
 
 @app.command()
+@command()
 def fingerprint(
+    _: Call,
     file: Annotated[str | None, Option("--file", help="The key file.")] = None,
     env: Annotated[str | None, Option("--env", help="The environment variable that holds the key.")] = None,
     release: Annotated[
         str | None,
         Option("--release", metavar="NAME", help="Also print the public key that verifies this release's manifests."),
     ] = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Result:
     """Print the fingerprints of a key and of its epochs.
 
     The 16 digits identify a key without revealing it. Run reports show the same digits.
@@ -63,11 +63,12 @@ def fingerprint(
     facts = _facts(key, file or f"${env}")
     if release is not None:
         facts |= {"release": release, "public_key": encode_public_key(key.signing_key(release))}
-    _show(facts, as_json=as_json)
+    return _result(facts)
 
 
 @app.command()
-def rotate(file: Annotated[Path, Argument(help="The key file.")], *, as_json: JsonOption = False) -> None:
+@command()
+def rotate(_: Call, file: Annotated[Path, Argument(help="The key file.")]) -> Result:
     """Append a new epoch to the key in FILE.
 
     From now on noise comes from the new epoch. Earlier epochs stay in the file.
@@ -75,11 +76,13 @@ def rotate(file: Annotated[Path, Argument(help="The key file.")], *, as_json: Js
     Example: `wordveil key rotate reviews.key`
     """
     key = rotate_key(file)
-    _show(_facts(key, str(file)), _ROTATED, as_json=as_json)
+    return _result(_facts(key, str(file)), _ROTATED)
 
 
 @app.command()
+@command()
 def destroy(
+    _: Call,
     file: Annotated[Path | None, Argument(help="The key file. Name it or --config.")] = None,
     config: Annotated[
         Path | None,
@@ -88,8 +91,7 @@ def destroy(
     overrides: SetOption = None,
     *,
     yes: Annotated[bool, Option("--yes", help="Confirm that the key is to be destroyed.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Result:
     """Overwrite a key once its releases are final.
 
     Cannot be undone. Name the key's file, or --config to freeze that release first.
@@ -125,7 +127,7 @@ def destroy(
             }
     tombstone = destroy_key(file)
     facts = {"key": str(file), "fingerprint": tombstone.fingerprint, "destroyed": tombstone.date}
-    _show(facts | frozen, _DESTROYED, as_json=as_json)
+    return _result(facts | frozen, _DESTROYED)
 
 
 def _facts(key: MasterKey, source: str) -> dict[str, Any]:
@@ -137,8 +139,6 @@ def _facts(key: MasterKey, source: str) -> dict[str, Any]:
     }
 
 
-def _show(facts: Mapping[str, Any], *notes: str, as_json: bool) -> None:
-    shown = {
-        name.replace("_", " "): ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()
-    }
-    print_result(facts, "Key", shown, notes, as_json=as_json)
+def _result(facts: Mapping[str, Any], *notes: str) -> Result:
+    shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
+    return Result.of("Key", facts, shown, notes)

@@ -12,7 +12,6 @@ from typer import Option
 
 from wordveil.cli.options import (
     JarsOption,
-    JsonOption,
     SetOption,
     absolute_path,
     prepare_plain_session,
@@ -20,6 +19,7 @@ from wordveil.cli.options import (
     read_release_config,
 )
 from wordveil.cli.output import Table, print_csv_rows, print_json_rows, print_note, print_rows, show_status
+from wordveil.cli.scaffold import Call, command
 from wordveil.errors import ConfigError, Fault
 from wordveil.release.budgets import PURE, Budget, count_runs_left
 
@@ -39,7 +39,9 @@ class By(StrEnum):
     RELEASE = "release"
 
 
+@command()
 def ledger(
+    call: Call,
     config: Annotated[Path | None, Option("--config", "-c", help="The YAML configuration of a release.")] = None,
     overrides: SetOption = None,
     *,
@@ -59,7 +61,6 @@ def ledger(
     rows: Annotated[
         bool, Option("--rows", help="Show one row for each context: what was drawn, and what is reserved.")
     ] = False,
-    as_json: JsonOption = False,
     as_csv: Annotated[
         bool, Option("--csv", rich_help_panel="Output", help="Print the rows as CSV on standard output.")
     ] = False,
@@ -78,8 +79,8 @@ def ledger(
     from wordveil.spark.platform.errors import job_errors
     from wordveil.spark.release import ledger_report
 
-    is_table = not (as_json or as_csv)
-    settings = _settings(config, overrides, path, as_json=as_json, as_csv=as_csv)
+    is_table = not (call.as_json or as_csv)
+    settings = _settings(config, overrides, path, as_json=call.as_json, as_csv=as_csv)
     start = prepare_session(settings, is_short=True) if settings else prepare_plain_session(jars, is_short=True)
     location = settings.ledger.path if settings and settings.ledger else path or ""
     selection = ledger_report.Selection(release, author, record)
@@ -102,7 +103,7 @@ def ledger(
                 shown = list(_plain(costs.limit((limit or TABLE_ROWS) + 1), budget))
                 runs = 0 if rows else ledger_report.count_runs(entries)
         stream = _plain(costs if limit is None else costs.limit(limit), budget)
-        if as_json:
+        if call.as_json:
             print_json_rows(stream)
         elif as_csv:
             print_csv_rows(stream, [*costs.columns, "unbounded", "unit", "for"])

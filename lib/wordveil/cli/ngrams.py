@@ -7,13 +7,16 @@ from typing import Annotated
 
 from typer import Option
 
-from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session
-from wordveil.cli.output import print_result, show_status
+from wordveil.cli.options import JarsOption, absolute_path, prepare_plain_session
+from wordveil.cli.output import show_status
+from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import usage_error
 from wordveil.text.choices import MAX_N, Hyphens, TokeniserKind
 
 
+@command()
 def ngrams(
+    _: Call,
     source: Annotated[
         str,
         Option(
@@ -36,9 +39,8 @@ def ngrams(
         TokeniserKind, Option("--tokeniser", help="The tokeniser of the text policy.")
     ] = TokeniserKind.WORDS,
     hyphens: Annotated[Hyphens, Option("--hyphens", help="The hyphens of the text policy.")] = Hyphens.SPLIT,
-    as_json: JsonOption = False,
     jars: JarsOption = None,
-) -> None:
+) -> Result:
     """Count the n-grams of public text, for the text policy carrier_phrases.
 
     Example: `wordveil ngrams --input public/reviews --text body --output models --public`
@@ -76,4 +78,4 @@ def ngrams(
         "bytes": content_store.payload_bytes(read_model(model.path)),
     }
     note = "set text.profile: carrier_phrases and text.ngrams to the path above."
-    print_result(facts, "N-gram model", notes=[note], as_json=as_json)
+    return Result.of("N-gram model", facts, notes=[note])

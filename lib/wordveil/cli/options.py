@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from wordveil.cli.output import print_table
-from wordveil.cli.tables import ALONE_NOTE, report_facts
 from wordveil.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
     from wordveil.config.load import Config
     from wordveil.config.schema import SparkSection
-    from wordveil.spark.sanitise.report import RunReport
 
 ConfigOption = Annotated[Path, Option("--config", "-c", help="The YAML configuration file.")]
 SetOption = Annotated[
@@ -136,9 +133,3 @@ def _prepare(section: SparkSection, *, delta: bool, is_short: Callable[[], bool]
 def _remove_empty(directory: Path) -> None:
     with suppress(OSError):
         directory.rmdir()
-
-
-def print_report(report: RunReport, *, is_release: bool = False) -> None:
-    """Print the short table at the end of a run. ``is_release``: the run updated an incremental release."""
-    notes = report.notes if is_release else (*report.notes, ALONE_NOTE)
-    print_table(f"Release {report.release}", report_facts(report, is_release=is_release), notes)

@@ -101,21 +101,6 @@ def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ())
         print_note(note)
 
 
-def print_result(
-    document: Mapping[str, Any],
-    title: str,
-    facts: Mapping[str, Any] | None = None,
-    notes: Sequence[str] = (),
-    *,
-    as_json: bool,
-) -> None:
-    """Print a result as JSON, or as a table of ``facts``, by default the document's, and notes."""
-    if as_json:
-        print_json(document)
-    else:
-        print_table(title, facts or {name.replace("_", " "): value for name, value in document.items()}, notes)
-
-
 def print_rows(table: Table) -> None:
     """Print a table."""
     results.print(table)

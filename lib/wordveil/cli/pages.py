@@ -1,4 +1,4 @@
-"""Pages for people: ``--html`` of ``plan`` and of ``release gate``.
+"""Pages of ``plan`` and of ``release gate``, for ``--html``.
 
 A page is one file that loads nothing from elsewhere, so it can be opened from a disk or a message. It has settings,
 counts, costs and public words, and never a record. Everything in it is escaped: names in configurations and tables are
@@ -9,14 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from typer import Option
+from typing import TYPE_CHECKING, Any
 
 from wordveil.cli import tables
-from wordveil.cli.report_file import local_path, writing
-from wordveil.errors import OutputExistsError, usage_error
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import RULES, RuleResult
@@ -31,16 +26,6 @@ if TYPE_CHECKING:
     from wordveil.spark.plan.sample import Preview, TableSample
     from wordveil.spark.release.gate import GateDecision
 
-HtmlOption = Annotated[
-    str | None,
-    Option(
-        "--html",
-        metavar="FILE",
-        rich_help_panel="Output",
-        help="Also write the result as a page for people, one file without outside parts. It must not exist yet.",
-    ),
-]
-PAGE_NOTE = "the page is for the people who may see the corpus. It holds no record, but figures that are internal."
 _SHOWN_RUNS = 10
 RELATIONS = {
     Relation.ANY_TEXT: "any two texts",
@@ -66,38 +51,6 @@ EXPOSURES = {
     Exposure.CARRIER_PHRASES: "Words that public text expects in their place are copied, and show which are not.",
 }
 """The meaning of each entry of ``exposes``, except columns."""
-
-
-def check_page(file: str) -> Path:
-    """Return the path of a page that can be written. Creates its directory.
-
-    Raises :class:`OutputExistsError` if the path exists already, and :class:`ConfigError` if it cannot be written.
-    """
-    path = local_path(file)
-    if path is None:
-        problem = "is on another file system. Name a file on this machine, and copy it from there."
-        raise usage_error("--html", file, problem)
-    if path.exists() or path.is_symlink():
-        raise _existing(path)
-    with writing("--html", file):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(0o600, exist_ok=False)
-        path.unlink()
-    return path
-
-
-def save_page(path: Path, page: str) -> None:
-    """Write a page that only its owner can read. Raises as :func:`check_page`."""
-    with writing("--html", str(path)):
-        try:
-            path.touch(0o600, exist_ok=False)
-        except FileExistsError:
-            raise _existing(path) from None
-        path.write_text(page, "utf-8")
-
-
-def _existing(path: Path) -> OutputExistsError:
-    return OutputExistsError(f"--html = {path}: already exists, and nothing was done. Name another file, or delete it.")
 
 
 def render_plan(

@@ -13,8 +13,10 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordveil.cli.options import JsonOption, prepare_session, print_report, read_config
-from wordveil.cli.output import Table, print_json, print_line, print_note, print_rows, show_progress
+from wordveil.cli.options import prepare_session, read_config
+from wordveil.cli.output import Table, print_line, print_note, print_rows, show_progress
+from wordveil.cli.release_tables import print_report
+from wordveil.cli.scaffold import Call, Result, command
 from wordveil.crypto.keys import create_key
 from wordveil.errors import OutputExistsError, usage_error
 
@@ -29,7 +31,8 @@ BATCHES = 3
 SHOWN = ("001", "002", "009")
 
 
-def quickstart(*, as_json: JsonOption = False) -> None:
+@command()
+def quickstart(_: Call) -> Result:
     """Sanitise 300 news articles with local Spark, and explain the result.
 
     All files are written to ./quickstart.
@@ -45,11 +48,12 @@ def quickstart(*, as_json: JsonOption = False) -> None:
         prepare_home()
         settings = read_config(HOME / JOB, ())
         report = run_sanitise(settings, prepare_session(settings), progress=progress, tasks=tasks)
-    if as_json:
-        print_json(report.to_dict())
-        return
-    print_report(report)
-    explain(read_rows(HOME / CORPUS), read_rows(HOME / OUTPUT))
+
+    def show() -> None:
+        print_report(report)
+        explain(read_rows(HOME / CORPUS), read_rows(HOME / OUTPUT))
+
+    return Result(report.to_dict(), show)
 
 
 def prepare_home() -> None:

@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, Typer
 
-from wordveil.cli.decisions import print_decision, print_publication, require_passed
-from wordveil.cli.options import (
-    ConfigOption,
-    JsonOption,
-    ParamOption,
-    RunOption,
-    SetOption,
-    SnapshotOption,
-    prepare_session,
+from wordveil.cli.options import RunOption, SnapshotOption, prepare_session, read_release_config
+from wordveil.cli.output import print_note, print_rows, print_table, print_whole, show_progress, show_status
+from wordveil.cli.pages import render_gate
+from wordveil.cli.release_tables import (
+    compact_table,
+    find_gate_failure,
+    long_run_ids,
+    print_decision,
+    print_publication,
     print_report,
-    read_release_config,
+    release_facts,
+    runs_table,
 )
-from wordveil.cli.output import (
-    print_json,
-    print_note,
-    print_result,
-    print_rows,
-    print_table,
-    print_whole,
-    show_progress,
-    show_status,
-)
-from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_gate, save_page
-from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.cli.tables import compact_table, long_run_ids, release_facts, runs_table
+from wordveil.cli.scaffold import PAGE_NOTE, Call, Result, command
 from wordveil.cli.verify import verify
 from wordveil.errors import usage_error
-from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
-    from wordveil.config.load import Config
     from wordveil.spark.release.night import Night
 
-Result = TypeVar("Result")
 app = Typer(
     help="Gate, publish, verify and maintain an incremental release (output.format: delta).",
     no_args_is_help=True,
@@ -57,17 +43,8 @@ _AFTER_WITHDRAWAL = (
 
 
 @app.command()
-def night(
-    config: ConfigOption,
-    overrides: SetOption = None,
-    params: ParamOption = None,
-    *,
-    full_snapshot: SnapshotOption = False,
-    run_id: RunOption = None,
-    as_json: JsonOption = False,
-    report: ReportOption = None,
-    html: HtmlOption = None,
-) -> None:
+@command(read_release_config, params=True, report=True, html=True)
+def night(call: Call, *, full_snapshot: SnapshotOption = False, run_id: RunOption = None) -> Result:
     """Sanitise, gate and publish in one Spark session.
 
     Does what the three commands do one after the other. Stops at the first step that fails, with its exit code.
@@ -76,55 +53,46 @@ def night(
     """
     from wordveil.spark.release.night import Night, run_night
 
-    steps: list[Night] = []
-    with write_report("release night", report) as tell:
-        page = check_page(html) if html else None
-        settings = read_release_config(config, overrides)
-        values = parse_params(params or ())
+    made = Night()
 
-        def keep(so_far: Night) -> None:
-            steps.append(so_far)
-            tell(so_far.to_dict())
-            if page and so_far.decision and not so_far.publication:
-                save_page(page, render_gate(so_far.decision))
+    def keep(so_far: Night) -> None:
+        nonlocal made
+        made = so_far
+        call.tell(made.to_dict())
+        if call.page and made.decision and not made.publication:
+            call.save_page(render_gate(made.decision), None)
 
-        try:
-            with show_progress() as (progress, tasks):
-                run_night(
-                    settings,
-                    prepare_session(settings),
-                    params=values,
-                    run_id=run_id,
-                    full_snapshot=full_snapshot,
-                    progress=progress,
-                    tasks=tasks,
-                    done=keep,
-                )
-        finally:
-            # Steps that are done have drawn and charged, so they are shown even if a later step fails.
-            made = steps[-1] if steps else Night()
-            if not as_json:
-                _print_night(made, settings.release)
-            if page and made.decision:
-                print_note(f"{page}: {PAGE_NOTE}")
-        if as_json:
-            print_json(made.to_dict())
-        assert made.decision is not None
-        require_passed(made.decision)
+    try:
+        with show_progress() as (progress, tasks):
+            run_night(
+                call.config,
+                prepare_session(call.config),
+                params=call.params,
+                run_id=run_id,
+                full_snapshot=full_snapshot,
+                progress=progress,
+                tasks=tasks,
+                done=keep,
+            )
+    finally:
+        # Steps that are done have drawn and charged, so they are shown even if a later step fails.
+        if not call.as_json:
+            _print_night(made, call.config.release)
+        if call.page and made.decision:
+            print_note(f"{call.page}: {PAGE_NOTE}")
+    assert made.decision is not None
+    return Result(made.to_dict(), lambda: None, find_gate_failure(made.decision))
 
 
 @app.command()
+@command(read_release_config, report=True)
 def stream(
-    config: ConfigOption,
-    overrides: SetOption = None,
+    call: Call,
     every: Annotated[
         str | None,
         Option("--every", metavar="INTERVAL", help='Go on, with a batch at this interval, such as "5 minutes".'),
     ] = None,
-    *,
-    as_json: JsonOption = False,
-    report: ReportOption = None,
-) -> None:
+) -> Result:
     """Append the new rows of a stream's source to the input, and run a night for each batch.
 
     Ends with the last row, unless --every is set.
@@ -134,35 +102,25 @@ def stream(
     from wordveil.spark.release.stream import run_stream
 
     made: dict[str, Any] = {"batches": 0, "last": None}
-    with write_report("release stream", report) as tell:
-        settings = read_release_config(config, overrides)
-        tell(made)
+    call.tell(made)
 
-        def keep(night: Night) -> None:
-            assert night.decision is not None
-            made.update(batches=made["batches"] + 1, last=night.to_dict())
-            tell(made)
-            if not as_json:
-                _print_night(night, settings.release)
-            require_passed(night.decision)
+    def keep(night: Night) -> None:
+        assert night.decision is not None
+        made.update(batches=made["batches"] + 1, last=night.to_dict())
+        call.tell(made)
+        if not call.as_json:
+            _print_night(night, call.config.release)
+        if failure := find_gate_failure(night.decision):
+            raise failure
 
-        with show_progress() as (progress, tasks):
-            run_stream(settings, prepare_session(settings), every=every, progress=progress, tasks=tasks, done=keep)
-    if as_json:
-        print_json(made)
-    elif not made["batches"]:
-        print_note("the source has no new rows.")
+    with show_progress() as (progress, tasks):
+        run_stream(call.config, prepare_session(call.config), every=every, progress=progress, tasks=tasks, done=keep)
+    return Result(made, lambda: None if made["batches"] else print_note("the source has no new rows."))
 
 
 @app.command()
-def gate(
-    config: ConfigOption,
-    overrides: SetOption = None,
-    *,
-    as_json: JsonOption = False,
-    report: ReportOption = None,
-    html: HtmlOption = None,
-) -> None:
+@command(read_release_config, report=True, html=True)
+def gate(call: Call) -> Result:
     """Check the newest draws against the gate's rules and record the decision.
 
     Exits with code 3 if a rule does not pass.
@@ -171,55 +129,38 @@ def gate(
     """
     from wordveil.spark.release.gate import run_gate
 
-    with write_report("release gate", report) as tell:
-        page = check_page(html) if html else None
-        gated = _work(run_gate, read_release_config(config, overrides))
-        tell(gated.to_dict())
-        if page:
-            save_page(page, render_gate(gated))
-            print_note(f"{page}: {PAGE_NOTE}")
-        if as_json:
-            print_json(gated.to_dict())
-        else:
-            print_decision(gated)
-        require_passed(gated)
+    decision = call.do(run_gate)
+    if call.page:
+        call.save_page(render_gate(decision))
+    return Result(decision.to_dict(), partial(print_decision, decision), find_gate_failure(decision))
 
 
 @app.command()
-def publish(
-    config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None
-) -> None:
+@command(read_release_config, report=True)
+def publish(call: Call) -> Result:
     """Write the public table and its signed manifest from draws that passed the gate.
 
     Example: `wordveil release publish --config reviews.yaml`
     """
     from wordveil.spark.release.publish import publish as publish_release
 
-    with write_report("release publish", report) as tell:
-        settings = read_release_config(config, overrides)
-        made = _work(publish_release, settings)
-        tell(made.to_dict())
-    if as_json:
-        print_json(made.to_dict())
-    else:
-        print_publication(made, settings.release)
+    made = call.do(publish_release)
+    return Result(made.to_dict(), partial(print_publication, made, call.config.release))
 
 
 app.command()(verify)
 
 
 @app.command()
+@command(read_release_config)
 def withdraw(
-    config: ConfigOption,
-    overrides: SetOption = None,
+    call: Call,
     ids: Annotated[list[str] | None, Option("--id", metavar="ID", help="A record to withdraw. Repeatable.")] = None,
     ids_file: Annotated[
         str | None, Option("--ids", metavar="FILE", help="A file with one id on each line; - reads standard input.")
     ] = None,
     run_id: RunOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Result:
     """Remove records from a release permanently.
 
     The next publication removes their public text, and a purge removes their draws.
@@ -228,27 +169,24 @@ def withdraw(
     """
     from wordveil.spark.release.run import withdraw as withdraw_records
 
-    settings = read_release_config(config, overrides)
-    wanted = read_ids(ids or [], ids_file)
+    withdrawn_ids = read_ids(ids or [], ids_file)
     with show_progress() as (progress, tasks):
-        report = withdraw_records(
-            settings, prepare_session(settings), wanted, run_id=run_id, progress=progress, tasks=tasks
-        )
-    if as_json:
-        print_json(report.to_dict())
-    else:
+        session = prepare_session(call.config)
+        report = withdraw_records(call.config, session, withdrawn_ids, run_id=run_id, progress=progress, tasks=tasks)
+
+    def show_report() -> None:
         print_report(report, is_release=True)
         print_note(_AFTER_WITHDRAWAL)
 
+    return Result(report.to_dict(), show_report)
+
 
 @app.command()
+@command(read_release_config)
 def abandon(
+    call: Call,
     run_id: Annotated[str, Argument(metavar="RUN_ID", help="The interrupted run, as `show` names it.")],
-    config: ConfigOption,
-    overrides: SetOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Result:
     """Give up an interrupted run that cannot be finished.
 
     Its reserved budget is spent; its rows are discarded.
@@ -257,41 +195,39 @@ def abandon(
     """
     from wordveil.spark.release.run import abandon as abandon_run
 
-    settings = read_release_config(config, overrides)
+    release = call.config.release
     with show_status() as progress:
         progress("starting Spark")
-        abandon_run(settings, prepare_session(settings, is_short=True), run_id)
-    facts = {"release": settings.release, "run_id": run_id, "state": "abandoned"}
-    shown = {"release": settings.release, "run": run_id, "charged": "everything that it had reserved"}
-    print_result(facts, "Abandoned", shown, as_json=as_json)
+        abandon_run(call.config, prepare_session(call.config, is_short=True), run_id)
+    facts = {"release": release, "run": run_id, "charged": "everything that it had reserved"}
+    document = {"release": release, "run_id": run_id, "state": "abandoned"}
+    return Result.of("Abandoned", document, facts)
 
 
 @app.command()
-def purge(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
+@command(read_release_config)
+def purge(call: Call) -> Result:
     """Delete the draws of withdrawn records from the newest version of the draws.
 
     Example: `wordveil release purge --config reviews.yaml`
     """
     from wordveil.spark.release.maintenance import purge as purge_release
 
-    settings = read_release_config(config, overrides)
-    rows = _work(purge_release, settings)
+    rows = call.do(purge_release)
     note = "old files hold them until `wordveil release compact`, and the public table until `gate` and `publish`."
-    facts = {"release": settings.release, "draws deleted": f"{rows:,}"}
-    document = {"release": settings.release, "rows": rows}
-    print_result(document, "Purged", facts, [note] if rows else [], as_json=as_json)
+    facts = {"release": call.config.release, "draws deleted": f"{rows:,}"}
+    document = {"release": call.config.release, "rows": rows}
+    return Result.of("Purged", document, facts, [note] if rows else [])
 
 
 @app.command()
+@command(read_release_config)
 def compact(
-    config: ConfigOption,
-    overrides: SetOption = None,
+    call: Call,
     retain_hours: Annotated[
         int, Option("--retain-hours", min=0, metavar="N", help="Keep files that versions of the last N hours need.")
     ] = RETAIN_HOURS,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Result:
     """Compact the draws and the ledger; vacuum the public table.
 
     Keeps the files that versions of the last --retain-hours need.
@@ -300,22 +236,16 @@ def compact(
     """
     from wordveil.spark.release.maintenance import compact as compact_release
 
-    settings = read_release_config(config, overrides)
-    done = _work(partial(compact_release, retain_hours=retain_hours), settings)
-    if as_json:
-        print_json({"release": settings.release, "retain_hours": retain_hours, "tables": done})
-    else:
-        print_rows(compact_table(done))
+    done = call.do(compact_release, retain_hours=retain_hours)
+    document = {"release": call.config.release, "retain_hours": retain_hours, "tables": done}
+    return Result(document, lambda: print_rows(compact_table(done)))
 
 
 @app.command()
+@command(read_release_config)
 def reset(
-    config: ConfigOption,
-    overrides: SetOption = None,
-    *,
-    yes: Annotated[bool, Option("--yes", help="Confirm. Without it nothing is done.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+    call: Call, *, yes: Annotated[bool, Option("--yes", help="Confirm. Without it nothing is done.")] = False
+) -> Result:
     """Forget lost tables so that the next run starts fresh.
 
     Spent budget stays spent, and withdrawn records stay out.
@@ -324,23 +254,24 @@ def reset(
     """
     from wordveil.spark.release.maintenance import reset as reset_release
 
-    settings = read_release_config(config, overrides)
     if not yes:
         problem = (
             "gives up the draws and the journal permanently. Restore them if there is a backup; otherwise add --yes."
         )
         raise usage_error("release reset", "", problem)
-    tables = _work(reset_release, settings, is_short=True)
+    tables = call.do(reset_release, is_short=True)
     note = (
         "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you "
         "publish again."
     )
-    facts = {"release": settings.release, "tables given up": ", ".join(tables)}
-    print_result({"release": settings.release, "given_up": tables}, "Reset", facts, [note], as_json=as_json)
+    facts = {"release": call.config.release, "tables given up": ", ".join(tables)}
+    document = {"release": call.config.release, "given_up": tables}
+    return Result.of("Reset", document, facts, [note])
 
 
 @app.command()
-def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
+@command(read_release_config)
+def show(call: Call) -> Result:
     """Show the state of a release: runs, gate, publication and records.
 
     Also lists withdrawn text that still exists. Confidential: reveals who has records.
@@ -349,14 +280,14 @@ def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpti
     """
     from wordveil.assembly.local_state import read_local_state
 
-    settings = read_release_config(config, overrides)
-    if (facts := read_local_state(settings)) is None:
+    if (facts := read_local_state(call.config)) is None:
         from wordveil.spark.release.maintenance import show as show_release
 
-        facts = _work(show_release, settings, is_short=True)
-    if as_json:
-        print_json(facts)
-        return
+        facts = call.do(show_release, is_short=True)
+    return Result(facts, partial(_print_release, facts))
+
+
+def _print_release(facts: Mapping[str, Any]) -> None:
     print_table(f"Release {facts['release']}", release_facts(facts))
     if facts["runs"]:
         print_rows(runs_table(facts["runs"]))
@@ -371,12 +302,6 @@ def _print_night(made: Night, release: str) -> None:
         print_decision(made.decision)
     if made.publication:
         print_publication(made.publication, release)
-
-
-def _work(step: Callable[..., Result], settings: Config, *, is_short: bool = False) -> Result:
-    """Do a step of a release in its own session, and show its stages on a terminal."""
-    with show_status() as progress:
-        return step(settings, prepare_session(settings, is_short=is_short), progress=progress)
 
 
 def read_ids(ids: Sequence[str], file: str | None) -> list[str]:

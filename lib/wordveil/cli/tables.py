@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from wordveil.measures.comparison import MechanismLine, SentenceComparison
     from wordveil.measures.preview import Quantiles, Sample, UnknownWord, WordPreview
     from wordveil.measures.text_lengths import OutputLength
-    from wordveil.release.rules import GateResult, RuleResult
-    from wordveil.release.verify import Verified
+    from wordveil.release.rules import RuleResult
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview
-    from wordveil.spark.sanitise.report import RunReport
     from wordveil.text.codec import TokenReading
 
 PRIVATE_NOTE = (
@@ -43,14 +41,6 @@ ADVICE_NOTE = (
     "n_max is public, and what is suggested comes from the private lengths, in round numbers so that it says little "
     "about them. Choose n_max once, by what is publicly known of such texts where you can, and do not tune it again."
 )
-CHANGES = {
-    "all": "all: no record of this input was known yet",
-    "feed": "feed: the records that the table's change data feed names",
-    "scan": "scan: the contents of all records were compared",
-    "none": "none: the input has not changed; nothing was read",
-    "withdraw": "withdraw: records were withdrawn as asked",
-}
-"""The meaning of a run's ``changes``, for people."""
 NOT_MEASURED = "not measured: the mechanism reads whole texts, or the bundle is old (move it away and build it again)"
 """Placeholder for figures that a bundle lacks."""
 COMPOSED = {
@@ -69,10 +59,6 @@ CLUSTERS_NOTE = (
 )
 SENTENCE_NOTE = "drawn once with a throwaway key: another draw reads differently."
 
-_SHOWN_RUNS = 10
-# The length of a generated run id.
-_RUN_ID = 25
-
 
 def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
     """Make the rows of the table of a sample.
@@ -84,14 +70,14 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
     facts = {
         "records read": f"{sample.records:,} of {figures['table_rows']:,}{_drawn_from(sample, figures)}",
         "released": f"{sample.released:,}",
-        "quarantined": _reasons(sample.quarantined),
+        "quarantined": show_reasons(sample.quarantined),
         "unknown words": "no words" if rate is None else f"{rate:.2%} of {sample.words:,}",
         "tokens a record": "none" if lengths is None else _quantiles(lengths),
     }
     if sample.distinct is not None:
         facts["different words a record"] = _quantiles(sample.distinct)
     if sample.emptied:
-        facts["released as the empty text"] = _reasons(sample.emptied)
+        facts["released as the empty text"] = show_reasons(sample.emptied)
     if sample.cut is not None:
         facts["longer than n_max"] = f"{_share(sample.cut, sample.released)}, cut"
         facts["shorter than n_max"] = f"{_share(sample.padded or 0, sample.released)}, padded"
@@ -124,7 +110,8 @@ def _quantiles(quantiles: Quantiles) -> str:
     return f"min {quantiles.min:,}, median {quantiles.median:,}, p95 {quantiles.p95:,}, max {quantiles.max:,}"
 
 
-def _reasons(counts: Mapping[str, int]) -> str:
+def show_reasons(counts: Mapping[str, int]) -> str:
+    """Show counts by reason after their sum."""
     shown = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
     return f"{sum(counts.values()):,}" + (f" ({shown})" if shown else "")
 
@@ -212,50 +199,6 @@ def _lines(title: str, lines: Sequence[MechanismLine]) -> Table:
     return table
 
 
-def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, str]:
-    """Make the rows of the table of a run.
-
-    ``is_release``: the run updated an incremental release, and may have read only a part of its input, or nothing.
-    """
-    rate = report.unknown_rate
-    facts = {}
-    if is_release:
-        facts = {"changes": CHANGES[report.changes], "withdrawn": f"{report.withdrawn:,}"}
-        if report.corrected:
-            facts["authors corrected"] = f"{report.corrected:,}: also charged to the new author, nothing drawn"
-        if report.refused:
-            facts["over budget"] = f"{_reasons(report.refused)}, those refused before among them"
-        if report.stale:
-            facts["stale"] = f"{report.stale:,}: the edit is over a budget, the last version stays"
-    if report.input_version is not None:
-        facts["input version"] = str(report.input_version)
-    pure = "none: unbounded for any two texts" if report.released else "nothing released"
-    return facts | {
-        "records": f"{report.records:,}",
-        "released": f"{report.released:,}",
-        "quarantined": _reasons(report.quarantined),
-        "tokens drawn": f"{report.tokens:,}",
-        **padding_facts(report.padding_as_words),
-        "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
-        "epsilon a token": price_epsilon(report.epsilon, report.metric),
-        "epsilon a record": f"{_span(report.epsilon_bound)} between texts related by {report.relation}"
-        if report.epsilon_bound
-        else "nothing released",
-        "pure epsilon": _span(report.epsilon_pure) if report.epsilon_pure else pure,
-        **({"delta a record": f"{report.delta:.3g} at most"} if report.delta else {}),
-        **recovery_facts(Recovery.from_dict(report.recovery) if report.recovery else None),
-        "exposes": ", ".join(report.exposes) or "nothing",
-        "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s: the whole job",
-        "run": report.run_id,
-        "output": report.output,
-    }
-
-
-def padding_facts(share: float | None) -> dict[str, str]:
-    """Make the row with the share of padding that becomes words; none without padding or if it is unknown."""
-    return {} if share is None else {"padding": f"{share:.1%} of it comes out as words"}
-
-
 def price_epsilon(epsilon: float, metric: str) -> str:
     """Show an epsilon and its unit. ``metric``: its identifier; empty if it is not known yet."""
     name = metric.partition(":")[0]
@@ -291,24 +234,9 @@ def _recovered(prior: PriorRecovery) -> str:
     return shown if last is once else f"{shown}; after {last.draws} draws of one word {show_recovered(last)}"
 
 
-def _span(span: tuple[float, float]) -> str:
-    return number(span[0]) if span[0] == span[1] else f"{number(span[0])} to {number(span[1])}"
-
-
 def number(value: float | None) -> str:
     """Show a figure in six digits."""
     return "unknown" if value is None else f"{value:,.6g}"
-
-
-def gate_table(result: GateResult, release: str, version: int) -> Table:
-    """Make a table with a line for each rule and its measured value."""
-    table = Table(f"Gate of {release}, version {version} of the draws")
-    for heading in ("rule", "kind", "measured", "bound", "passed"):
-        table.add_column(heading)
-    for rule in result.results:
-        kind, passed = str(rule.kind).replace("_", "-"), "yes" if rule.passed else "NO"
-        table.add_row(rule.name, kind, show_figure(rule), show_value(rule.bound), passed)
-    return table
 
 
 def show_figure(result: RuleResult) -> str:
@@ -321,80 +249,3 @@ def show_value(value: object) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value)) or "nothing"
     return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
-    """Make the rows of a verified manifest."""
-    manifest = verified.manifest
-    return {
-        "release": manifest.release,
-        "publication": manifest.publication,
-        "public_version": manifest.public_version,
-        "records": manifest.snapshot.records,
-        "files": len(manifest.snapshot.files),
-        "relation": str(manifest.relation),
-        "exposes": ", ".join(manifest.exposes) or "nothing",
-        "created": manifest.created,
-        "recovery": manifest.recovery.to_dict() if manifest.recovery else None,
-        "manifest_sha256": verified.manifest_sha256,
-        "public_key": "the one you named" if pinned else "not pinned",
-        "pinned": pinned,
-    }
-
-
-def compact_table(done: Mapping[str, Mapping[str, int]]) -> Table:
-    """Make a table of the files and bytes of each table, before and after."""
-    table = Table("Compacted")
-    table.add_column("table")
-    for heading in ("files before", "files", "bytes before", "bytes"):
-        table.add_column(heading, justify="right")
-    for name, counts in done.items():
-        table.add_row(name, *(f"{counts[key]:,}" for key in ("files_before", "files", "bytes_before", "bytes")))
-    return table
-
-
-def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Make the rows of the table of ``show``."""
-    gate, published, withdrawn = facts["gate"], facts["published"], facts.get("withdrawn")
-    failed = ", ".join(rule["name"] for rule in gate["results"] if not rule["passed"]) if gate else ""
-    shown = {
-        "path": facts["path"],
-        **({"writers": f"{facts['writers']}, as output.writers states"} if facts["writers"] else {}),
-        "runs": f"{len(facts['runs']):,}",
-        "interrupted": ", ".join(facts["open_runs"]) or "none",
-        "frozen": f"since {facts['frozen']}: its key was destroyed" if facts["frozen"] else "no",
-        "gate": f"version {gate['draws_version']} {f'did not pass: {failed}' if failed else 'passed'}, {gate['at']}"
-        if gate
-        else "not gated yet",
-        "published": f"version {published['draws_version']}, {published['records']:,} records, {published['at']}"
-        if published
-        else "nothing yet",
-    }
-    if withdrawn is not None:
-        shown["draws"] = f"version {facts['draws_version']}"
-        shown["records"] = ", ".join(f"{count:,} {name}" for name, count in sorted(facts["records"].items())) or "none"
-        old = sum(withdrawn["files_of_old_versions"].values())
-        shown["withdrawn text"] = (
-            ("gone" if withdrawn["records"] else "none")
-            if withdrawn["gone"]
-            else f"still exists: {withdrawn['in_draws']:,} records in the draws, "
-            f"{withdrawn['in_public_table']:,} in the public table, perhaps more in {old:,} files of old versions"
-        )
-    return shown
-
-
-def long_run_ids(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the ids that :func:`runs_table` breaks into several lines on a narrow terminal."""
-    return [run["run_id"] for run in runs[-_SHOWN_RUNS:] if len(run["run_id"]) > _RUN_ID]
-
-
-def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """Make the table of the last runs."""
-    more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
-    table = Table(f"Runs{more}")
-    for heading in ("run", "kind", "input version", "epoch", "state"):
-        table.add_column(heading, min_width=_RUN_ID if heading == "run" else None)
-    for run in runs[-_SHOWN_RUNS:]:
-        version = "" if run["input_version"] < 0 else str(run["input_version"])
-        table.add_row(run["run_id"], run["kind"], version, str(run["epoch"]), run["state"])
-    return table

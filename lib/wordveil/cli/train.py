@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from wordveil.cli.options import JsonOption, SetOption
-from wordveil.cli.output import is_watched, print_json, print_note, print_table, show_bar, tell
-from wordveil.cli.report_file import writing
+from wordveil.cli.files import writing
+from wordveil.cli.options import SetOption
+from wordveil.cli.output import is_watched, show_bar, tell
+from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import OutputExistsError
 
 if TYPE_CHECKING:
@@ -27,15 +28,16 @@ _ENDS = {
 }
 
 
+@command()
 def train(
+    _: Call,
     config: Annotated[Path, Option("--config", "-c", help="The YAML configuration file of a generator.")],
     overrides: SetOption = None,
     *,
     fresh: Annotated[
         bool, Option("--fresh", help="Start over: delete the checkpoint, and replace the weights.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Result:
     """Train a generator on texts, for the mechanism er-ae.
 
     Run the same command again to continue after an interruption.
@@ -56,14 +58,10 @@ def train(
     with writing("generator.output", str(output)):
         save_weights(output, trained.weights)
         files = _write_figures(section, output)
-    facts = _describe(trained, output, files)
-    if as_json:
-        print_json(facts)
-        return
-    print_table("Generator", {name.replace("_", " "): value for name, value in facts.items()})
-    print_note(f"{section.directory}: you may delete it, unless training is to continue.")
+    notes = [f"{section.directory}: you may delete it, unless training is to continue."]
     if trained.weights.corpus == "private":
-        print_note(PRIVATE_NOTE)
+        notes.append(PRIVATE_NOTE)
+    return Result.of("Generator", _describe(trained, output, files), notes=notes)
 
 
 def _prepare(section: GeneratorSection, output: Path, *, fresh: bool) -> None:

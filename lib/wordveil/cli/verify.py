@@ -6,12 +6,13 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Context, Option
+from typer import Option
 
-from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session
-from wordveil.cli.output import print_json, print_table, show_status
-from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.cli.tables import recovery_facts, verified_facts
+from wordveil.cli.options import JarsOption, absolute_path, prepare_plain_session
+from wordveil.cli.output import show_status
+from wordveil.cli.release_tables import verified_facts
+from wordveil.cli.scaffold import Call, Result, command
+from wordveil.cli.tables import recovery_facts
 from wordveil.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ _UNPINNED = (
 _SPARK = "pip install 'wordveil[spark]'"
 
 
+@command(report=True)
 def verify(
-    context: Context,
+    _: Call,
     table: Annotated[str, Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
     manifest: Annotated[
         str | None,
@@ -61,30 +63,26 @@ def verify(
             help="Read the table with Spark. Otherwise deltalake reads it where it can.",
         ),
     ] = False,
-    as_json: JsonOption = False,
-    report: ReportOption = None,
-) -> None:
+) -> Result:
     """Check that readers of a published table see what its owner signed.
 
     Needs neither a key nor a configuration.
 
     Example: `wordveil verify --table published/reviews --public-key 6f1c... --at-least 12`
     """
-    name = "verify" if context.parent is context.find_root() else "release verify"
-    with write_report(name, report) as tell, show_status() as progress:
+    with show_status() as progress:
         verified, reader = _verify(
             table, manifest, public_key, at_least, jars=jars, on_spark=on_spark, progress=progress
         )
-        facts = verified_facts(verified, pinned=public_key is not None)
-        document = {"verified": True, "table": table, **facts, "reader": reader}
-        tell(document)
-    if as_json:
-        print_json(document)
-    else:
-        hidden = ("pinned", "recovery")
-        shown = {name.replace("_", " "): value for name, value in facts.items() if name not in hidden}
-        shown |= recovery_facts(verified.manifest.recovery) if verified.manifest.recovery else {}
-        print_table("Verified", {"table": table, **shown, "reader": reader}, [] if public_key else [_UNPINNED])
+    facts = verified_facts(verified, pinned=public_key is not None)
+    shown = {name: value for name, value in facts.items() if name not in ("pinned", "recovery")}
+    shown |= recovery_facts(verified.manifest.recovery) if verified.manifest.recovery else {}
+    return Result.of(
+        "Verified",
+        {"verified": True, "table": table, **facts, "reader": reader},
+        {"table": table, **shown, "reader": reader},
+        [] if public_key else [_UNPINNED],
+    )
 
 
 def _verify(

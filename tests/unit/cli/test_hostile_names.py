@@ -19,9 +19,9 @@ from support.hostile_texts import NAMES, show_on_terminal
 from support.repository import LIB, MODULES, find_offenders
 from support.workspaces import Command
 from wordveil.audit.findings import Audit, Finding, Verdict
-from wordveil.cli import audit, evaluation_tables, output, tables
+from wordveil.cli import audit, evaluation_tables, output, release_tables, tables
 from wordveil.cli.ledger import ledger_table
-from wordveil.cli.options import print_report
+from wordveil.cli.release_tables import print_report
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.measures.comparison import MechanismLine, SentenceComparison
 from wordveil.measures.preview import UnknownWord, WordPreview
@@ -92,15 +92,15 @@ def show_ledger(name: str) -> None:
 
 def show_runs(name: str) -> None:
     run = {"run_id": name, "kind": name, "input_version": -1, "epoch": 1, "state": name}
-    output.print_rows(tables.runs_table([run]))
+    output.print_rows(release_tables.runs_table([run]))
     output.print_whole(name, [name])
 
 
 def show_gate(name: str) -> None:
     rules = evaluate(GateRules(exposes=(f"column:{name}",)), Measured(exposes=(f"column:{name}",)))
-    output.print_rows(tables.gate_table(rules, name, 4))
+    output.print_rows(release_tables.gate_table(rules, name, 4))
     output.print_rows(
-        tables.compact_table({name: dict.fromkeys(("files_before", "files", "bytes_before", "bytes"), 1)})
+        release_tables.compact_table({name: dict.fromkeys(("files_before", "files", "bytes_before", "bytes"), 1)})
     )
 
 
@@ -115,7 +115,7 @@ def show_words(name: str) -> None:
 
 def show_audit(name: str) -> None:
     finding = Finding(name, Verdict.REFUTED, name, name, 1.0, 2.0)
-    audit.show(Audit("callable", name, name, {name: name}, 0.01, (finding,), (name,)), None, as_json=False)
+    audit.show(Audit("callable", name, name, {name: name}, 0.01, (finding,), (name,)))
 
 
 def show_comparison(name: str) -> None:

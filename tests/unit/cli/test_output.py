@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from wordveil.cli import output
-from wordveil.cli.tables import long_run_ids, runs_table
+from wordveil.cli.release_tables import long_run_ids, runs_table
 
 DIGEST = "0123456789abcdef" * 4
 PATH = "/lake/" + "deeper/" * 20 + "bundles"

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from support.pages import ESCAPED, EVIL, Elements, read_text
+from wordveil.cli.files import check_page, save_page
 from wordveil.cli.pages import (
     EXPOSURES,
     RELATIONS,
-    check_page,
     describe_price,
     explain_exposure,
     render_gate,
     render_plan,
-    save_page,
 )
-from wordveil.cli.plan import check_text, plan_facts
+from wordveil.cli.plan import check_text
+from wordveil.cli.plan_tables import plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.evaluation.linkage import LinkageForecast
 from wordveil.measures.comparison import MechanismLine, SentenceComparison, SentencePreview

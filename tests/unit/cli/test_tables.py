@@ -13,18 +13,8 @@ from rich.console import Console
 from wordveil.cli.ledger import ledger_table, plain_row
 from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
-from wordveil.cli.tables import (
-    SPEED_NOTE,
-    compact_table,
-    gate_table,
-    length_facts,
-    price_epsilon,
-    release_facts,
-    report_facts,
-    runs_table,
-    unknown_facts,
-    words_notes,
-)
+from wordveil.cli.release_tables import compact_table, gate_table, release_facts, report_facts, runs_table
+from wordveil.cli.tables import SPEED_NOTE, length_facts, price_epsilon, unknown_facts, words_notes
 from wordveil.errors import ConfigError
 from wordveil.measures.preview import UnknownWord
 from wordveil.measures.text_lengths import OutputLength

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from support import toys
-from wordveil.cli.distances import describe_factor, distance_facts, move_table
+from wordveil.cli.plan_tables import describe_factor, distance_facts, move_table
 from wordveil.embeddings import embedding as embeddings
 from wordveil.errors import ConfigError, EmbeddingError
 from wordveil.measures.text_distance import measure_distance

@@ -12,9 +12,8 @@ from support.repository import ROOT
 from support.workspaces import WORDS, Command, Workspace, corpus, write_delta
 from wordveil.artifacts import bundle as bundles
 from wordveil.assembly.bundles import build_bundle, find_once
-from wordveil.cli.clusters import cluster_table
 from wordveil.cli.output import print_rows
-from wordveil.cli.plan import plan_facts
+from wordveil.cli.plan_tables import cluster_table, plan_facts
 from wordveil.config.guess import Column
 from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError

@@ -1,7 +1,8 @@
-"""The option ``--report``: a command's result or error, as a JSON file for the scheduler that started it.
+"""Files of ``--report`` and ``--html``.
 
-Standard output is for people and pipes. Under spark-submit it is mixed with other lines, and in cluster mode both it
-and the exit code stay on the cluster. The file is written atomically when the command ends, and contains both.
+A report is a command's result or error as JSON, for the scheduler that started it. Standard output is for people and
+pipes: under spark-submit it is mixed with other lines, and in cluster mode both it and the exit code stay on the
+cluster. The report is written atomically when the command ends, and contains both.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from urllib.parse import unquote, urlparse
 from typer import Option
 
 from wordveil.cli.output import print_error
-from wordveil.errors import ConfigError, WordveilError, usage_error
+from wordveil.errors import ConfigError, OutputExistsError, WordveilError, usage_error
 
 ReportOption = Annotated[
     str | None,
@@ -27,6 +28,15 @@ ReportOption = Annotated[
         metavar="PATH",
         rich_help_panel="Output",
         help="Also write the result, or the error, as JSON to this file, and replace an existing one.",
+    ),
+]
+HtmlOption = Annotated[
+    str | None,
+    Option(
+        "--html",
+        metavar="FILE",
+        rich_help_panel="Output",
+        help="Also write the result as a page for people, one file without outside parts. It must not exist yet.",
     ),
 ]
 _DRAFT = ".wordveil-draft"
@@ -122,3 +132,35 @@ def writing(option: str, path: str) -> Iterator[None]:
     except OSError as error:
         problem = f"cannot be written: {error.strerror}. Name a file in a directory that you may write to."
         raise usage_error(option, path, problem) from None
+
+
+def check_page(file: str) -> Path:
+    """Return the path of a page that can be written. Creates its directory.
+
+    Raises :class:`OutputExistsError` if the path exists already, and :class:`ConfigError` if it cannot be written.
+    """
+    path = local_path(file)
+    if path is None:
+        problem = "is on another file system. Name a file on this machine, and copy it from there."
+        raise usage_error("--html", file, problem)
+    if path.exists() or path.is_symlink():
+        raise _existing(path)
+    with writing("--html", file):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(0o600, exist_ok=False)
+        path.unlink()
+    return path
+
+
+def save_page(path: Path, page: str) -> None:
+    """Write a page that only its owner can read. Raises as :func:`check_page`."""
+    with writing("--html", str(path)):
+        try:
+            path.touch(0o600, exist_ok=False)
+        except FileExistsError:
+            raise _existing(path) from None
+        path.write_text(page, "utf-8")
+
+
+def _existing(path: Path) -> OutputExistsError:
+    return OutputExistsError(f"--html = {path}: already exists, and nothing was done. Name another file, or delete it.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wordveil.cli.report_file import local_path, write_report
+from wordveil.cli.files import local_path, write_report
 from wordveil.errors import ConfigError, SparkJobError
 
 

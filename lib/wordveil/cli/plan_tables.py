@@ -1,0 +1,225 @@
+"""Tables of ``wordveil plan``: costs, linkage, previews of words and texts, and distances of texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wordveil.cli import tables
+from wordveil.cli.output import Table, print_note, print_rows, print_table
+from wordveil.cli.tables import number
+from wordveil.privacy.events import Composition
+from wordveil.privacy.recovery import Recovery
+from wordveil.privacy.relations import Relation
+
+if TYPE_CHECKING:
+    from wordveil.measures.comparison import Comparison, SentencePreview
+    from wordveil.measures.preview import ClusterPreview
+    from wordveil.measures.text_distance import TextDistance
+    from wordveil.spark.plan.plan import Plan
+    from wordveil.spark.plan.sample import Preview
+
+DISTANCE_NOTE = (
+    "a token weighs 1/N of its text. The bound compares these two texts; the price of a record covers any two that its "
+    "relation names."
+)
+# Members of a cluster, and pairs of words, that a table shows.
+_SHOWN_MEMBERS, _SHOWN_PAIRS = 12, 30
+
+
+def print_plan(
+    plan: Plan,
+    preview: Preview,
+    sentence: SentencePreview | None,
+    apart: TextDistance | None,
+    comparison: Comparison | None,
+) -> None:
+    """Print a plan, and whatever else was asked for."""
+    print_table("Plan", plan_facts(plan), plan_notes(plan))
+    _print_preview(preview)
+    if sentence:
+        _print_sentence(sentence)
+    if apart:
+        _print_distance(apart)
+    if comparison:
+        for table in tables.comparison_tables(comparison):
+            print_rows(table)
+        print_note(tables.COMPARISON_NOTE)
+
+
+def linkage_fact(plan: Plan) -> str:
+    """Describe how likely a record is linked."""
+    if (linkage := plan.linkage) is None:
+        why = "for this mechanism and policy" if plan.bundle else "before the bundle is built"
+        return (
+            f"no forecast {why}. Who holds the candidate originals finds the right one for "
+            "nearly every record of usual length, wherever a text stays useful: `wordveil evaluate` measures it"
+        )
+    word = "different words" if plan.composition == Composition.DISTINCT else "words"
+    shares = " and ".join(
+        f"{share:.0%} of the records of {words} {word}" + " (the sample's median)" * (words == linkage.typical)
+        for words, share in linkage.linked.items()
+    )
+    half = f"from {linkage.half} {word} on" if linkage.half else "for no length up to 512"
+    is_more_shown = plan.relation != Relation.ANY_TEXT
+    knows = "" if linkage.is_exact else ", and estimates the mechanism's laws from draws,"
+    return (
+        f"who holds {linkage.candidates:,} candidate originals{knows} finds the right one for {shares}; "
+        f"more than half {half}"
+        + ". Better estimates link more of them" * (not linkage.is_exact)
+        + ". What shows beside the drawn words links more of them, at any epsilon" * is_more_shown
+    )
+
+
+_FITTING = {
+    "record": "versions of a record",
+    "author": "records or versions of an author, over all releases of the ledger",
+    "corpus": "records or versions of each author (of each record, where there are no authors)",
+}
+
+
+def plan_facts(plan: Plan) -> dict[str, str]:
+    """Make the rows of the table of a plan."""
+    hidden = plan.tokens is not None
+    word = "distinct word of a record" if plan.composition == Composition.DISTINCT else "token"
+    of = "that pays for" if plan.composition == Composition.CORPUS else "of"
+    unit = f"a record {of} {plan.tokens} tokens" if hidden else f"a {word} (the length is public)"
+    facts = {
+        "linked": linkage_fact(plan),
+        "release": plan.release,
+        "input": plan.input,
+        "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
+        "mechanism": f"{plan.mechanism}, epsilon {tables.price_plan(plan)} for each token",
+        "bundle": plan.bundle or "none yet",
+        "largest distance": number(plan.diameter),
+        "composition": tables.COMPOSED.get(plan.composition, plan.composition),
+        "holds for": f"pairs of texts related by {plan.relation}",
+        "exposes": ", ".join(plan.exposes) or "nothing",
+        f"epsilon of {unit}": number(plan.epsilon_bound),
+        "pure epsilon": number(plan.epsilon_pure)
+        if plan.epsilon_pure is not None or plan.bundle is None
+        else "none: unbounded for any two texts",
+    }
+    if hidden and plan.composition in tables.COMPOSED and plan.epsilon_bound is not None and plan.tokens:
+        facts["epsilon of a token"] = number(plan.epsilon_bound / plan.tokens)
+    if plan.delta:
+        facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
+    for scope in plan.fitting | plan.runs_left:
+        admits = [f"admits {plan.fitting[scope]:,} {_FITTING[scope]}"] if scope in plan.fitting else []
+        lasts = [f"lasts {plan.runs_left[scope]:,} more runs at their mean rate"] if scope in plan.runs_left else []
+        facts[f"budgets.{scope}"] = "; ".join(admits + lasts)
+    if plan.bundle is not None:
+        facts |= tables.recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
+    if plan.has_records is not None:
+        facts["records to read"] = "some" if plan.has_records else "none"
+    if hidden and plan.output_words:
+        facts |= tables.length_facts(plan.output_words)
+    return facts
+
+
+def plan_notes(plan: Plan) -> list[str]:
+    """Make the notes of a plan."""
+    notes = [plan.bundle_problem] if plan.bundle_problem else []
+    if plan.tokens is not None and plan.output_words and plan.output_words[0].mean >= 1:
+        notes.append(tables.LENGTH_NOTE)
+    if plan.bundle is None:
+        notes.append("prices need the embedding's diameter, which is in the bundle: run `wordveil build` first.")
+    if plan.output_format != "delta":
+        notes.append(tables.ALONE_NOTE)
+    return notes
+
+
+def cluster_table(clusters: Sequence[ClusterPreview]) -> Table:
+    """Make a table of the words that are indistinguishable from each word, and their common output."""
+    table = Table("Nobody can tell which of its cluster a word was")
+    for heading in ("word", "words in its cluster", "of these", "written for each of them"):
+        table.add_column(heading)
+    for cluster in clusters:
+        count = len(cluster.members)
+        members = ", ".join(cluster.members[:_SHOWN_MEMBERS]) + ", ..." * (count > _SHOWN_MEMBERS)
+        written = ", ".join(f"{word} {share:.2%}" for word, share in cluster.written)
+        table.add_row(cluster.word, f"{count:,}", members, written)
+    return table
+
+
+def distance_facts(apart: TextDistance) -> dict[str, str]:
+    """Make the rows of the table of two texts."""
+    first, second = apart.tokens
+    words = "any two different words are 1 apart" if apart.metric == "discrete" else f"{apart.metric} distance of words"
+    facts = {
+        "metric": "none: the text is drawn as a whole" if apart.distance is None and not apart.moves else words,
+        "tokens, N": f"{first:,}" if first == second else f"{first:,} and {second:,}",
+    }
+    if apart.distance is not None:
+        facts["Earth Mover's distance"] = number(apart.distance)
+    if apart.bottleneck is not None:
+        facts["bottleneck distance"] = number(apart.bottleneck)
+    if apart.bag_bound is not None and apart.distance is not None:
+        product = apart.epsilon * first * apart.distance
+        shown = f"{number(apart.epsilon)} * {first:,} * {number(apart.distance)} = {number(product)}"
+        # Slack adds to it, and a largest loss that the build computed may be smaller.
+        exact = "" if math.isclose(product, apart.bag_bound) else f"; the bags lose at most {number(apart.bag_bound)}"
+        facts["epsilon * N * distance"] = shown + exact
+    if apart.epsilon_bound is None:
+        facts["epsilon between them"] = f"none: unbounded, since {apart.unbounded}"
+        return facts
+    facts["epsilon between them"] = f"{number(apart.epsilon_bound)}, by composition {apart.composition}"
+    facts["in words"] = describe_factor(apart)
+    if apart.delta:
+        facts["delta"] = f"{apart.delta:.3g}: the probability with which an output may exceed this"
+    return facts
+
+
+def describe_factor(apart: TextDistance) -> str:
+    """Describe the bound's meaning for any output."""
+    bound = apart.epsilon_bound
+    assert bound is not None
+    if bound == 0:
+        return "no output tells which of the two texts it came from"
+    times = f"{math.exp(bound):,.4g}" if bound < math.log(1e6) else f"10^{bound / math.log(10):,.1f}"
+    return f"any output is at most {times} times as likely for one of the texts as for the other"
+
+
+def move_table(apart: TextDistance) -> Table:
+    """Make a table of the most expensive pairs of a word and the word that it moves to."""
+    more = f", the {_SHOWN_PAIRS} that cost most of {len(apart.moves):,}" if len(apart.moves) > _SHOWN_PAIRS else ""
+    table = Table(f"Which word goes to which{more}")
+    for heading in ("word", "goes to"):
+        table.add_column(heading)
+    for heading in ("tokens", "distance", "epsilon"):
+        table.add_column(heading, justify="right")
+    for move in apart.moves[:_SHOWN_PAIRS]:
+        figures = (number(move.tokens), number(move.distance), number(move.tokens * move.loss))
+        table.add_row(move.source, move.target, *figures)
+    return table
+
+
+def _print_preview(preview: Preview) -> None:
+    if preview.sample:
+        facts = tables.sample_facts(preview.sample.sample, preview.sample.to_dict())
+        advice = [tables.ADVICE_NOTE] if preview.sample.sample.suggested else []
+        print_table("Sample", facts, [*advice, tables.PRIVATE_NOTE, tables.SPEED_NOTE])
+    if preview.words:
+        print_rows(tables.word_table(preview.words))
+    if preview.clusters:
+        print_rows(cluster_table(preview.clusters))
+    if preview.words:
+        for note in tables.words_notes(preview):
+            print_note(note)
+    if preview.unknown:
+        print_table("Unknown words", tables.unknown_facts(preview.unknown))
+
+
+def _print_sentence(sentence: SentencePreview) -> None:
+    refused = f"refused: {sentence.reason}"
+    after = refused if sentence.output is None else sentence.output or "(the empty text)"
+    print_table("Sentence", {"before": sentence.text, "after": after}, [tables.SENTENCE_NOTE])
+    if sentence.tokens:
+        print_rows(tables.token_table(sentence.tokens))
+
+
+def _print_distance(apart: TextDistance) -> None:
+    print_table("Distance", distance_facts(apart), [DISTANCE_NOTE])
+    if apart.moves:
+        print_rows(move_table(apart))

@@ -1,0 +1,222 @@
+"""Tables of runs, gates, publications and releases, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wordveil.cli.output import Table, print_note, print_rows, print_table
+from wordveil.cli.tables import ALONE_NOTE, number, price_epsilon, recovery_facts, show_figure, show_reasons, show_value
+from wordveil.errors import GateError
+from wordveil.privacy.recovery import Recovery
+
+if TYPE_CHECKING:
+    from wordveil.release.rules import GateResult
+    from wordveil.release.verify import Verified
+    from wordveil.spark.release.gate import GateDecision
+    from wordveil.spark.release.publish import Publication
+    from wordveil.spark.sanitise.report import RunReport
+
+CHANGES = {
+    "all": "all: no record of this input was known yet",
+    "feed": "feed: the records that the table's change data feed names",
+    "scan": "scan: the contents of all records were compared",
+    "none": "none: the input has not changed; nothing was read",
+    "withdraw": "withdraw: records were withdrawn as asked",
+}
+"""The meaning of a run's ``changes``, for people."""
+_SHOWN_RUNS = 10
+# The length of a generated run id.
+_RUN_ID = 25
+
+
+def print_report(report: RunReport, *, is_release: bool = False) -> None:
+    """Print the short table at the end of a run. ``is_release``: the run updated an incremental release."""
+    notes = report.notes if is_release else (*report.notes, ALONE_NOTE)
+    print_table(f"Release {report.release}", report_facts(report, is_release=is_release), notes)
+
+
+def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, str]:
+    """Make the rows of the table of a run.
+
+    ``is_release``: the run updated an incremental release, and may have read only a part of its input, or nothing.
+    """
+    rate = report.unknown_rate
+    facts = {}
+    if is_release:
+        facts = {"changes": CHANGES[report.changes], "withdrawn": f"{report.withdrawn:,}"}
+        if report.corrected:
+            facts["authors corrected"] = f"{report.corrected:,}: also charged to the new author, nothing drawn"
+        if report.refused:
+            facts["over budget"] = f"{show_reasons(report.refused)}, those refused before among them"
+        if report.stale:
+            facts["stale"] = f"{report.stale:,}: the edit is over a budget, the last version stays"
+    if report.input_version is not None:
+        facts["input version"] = str(report.input_version)
+    pure = "none: unbounded for any two texts" if report.released else "nothing released"
+    return facts | {
+        "records": f"{report.records:,}",
+        "released": f"{report.released:,}",
+        "quarantined": show_reasons(report.quarantined),
+        "tokens drawn": f"{report.tokens:,}",
+        **padding_facts(report.padding_as_words),
+        "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
+        "epsilon a token": price_epsilon(report.epsilon, report.metric),
+        "epsilon a record": f"{_show_span(report.epsilon_bound)} between texts related by {report.relation}"
+        if report.epsilon_bound
+        else "nothing released",
+        "pure epsilon": _show_span(report.epsilon_pure) if report.epsilon_pure else pure,
+        **({"delta a record": f"{report.delta:.3g} at most"} if report.delta else {}),
+        **recovery_facts(Recovery.from_dict(report.recovery) if report.recovery else None),
+        "exposes": ", ".join(report.exposes) or "nothing",
+        "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s: the whole job",
+        "run": report.run_id,
+        "output": report.output,
+    }
+
+
+def padding_facts(share: float | None) -> dict[str, str]:
+    """Make the row with the share of padding that becomes words; none without padding or if it is unknown."""
+    return {} if share is None else {"padding": f"{share:.1%} of it comes out as words"}
+
+
+def _show_span(span: tuple[float, float]) -> str:
+    return number(span[0]) if span[0] == span[1] else f"{number(span[0])} to {number(span[1])}"
+
+
+def print_decision(decision: GateDecision) -> None:
+    """Print the gate's rules with the measured values."""
+    print_rows(gate_table(decision.result, decision.release, decision.draws_version))
+    if not decision.result.results:
+        print_note("the configuration has no section gate, so every version passes.")
+
+
+def find_gate_failure(decision: GateDecision) -> GateError | None:
+    """Return an error that names the rules that a version did not pass; None if it passed."""
+    if decision.result.passed:
+        return None
+    names = ", ".join(result.name for result in decision.result.failures)
+    return GateError(
+        f"gate: version {decision.draws_version} of the draws did not pass: {names}. Nothing is published, and "
+        f"what the draws cost stays charged.{_advise(decision)}"
+    )
+
+
+def _advise(decision: GateDecision) -> str:
+    """Advise on missing figures; empty if none is missing."""
+    advice = ""
+    for result in decision.result.failures:
+        if result.name == "attack_to_chance" and result.value is None:
+            advice += (
+                " attack_to_chance has no figure: too few authors or records were measured to show an attack above its "
+                "bound. `wordveil evaluate` says how many were."
+            )
+        if result.name == "audited" and isinstance(result.bound, tuple):
+            passed = result.value if isinstance(result.value, tuple) else ()
+            commands = " and ".join(f"`wordveil audit {kind}`" for kind in result.bound if kind not in passed)
+            advice += f" Run {commands} with this configuration, then gate again."
+    return advice
+
+
+def print_publication(made: Publication, release: str) -> None:
+    """Print a publication."""
+    manifest = made.document["manifest"]
+    facts = {
+        "table": made.table,
+        "manifest": made.manifest_path,
+        "records": f"{manifest['records']:,}",
+        "publication": f"{manifest['publication']}, of version {manifest['draws_version']} of the draws",
+        "relation": manifest["relation"],
+        "exposes": ", ".join(manifest["exposes"]) or "nothing",
+        **(recovery_facts(Recovery.from_dict(manifest["recovery"])) if manifest["recovery"] else {}),
+        "public key": made.document["public_key"],
+    }
+    print_table(f"Published {release}", facts, ["send readers the public key separately from the table."])
+
+
+def gate_table(result: GateResult, release: str, version: int) -> Table:
+    """Make a table with a line for each rule and its measured value."""
+    table = Table(f"Gate of {release}, version {version} of the draws")
+    for heading in ("rule", "kind", "measured", "bound", "passed"):
+        table.add_column(heading)
+    for rule in result.results:
+        kind, passed = str(rule.kind).replace("_", "-"), "yes" if rule.passed else "NO"
+        table.add_row(rule.name, kind, show_figure(rule), show_value(rule.bound), passed)
+    return table
+
+
+def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
+    """Make the rows of a verified manifest."""
+    manifest = verified.manifest
+    return {
+        "release": manifest.release,
+        "publication": manifest.publication,
+        "public_version": manifest.public_version,
+        "records": manifest.snapshot.records,
+        "files": len(manifest.snapshot.files),
+        "relation": str(manifest.relation),
+        "exposes": ", ".join(manifest.exposes) or "nothing",
+        "created": manifest.created,
+        "recovery": manifest.recovery.to_dict() if manifest.recovery else None,
+        "manifest_sha256": verified.manifest_sha256,
+        "public_key": "the one you named" if pinned else "not pinned",
+        "pinned": pinned,
+    }
+
+
+def compact_table(done: Mapping[str, Mapping[str, int]]) -> Table:
+    """Make a table of the files and bytes of each table, before and after."""
+    table = Table("Compacted")
+    table.add_column("table")
+    for heading in ("files before", "files", "bytes before", "bytes"):
+        table.add_column(heading, justify="right")
+    for name, counts in done.items():
+        table.add_row(name, *(f"{counts[key]:,}" for key in ("files_before", "files", "bytes_before", "bytes")))
+    return table
+
+
+def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Make the rows of the table of ``show``."""
+    gate, published, withdrawn = facts["gate"], facts["published"], facts.get("withdrawn")
+    failed = ", ".join(rule["name"] for rule in gate["results"] if not rule["passed"]) if gate else ""
+    shown = {
+        "path": facts["path"],
+        **({"writers": f"{facts['writers']}, as output.writers states"} if facts["writers"] else {}),
+        "runs": f"{len(facts['runs']):,}",
+        "interrupted": ", ".join(facts["open_runs"]) or "none",
+        "frozen": f"since {facts['frozen']}: its key was destroyed" if facts["frozen"] else "no",
+        "gate": f"version {gate['draws_version']} {f'did not pass: {failed}' if failed else 'passed'}, {gate['at']}"
+        if gate
+        else "not gated yet",
+        "published": f"version {published['draws_version']}, {published['records']:,} records, {published['at']}"
+        if published
+        else "nothing yet",
+    }
+    if withdrawn is not None:
+        shown["draws"] = f"version {facts['draws_version']}"
+        shown["records"] = ", ".join(f"{count:,} {name}" for name, count in sorted(facts["records"].items())) or "none"
+        old = sum(withdrawn["files_of_old_versions"].values())
+        shown["withdrawn text"] = (
+            ("gone" if withdrawn["records"] else "none")
+            if withdrawn["gone"]
+            else f"still exists: {withdrawn['in_draws']:,} records in the draws, "
+            f"{withdrawn['in_public_table']:,} in the public table, perhaps more in {old:,} files of old versions"
+        )
+    return shown
+
+
+def long_run_ids(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the ids that :func:`runs_table` breaks into several lines on a narrow terminal."""
+    return [run["run_id"] for run in runs[-_SHOWN_RUNS:] if len(run["run_id"]) > _RUN_ID]
+
+
+def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
+    """Make the table of the last runs."""
+    more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
+    table = Table(f"Runs{more}")
+    for heading in ("run", "kind", "input version", "epoch", "state"):
+        table.add_column(heading, min_width=_RUN_ID if heading == "run" else None)
+    for run in runs[-_SHOWN_RUNS:]:
+        version = "" if run["input_version"] < 0 else str(run["input_version"])
+        table.add_row(run["run_id"], run["kind"], version, str(run["epoch"]), run["state"])
+    return table
