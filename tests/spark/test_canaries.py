@@ -83,7 +83,7 @@ import sys
 from wordveil.cli.app import main
 for config in sys.argv[1:]:
     try:
-        main(["sanitise", "--config", config])
+        main(["sanitise", "--config", config, "--debug"])
     except SystemExit as end:
         if end.code:
             raise
@@ -120,6 +120,7 @@ def test_a_run_at_full_log_level_leaks_nothing(filled: Workspace):
     done = subprocess.run(command, capture_output=True, env=clean_environment(), check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stderr.count(b"\nDEBUG ") > 1000  # the log is really on
+    assert b" wordveil.spark.input.source: opened input " in done.stderr
     needles = [*text_needles(), *secret_forms("tests", filled)]
     assert found_in(done.stdout + done.stderr, needles) == []
     places = [events, *(filled.root / "output" / name for name in TEXTS)]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.commands import Commands
+from support.commands import Commands, run_page
 from support.repository import ROOT
 
 PAGE = ROOT / "docs" / "how-it-works.md"
@@ -18,15 +17,7 @@ LIB = ROOT / "lib" / "wordveil"
 
 def test_the_page_runs_from_top_to_bottom(spark: Any, call: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"spark": spark}
-    blocks = re.findall(r"^```(python|bash)\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    assert {language for language, _ in blocks} == {"python", "bash"}
-    for language, block in blocks:
-        if language == "python":
-            exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102
-            continue
-        for line in block.splitlines():
-            call(*shlex.split(line)[1:])
+    run_page(PAGE, {"spark": spark}, call)
 
 
 def test_the_page_names_files_that_exist():

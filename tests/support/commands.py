@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import shlex
 import signal
 import stat
 from collections.abc import Iterator
@@ -46,6 +48,18 @@ def wordveil_group() -> TyperGroup:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     return group
+
+
+def run_page(page: Path, names: dict[str, Any], call: Commands) -> None:
+    """Run the blocks of Python and the commands of a document, from top to bottom. ``names``: what its code finds."""
+    blocks = re.findall(r"^```(python|bash)\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    assert {language for language, _ in blocks} == {"python", "bash"}
+    for language, block in blocks:
+        if language == "python":
+            exec(compile(block, str(page), "exec"), names)  # noqa: S102
+            continue
+        for line in block.splitlines():
+            call(*shlex.split(line)[1:])
 
 
 class Commands:

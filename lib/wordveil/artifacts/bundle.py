@@ -17,6 +17,7 @@ and maps such directories.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -40,6 +41,7 @@ from wordveil.text.policy import TextPolicy, find_context_faults
 from wordveil.text.types.classes import CLASSES, LATER_NAME_TYPES, TypeAction
 from wordveil.text.types.lists import PublicLists
 
+_LOGGER = logging.getLogger(__name__)
 _RECORDS, _TOKENS = 64, 4
 _KEYS = MasterKey(bytes(range(32))).for_release("draws")  # no secret: nothing private is drawn
 
@@ -360,9 +362,11 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     raw = {name: path / name for name, entry in content["files"].items() if entry.get("raw")}
     mechanism = MECHANISMS[content["mechanism"]].load(content["size"], content["parameters"], arrays, raw)
     check_draws(mechanism, manifest, path)
+    fingerprint = manifest["fingerprint"]
+    _LOGGER.debug("opened bundle %s at %s: %s over %d words", fingerprint, path, mechanism.name, len(words))
     return Bundle(
         path=path,
-        fingerprint=manifest["fingerprint"],
+        fingerprint=fingerprint,
         manifest=manifest,
         vocabulary=Vocabulary(pa.array(words, pa.string())),
         guarantee=WordGuarantee.from_dict(content["guarantee"]),

@@ -13,7 +13,8 @@ import typer
 from typer import Option, Typer
 from typer.core import TyperCommand, TyperGroup
 
-from wordveil.cli.options import terminate
+from wordveil.cli.debug import start_debugging
+from wordveil.cli.options import DebugOption, terminate
 from wordveil.cli.output import accept_characters, print_text
 from wordveil.cli.scaffold import exit_codes
 from wordveil.version import __version__
@@ -113,8 +114,14 @@ def _refuse_credentials(arguments: Sequence[str]) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def version(*, show: Annotated[bool, Option("--version", help="Print the version and exit.")] = False) -> None:
+def begin(
+    *,
+    version: Annotated[bool, Option("--version", help="Print the version and exit.")] = False,
+    debug: DebugOption = False,
+) -> None:
     """Sanitise text corpora on Spark with metric differential privacy."""
-    if show:
+    if debug:
+        start_debugging()
+    if version:
         print_text(f"{__version__}\n")
         raise typer.Exit

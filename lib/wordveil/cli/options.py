@@ -39,6 +39,14 @@ SnapshotOption = Annotated[
 JsonOption = Annotated[
     bool, Option("--json", rich_help_panel="Output", help="Print the result as JSON on standard output.")
 ]
+DebugOption = Annotated[
+    bool,
+    Option(
+        "--debug",
+        rich_help_panel="Output",
+        help="Print log messages of wordveil on standard error, without values of records: `wordveil docs debugging`.",
+    ),
+]
 JarsOption = Annotated[
     str | None,
     Option(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 import os
 import sys
 import threading
@@ -35,6 +36,7 @@ from rich.text import Text
 from wordveil.credentials import hide_credentials
 from wordveil.report.values import show_cell, show_value
 
+_LOGGER = logging.getLogger(__name__)
 people = Console(stderr=True, markup=False, emoji=False, highlight=False)
 results = Console(markup=False, emoji=False, highlight=False)
 
@@ -258,25 +260,45 @@ def _show_lines() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], 
 
 
 @contextmanager
+def _log_stages(begin: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
+    """Log how long each stage takes."""
+    stage, begun = "", 0.0
+
+    def log_and_begin(text: str) -> None:
+        nonlocal stage, begun
+        if stage:
+            _LOGGER.debug("%s took %.2f s", stage, time.monotonic() - begun)
+        stage, begun = text, time.monotonic()
+        if text:
+            begin(text)
+
+    try:
+        yield log_and_begin
+    finally:
+        log_and_begin("")
+
+
+@contextmanager
 def show_status() -> Iterator[Callable[[str], None]]:
     """Show the current stage on one line of a terminal; elsewhere, a line for each stage."""
     if not is_watched():
-        with _show_lines() as (begin, _):
-            yield begin
+        with _show_lines() as (begin, _), _log_stages(begin) as log_and_begin:
+            yield log_and_begin
         return
-    with people.status(make_text("checking")) as line:
-        yield lambda text: line.update(make_text(text))
+    line = people.status(make_text("checking"))
+    with line, _log_stages(lambda text: line.update(make_text(text))) as log_and_begin:
+        yield log_and_begin
 
 
 @contextmanager
 def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
     """Show a bar of Spark tasks or of a build's steps on a terminal; elsewhere, a line for each stage."""
     if not is_watched():
-        with _show_lines() as functions:
-            yield functions
+        with _show_lines() as (begin, count), _log_stages(begin) as log_and_begin:
+            yield log_and_begin, count
         return
-    with show_bar("checking") as update:
-        yield update, lambda done, known: update(done=done, known=known)
+    with show_bar("checking") as update, _log_stages(update) as log_and_begin:
+        yield log_and_begin, lambda done, known: update(done=done, known=known)
 
 
 @contextmanager

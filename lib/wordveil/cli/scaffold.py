@@ -7,6 +7,7 @@ the options that commands share, and handles them.
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, cast
 import typer
 from typer import Context
 
+from wordveil.cli.debug import log_frames, start_debugging, stop_debugging
 from wordveil.cli.files import HtmlOption, ReportOption, check_page, save_page, write_report
-from wordveil.cli.options import ConfigOption, JsonOption, ParamOption, SetOption, prepare_session
+from wordveil.cli.options import ConfigOption, DebugOption, JsonOption, ParamOption, SetOption, prepare_session
 from wordveil.cli.output import (
     print_error,
     print_json,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from wordveil.config.load import Config
 
 Output = TypeVar("Output")
+_LOGGER = logging.getLogger(__name__)
 PAGE_NOTE = "the page is for the people who may see the corpus. It holds no record, but figures that are internal."
 
 
@@ -119,14 +122,19 @@ def command(
     before |= {"params": (ParamOption, None)} if params else {}
     after = {"as_json": (JsonOption, False), **({"report": (ReportOption, None)} if report else {})}
     after |= {"html": (HtmlOption, None)} if html else {}
+    after |= {"debug": (DebugOption, False)}
     shared = {**before, **after}
 
     def decorate(work: Callable[Concatenate[Call, ...], Result | None]) -> Callable[..., None]:
         @wraps(work)
         def run(context: Context, **values: Any) -> None:
             given = {name: values.pop(name, default) for name, (_, default) in shared.items()}
+            if given["debug"]:
+                start_debugging()
             as_json = given["as_json"]
-            with write_report(_name(context), given.get("report")) as tell:
+            name = _name(context)
+            _LOGGER.debug("command %s", name)
+            with write_report(name, given.get("report")) as tell:
                 page = check_page(given["html"]) if given.get("html") else None
                 call = Call(context, tell, page, as_json=as_json)
                 if read:
@@ -183,6 +191,7 @@ def exit_codes(*, as_json: bool) -> Iterator[None]:
     try:
         yield
     except WordveilError as error:
+        log_frames(error)
         _show_error(error, as_json=as_json)
         sys.exit(error.exit_code)
     except typer.Abort:
@@ -193,6 +202,8 @@ def exit_codes(*, as_json: bool) -> Iterator[None]:
             sys.exit(1)
         print_usage_error(error)
         sys.exit(getattr(error, "exit_code", 2))
+    finally:
+        stop_debugging()
 
 
 def _show_error(error: WordveilError, *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
@@ -44,6 +45,7 @@ from wordveil.release.rules import output_exposes
 from wordveil.scores.methods import ENCODERS
 from wordveil.text.policy import TextPolicy
 
+_LOGGER = logging.getLogger(__name__)
 FORMAT_VERSION = 2
 NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
 
@@ -184,7 +186,9 @@ def load_config(file: Path, overrides: Sequence[str] = ()) -> Config:
     faults: list[Fault] = []
     for override in overrides:
         faults.extend(set_key(raw, override))
-    return parse_config(raw, str(file), faults, file.parent)
+    config = parse_config(raw, str(file), faults, file.parent)
+    _LOGGER.debug("read %s with %d overrides: release %s", file, len(overrides), config.release)
+    return config
 
 
 def parse_config(

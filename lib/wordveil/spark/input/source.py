@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping
@@ -41,6 +42,7 @@ from wordveil.spark.platform.formats import require_format
 from wordveil.spark.platform.iceberg import find_iceberg_path
 from wordveil.spark.platform.versions import file_path
 
+_LOGGER = logging.getLogger(__name__)
 FILE_COLUMN = "__wordveil_file"
 """The column of :meth:`InputTable.read_with_files`."""
 _TABLE_NAMES = {"delta": "Delta", "iceberg": "Iceberg"}
@@ -205,6 +207,8 @@ def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = 
         refresh_table(frame)
         table = replace(table, partitions=list_partitions(frame))
         version = find_version(table._load(options) if options else frame, source)  # noqa: SLF001
+    shown = "without versions" if version is None else f"version {version.number}"
+    _LOGGER.debug("opened input %s (%s), %s", source.name, source.kind, shown)
     if version is not None:
         require_hidden_texts(frame, source.texts, source.setting, source.name)
         if source.changes == "feed" and not version.is_delta:

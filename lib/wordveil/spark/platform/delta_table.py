@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from wordveil.spark.platform.jvm import java_class, list_items
 from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.progress import ignore
 
+_LOGGER = logging.getLogger(__name__)
 FILE_ROWS = 1_000_000
 """The maximum number of rows of a file that is appended, unless an output says otherwise."""
 _SWAP = "wordveil swap"
@@ -142,7 +144,7 @@ class DeltaTable:
                 builder = builder.partitionedBy(*partition_by)
             with _defaults_kept(self.spark, defaults):
                 builder.execute()
-        after_commit(f"create {self.kind}")
+        self._end_commit(f"create {self.kind}")
 
     def identifier(self) -> str:
         """Return Delta's own identifier of the table; a table that is deleted and created again has another."""
@@ -209,7 +211,7 @@ class DeltaTable:
             except Exception as error:
                 if not _lost_race(error):
                     raise
-        after_commit(step)
+        self._end_commit(step)
 
     def replace(self, rows: DataFrame, *, where: str | None = None, records_per_file: int | None = None) -> int:
         """Replace all rows in one commit, and add their new columns.
@@ -235,7 +237,7 @@ class DeltaTable:
             writer.format("delta").option("userMetadata", token).save(self.path)
             version = self._commit_of(token, before)
         assert version is not None
-        after_commit(self.kind)
+        self._end_commit(self.kind)
         return version
 
     def delete(self, ids: DataFrame, name: str, condition: str) -> None:
@@ -243,7 +245,7 @@ class DeltaTable:
         with hold_lock(self.spark, self.path):
             table = _delta().forPath(self.spark, self.path).alias("t")
             table.merge(ids.alias("s"), f"t.`{name}` = s.`__id` AND t.{condition}").whenMatchedDelete().execute()
-        after_commit(f"delete {self.kind}")
+        self._end_commit(f"delete {self.kind}")
 
     def compact(self, retain_hours: int, *, rewrite: bool = True) -> None:
         """Delete files that no version of the last ``retain_hours`` needs; ``rewrite``: merge small files first."""
@@ -252,7 +254,11 @@ class DeltaTable:
             if rewrite:
                 table.optimize().executeCompaction()
             table.vacuum(retain_hours)
-        after_commit(f"compact {self.kind}")
+        self._end_commit(f"compact {self.kind}")
+
+    def _end_commit(self, step: str) -> None:
+        _LOGGER.debug("%s: committed %s", self.path, step)
+        after_commit(step)
 
     def compare_and_append(self, decide: Callable[[DataFrame, int], Decision[Result]], *, step: str) -> Result:
         """Append the rows of ``decide(table, version)`` if the table is still at ``version``, else decide again.
@@ -260,7 +266,7 @@ class DeltaTable:
         Returns the result of the decision that took effect. If two writers decide at once, the second decides on a
         table that has the first's rows. Raises :class:`ReleaseError` after many conflicts.
         """
-        for _ in range(_ATTEMPTS):
+        for attempt in range(1, _ATTEMPTS + 1):
             with hold_lock(self.spark, self.path) as locked:
                 snapshot = self._snapshot()
                 version = int(snapshot.version())
@@ -272,7 +278,7 @@ class DeltaTable:
                     # No other process can write. To compare numbers, Delta would compute its whole state, which takes
                     # about a second.
                     writer.save(self.path)
-                    after_commit(step)
+                    self._end_commit(step)
                     return decision.result
                 # Swaps are numbered: Delta refuses or skips one that was decided before another swap was committed.
                 token = secrets.token_hex(16)
@@ -283,8 +289,9 @@ class DeltaTable:
                     if not _lost_race(error):
                         raise
                 if self._commit_of(token, version) is not None:
-                    after_commit(step)
+                    self._end_commit(step)
                     return decision.result
+                _LOGGER.debug("%s: another writer was first, attempt %d of %d", self.path, attempt, _ATTEMPTS)
         raise ReleaseError(
             f"{self.kind} {self.path}: other processes wrote to it during each of {_ATTEMPTS} attempts. Try again "
             "later."

@@ -10,6 +10,7 @@ overwriting each other's commits is up to Delta's log store.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from pyspark.sql import SparkSession
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
 
+_LOGGER = logging.getLogger(__name__)
 _POLL_SECONDS = 0.1
 _held = threading.local()
 
@@ -132,6 +134,7 @@ class _Lease:
                     self._delete(standing)
                     return
             if standing and not has_reported:
+                _LOGGER.debug("waiting for the lease %s%s of another process", self._prefix, max(standing))
                 waiting()
                 has_reported = True
             time.sleep(_LEASE_POLL_SECONDS)

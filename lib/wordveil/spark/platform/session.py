@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import sys
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from wordveil.config.load import Config
     from wordveil.config.schema import SparkSection
 
+_LOGGER = logging.getLogger(__name__)
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG_OPTION = f"-Dlog4j2.configurationFile=file:{resources.files('wordveil') / 'data' / 'log4j2.properties'}"
 
@@ -150,6 +152,7 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
     if delta:
         chosen |= delta_options({**submitted, **chosen}, section.delta_jars, submitted=bool(submitted))
     session = _start({"spark.app.name": section.app_name, "spark.master": master, **chosen})
+    _LOGGER.debug("started Spark %s on %s, with Delta: %s", session.version, master, delta)
     if submitted:
         redirect_console(session)
     return _check(session, section, delta=delta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,6 +27,7 @@ from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.latest import join_texts
 from wordveil.spark.release.tables import Release, open_release
 
+_LOGGER = logging.getLogger(__name__)
 _COUNTS = ("records", "released", "quarantined", "empty", "stale", "words", "unknown", "unchanged")
 
 
@@ -111,6 +113,8 @@ def gate_release(
             fingerprints={name: value for name, value in terms.items() if name.endswith("_fingerprint")},
         )
         journal.add(GATE, "", lambda _: decision.to_event())
+        failed = [result.name for result in decision.result.failures]
+        _LOGGER.debug("gated version %d of the draws, failed rules: %s", version, failed)
     return decision
 
 

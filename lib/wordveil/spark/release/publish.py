@@ -6,6 +6,7 @@ A publication writes everything, some of the table's directories, or new records
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -52,6 +53,7 @@ from wordveil.spark.release.verify import SparkTable
 from wordveil.spark.sanitise.layout import TASK_ROWS, arrange_rows
 from wordveil.text.policy import TextPolicy
 
+_LOGGER = logging.getLogger(__name__)
 # The condition names each directory. If more have changed, the whole table is written.
 _MOST = 1000
 # Values of these types are the same after a cast to text and back. A timestamp is not where clocks are set back.
@@ -267,6 +269,7 @@ def publish_release(
             "seq": facts.seq or 0,
         }
         journal.add(PUBLISHED, "", lambda _: body)
+        _LOGGER.debug("published %d records as publication %d, version %d", snapshot.records, publication, written)
     return Publication(release.public.path, manifest_path, hash_text(text), document)
 
 

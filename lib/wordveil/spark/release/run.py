@@ -7,6 +7,7 @@ between.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ from wordveil.spark.release.tables import Release, open_release
 from wordveil.spark.sanitise.distribution import distribute_job
 from wordveil.spark.sanitise.report import NOTHING, RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,10 @@ class ReleaseRunner:
             unless=lambda events: len(events) != known,
         )
         if event is None:
+            _LOGGER.debug("run %s: another process has added to the journal; deciding again", intent.run_id)
             return None
+        plan = (intent.kind, intent.changes, intent.version)
+        _LOGGER.debug("run %s: %s, changes %s, input version %d", intent.run_id, *plan)
         return self._execute(replace(intent, seq=event.seq), table, is_fresh=self.release.is_exclusive)
 
     def _execute(self, intent: Intent, table: InputTable | None, *, is_fresh: bool = False) -> RunReport:
