@@ -35,10 +35,16 @@ $(VENV)/.spark: pyproject.toml $(CONSTRAINTS)
 	@$(PIP) -e '.[spark]'
 	@touch $@
 
+# Tests of other extras are skipped where these are not installed, and the reason is printed.
+$(VENV)/.fast: $(VENV)/.spark
+	@echo "wordveil: installing what the tests without Java need into $(VENV) (a minute, once)"
+	@$(PIP) -e '.[spark,verify,languages,evaluation,dev]'
+	@touch $@
+
 # Annoy has no wheels: without a compiler, its tests are left out.
-$(VENV)/.tests: $(VENV)/.spark
+$(VENV)/.tests: $(VENV)/.fast
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh compiler
-	@echo "wordveil: installing what the tests need into $(VENV) (a few minutes, once)"
+	@echo "wordveil: installing what all tests need into $(VENV) (a few minutes, once)"
 	@$(PIP) -e '.[spark,connect,verify,languages,chinese,japanese,evaluation,er-ae,dev,docs]'
 	@$(PIP) annoy || echo "wordveil: Annoy could not be compiled (it takes g++ and Python.h); its tests are left out"
 	@touch $@
@@ -78,20 +84,23 @@ $(S3)/.installed: constraints-s3.txt
 quickstart: java $(VENV)/.spark  ## sanitise 300 news articles with local Spark and show what came out
 	@$(BIN)/wordveil quickstart
 
-er-ae-demo: java $(VENV)/.er-ae  ## train a small generator (ten minutes, once), let it write news sentences anew with local Spark and show what came out
+er-ae-demo: java $(VENV)/.er-ae  ## train a small generator (ten minutes, once), let it write news sentences again with local Spark and show what came out
 	@$(BIN)/python examples/er_ae_demo.py
 
 er-ae-full: $(VENV)/.er-ae  ## train a generator of ER-AE's size on public sentences, on an NVIDIA GPU where there is one; hours on two cores
 	@if command -v nvidia-smi >/dev/null; then $(PIP) -e '.[er-ae-cuda]'; fi
 	@$(BIN)/wordveil train --config conf/generators/full.yaml
 
+dev: hooks  ## make all that a contributor needs: the environment of test-fast, and the hooks of git
+	@echo "wordveil: activate $(VENV), or run: make test ROOM=text"
+
 # The type checker takes a minute on one core. Tests run beside it.
-test-fast: $(VENV)/.tests  ## formatter, linter, types, and all tests without Java; four minutes on two cores
+test-fast: $(VENV)/.fast  ## formatter, linter, types, and the tests without Java; four minutes on two cores
 	@$(MAKE) --no-print-directory -j2 lint test-without-java
 
 # A test that starts Java fails here.
 FAST := JAVA_HOME=/nonexistent $(PYTEST) tests/unit tests/contracts tests/statistical
-test-without-java: $(VENV)/.tests
+test-without-java: $(VENV)/.fast
 	@$(FAST)
 
 test-processors: $(VENV)/.tests  ## long: the tests without Java, as on three kinds of processors
@@ -105,13 +114,15 @@ test-spark-versions: $(VENV)/.tests  ## long: the tests on Spark, with Spark 3.5
 
 # Without the linters: other versions have other rules.
 test-oldest:  ## the quickstart and all tests without Java, with the oldest dependencies that pyproject.toml allows
-	@$(MAKE) --no-print-directory VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt quickstart test-without-java
+	@$(MAKE) --no-print-directory VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt quickstart all-extras test-without-java
 
 test-newest:  ## the same with the newest of all dependencies
 	@rm -rf .venv-newest
-	@$(MAKE) --no-print-directory VENV=.venv-newest CONSTRAINTS=/dev/null quickstart test-without-java
+	@$(MAKE) --no-print-directory VENV=.venv-newest CONSTRAINTS=/dev/null quickstart all-extras test-without-java
 
-constraints-oldest:  ## write constraints-oldest.txt anew, after a change of dependencies
+all-extras: $(VENV)/.tests
+
+constraints-oldest:  ## write constraints-oldest.txt again, after a change of dependencies
 	@PYTHON=$(PYTHON) scripts/oldest.sh
 
 coverage: $(VENV)/.tests  ## the share of the package's lines that the tests without Java run; compiled loops are not counted
@@ -130,7 +141,7 @@ test-all:
 
 # One room alone needs neither Java nor the linters.
 ifdef ROOM
-test: $(VENV)/.tests
+test: $(VENV)/.fast
 	@$(PYTEST) -n 0 tests/unit/$(ROOM)
 else
 test: java s3 $(VENV)/.delta $(VENV)/.tests $(AIRFLOW)/.installed  ## all of that, and the tests on Spark, Delta, S3 and Airflow; twelve minutes on two cores
@@ -146,14 +157,14 @@ test-long-suite: s3 $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long
 test-research: s3 $(VENV)/.research  ## long: the tests of the laboratory; those of published corpora need data sets in ../shared/data
 	@$(PYTEST) -c research/pyproject.toml research/tests
 
-lint: $(VENV)/.tests  ## formatter, linter, spelling, large files, types
+lint: $(VENV)/.fast  ## formatter, linter, spelling, large files, types
 	@VENV=$(VENV) $(BIN)/pre-commit run --all-files
 	@$(BIN)/mypy --no-error-summary
 
-hooks: $(VENV)/.tests  ## let git run the linters before each commit
+hooks: $(VENV)/.fast  ## let git run the linters before each commit
 	@$(BIN)/pre-commit install
 
-format: $(VENV)/.tests  ## format the code
+format: $(VENV)/.fast  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -222,7 +233,7 @@ docs: $(VENV)/.docs  ## build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "wordveil: open build/site/index.html; for its search run: $(BIN)/python -m http.server -d build/site"
 
-settings: $(VENV)/.tests  ## write docs/settings.md from the models of the configuration
+settings: $(VENV)/.fast  ## write docs/settings.md from the models of the configuration
 	$(BIN)/python scripts/settings.py
 
 clean:  ## remove the environment and the files of the quickstart and of er-ae
