@@ -53,8 +53,8 @@ def linkage_fact(plan: Plan) -> str:
     if (linkage := plan.linkage) is None:
         why = "for this mechanism and policy" if plan.bundle else "before the bundle is built"
         return (
-            f"no forecast {why}. Who holds the candidate originals finds the right one for "
-            "nearly every record of usual length, wherever a text stays useful: `wordveil evaluate` measures it"
+            f"no forecast {why}. Anyone with the candidate originals can match nearly every record of usual length, "
+            "wherever a text stays useful: `wordveil evaluate` measures it"
         )
     word = "different words" if plan.composition == Composition.DISTINCT else "words"
     shares = " and ".join(
@@ -63,12 +63,12 @@ def linkage_fact(plan: Plan) -> str:
     )
     half = f"from {linkage.half} {word} on" if linkage.half else "for no length up to 512"
     is_more_shown = plan.relation != Relation.ANY_TEXT
-    knows = "" if linkage.is_exact else ", and estimates the mechanism's laws from draws,"
+    estimate = "" if linkage.is_exact else ", who estimates the mechanism's laws from draws,"
     return (
-        f"who holds {linkage.candidates:,} candidate originals{knows} finds the right one for {shares}; "
+        f"anyone with {linkage.candidates:,} candidate originals{estimate} finds the right one for {shares}; "
         f"more than half {half}"
         + ". Better estimates link more of them" * (not linkage.is_exact)
-        + ". What shows beside the drawn words links more of them, at any epsilon" * is_more_shown
+        + ". Whatever is shown beside the drawn words links more of them, at any epsilon" * is_more_shown
     )
 
 

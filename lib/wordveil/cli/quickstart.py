@@ -157,8 +157,8 @@ def describe_costs(before: str, row: dict[str, Any], bundle: Bundle) -> Iterator
     """Explain the ``privacy`` column of one record."""
     privacy = row["privacy"]
     epsilon, words, bound = privacy["epsilon"], privacy["tokens"], privacy["epsilon_bound"]
-    yield "Whoever holds the original articles can tell which of them this is, by what shows and what is drawn."
-    yield "`wordveil plan` says how surely, and `wordveil docs choosing` what keeps records apart."
+    yield "Anyone with the original articles can tell which of them this is, by the copied and the drawn words."
+    yield "`wordveil plan` shows how surely, and `wordveil docs choosing` explains what keeps records apart."
     yield f"The mechanism `{privacy['mechanism']}` drew a word for each of the {words} different words of the text."
     yield "One draw serves all places where a word stands (repeat: same), so the price counts different words."
     yield f"{count_changed_words(before, row['text'])} places changed."
@@ -195,7 +195,7 @@ def describe_files() -> Iterator[str]:
     yield f"{HOME / OUTPUT}  the result: article, text, status, reason, privacy, content_tag, run_id. Internal: pass on"
     yield "    what `output.public_only: true` writes, released records without status, reason, content_tag and run_id"
     yield f"{HOME / 'bundles'}  the mechanism with its vectors, named by its fingerprint"
-    yield f"{HOME / KEY}  a key for this quickstart alone, drawn anew each time; with it one can undo much of the noise"
+    yield f"{HOME / KEY}  a key for this quickstart alone, new each time; anyone with it can undo much of the noise"
 
 
 def suggest_commands() -> Iterator[str]:

@@ -24,7 +24,7 @@ MAX_RECORDS = 100_000
 
 
 class EvaluationSection(Section):
-    """What ``wordveil evaluate`` measures, and on how many records. Nothing here changes what is released."""
+    """Measurements of ``wordveil evaluate``, and their numbers of records. Nothing here changes what is released."""
 
     author: Name | None = None
     """The column that says who wrote a record; by default that of ``input.author``. Attackers guess it."""
@@ -35,22 +35,22 @@ class EvaluationSection(Section):
     tasks: list[TaskName] = Field(default=["linear-words"])
     """The classifiers that guess labels, trained on sanitised texts."""
     encoder: Annotated[str, StringConstraints(pattern=ENCODER)] = WEIGHTED_BAG
-    """What turns texts into vectors, for similarity and linkage: ``weighted-bag``, ``mean-vector``, or
+    """The encoder of texts into vectors, for similarity and linkage: ``weighted-bag``, ``mean-vector``, or
     ``sentence-transformers:MODEL`` where that package is installed. It may download MODEL. Cosines of different
     encoders must not be compared.
     """
     topics: Annotated[int, Field(ge=0, le=100)] = 5
-    """How many topics are found in the originals and in the sanitised texts, to compare them. 0 compares terms alone,
-    which is quicker.
+    """The number of topics that are found in the originals and in the sanitised texts, to compare them. 0 compares
+    terms alone, which is quicker.
     """
     records: Annotated[int, Field(ge=8, le=MAX_RECORDS)] = 5_000
-    """How many records are measured at most, chosen at random; and how many more are read of some authors, to attack
-    them.
+    """The most records that are measured, chosen at random; and the most that are read besides of some authors, to
+    attack them.
     """
     authors: Annotated[int, Field(ge=2, le=10_000)] = 200
-    """How many authors an attacker chooses between at most, chosen at random until their records are ``records``. Each
-    has a fiftieth of these at most, or an equal part of fewer authors. Among more authors an attacker names fewer
-    right, and more times as many as by chance.
+    """The most authors that an attacker chooses between, chosen at random until their records are ``records``. Each has
+    a fiftieth of these at most, or an equal part of fewer authors. Among more authors an attacker names fewer right,
+    and more times as many as by chance.
     """
     min_texts: Annotated[int, Field(ge=2)] = 4
     """Authors with fewer records, and labels with fewer among those measured, are left out."""
@@ -59,8 +59,8 @@ class EvaluationSection(Section):
     each label's records, and both are measured on the others.
     """
     examples: Annotated[int, Field(ge=0, le=100)] = 0
-    """How many records the report shows, original beside sanitised text. They are private: such a report is as secret
-    as the corpus.
+    """The number of records that the report shows, original beside sanitised text. They are private: such a report is
+    as secret as the corpus.
     """
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Decides which records are measured, which of them the attacker knows, and what classifiers leave to chance."""

@@ -48,14 +48,14 @@ class TextsSection(Section):
 
 
 class WordsSection(Section):
-    """How texts become words: as in the text policy of the jobs that use the generator."""
+    """Splitting of texts into words, as in the text policy of the jobs that use the generator."""
 
     tokeniser: Annotated[choices.TokeniserKind, FromValue] = choices.TokeniserKind.WORDS
-    """What a word is."""
+    """The tokeniser."""
     hyphens: Annotated[choices.Hyphens, FromValue] = choices.Hyphens.SPLIT
-    """Whether a hyphen ends a word."""
+    """``split``: a hyphen ends a word. ``inner``: a single one between two letters does not."""
     case: Literal["lower", "exact"] = "lower"
-    """In which case words are looked up."""
+    """The case in which words are looked up."""
     types: Literal["mask", "none"] = "mask"
     """``mask``: addresses, numbers and the like count as unknown words, as in the profile ``strict``. ``none``: no
     class is told apart from words.
@@ -99,7 +99,7 @@ class RewardSection(Section):
 
 
 class TrainingSection(Section):
-    """How the weights are found, when they are measured and saved, and when training ends."""
+    """Training of the weights, with when they are measured and saved, and when it ends."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.001
@@ -123,7 +123,7 @@ _STEP_SETTINGS = {field.name for field in fields(TrainingSettings)} - {"reward"}
 
 
 class GeneratorSection(Section):
-    """A generator: what it is trained on, its sizes, and how it is trained."""
+    """A generator: its texts, its sizes and its training."""
 
     output: LocalPath
     """The file of the weights, ``.npz``. The figures of the training and a picture of them are written beside it."""
@@ -146,13 +146,13 @@ class GeneratorSection(Section):
     texts: TextsSection
     """The texts that train."""
     text: WordsSection = WordsSection()
-    """How texts become words."""
+    """Splitting of texts into words."""
     shape: ShapeSection = ShapeSection()
     """The sizes."""
     reward: RewardSection = RewardSection()
     """The losses."""
     training: TrainingSection = TrainingSection()
-    """How the weights are found."""
+    """Training of the weights."""
 
     @property
     def directory(self) -> Path:
@@ -176,7 +176,7 @@ class GeneratorSection(Section):
 
 
 class GeneratorConfig(Section):
-    """What ``wordveil train`` does."""
+    """Configuration of ``wordveil train``."""
 
     format_version: Literal[1]
     """The version of this format."""

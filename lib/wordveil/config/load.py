@@ -66,7 +66,7 @@ class Config(Section):
     store.
     """
     build_missing: bool = False
-    """Whether the job builds a bundle that is missing."""
+    """``true``: the job builds a bundle that is missing."""
     text: TextSection = TextSection()
     key: KeySection
     output: OutputSection

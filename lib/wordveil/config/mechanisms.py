@@ -55,7 +55,7 @@ _FILE_TYPES = {
 
 
 class TrainingSection(Section):
-    """How a Poincare embedding is trained (:class:`wordveil.embeddings.training.hypernyms.PoincareSettings`)."""
+    """Training of a Poincare embedding (:class:`wordveil.embeddings.training.hypernyms.PoincareSettings`)."""
 
     trainer: Literal["gensim", "compiled"] = "gensim"
     dimension: Annotated[int, Field(ge=2, le=1000)] = 10
@@ -75,7 +75,7 @@ class TrainingSection(Section):
 
 
 class MechanismSection(Section):
-    """What replaces a word: what all mechanisms have in common. Numbers are finite."""
+    """The mechanism that replaces words: settings of all mechanisms. Numbers are finite."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -88,7 +88,7 @@ class MechanismSection(Section):
     trained.
     """
     training: TrainingSection = TrainingSection()
-    """How the embedding is trained, with ``embedding_format: hypernyms`` alone."""
+    """Training of the embedding, with ``embedding_format: hypernyms`` alone."""
     frequencies: FrequenciesPath | None = None
     """A table of words and how often a public corpus has them, or ``wordfreq:de`` for a list of the package wordfreq:
     what attackers are assumed to know, and what some mechanisms are built from. By default frequencies follow the

@@ -20,7 +20,7 @@ from wordveil.input.locations import SCHEME, make_absolute
 from wordveil.mechanisms.inputs import ANY, ORDINARY, SENSITIVE
 
 WORDFREQ, STOP_WORDS = "wordfreq:", "stop-words:"
-"""They begin the names of lists of packages, which are no paths."""
+"""Beginnings of the names of lists in packages, which are no paths."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class PathSetting:
     """Mark of a setting that is a path, which pydantic follows."""
 
     is_local: bool = True
-    """Whether it is on the driver's own file system. A scheme is then a fault."""
+    """True if it is on the driver's own file system. A scheme is then a fault."""
     shipped: Collection[str] = ()
     """Names of what comes with the package, which are no paths."""
     prefix: str = ""
-    """Begins further names that are no paths; none where it is empty."""
+    """Beginning of further names that are no paths; empty if there are none."""
     is_written: bool = False
-    """Whether tables are written there. Hadoop makes no directory whose name has a colon."""
+    """True if tables are written there. Hadoop makes no directory whose name has a colon."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Resolve values that have passed the type's own checks."""

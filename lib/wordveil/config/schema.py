@@ -79,7 +79,7 @@ Tokens = Annotated[int, Field(ge=1, lt=2**24)]
 
 
 class ColumnsSection(Section):
-    """Which columns of a table are what."""
+    """Columns of a table."""
 
     id: Name
     """The column with the ids: distinct, never null. They are published."""
@@ -136,17 +136,17 @@ class InputSection(ColumnsSection):
     not true are not read.
     """
     changes: Literal["feed", "scan"] | None = None
-    """How a release finds what changed since it read the input last: by the change data feed of a Delta table, or by
-    default by comparing the contents of all records.
+    """The way in which a release finds changes since it read the input last: by the change data feed of a Delta table,
+    or by default by comparing the contents of all records.
     """
 
     def source(self) -> Source:
-        """Return the same as plain values."""
+        """Return the input as plain values."""
         return Source(**self.model_dump())
 
 
 class StreamSection(Section):
-    """Where `wordveil release stream` takes new records from: a Delta table whose rows are only appended."""
+    """Source of new records for `wordveil release stream`: a Delta table whose rows are only appended."""
 
     path: Location | None = None
     """The path of the table. Set exactly one of ``path`` and ``table``."""
@@ -201,8 +201,8 @@ class TextSection(Section):
     slot_threshold: Probability | None = None
     slot_start_threshold: Probability | None = None
     types: one_or_several(Literal["none"], dict[TypeName, ActionName]) | None = None  # type: ignore[valid-type]
-    """What happens to addresses, numbers, dates and the like, by class (`wordveil docs types`). What is not named stays
-    as in the profile. ``none``: no class is told apart from words.
+    """The treatment of addresses, numbers, dates and the like, by class (`wordveil docs types`). Classes that are not
+    named stay as in the profile. ``none``: no class is told apart from words.
     """
     types_version: Annotated[int, Field(ge=1)] | None = None
     names: Annotated[choices.Names, FromValue] | None = None
@@ -263,7 +263,7 @@ class TextSection(Section):
 
 
 class KeySection(Section):
-    """Where the master key is: exactly one of the two."""
+    """Location of the master key: exactly one of the two."""
 
     file: LocalPath | None = None
     """The path of the key file, which only its owner may be able to read."""
@@ -312,7 +312,7 @@ class OutputSection(Section):
 
 
 class LedgerSection(Section):
-    """Where releases that share records and authors are charged; required with ``output.format: delta``."""
+    """Ledger of releases that share records and authors; required with ``output.format: delta``."""
 
     path: WrittenLocation
     """The directory of the ledger's table. Several releases may share one."""
@@ -329,7 +329,7 @@ class ReleaseHome:
 
 
 class BudgetsSection(Section):
-    """Limits of what records may cost (:class:`wordveil.release.budgets.Budget`). Unit and relation have no default."""
+    """Limits of the costs of records (:class:`wordveil.release.budgets.Budget`). Unit and relation have no default."""
 
     unit: Name
     """``pure``, or the identifier of a metric as in the ``privacy`` column."""
@@ -342,9 +342,9 @@ class BudgetsSection(Section):
     corpus: EpsilonLimit | None = None
     """The limit for the author who costs most within the release; for the record, where there are no authors."""
     on_exceeded: Literal["quarantine", "keep_last", "fail"] = "quarantine"
-    """Whether records that would exceed a limit are quarantined, or the run fails before anything is drawn.
-    ``keep_last`` quarantines new records alone: of an edited one the version that was released last stays, marked in
-    the public table's column ``stale``.
+    """``quarantine``: records that would exceed a limit are quarantined. ``fail``: the run fails before anything is
+    drawn. ``keep_last``: new records are quarantined; of an edited one the version that was released last stays, marked
+    in the public table's column ``stale``.
     """
     delta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = None
     """The largest sum of deltas in each scope with a limit; required with ``unit: pure`` where the mechanism has a
@@ -389,25 +389,25 @@ class GateSection(Section):
 
 
 class SparkSection(Section):
-    """How the job runs. Nothing here changes what is released."""
+    """Settings of the session. Nothing here changes what is released."""
 
     master: Name | None = None
     """As in ``spark-submit --master``; by default spark-submit's own, or else ``local[*]``."""
     app_name: Name = "wordveil"
     """The name of the application in Spark's pages."""
     bundle: Literal["auto", "path", "archive"] = "auto"
-    """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path
-    in local mode and the archive elsewhere.
+    """The way in which executors get the bundle: in place by its path, or as an archive sent once to each; ``auto``
+    takes the path in local mode and the archive elsewhere.
     """
     delta_jars: LocalPath | None = None
     """A directory with Delta's jars, for machines that cannot fetch them."""
     s3: bool = False
-    """Whether a session that wordveil starts gets ``s3a``, Hadoop's file system for S3: 36 jars of 13 MB, fetched
+    """``true``: a session that wordveil starts gets ``s3a``, Hadoop's file system for S3: 36 jars of 13 MB, fetched
     once.
     """
     allow_unencrypted: bool = False
-    """Whether a session outside local mode may lack authentication or encryption. Where texts would come to stand in
-    its scratch, it is refused all the same.
+    """``true``: a session outside local mode may lack authentication or encryption. It is refused all the same if texts
+    would be written to its scratch.
     """
     options: dict[str, str] = {}
     """More options of Spark, by their full names; they replace those that wordveil sets."""

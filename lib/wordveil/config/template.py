@@ -272,7 +272,7 @@ input:
 mechanism:
   name: tree        # `wordveil docs mechanisms` compares all
   clusters: [500]   # of related words: nobody tells the words of one cluster apart, 20 at least
-  classes: stop-words:en   # no cluster has both stop-words and other words; needs wordveil[languages] but for en
+  classes: stop-words:en   # no cluster has both stop-words and other words; needs wordveil[languages] unless it is en
   merge: sensitive   # English words of health, religion, politics, ethnicity, sexuality, crime: a cluster each
   output: representative   # writes the most frequent of them that is no name; member writes any of these
   # The most that any two words cost, near or far: smaller hides more, larger keeps more of the meaning. There is no

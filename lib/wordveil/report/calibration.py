@@ -160,7 +160,7 @@ def describe_meaning(meaning: EpsilonMeaning) -> list[str]:
         )
         sentences.append(f"An attacker who knows word frequencies names {frequency}.")
         sentences.append(f"Where all words are equally likely, rare ones too, an attacker names {uniform}.")
-    but = f", but for a probability of {meaning.delta:.3g}" if meaning.delta else ""
+    but = f", except with a probability of {meaning.delta:.3g}" if meaning.delta else ""
     sentences.append(
         f"No output changes the odds between any two words by more than e^{_show_brief(meaning.pure_epsilon)}{but}."
     )

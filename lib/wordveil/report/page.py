@@ -127,7 +127,7 @@ def _say(best: Score, scores: Sequence[Score]) -> str:
 LINKED, RECOVERED = "linked", "recovered"
 _SHARES = (LINKED, ACCURACY, RECOVERED)
 _WHAT = {
-    LINKED: "who holds the candidate originals links this share of the records to the right one",
+    LINKED: "anyone with the candidate originals links this share of the records to the right one",
     RECOVERED: "who knows the mechanism gets this share of the hidden words right",
 }
 
@@ -203,7 +203,7 @@ def _find_gain(score: Score) -> float:
 
 
 MOST_LABELS = 30
-"""How many labels a map shows."""
+"""Number of labels that a map shows."""
 _MOST_PAIRS = 5
 _LARGE, _SMALL = 20, 15
 _MANY = 15

@@ -17,7 +17,7 @@ _CHANCE = 46.0
 _LONGEST = 26
 _TICKS = 6
 HEIGHT = 14.0
-"""Of a line of text, in pixels."""
+"""Height of a line of text, in pixels."""
 _CHARACTER = 7.2
 # What separates two labels of one line.
 _SPACE = 5.0

@@ -30,7 +30,7 @@ def test_sentences_say_what_an_epsilon_means():
         "At epsilon 10 a word comes back as itself in 71.3% of the draws.",
         "An attacker who knows word frequencies names at least 70.2% of the words (9.54% without looking).",
         "Where all words are equally likely, rare ones too, an attacker names 57.1% of the words (0.005% without",
-        "No output changes the odds between any two words by more than e^29, but for a probability of 1e-12.",
+        "No output changes the odds between any two words by more than e^29, except with a probability of 1e-12.",
         "the median loss is 9.",
     ):
         assert words in text, words

@@ -235,7 +235,7 @@ def test_the_worst_attack_is_said_first():
     words = make_attack("release", 0.3, "", task="words", method="viterbi", figure="recovered", chance=0.1)
     scores = [make_attack("release", 0.4), words, linked, make_score("release", 0.99)]
     first, *others = write_sentences(*scores)
-    assert first.startswith("release: who holds the candidate originals links this share")
+    assert first.startswith("release: anyone with the candidate originals links this share")
     assert "0.9" in first
     assert [sentence.split(" ")[0] for sentence in others] == ["release:"] * 3
     assert "strongest adaptive attack" in write_sentences(*scores, make_attack("release", 0.95))[0]

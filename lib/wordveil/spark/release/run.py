@@ -119,7 +119,7 @@ class ReleaseRunner:
             _LOGGER.debug("run %s: another process has added to the journal; deciding again", intent.run_id)
             return None
         plan = (intent.kind, intent.changes, intent.version)
-        _LOGGER.debug("run %s: %s, changes %s, input version %d", intent.run_id, *plan)
+        _LOGGER.debug("run %s: %s, changes %s, input version %s", intent.run_id, *plan)
         return self._execute(replace(intent, seq=event.seq), table, is_fresh=self.release.is_exclusive)
 
     def _execute(self, intent: Intent, table: InputTable | None, *, is_fresh: bool = False) -> RunReport:
