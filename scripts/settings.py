@@ -26,7 +26,7 @@ from pydantic.fields import FieldInfo
 
 from wordveil.config import generators
 from wordveil.config.load import Config
-from wordveil.config.mechanisms import MECHANISM_SECTIONS, MechanismSection, TrainingSection
+from wordveil.config.mechanisms import MECHANISM_SECTIONS, EmbeddingTrainingSection, MechanismSection
 from wordveil.config.schema import GateSection, TextSection
 from wordveil.embeddings.training.hypernyms import PoincareSettings
 from wordveil.generators.training import settings as generator_settings
@@ -117,7 +117,8 @@ def mechanism_parts() -> Iterator[str]:
     )
     names = ", ".join(f"`{kind.name}`" for kind in SHIPPED) + PLUGGED
     yield entries(MechanismSection, values={"name": names})
-    yield from ("### training", summary(TrainingSection), entries(TrainingSection, attributes(PoincareSettings)))
+    training = entries(EmbeddingTrainingSection, attributes(PoincareSettings))
+    yield from ("### training", summary(EmbeddingTrainingSection), training)
     for shipped in SHIPPED:
         name, kind, section = shipped.name, shipped.settings_type, MECHANISM_SECTIONS[shipped.name]
         own = [setting for setting in section.model_fields if setting not in shared]

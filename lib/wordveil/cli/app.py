@@ -58,7 +58,7 @@ def _load(name: str) -> TyperCommand | TyperGroup:
     return command
 
 
-class _Group(TyperGroup):
+class _CommandGroup(TyperGroup):
     """The group of all commands."""
 
     def __init__(self, **settings: Any) -> None:
@@ -69,7 +69,7 @@ class _Group(TyperGroup):
 # Rich's own markup would take `[bundle]` for a style and drop it.
 _MARKUP: Final = "markdown"
 app = Typer(
-    cls=_Group,
+    cls=_CommandGroup,
     rich_markup_mode=_MARKUP,
     help="Sanitise text corpora on Spark with metric differential privacy.",
     no_args_is_help=True,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, Typer
 
 from wordveil.cli.options import prepare_session, read_config
-from wordveil.cli.output import Table, make_text, print_note, print_rows, print_table, show_status
+from wordveil.cli.output import ResultTable, make_text, print_note, print_rows, print_table, show_status
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.errors import BundleError, RefutedError, usage_error
 
@@ -101,7 +105,6 @@ def audit_function(
     Example: `wordveil audit callable noise:redact --metric noise:distance --words noise:WORDS --epsilon 1`
     """
     from wordveil.audit.callables import audit_callable
-    from wordveil.cli.objects import load_object
 
     check_alpha(alpha)
     audited = load_object(function, "MODULE:FUNCTION")
@@ -174,7 +177,7 @@ def show(audit: Audit) -> None:
     from wordveil.report.audit import describe_power, list_limits, show_nats, verdict_of
 
     print_table(f"Audit of {audit.subject}: {verdict_of(audit)}", audit.facts, list_limits(audit))
-    table = Table("Findings", has_lines=True)
+    table = ResultTable("Findings", has_lines=True)
     for heading in ("test", "verdict", "claimed", "seen", "evidence"):
         table.add_column(heading)
     for finding in audit.findings:
@@ -184,3 +187,42 @@ def show(audit: Audit) -> None:
     print_rows(table)
     for note in audit.notes:
         print_note(note)
+
+
+def load_object(spec: str, where: str) -> Any:
+    """Load the object that ``spec`` names, such as ``my_mechanism:sanitise`` or ``package.module:Class.method``. The
+    module may lie in the current directory; importing it runs its code.
+
+    Raises :class:`ConfigError`, which names the option ``where``, for any other name, a module that cannot be imported,
+    and one that has no such object.
+    """
+    module, colon, name = spec.partition(":")
+    parts = [*module.split("."), *name.split(".")]
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise usage_error(
+            where, spec, "expected module:name.", "For the function `f` of the file `mine.py` write mine:f."
+        )
+    with _current_directory():
+        try:
+            target: Any = importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            hint = "Run the command in the directory of the module, or install it."
+            raise usage_error(where, spec, f"there is no module {error.name}.", hint) from error
+        except Exception as error:
+            raise usage_error(where, spec, f"importing {module} raised {type(error).__name__}: {error}") from error
+    for part in name.split("."):
+        if not hasattr(target, part):
+            raise usage_error(where, spec, f"{module} has no {name}.")
+        target = getattr(target, part)
+    return target
+
+
+@contextmanager
+def _current_directory() -> Iterator[None]:
+    """Make modules of the current directory importable, after all that are installed."""
+    here = str(Path.cwd())
+    sys.path.append(here)
+    try:
+        yield
+    finally:
+        sys.path.remove(here)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from wordveil.cli.options import prepare_session, read_config
-from wordveil.cli.output import Table, print_note, print_rows, print_table, show_progress
+from wordveil.cli.output import ResultTable, print_note, print_rows, print_table, show_progress
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.cli.tables import NOT_MEASURED, recovery_facts
 
@@ -127,9 +127,9 @@ def _covered(suits: Mapping[str, Any]) -> str:
     return f"{_percent(suits['covered'])} of {suits['text_words']:,} words of {suits['text']}"
 
 
-def epsilon_table(suits: Mapping[str, Any], configured: float) -> Table:
+def epsilon_table(suits: Mapping[str, Any], configured: float) -> ResultTable:
     """Make a table of the effect of rising epsilons on words, a line for each; ``configured`` is marked."""
-    table = Table("What epsilon does to words")
+    table = ResultTable("What epsilon does to words")
     for heading in ("epsilon", "stay", "recovered of running text"):
         table.add_column(heading, justify="right")
     for row in suits["epsilons"]:

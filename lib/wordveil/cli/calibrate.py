@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from wordveil.cli.options import ConfigOption, SetOption
-from wordveil.cli.output import Table, print_line, print_note, print_rows, print_table, show_progress
+from wordveil.cli.output import ResultTable, print_line, print_note, print_rows, print_table, show_progress
 from wordveil.cli.scaffold import Call, Result, command
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ def _shorten(texts: Sequence[str]) -> list[str]:
     return [text.replace("at least ", "\N{GREATER-THAN OR EQUAL TO}") for text in texts]
 
 
-def make_table(title: str, columns: Mapping[str, Sequence[str]]) -> Table:
+def make_table(title: str, columns: Mapping[str, Sequence[str]]) -> ResultTable:
     """Make a table of texts by heading. Each word of a heading has its own line, which keeps columns narrow."""
-    table = Table(title)
+    table = ResultTable(title)
     for heading in columns:
         table.add_column(heading.replace(",", "").split(" "), justify="right")
     for row in zip(*columns.values(), strict=True):

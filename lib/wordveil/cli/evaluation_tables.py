@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wordveil.cli.output import Table, print_line, print_note, print_rows, print_table
+from wordveil.cli.output import ResultTable, print_line, print_note, print_rows, print_table
 
 if TYPE_CHECKING:
-    from wordveil.report.compare import Comparison
+    from wordveil.report.compare import EvaluationComparison
     from wordveil.report.tables import Figure, Measure, ScoreTable
     from wordveil.scores.evaluation import Evaluation
 
@@ -29,8 +29,8 @@ def print_scores(evaluation: Evaluation) -> None:
         print_note(note)
 
 
-def _score_table(title: str, shown: ScoreTable) -> Table:
-    table = Table(title)
+def _score_table(title: str, shown: ScoreTable) -> ResultTable:
+    table = ResultTable(title)
     table.add_column("subject" if shown.by_subject else _NO_SUBJECT)
     measures = [_measure_name(measure) for measure in shown.measures]
     for heading in measures if shown.by_subject else (*shown.subjects, "chance"):
@@ -58,13 +58,13 @@ def _figure(figure: Figure | None) -> list[str]:
     return [f"{figure.value}{marks}", *filter(None, [figure.interval])]
 
 
-def print_comparison(comparison: Comparison) -> None:
+def print_comparison(comparison: EvaluationComparison) -> None:
     """Print two evaluations side by side: a table for each group of figures."""
     from wordveil.report.compare import NOTE, list_rows
 
     first, second = comparison.names
     for group, rows in list_rows(comparison).items():
-        table = Table(group)
+        table = ResultTable(group)
         for heading in ("subject", "measure"):
             table.add_column(heading)
         for heading in (first, second, "difference", "chance", f"{second} is"):

@@ -18,7 +18,7 @@ from wordveil.cli.options import (
     prepare_session,
     read_release_config,
 )
-from wordveil.cli.output import Table, print_csv_rows, print_json_rows, print_note, print_rows, show_status
+from wordveil.cli.output import ResultTable, print_csv_rows, print_json_rows, print_note, print_rows, show_status
 from wordveil.cli.scaffold import Call, command
 from wordveil.errors import ConfigError, Fault
 from wordveil.release.budgets import PURE, Budget, count_runs_left
@@ -159,12 +159,12 @@ def plain_row(values: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
     return {**plain, "unbounded": unbounded, "unit": budget.unit, "for": str(budget.relation)}
 
 
-def ledger_table(rows: list[dict[str, Any]], budget: Budget, names: list[str]) -> Table:
+def ledger_table(rows: list[dict[str, Any]], budget: Budget, names: list[str]) -> ResultTable:
     """Make the table of the rows for people."""
     hidden = {"metric", "relation", "run_id", "epoch"} & set(names)
     shown = [name for name in names if name not in hidden]
     unit = "nats" if budget.unit == PURE else f"epsilon of {budget.unit}"
-    table = Table(f"Ledger, {unit} between texts related by {budget.relation}")
+    table = ResultTable(f"Ledger, {unit} between texts related by {budget.relation}")
     texts = ("release", "record_id", "author", "state")
     for name in shown:
         table.add_column(name.removesuffix("_id"), justify="left" if name in texts else "right")

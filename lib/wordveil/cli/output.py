@@ -54,7 +54,7 @@ def make_text(value: object, style: str = "") -> Text:
     return Text("\n".join(map(show_value, lines)), style)
 
 
-class Table:
+class ResultTable:
     """A table whose title, headings and cells are values for :func:`make_text`; it cuts off none."""
 
     def __init__(self, title: object, *, has_header: bool = True, has_lines: bool = False) -> None:
@@ -92,7 +92,7 @@ def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ())
     shown = [(show_value(name), make_text(value)) for name, value in facts.items()]
     room = results.width - _BORDERS - max((cell_len(name) for name, _ in shown), default=0)
     whole = [fact for fact in shown if any(cell_len(part) > room for part in fact[1].plain.split())]
-    table = Table(title, has_header=False)
+    table = ResultTable(title, has_header=False)
     for fact in shown:
         if fact not in whole:
             table.add_row(*fact)
@@ -103,7 +103,7 @@ def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ())
         print_note(note)
 
 
-def print_rows(table: Table) -> None:
+def print_rows(table: ResultTable) -> None:
     """Print a table."""
     results.print(table)
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wordveil.cli import tables
-from wordveil.cli.output import Table, print_note, print_rows, print_table
+from wordveil.cli.output import ResultTable, print_note, print_rows, print_table
 from wordveil.cli.tables import number
 from wordveil.privacy.events import Composition
 from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Relation
 
 if TYPE_CHECKING:
-    from wordveil.measures.comparison import Comparison, SentencePreview
+    from wordveil.measures.comparison import SentenceComparison, SentencePreview
     from wordveil.measures.preview import ClusterPreview
     from wordveil.measures.text_distance import TextDistance
     from wordveil.spark.plan.plan import Plan
@@ -33,7 +33,7 @@ def print_plan(
     preview: Preview,
     sentence: SentencePreview | None,
     apart: TextDistance | None,
-    comparison: Comparison | None,
+    comparison: SentenceComparison | None,
 ) -> None:
     """Print a plan, and whatever else was asked for."""
     print_table("Plan", plan_facts(plan), plan_notes(plan))
@@ -130,9 +130,9 @@ def plan_notes(plan: Plan) -> list[str]:
     return notes
 
 
-def cluster_table(clusters: Sequence[ClusterPreview]) -> Table:
+def cluster_table(clusters: Sequence[ClusterPreview]) -> ResultTable:
     """Make a table of the words that are indistinguishable from each word, and their common output."""
-    table = Table("Nobody can tell which of its cluster a word was")
+    table = ResultTable("Nobody can tell which of its cluster a word was")
     for heading in ("word", "words in its cluster", "of these", "written for each of them"):
         table.add_column(heading)
     for cluster in clusters:
@@ -181,10 +181,10 @@ def describe_factor(apart: TextDistance) -> str:
     return f"any output is at most {times} times as likely for one of the texts as for the other"
 
 
-def move_table(apart: TextDistance) -> Table:
+def move_table(apart: TextDistance) -> ResultTable:
     """Make a table of the most expensive pairs of a word and the word that it moves to."""
     more = f", the {_SHOWN_PAIRS} that cost most of {len(apart.moves):,}" if len(apart.moves) > _SHOWN_PAIRS else ""
-    table = Table(f"Which word goes to which{more}")
+    table = ResultTable(f"Which word goes to which{more}")
     for heading in ("word", "goes to"):
         table.add_column(heading)
     for heading in ("tokens", "distance", "epsilon"):

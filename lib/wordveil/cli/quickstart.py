@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.options import prepare_session, read_config
-from wordveil.cli.output import Table, print_line, print_note, print_rows, show_progress
+from wordveil.cli.output import ResultTable, print_line, print_note, print_rows, show_progress
 from wordveil.cli.release_tables import print_report
 from wordveil.cli.scaffold import Call, Result, command
 from wordveil.crypto.keys import create_key
@@ -121,7 +121,7 @@ def explain(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]])
     """Print sentences before and after, the cost of one article, the files, and the next commands."""
     from wordveil.artifacts.bundle import open_bundle
 
-    table = Table("Three sentences", has_lines=True)
+    table = ResultTable("Three sentences", has_lines=True)
     for heading in ("article", "before", "after"):
         table.add_column(heading)
     for article in SHOWN:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wordveil.cli.output import Table, print_note, print_rows, print_table
+from wordveil.cli.output import ResultTable, print_note, print_rows, print_table
 from wordveil.cli.tables import ALONE_NOTE, number, price_epsilon, recovery_facts, show_figure, show_reasons, show_value
 from wordveil.errors import GateError
 from wordveil.privacy.recovery import Recovery
@@ -134,9 +134,9 @@ def print_publication(made: Publication, release: str) -> None:
     print_table(f"Published {release}", facts, ["send readers the public key separately from the table."])
 
 
-def gate_table(result: GateResult, release: str, version: int) -> Table:
+def gate_table(result: GateResult, release: str, version: int) -> ResultTable:
     """Make a table with a line for each rule and its measured value."""
-    table = Table(f"Gate of {release}, version {version} of the draws")
+    table = ResultTable(f"Gate of {release}, version {version} of the draws")
     for heading in ("rule", "kind", "measured", "bound", "passed"):
         table.add_column(heading)
     for rule in result.results:
@@ -164,9 +164,9 @@ def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
     }
 
 
-def compact_table(done: Mapping[str, Mapping[str, int]]) -> Table:
+def compact_table(done: Mapping[str, Mapping[str, int]]) -> ResultTable:
     """Make a table of the files and bytes of each table, before and after."""
-    table = Table("Compacted")
+    table = ResultTable("Compacted")
     table.add_column("table")
     for heading in ("files before", "files", "bytes before", "bytes"):
         table.add_column(heading, justify="right")
@@ -210,10 +210,10 @@ def long_run_ids(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return [run["run_id"] for run in runs[-_SHOWN_RUNS:] if len(run["run_id"]) > _RUN_ID]
 
 
-def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
+def runs_table(runs: Sequence[Mapping[str, Any]]) -> ResultTable:
     """Make the table of the last runs."""
     more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
-    table = Table(f"Runs{more}")
+    table = ResultTable(f"Runs{more}")
     for heading in ("run", "kind", "input version", "epoch", "state"):
         table.add_column(heading, min_width=_RUN_ID if heading == "run" else None)
     for run in runs[-_SHOWN_RUNS:]:

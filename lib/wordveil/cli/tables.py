@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from wordveil.cli.output import Table
+from wordveil.cli.output import ResultTable
 from wordveil.privacy.guarantees import CORPUS_METRIC
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.report.values import show_recovered, show_share
@@ -129,10 +129,10 @@ def words_notes(preview: Preview) -> list[str]:
     return [WORDS_NOTE, *([CLUSTERS_NOTE] if preview.by_cluster else [])]
 
 
-def word_table(previews: Sequence[WordPreview]) -> Table:
+def word_table(previews: Sequence[WordPreview]) -> ResultTable:
     """Make a table of the outputs of each word, with a line for each epsilon."""
     draws = previews[0].draws if previews else 0
-    table = Table(f"What words become, by {draws:,} draws each")
+    table = ResultTable(f"What words become, by {draws:,} draws each")
     for heading in ("word", "epsilon", "stays", "different"):
         table.add_column(heading, justify="left" if heading == "word" else "right")
     table.add_column("likeliest others")
@@ -146,9 +146,9 @@ def word_table(previews: Sequence[WordPreview]) -> Table:
     return table
 
 
-def token_table(tokens: Sequence[TokenReading]) -> Table:
+def token_table(tokens: Sequence[TokenReading]) -> ResultTable:
     """Make a table of the class and the treatment of each token of a sentence."""
-    table = Table("What each token was taken for")
+    table = ResultTable("What each token was taken for")
     for heading in ("token", "taken for", "what happens"):
         table.add_column(heading)
     for reading in tokens:
@@ -172,7 +172,7 @@ def _about(line: OutputLength) -> str:
     return f"comes out with {'about ' if line.draws else ''}{line.mean:,.4g} words"
 
 
-def comparison_tables(comparison: SentenceComparison) -> list[Table]:
+def comparison_tables(comparison: SentenceComparison) -> list[ResultTable]:
     """Make the tables of :func:`compared_lines`."""
     return [_lines(title, lines) for title, lines in compared_lines(comparison)]
 
@@ -187,8 +187,8 @@ def compared_lines(comparison: SentenceComparison) -> list[tuple[str, list[Mecha
     return [(title, [first, *lines]) for title, lines in titles]
 
 
-def _lines(title: str, lines: Sequence[MechanismLine]) -> Table:
-    table = Table(title, has_lines=True)
+def _lines(title: str, lines: Sequence[MechanismLine]) -> ResultTable:
+    table = ResultTable(title, has_lines=True)
     table.add_column("mechanism", max_width=24)
     for heading in ("epsilon", "pure", "kept"):
         table.add_column(heading, justify="right")

@@ -98,7 +98,7 @@ class RewardSection(Section):
     baseline: Literal["none", "mean"] = "none"
 
 
-class TrainingSection(Section):
+class GeneratorTrainingSection(Section):
     """Training of the weights, with when they are measured and saved, and when it ends."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
@@ -151,7 +151,7 @@ class GeneratorSection(Section):
     """The sizes."""
     reward: RewardSection = RewardSection()
     """The losses."""
-    training: TrainingSection = TrainingSection()
+    training: GeneratorTrainingSection = GeneratorTrainingSection()
     """Training of the weights."""
 
     @property

@@ -54,7 +54,7 @@ _FILE_TYPES = {
 """The types of settings that name public files; :data:`Location` for others."""
 
 
-class TrainingSection(Section):
+class EmbeddingTrainingSection(Section):
     """Training of a Poincare embedding (:class:`wordveil.embeddings.training.hypernyms.PoincareSettings`)."""
 
     trainer: Literal["gensim", "compiled"] = "gensim"
@@ -87,7 +87,7 @@ class MechanismSection(Section):
     """The format of the embedding's file. ``hypernyms``: pairs of words and hypernyms, from which the embedding is
     trained.
     """
-    training: TrainingSection = TrainingSection()
+    training: EmbeddingTrainingSection = EmbeddingTrainingSection()
     """Training of the embedding, with ``embedding_format: hypernyms`` alone."""
     frequencies: FrequenciesPath | None = None
     """A table of words and how often a public corpus has them, or ``wordfreq:de`` for a list of the package wordfreq:

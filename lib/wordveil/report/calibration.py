@@ -30,7 +30,7 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveLine:
     """Line of one figure: its name, its points, and the line through them as SVG writes it."""
 
     name: str
@@ -39,7 +39,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Panel:
+class CurvePanel:
     """Picture of some figures over the same epsilons.
 
     ``label``: the picture in words, for screen readers. ``left``, ``right``, ``top``, ``bottom``: the ends of the axes
@@ -54,7 +54,7 @@ class Panel:
     bottom: float
     across: tuple[Tick, ...]
     up: tuple[Tick, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[CurveLine, ...]
 
 
 def draw_lines(
@@ -62,7 +62,7 @@ def draw_lines(
     epsilons: Sequence[float],
     figures: Mapping[str, Sequence[float | None]],
     show: Callable[[float], str],
-) -> Panel:
+) -> CurvePanel:
     """Draw figures over a logarithmic axis of epsilons, which are positive and rising.
 
     ``figures``: by name, a value of 0 or more for each epsilon, or None. ``show``: writes a value.
@@ -78,7 +78,7 @@ def draw_lines(
     lines = tuple(_draw_line(name, pairs, to_x, to_y, show) for name, pairs in points_of.items())
     said = "; ".join(f"{line.name}: {', '.join(spot.text for spot in line.spots)}" for line in lines)
     ticks = tuple(Tick(round(to_y(value), 1), show(value)) for value in up)
-    return Panel(title, f"{title}. {said}.", *ends, _name_epsilons(epsilons, to_x), ticks, lines)
+    return CurvePanel(title, f"{title}. {said}.", *ends, _name_epsilons(epsilons, to_x), ticks, lines)
 
 
 def _make_axis(epsilons: Sequence[float], start: float, end: float) -> Callable[[float], float]:
@@ -105,12 +105,12 @@ def _draw_line(
     to_x: Callable[[float], float],
     to_y: Callable[[float], float],
     show: Callable[[float], str],
-) -> Line:
+) -> CurveLine:
     spots = tuple(
         Spot(round(to_x(epsilon), 1), round(to_y(value), 1), f"{show(value)} at epsilon {epsilon:g}")
         for epsilon, value in pairs
     )
-    return Line(name, spots, " ".join(f"{spot.x},{spot.y}" for spot in spots))
+    return CurveLine(name, spots, " ".join(f"{spot.x},{spot.y}" for spot in spots))
 
 
 PRIORS = {"frequency": "running text", "uniform": "all words alike"}
@@ -251,7 +251,7 @@ def render_calibration(calibration: Calibration) -> str:
     )
 
 
-def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[Panel]:
+def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[CurvePanel]:
     """Draw the pictures against epsilon: words kept, words recovered, and the losses of a token."""
     epsilons = [meaning.epsilon for meaning in meanings]
     recovered: dict[str, list[float | None]] = {

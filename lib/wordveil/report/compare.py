@@ -96,7 +96,7 @@ def _interval(score: Score) -> tuple[float, float] | None:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class EvaluationComparison:
     """Comparison of two evaluations with their names.
 
     ``pairs``: figures that both have, in the order of the first. ``alone``: figures that only one has, with its name.
@@ -153,7 +153,9 @@ def _scores_of(evaluation: Evaluation, subject: str) -> set[Score]:
     return {score for score in evaluation.scores if score.subject == subject}
 
 
-def compare_evaluations(first: Evaluation, second: Evaluation, names: tuple[str, str] = ("A", "B")) -> Comparison:
+def compare_evaluations(
+    first: Evaluation, second: Evaluation, names: tuple[str, str] = ("A", "B")
+) -> EvaluationComparison:
     """Pair the figures of two evaluations that have the same subject, task, method, variant and name.
 
     If each has a single subject besides the shared ones, such as two mechanisms, these two share a row.
@@ -166,7 +168,7 @@ def compare_evaluations(first: Evaluation, second: Evaluation, names: tuple[str,
     pairs = tuple(ScorePair(score, of[key]) for key, score in firsts.items() if key in of)
     alone = [(names[0], score) for key, score in firsts.items() if key not in of]
     alone += [(names[1], score) for key, score in of.items() if key not in firsts]
-    return Comparison(names, first, second, pairs, tuple(alone))
+    return EvaluationComparison(names, first, second, pairs, tuple(alone))
 
 
 def choose_names(first: Path, second: Path) -> tuple[str, str]:
@@ -186,7 +188,7 @@ def make_title(names: tuple[str, str]) -> str:
     return f"{names[0]} and {names[1]}"
 
 
-def list_rows(comparison: Comparison) -> dict[str, list[dict[str, str]]]:
+def list_rows(comparison: EvaluationComparison) -> dict[str, list[dict[str, str]]]:
     """List the pairs of each group as texts, for a terminal and for a page, by the group's title."""
     return {
         TITLES[group]: [_row(pair) for pair in comparison.pairs if pair.first.group == group]
@@ -213,7 +215,7 @@ def _row(pair: ScorePair) -> dict[str, str]:
     }
 
 
-def render_comparison(comparison: Comparison) -> str:
+def render_comparison(comparison: EvaluationComparison) -> str:
     """Render the page of two evaluations, in HTML. As on that of one, everything is escaped and nothing is loaded."""
     return render_page(
         "comparison.html",

@@ -21,7 +21,7 @@ _PANELS = (
 
 
 @dataclass(frozen=True)
-class Panel:
+class LossPanel:
     """Picture of one figure over the steps, in pixels.
 
     ``across``, ``up``: the marks of both axes. ``training``, ``validation``: points of lines, as SVG writes them; empty
@@ -57,7 +57,7 @@ def _steps(rows: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
     return choose_ticks([0, *(row["step"] for row in rows)])
 
 
-def _draw(rows: Sequence[Mapping[str, Any]], title: str, name: str, number: int) -> Panel:
+def _draw(rows: Sequence[Mapping[str, Any]], title: str, name: str, number: int) -> LossPanel:
     top = number * (_HEIGHT + _GAP) + _TOP
     bottom = top + _HEIGHT
     lines = [_find_line(rows, key) for key in (name, f"validation_{name}")]
@@ -65,7 +65,9 @@ def _draw(rows: Sequence[Mapping[str, Any]], title: str, name: str, number: int)
     to_x, to_y = make_scale(across, _LEFT, _WIDTH - _RIGHT), make_scale(up, bottom, top)
     training, validation = (" ".join(f"{to_x(x):.1f},{to_y(y):.1f}" for x, y in line) for line in lines)
     marks = tuple(Tick(round(to_x(value), 1), f"{value:,.0f}") for value in across)
-    return Panel(title, top, bottom, marks, tuple(Tick(round(to_y(v), 1), f"{v:g}") for v in up), training, validation)
+    return LossPanel(
+        title, top, bottom, marks, tuple(Tick(round(to_y(v), 1), f"{v:g}") for v in up), training, validation
+    )
 
 
 def _find_line(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float, float]]:

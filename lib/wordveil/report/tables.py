@@ -77,7 +77,7 @@ class ScoreTable:
 
 
 @dataclass(frozen=True)
-class Section:
+class ScoreSection:
     """Tables of one group."""
 
     title: str
@@ -86,7 +86,7 @@ class Section:
     has_above_chance: bool
 
 
-def make_sections(scores: Sequence[Score]) -> tuple[Section, ...]:
+def make_sections(scores: Sequence[Score]) -> tuple[ScoreSection, ...]:
     """Make the tables of all groups that have figures.
 
     Few subjects are columns, many are rows. If many subjects have many measures, each task has a table of its own.
@@ -98,7 +98,7 @@ def make_sections(scores: Sequence[Score]) -> tuple[Section, ...]:
     )
 
 
-def _make_section(group: Group, scores: Sequence[Score]) -> Section:
+def _make_section(group: Group, scores: Sequence[Score]) -> ScoreSection:
     by_subject = len({score.subject for score in scores}) > _MOST_COLUMNS
     parts: dict[str, list[Score]] = {"": list(scores)}
     if by_subject and len({score.key for score in scores}) > _WIDEST:
@@ -107,7 +107,7 @@ def _make_section(group: Group, scores: Sequence[Score]) -> Section:
         }
     tables = tuple(_make_table(heading, part, by_subject=by_subject) for heading, part in parts.items())
     has_intervals = any(show_interval(score.low, score.high) for score in scores)
-    return Section(TITLES[group], tables, has_intervals, any(_is_found(score) for score in scores))
+    return ScoreSection(TITLES[group], tables, has_intervals, any(_is_found(score) for score in scores))
 
 
 def _make_table(heading: str, scores: Sequence[Score], *, by_subject: bool) -> ScoreTable:

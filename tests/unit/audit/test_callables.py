@@ -16,7 +16,7 @@ import pytest
 from wordveil.audit.callables import audit_callable
 from wordveil.audit.findings import Audit
 from wordveil.audit.repetition import compare_outputs, split_lag, summarise_agreements
-from wordveil.cli.objects import load_object
+from wordveil.cli.audit import load_object
 from wordveil.errors import ConfigError
 
 WORDS = [f"w{place}" for place in range(12)]

@@ -140,7 +140,10 @@ def test_a_plan_says_first_how_surely_records_are_linked():
     assert next(iter(plan_facts(plan))) == next(iter(plan_facts(PLAN))) == "linked"
     assert "no forecast" in plan_facts(PLAN)["linked"]
     assert "links more" not in plan_facts(plan)["linked"]
-    assert "Whatever is shown beside the drawn words links more" in plan_facts(replace(plan, relation="same_length"))["linked"]
+    assert (
+        "Whatever is shown beside the drawn words links more"
+        in plan_facts(replace(plan, relation="same_length"))["linked"]
+    )
     text = read_text(plan_page(plan))
     assert text.index("finds the right one for 99% of the records of 5 words") < text.index("What is released")
 

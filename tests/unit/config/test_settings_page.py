@@ -12,7 +12,7 @@ from pydantic import Field
 from support.repository import ROOT, load_script
 from wordveil.config.generators import GeneratorSection
 from wordveil.config.load import Config
-from wordveil.config.mechanisms import MECHANISM_SECTIONS, MechanismSection, TrainingSection
+from wordveil.config.mechanisms import MECHANISM_SECTIONS, EmbeddingTrainingSection, MechanismSection
 from wordveil.config.schema import Rate, Section
 
 
@@ -44,7 +44,7 @@ def test_every_setting_stands_in_its_chapter(script: ModuleType):
         "Top level": [name for name in Config.model_fields if name not in {*models, "mechanism"}],
         **{name: list(model.model_fields) for name, model in models.items()},
         "mechanism": shared,
-        "training": list(TrainingSection.model_fields),
+        "training": list(EmbeddingTrainingSection.model_fields),
         **{
             name: [setting for setting in model.model_fields if setting not in shared]
             for name, model in MECHANISM_SECTIONS.items()
