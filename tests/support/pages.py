@@ -31,6 +31,26 @@ class Elements(HTMLParser):
         if not self.open or self.open.pop() != tag:
             self.wrong.append(tag)
 
+    def count(self, tag: str, name: str = "") -> int:
+        """Count the elements of a tag, with a class if it is given."""
+        classes = [(attributes.get("class") or "").split() for found, attributes in self.tags if found == tag]
+        return sum(not name or name in one for one in classes)
+
+
+_LOADS = {"script", "link", "img", "iframe", "object", "embed", "form", "base", "source", "a", "use", "image"}
+
+
+def check_alone(page: str) -> Elements:
+    """Check that a page is well formed and loads nothing; return its elements."""
+    elements = Elements(page)
+    assert (elements.open, elements.wrong) == ([], [])
+    assert not {tag for tag, _ in elements.tags} & _LOADS
+    attributes = {name for _, given in elements.tags for name in given}
+    assert not {one for one in attributes if one.startswith("on") or one in ("src", "href", "srcset")}
+    assert not re.search(r"@import|url\(|https?:|//[a-z]", page)
+    assert "default-src 'none'" in page
+    return elements
+
 
 def read_text(page: str) -> str:
     """What a reader sees, with single spaces."""
