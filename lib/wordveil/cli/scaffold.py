@@ -70,9 +70,11 @@ class Result:
 class Call:
     """Call of a command, with the values of the shared options.
 
-    ``tell`` stores what the report holds if the command fails. ``page`` is the path of ``--html``, ``params`` the
-    values of ``--param``.
+    ``config`` is there if the command declares how it is read. ``tell`` stores what the report holds if the command
+    fails. ``page`` is the path of ``--html``, ``params`` the values of ``--param``.
     """
+
+    config: Config
 
     def __init__(
         self, context: Context, tell: Callable[[Mapping[str, Any]], None], page: Path | None, *, as_json: bool
@@ -82,17 +84,6 @@ class Call:
         self.page = page
         self.as_json = as_json
         self.params: Mapping[str, str] = {}
-        self._config: Config | None = None
-
-    @property
-    def config(self) -> Config:
-        """The configuration, of a command that declares how it is read."""
-        assert self._config is not None
-        return self._config
-
-    @config.setter
-    def config(self, config: Config) -> None:
-        self._config = config
 
     def do(self, step: Callable[..., Output], *, is_short: bool = False, **options: Any) -> Output:
         """Do a step of a release in a session of its own, and show its stages."""

@@ -7,35 +7,18 @@ from typing import Any
 
 import pytest
 
-from wordveil.config.load import Config, parse_config
-from wordveil.errors import ConfigError
+from support import configs
+from support.configs import find_faults
+from wordveil.config.load import Config
 from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS
 
 
 def settings(evaluation: dict[str, Any] | None = None, **source: Any) -> dict[str, Any]:
-    section = {} if evaluation is None else {"evaluation": evaluation}
-    return {
-        "format_version": 2,
-        "release": "mail",
-        "input": {"path": "in", "id": "id", "text": "body", **source},
-        "mechanism": {"name": "laplace", "epsilon": 5.0, "embedding": "demo", "public": True},
-        "bundle_store": "bundles",
-        "text": {"n_max": 8},
-        "key": {"file": "key"},
-        "output": {"path": "out"},
-        **section,
-    }
+    return configs.settings(source=source, **({} if evaluation is None else {"evaluation": evaluation}))
 
 
 def parse(evaluation: dict[str, Any] | None = None, **source: Any) -> Config:
-    return parse_config(settings(evaluation, **source), "job.yaml")
-
-
-def faults(raw: dict[str, Any]) -> dict[str, str]:
-    with pytest.raises(ConfigError) as caught:
-        parse_config(raw, "job.yaml")
-    assert caught.value.exit_code == 2
-    return {fault.where: str(fault) for fault in caught.value.faults}
+    return configs.parse(settings(evaluation, **source))
 
 
 def test_a_configuration_without_the_section_is_measured():
@@ -64,7 +47,7 @@ def test_nothing_that_is_released_depends_on_it():
 
 
 def test_all_faults_come_at_once():
-    found = faults(
+    found = find_faults(
         settings(
             {
                 "author": "BODY",
@@ -101,15 +84,15 @@ def test_all_faults_come_at_once():
         ({"records": 10, "min_texts": 6}, "two authors of 6 records do not fit into evaluation.records: 10"),
     ],
 )
-def test_settings_that_contradict_each_other_are_faults(evaluation: dict[str, Any], words: str):
+def test_settings_that_contradict_each_other_are_find_faults(evaluation: dict[str, Any], words: str):
     if words:
-        assert words in "\n".join(faults(settings(evaluation)).values())
+        assert words in "\n".join(find_faults(settings(evaluation)).values())
     else:
         parse(evaluation)
 
 
 def test_the_author_must_not_be_inside_a_text():
-    found = faults(settings({"author": "message"}, text="message.body"))
+    found = find_faults(settings({"author": "message"}, text="message.body"))
     assert "is the text column" in found["evaluation.author"]
 
 
@@ -124,9 +107,12 @@ def release(evaluation: dict[str, Any], **source: Any) -> dict[str, Any]:
 
 
 def test_a_gate_that_attacks_needs_authors_and_attackers():
-    assert "gate.attack_to_chance = 2: measures who wrote a text" in faults(release({}))["gate.attack_to_chance"]
-    assert "evaluation.attackers is empty" in faults(release({"attackers": []}, author="who"))["gate.attack_to_chance"]
-    made = parse_config(release({}, author="who"), "job.yaml")
+    assert "gate.attack_to_chance = 2: measures who wrote a text" in find_faults(release({}))["gate.attack_to_chance"]
+    assert (
+        "evaluation.attackers is empty"
+        in find_faults(release({"attackers": []}, author="who"))["gate.attack_to_chance"]
+    )
+    made = configs.parse(release({}, author="who"))
     assert made.gate.rules.private == ("attack_to_chance",)
     assert "gate" in made.shown
     assert parse({"attackers": [], "tasks": []}).evaluation.attackers == []

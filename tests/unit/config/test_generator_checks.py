@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from support import toys
+from support import configs, toys
 from wordveil.config.load import parse_config
-from wordveil.errors import BundleError, ConfigError
+from wordveil.errors import BundleError
 from wordveil.generators.initial import make_repeating_weights
 from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs
@@ -25,23 +25,13 @@ RELEASE = {"output": {"path": "out", "format": "delta"}, "ledger": {"path": "led
 
 def settings(mechanism: dict[str, Any], text: dict[str, Any] | None = None, **sections: Any) -> dict[str, Any]:
     section = {"name": "er-ae", "epsilon": 8.0, "model": "g.npz", "embedding": "demo", "public": True, **mechanism}
-    return {
-        "format_version": 2,
-        "release": "r",
-        "input": {"path": "in", "format": "delta", "id": "id", "text": "body"},
-        "mechanism": section,
-        "bundle_store": "bundles",
-        "text": {"n_max": 8} if text is None else text,
-        "key": {"env": "KEY"},
-        "output": {"path": "out"},
-        **sections,
-    }
+    return configs.settings(
+        source={"format": "delta"}, mechanism=section, text={"n_max": 8} if text is None else text, **sections
+    )
 
 
 def faults(*args: Any, **sections: Any) -> list[str]:
-    with pytest.raises(ConfigError) as raised:
-        parse_config(settings(*args, **sections), "job.yaml")
-    return [fault.where for fault in raised.value.faults]
+    return list(configs.find_faults(settings(*args, **sections)))
 
 
 def test_a_configuration_that_can_be_drawn_with_has_no_fault() -> None:

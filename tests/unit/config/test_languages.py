@@ -7,40 +7,26 @@ from typing import Any
 import pytest
 import yaml
 
+from support import configs
 from support.repository import needs
 from wordveil.config import template
 from wordveil.config.guess import Column, guess_columns
-from wordveil.config.load import Config, parse_config
+from wordveil.config.load import Config
 from wordveil.config.template import draft_config
-from wordveil.errors import ConfigError
 from wordveil.text import language, stop_words
 from wordveil.text.stop_words import load_stop_words
 
-TEXT = {"n_max": 8}
-
 
 def settings(text: dict[str, Any], **source: Any) -> dict[str, Any]:
-    return {
-        "format_version": 2,
-        "release": "mail",
-        "input": {"path": "in", "id": "id", "text": "body", **source},
-        "mechanism": {"name": "laplace", "epsilon": 5.0, "embedding": "demo", "public": True},
-        "bundle_store": "bundles",
-        "text": {**TEXT, **text},
-        "key": {"file": "key"},
-        "output": {"path": "out"},
-    }
+    return configs.settings(text={"n_max": 8, **text}, source=source)
 
 
 def parse(text: dict[str, Any], **source: Any) -> Config:
-    return parse_config(settings(text, **source), "job.yaml")
+    return configs.parse(settings(text, **source))
 
 
 def faults(text: dict[str, Any], **source: Any) -> dict[str, str]:
-    with pytest.raises(ConfigError) as caught:
-        parse(text, **source)
-    assert caught.value.exit_code == 2
-    return {fault.where: fault.problem for fault in caught.value.faults}
+    return configs.find_faults(settings(text, **source))
 
 
 @pytest.fixture
