@@ -97,15 +97,8 @@ def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
     assert not (workspace.root / "other.yaml").exists()
 
 
-def test_a_file_of_another_format_is_not_called_damaged(workspace: Workspace, run: Command, monkeypatch):
+def test_lines_of_json_become_a_configuration(workspace: Workspace, run: Command, monkeypatch):
     monkeypatch.chdir(workspace.root)
-    file = workspace.root / "t.feather"
-    file.write_text("ARROW1")
-    code, _, err = run("init", "--from", "t.feather")
-    assert code == 4
-    assert f"--from = {file}: " in err
-    assert "by its name it is Arrow." in err
-    assert "Convert it: python -c" in err
     (workspace.root / "t.jsonl").write_text('{"id": 1, "body": "x"}\n')
     code, _, err = run("init", "--from", "t.jsonl")
     assert code == 0, err

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from support.evaluations import make_evaluation
+from support.workspaces import Command
 from wordveil.cli import output
-from wordveil.cli.app import main
 from wordveil.report.files import write_evaluation
 
 
@@ -23,65 +23,27 @@ def wide_terminal(monkeypatch):
 
 
 @pytest.fixture
-def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "out"
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(["evaluate", *arguments])
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["compare", "a.json", "b.json"], 4, "a.json: cannot be read"),
-        ([], 2, "--config: is missing. Name a configuration file."),
-    ],
-)
-def test_faults_are_named_with_their_mend(out, capsys, arguments, code, message):
-    assert call(*arguments) == code
-    assert message in capsys.readouterr().err.replace("\n", " ")
-
-
-@pytest.fixture
-def both(out: Path) -> list[str]:
-    places = []
+def both(tmp_path: Path) -> list[Path]:
     for name, attack in (("old", 0.4), ("new", 0.2)):
-        write_evaluation(make_evaluation(attack), out / name)
-        places.append(str(out / name / "evaluation.json"))
-    return places
+        write_evaluation(make_evaluation(attack), tmp_path / name)
+    return [tmp_path / "old" / "evaluation.json", tmp_path / "new" / "evaluation.json"]
 
 
-def test_two_evaluations_are_printed_side_by_side(both, out, capsys):
-    page = out / "both.html"
-    assert call("compare", *both, "--html", str(page)) == 0
-    printed = capsys.readouterr()
-    (line,) = [line for line in printed.out.splitlines() if "0.200" in line and "better" in line and "0.400" in line]
+def test_two_evaluations_are_printed_side_by_side(both: list[Path], tmp_path: Path, run: Command):
+    page = tmp_path / "both.html"
+    code, out, err = run("evaluate", "compare", *both, "--html", page)
+    assert code == 0
+    (line,) = [line for line in out.splitlines() if "0.200" in line and "better" in line and "0.400" in line]
     assert "authors: svm-characters, adaptive" in line
-    assert "this is not a test of their difference" in printed.err
+    assert "this is not a test of their difference" in err
     assert "old: release" in page.read_text()
     assert page.stat().st_mode & 0o777 == 0o600
-    assert call("compare", *both, "--html", str(page)) == 6
-
-
-def test_two_evaluations_as_json(both, capsys):
-    assert call("compare", *both, "--json") == 0
-    values = json.loads(capsys.readouterr().out)
+    assert run("evaluate", "compare", *both, "--html", page)[0] == 6
+    values = json.loads(run("evaluate", "compare", *both, "--json")[1])
     assert values["names"] == ["old", "new"]
     assert [pair["change"] for pair in values["pairs"]].count("better") == 2
-
-
-def test_names_with_brackets_are_printed_as_they_are(out, capsys):
-    evaluation = make_evaluation()
-    evaluation = type(evaluation).from_dict(json.loads(json.dumps(evaluation.to_dict()).replace("koppel", "[bold]x")))
-    for name in ("one", "two"):
-        write_evaluation(evaluation, out / name)
-    assert call("compare", str(out / "one"), str(out / "two")) == 0
-    assert "[bold]x" in capsys.readouterr().out
+    code, _, err = run("evaluate", "compare", "a.json", "b.json")
+    assert (code, "a.json: cannot be read" in err) == (4, True)
 
 
 def test_the_command_starts_without_what_it_may_never_need():

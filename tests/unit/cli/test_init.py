@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.repository import ROOT
-from wordveil.cli.app import main
+from support.workspaces import Command
 from wordveil.cli.init import JOBS, write_dags
 from wordveil.errors import ConfigError, OutputExistsError
 
@@ -19,11 +19,7 @@ def test_the_dags_are_written_with_their_jobs_and_nothing_is_overwritten(tmp_pat
     folder = tmp_path / "dags"
     written = write_dags(folder)
     assert {path.name for path in folder.glob("*.py")} == DAGS
-    assert {
-        "sanitise_nightly.py",
-        "analytics_on_release.py",
-        "wordveil_airflow.py",
-    } == DAGS
+    assert {"sanitise_nightly.py", "analytics_on_release.py", "wordveil_airflow.py"} == DAGS
     assert {path.name for path in (folder / JOBS).glob("*.py")} == APPLICATIONS
     assert sorted(written) == sorted(folder.rglob("*.py"))
     for path in folder.glob("*.py"):
@@ -43,13 +39,9 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):
         write_dags(tmp_path / "file" / "dags")
 
 
-def test_init_writes_a_configuration_or_dags_and_not_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    for arguments in (["init"], ["init", "--from", "table", "--airflow", str(tmp_path)]):
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        assert left.value.code == 2
-        assert "--airflow DIR" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as left:
-        main(["init", "--airflow", str(tmp_path / "dags")])
-    assert left.value.code == 0
-    assert "sanitise_nightly.py" in capsys.readouterr().out
+def test_init_writes_a_configuration_or_dags_and_not_both(tmp_path: Path, run: Command):
+    for arguments in ((), ("--from", "table", "--airflow", tmp_path)):
+        code, _, err = run("init", *arguments)
+        assert (code, "--airflow DIR" in err) == (2, True)
+    code, out, _ = run("init", "--airflow", tmp_path / "dags")
+    assert (code, "sanitise_nightly.py" in out) == (0, True)

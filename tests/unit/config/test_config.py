@@ -421,16 +421,6 @@ def test_a_key_in_the_configuration_is_refused_and_not_shown():
         assert secret not in "\n".join(faults(changed("key", section)))
 
 
-def test_a_key_where_a_file_should_be_named_is_not_shown():
-    from wordveil.crypto.keys import load_key
-    from wordveil.errors import KeyMaterialError
-
-    secret = "5f" * 32
-    with pytest.raises(KeyMaterialError) as error:
-        load_key(secret, None)
-    assert secret not in str(error.value)
-
-
 def test_long_values_are_cut():
     found = faults(changed("release", "x y" * 1000))
     assert all(len(fault) < 400 for fault in found)
