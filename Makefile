@@ -38,7 +38,7 @@ $(VENV)/.spark: pyproject.toml $(CONSTRAINTS)
 # Tests of other extras are skipped where these are not installed, and the reason is printed.
 $(VENV)/.fast: $(VENV)/.spark
 	@echo "wordveil: installing what the tests without Java need into $(VENV) (a minute, once)"
-	@$(PIP) -e '.[spark,verify,languages,evaluation,dev]'
+	@$(PIP) -e '.[spark,connect,verify,languages,evaluation,dev]'
 	@touch $@
 
 # Annoy has no wheels: without a compiler, its tests are left out.
