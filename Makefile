@@ -139,10 +139,11 @@ check-import:  ## install the package without Spark into an empty environment, a
 test-all:
 	@$(PYTEST)
 
-# One room alone needs neither Java nor the linters.
+# One room alone needs neither Java nor the linters, and leaves out the sweeps, which take most of the time. One file
+# runs whole.
 ifdef ROOM
 test: $(VENV)/.fast
-	@$(PYTEST) -n 0 tests/unit/$(ROOM)
+	@$(PYTEST) $(if $(filter %.py,$(ROOM)),,-m "not long and not sweep") tests/unit/$(ROOM)
 else
 test: java s3 $(VENV)/.delta $(VENV)/.tests $(AIRFLOW)/.installed  ## all of that, and the tests on Spark, Delta, S3 and Airflow; twelve minutes on two cores
 	@$(MAKE) --no-print-directory -j2 lint test-all

@@ -182,6 +182,7 @@ def name_number(number: int) -> str:
 
 
 @pytest.mark.parametrize("form", ["{}", "{:,}", "(${}"])
+@pytest.mark.sweep
 def test_the_article_before_a_number_is_that_of_its_words(form: str):
     numbers = range(1_000_001)
     vowels = [word[0] in "aeiou" and word != "one" for word in map(name_number, numbers)]

@@ -502,6 +502,7 @@ def test_a_policy_that_copies_every_word_copies_the_text(text):
 
 
 @pytest.mark.parametrize("kind", ["words", "characters", "whitespace"])
+@pytest.mark.sweep
 def test_what_is_copied_has_no_letter_and_no_digit(kind: str):
     """Of every character, with what normalisation makes of it beside others."""
     points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]

@@ -86,11 +86,13 @@ def slice_exactly(texts: list[str]) -> pa.StringArray:
 
 
 @EVERY
+@pytest.mark.sweep
 def test_every_text_of_two_characters(kind: str, hyphens: str) -> None:
     check(kind, hyphens, ["".join(parts) for count in range(3) for parts in itertools.product(ALPHABET, repeat=count)])
 
 
 @EVERY
+@pytest.mark.sweep
 def test_random_texts(kind: str, hyphens: str) -> None:
     rng = np.random.default_rng(0)
     pieces = [*ALPHABET, *WORDS, PLACEHOLDER, PLACEHOLDER, " ", " ", " "]

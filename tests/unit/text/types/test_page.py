@@ -88,6 +88,7 @@ def find_shown(kind: str, texts: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", sorted({*WRITTEN} - {"markup", "surname", "place", "nationality"}))
+@pytest.mark.sweep
 def test_the_page_lists_all_that_is_written_again(kind):
     rng = np.random.default_rng(5)
     pieces = [*PIECES.get(kind, CLASSES[kind].examples), *"0123 .,-+/()", " "]

@@ -375,6 +375,7 @@ def is_linear(piece: str) -> bool:
     return seconds(long) < min(0.5, 64 * seconds(short) + 0.01)
 
 
+@pytest.mark.sweep
 def test_any_text_takes_linear_time() -> None:
     """By one of three attempts: the machine may have other work."""
     seconds("a")
