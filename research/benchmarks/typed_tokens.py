@@ -237,7 +237,7 @@ def rightness(texts: list[str], places: list[list[tuple[str, int, int]]]) -> dic
     for record, known in enumerate(places):
         start = int(offsets[record])
         here = {
-            (TYPES[spans.kinds[i]].value, int(spans.starts[i]) - start, int(spans.ends[i]) - start)
+            (TYPES[spans.kinds[i]], int(spans.starts[i]) - start, int(spans.ends[i]) - start)
             for i in range(spans.offsets[record], spans.offsets[record + 1])
         }
         made.update(kind for kind, _, _ in known)
