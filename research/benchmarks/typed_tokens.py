@@ -288,7 +288,7 @@ def mails(texts: list[str]) -> dict[str, Any]:
     for record, text in enumerate(texts):
         ours: dict[str, list[tuple[int, int]]] = {kind: [] for kind in totals}
         for i in range(spans.offsets[record], spans.offsets[record + 1]):
-            kind = TYPES[spans.kinds[i]].value
+            kind = TYPES[spans.kinds[i]]
             if kind in ours:
                 ours[kind].append((int(spans.starts[i] - offsets[record]), int(spans.ends[i] - offsets[record])))
         leniency = phonenumbers.Leniency.VALID
