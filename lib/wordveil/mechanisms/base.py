@@ -25,8 +25,8 @@ from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import Metric, WordGuarantee
 
 PRIVATE_WEIGHTS = "private_weights"
-"""The parameter that identifies the weights where the private corpus trained them (:attr:`Mechanism.private_weights`):
-a bundle that has it is for its owner alone.
+"""Parameter that identifies weights trained on the private corpus (:attr:`Mechanism.private_weights`). A bundle that
+has it is confidential.
 """
 Arrays = Mapping[str, NDArray[Any]]
 Files = Mapping[str, Path]
@@ -55,9 +55,7 @@ class TokenBatch:
         return len(self.offsets) - 1
 
     def parts(self, max_tokens: int) -> Iterator[tuple[slice, Contexts, Int64]]:
-        """Split into runs of at most ``max_tokens`` tokens: their slice, the context of each, and its position in its
-        record.
-        """
+        """Split into runs of at most ``max_tokens`` tokens: slice, each token's context and position in its record."""
         record = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         position = np.arange(len(self.ids)) - self.offsets[record]
         for start in range(0, len(self.ids), max_tokens):
@@ -66,10 +64,7 @@ class TokenBatch:
 
 
 def pure_guarantee(embedding: Embedding, epsilon: float, loss: float, *, padding: bool) -> WordGuarantee:
-    """Guarantee at most ``loss`` nats between any two symbols, which are at distance 1 in the discrete metric.
-
-    ``epsilon``: as configured. ``padding``: whether padding is a symbol.
-    """
+    """Guarantee at most ``loss`` nats between any two symbols, at distance 1 in the discrete metric."""
     digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
     return WordGuarantee(Metric("discrete", digest), nominal_epsilon=epsilon, epsilon=loss, diameter=1.0)
 
@@ -99,7 +94,7 @@ class MechanismArtifact:
     files: dict[str, Callable[[Path], None]] = field(default_factory=dict)
 
     def write_files(self, directory: Path) -> dict[str, Path]:
-        """Write the other files into a directory. Returns the path of each, by name."""
+        """Write the other files into a directory. Return the path of each, by name."""
         for name, write_to in self.files.items():
             write_to(directory / name)
         return {name: directory / name for name in self.files}
@@ -112,20 +107,16 @@ class Mechanism(ABC, Generic[Settings]):
     """Metric differentially private replacement of words.
 
     A word mechanism keeps the offsets of its batch; a generator may return others. The output of a record depends on
-    its ids, its context and the keys, and on nothing else: not on the batch it came in.
-
-    A subclass defines all that other modules need: its settings, whether it can pad, the examples for its contract
-    tests, and how it is compared with others.
+    its ids, its context and the keys alone: not on the batch it came in.
     """
 
     name: ClassVar[str]
     """As it is in the configuration, the bundle and the ``privacy`` column."""
     sampler_version: ClassVar[int]
-    """Increment it when the same parameters, arrays, context and key would draw something else. Part of the
-    fingerprint."""
+    """Increment it when the same parameters, arrays, context and key would draw something else; in the fingerprint."""
     certificate_version: ClassVar[int] = 1
-    """Increment it when the code that certifies the guarantee is corrected, so that no bundle keeps a faulty
-    certificate. Part of the fingerprint.
+    """Increment it when the certifying code is corrected, so that no bundle keeps a faulty certificate; in the
+    fingerprint.
     """
     settings_type: ClassVar[type[MechanismSettings]]
     """The class of its settings, from which its section of the configuration is made."""
@@ -139,7 +130,7 @@ class Mechanism(ABC, Generic[Settings]):
     is_pure: ClassVar[bool] = False
     """Whether epsilon is the loss between any two words at most, and no distance multiplies it."""
     priced: ClassVar[str] = ""
-    """Unit that epsilon is the price of, if neither a pair of words nor a distance."""
+    """Unit whose loss epsilon bounds, if neither a pair of words nor a distance."""
     is_exact: ClassVar[bool] = True
     """Whether its probabilities are exact, so that its guarantee has no delta."""
 
@@ -152,8 +143,8 @@ class Mechanism(ABC, Generic[Settings]):
     """Whether :meth:`stays_at` takes hardly more time for all words than for a few."""
 
     private_weights: str = ""
-    """Identifier of weights that the private corpus trained, 64 hexadecimal digits; empty if the mechanism is made from
-    public data alone. It must reveal nothing about the weights.
+    """Identifier of weights trained on the private corpus, 64 hexadecimal digits that reveal nothing about them; or
+    empty.
     """
     search: str = "exact"
     """Kind of search for the nearest word."""
@@ -208,9 +199,8 @@ class Mechanism(ABC, Generic[Settings]):
     @classmethod
     @abstractmethod
     def examples(cls) -> Mapping[str, Example]:
-        """List settings under which the contracts of every mechanism are checked, by name of the case.
-
-        The case with the empty name has the golden outputs.
+        """List settings for the contract tests of every mechanism, by name of the case; the empty name has golden
+        outputs.
         """
 
     @classmethod
@@ -222,24 +212,19 @@ class Mechanism(ABC, Generic[Settings]):
     def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[Settings]:  # noqa: ARG003 - a default
         """List the settings under which `wordveil plan --compare` shows it beside a mechanism with these terms.
 
-        ``terms`` have all three values. The comparison starts at these epsilons and then chooses others. Empty if the
-        two mechanisms are not comparable, such as ones of different spaces.
+        ``terms`` have all three values. The comparison starts at these epsilons and then chooses others. Return none if
+        the mechanisms are not comparable, such as those of different spaces.
         """
         return ()
 
     @classmethod
     @abstractmethod
     def load(cls, size: int, parameters: Mapping[str, Any], arrays: Arrays, files: Files = NO_FILES) -> Self:
-        """Load the mechanism over a vocabulary of ``size`` words, from what :meth:`build` returned.
-
-        ``files``: where its files are, by name.
-        """
+        """Load what :meth:`build` returned, over ``size`` words. ``files``: paths by name."""
 
     @property
     def noise_dimension(self) -> int | None:
-        """Dimension ``n`` of Gamma(n, 1 / epsilon) noise that is added to a word's point in Euclidean space. None if
-        there is no such noise.
-        """
+        """Dimension ``n`` of the Gamma(n, 1 / epsilon) noise added to a word's point in Euclidean space, or None."""
         return None
 
     @property
@@ -248,19 +233,16 @@ class Mechanism(ABC, Generic[Settings]):
         """Largest number of tokens of a record. Beyond it noise would repeat."""
 
     def check_lengths(self, lengths: Sequence[int]) -> None:
-        """Raise :class:`BundleError` if texts of these public numbers of tokens, one for each text column, cannot be
-        drawn.
-        """
+        """Raise :class:`BundleError` if texts of these lengths in tokens, one for each text column, cannot be drawn."""
 
     @abstractmethod
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
         """Replace every token. Input ids may be any symbol; output ids are words, or padding if it is a symbol."""
 
     def render(self, batch: TokenBatch) -> TokenBatch:
-        """Choose the words to write for the drawn ids: a function of these and of public data alone.
+        """Choose the words to write for the ids that :meth:`draw` drew, in any order, from these and public data alone.
 
-        ``batch``: the result of :meth:`draw`, in any order. Offsets and contexts stay. Most mechanisms write what they
-        drew.
+        Offsets and contexts stay. Most mechanisms write what they drew.
         """
         return batch
 
@@ -273,79 +255,72 @@ class Mechanism(ABC, Generic[Settings]):
         """Compute the noise that :meth:`draw` adds to a word's point, by the same code. Return None if it adds none.
 
         ``contexts``: uint8 ``(count, 12)``; ``positions``: int64 ``(count,)``, of each token in its record. Raises
-        :class:`wordveil.crypto.streams.CounterOverflowError` for a position that no record has.
+        :class:`wordveil.crypto.streams.CounterOverflowError` for a position beyond any record.
         """
         return None
 
     @property
     def radial_law(self) -> RadialLaw | None:
-        """Law that the radius of :meth:`noise_at` must follow, computed independently of the sampler. None if there is
-        no such noise.
-        """
+        """Law of :meth:`noise_at`'s radius, computed independently of the sampler; or None without such noise."""
         return None
 
     def exact_loss(self) -> ExactLoss | None:
         """Return the largest loss of a token, if the mechanism computes it other than from its probabilities.
 
-        None: audits compute it from :meth:`word_laws` or :meth:`probabilities`
-        (:func:`wordveil.measures.losses.find_supremum`), or test draws if these are not available.
+        If it returns None, audits compute it from :meth:`word_laws` or :meth:`probabilities`
+        (:func:`wordveil.measures.losses.find_supremum`), or else test draws.
         """
         return None
 
     def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon | None:
-        """Measure epsilon from draws or probabilities, to be compared with the configured one.
+        """Measure epsilon from draws or probabilities, not from parameters. Return None if that is impossible.
 
-        Parameters are not read. Audits call it for mechanisms without noise, whose radii would show epsilon. By default
-        the loss of a pure mechanism is its epsilon. None if it cannot be measured.
+        Audits compare it with the configured epsilon, for mechanisms without noise whose radii would show it. By
+        default the loss of a pure mechanism is its epsilon.
         """
         if evidence.loss is None or not self.is_pure:
             return None
         return ShownEpsilon(evidence.loss, evidence.loss, "the probabilities of the table")
 
     def probabilities(self, symbol: int) -> Float64 | None:  # noqa: ARG002 - if known
-        """Compute the probability of each output for an input symbol: float64 ``(outputs,)``, exact except for
-        rounding.
+        """Compute each output's probability for an input symbol: float64 ``(outputs,)``, exact except for rounding.
 
-        Outputs are words, then padding if texts are padded. None if probabilities must be estimated from draws.
+        Outputs are words, then padding if texts are padded. Return None if probabilities must be estimated from draws.
         """
         return None
 
     def word_laws(self) -> WordLaws | None:
-        """Compute the laws of all words, exact except for rounding. Return None if they are not available, or would
-        take too much memory.
+        """Compute the laws of all words, exact except for rounding. Return None if unavailable or too large for memory.
         """
         return None
 
     def drawn_alike(self, word: int) -> Int32 | None:  # noqa: ARG002 - if known
-        """List the ids of words that share the law of ``word`` and so are indistinguishable from it: itself included,
-        rising.
-
-        None if each word has its own law.
+        """List the ids of words that share the law of ``word``, itself included, rising. Return None if each has its
+        own law.
         """
         return None
 
     def stay_probabilities(self, words: Int32) -> Float64 | None:  # noqa: ARG002 - if known
-        """Compute the probability that each of ``words``, int32 ``(count,)``, stays itself: float64 ``(count,)``.
-
-        None if it must be estimated from draws.
+        """Compute the probability that each word stays itself, float64 ``(count,)``. Return None if only draws can show
+        it.
         """
         return None
 
     def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64 | None:
-        """Compute the probabilities that ``words``, int32 ``(count,)``, stay themselves at other epsilons: float64
-        ``(epsilons, count)``, close enough for previews. A row is NaN if no such mechanism exists.
+        """Compute the probabilities that words stay themselves at other epsilons, close enough for previews.
 
-        None if the mechanism cannot be moved to another epsilon (:meth:`at_epsilon`), or must be drawn from.
+        Returns float64 ``(epsilons, count)``, a row of NaN if there is no such mechanism; or None as :meth:`measure_at`
+        does.
         """
         return self.measure_at(epsilons, len(words), lambda changed: changed.stay_probabilities(words))
 
     def measure_at(
         self, epsilons: Sequence[float], count: int, measure: Callable[[Self], Float64 | None]
     ) -> Float64 | None:
-        """Apply ``measure``, which returns float64 ``(count,)``, to the mechanism at other epsilons: float64
-        ``(epsilons, count)``. A row is NaN if no such mechanism exists.
+        """Apply ``measure``, which returns float64 ``(count,)``, to the mechanism at other epsilons.
 
-        None if the mechanism cannot be moved to another epsilon (:meth:`at_epsilon`), or ``measure`` returns None.
+        Returns float64 ``(epsilons, count)``, a row of NaN if there is no such mechanism; or None if :meth:`at_epsilon`
+        or ``measure`` returns None.
         """
         rows = []
         for epsilon in epsilons:
@@ -361,14 +336,13 @@ class Mechanism(ABC, Generic[Settings]):
         return np.array(rows)
 
     def useful_epsilons(self) -> tuple[float, float] | None:
-        """Return the lowest and the highest epsilon worth previewing for these words. None if the share of unchanged
-        words decides that.
+        """Return the lowest and highest epsilon worth previewing, or None if the share of unchanged words decides that.
         """
         return None
 
     def at_epsilon(self, epsilon: float) -> Self | None:  # noqa: ARG002 - for those that can
-        """Return the mechanism at another epsilon, close enough for previews and without building anything.
+        """Return the mechanism at another epsilon, close enough for previews, without a build; or None if impossible.
 
-        None if that is not possible. Raises :class:`ValueError` if ``epsilon`` is out of range.
+        Raises :class:`ValueError` if ``epsilon`` is out of range.
         """
         return None

@@ -1,7 +1,6 @@
 """Public inputs of a mechanism besides an embedding: frequencies, similarities, classes, bigrams, generators.
 
-:mod:`wordveil.assembly.inputs` reads the files that the configuration names. A mechanism gets arrays alone, in the
-order of the embedding's words.
+:mod:`wordveil.assembly.inputs` reads the files. Mechanisms get arrays, in the order of the embedding's words.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ SENSITIVE = "sensitive"
 class Pairs:
     """Pairs of words with a similarity.
 
-    ``words``: int32 ``(pairs,)``, the word that is to be replaced. ``others``: int32 ``(pairs,)``, a word that it is
-    similar to. ``similarities``: float64 ``(pairs,)``, finite; the larger, the more similar.
+    ``words``, ``others``: int32 ``(pairs,)``, the word to replace and a similar word. ``similarities``: float64
+    ``(pairs,)``, finite; higher is more similar.
     """
 
     words: Int32
@@ -39,8 +38,8 @@ class Pairs:
 class Groups:
     """Groups of words that must be indistinguishable.
 
-    ``labels``: int32 ``(size,)``, the group of each word, -1 of those in none. ``names``: int32 ``(groups,)``, the word
-    that names each group, one of its own; -1 where the embedding lacks it.
+    ``labels``: int32 ``(size,)``, each word's group, or -1. ``names``: int32 ``(groups,)``, the member that names each
+    group, or -1 if the embedding lacks it.
     """
 
     labels: Int32
@@ -48,8 +47,8 @@ class Groups:
 
 
 DISCOUNT = 0.5
-"""What absolute discounting takes off the count of each pair of :class:`Bigrams`. The usual estimate needs counts of 1
-and 2, which models leave out.
+"""Amount that absolute discounting subtracts from each pair's count in :class:`Bigrams`. The usual estimate needs
+counts of 1 and 2, which models leave out.
 """
 
 
@@ -57,11 +56,10 @@ and 2, which models leave out.
 class Bigrams:
     """Counts of words and of pairs of consecutive words in public text.
 
-    ``words``: string array ``(words,)``, distinct; the first one is empty and stands for the beginning of a text.
-    ``counts``: int64 ``(words,)``, how often each occurs; for the first one, how many texts there are. ``first``: int64
-    ``(words + 1,)``, the followers of word ``i`` are entries ``first[i]`` up to ``first[i + 1]``. ``followers``: int32
-    ``(pairs,)``, numbers of words, rising within a word's entries. ``pair_counts``: int64 ``(pairs,)``, how often each
-    follows.
+    ``words``: string array ``(words,)``, distinct; the first is empty and means the beginning of a text. ``counts``:
+    int64 ``(words,)``; the first is the number of texts. ``first``: int64 ``(words + 1,)``, word ``i`` has the
+    followers ``first[i]`` up to ``first[i + 1]``. ``followers``: int32 ``(pairs,)``, numbers of words, rising within a
+    word. ``pair_counts``: int64 ``(pairs,)``.
     """
 
     words: pa.StringArray
@@ -75,13 +73,11 @@ class Bigrams:
 class PublicInputs:
     """Public data that a mechanism is built from, and that its attackers know.
 
-    ``frequencies``: float64 ``(size,)``, positive, adds up to 1. None: by the words' ranks (:func:`rank_frequencies`).
-    ``similarity``: another embedding, whose cosines say which words are similar. None: the cosines of the embedding
-    itself. ``pairs``: pairs of similar words, which come before what the cosines say. ``classes``: int32 ``(size,)``,
-    the class of each word, 0 and up. None: no classes. ``groups``: words that share a cluster, for mechanisms that draw
-    from clusters. None: none do. ``writable``: bool ``(size,)``, which words such a mechanism may write. None: all of
-    them. ``bigrams``: counts of a public text, for mechanisms that choose words by what is before them. ``generator``:
-    the weights of a generator over the embedding's words, for mechanisms that write texts anew.
+    ``frequencies``: float64 ``(size,)``, positive, sum 1; default :func:`rank_frequencies`. ``similarity``: another
+    embedding, whose cosines replace those of the embedding. ``pairs``: pairs of similar words, preferred to cosines.
+    ``classes``: int32 ``(size,)``, each word's class. ``groups``: words that share a cluster. ``writable``: bool
+    ``(size,)``, words that may be written; default all. ``bigrams``: counts of public text, for choices by the word
+    before. ``generator``: weights of a generator over the embedding's words.
     """
 
     frequencies: Float64 | None = None
@@ -94,9 +90,8 @@ class PublicInputs:
     generator: GeneratorWeights | None = None
 
     def frequencies_of(self, size: int) -> Float64:
-        """Return the frequencies of ``size`` words: float64 ``(size,)``, adds up to 1.
-
-        Raises :class:`ValueError` if there are frequencies of another number of words.
+        """Return the frequencies of ``size`` words, float64 ``(size,)``. Raise :class:`ValueError` if their number
+        differs.
         """
         if self.frequencies is None:
             return rank_frequencies(size)
@@ -109,9 +104,9 @@ NO_INPUTS = PublicInputs()
 
 
 def rank_frequencies(size: int) -> Float64:
-    """Compute frequencies that fall with a word's rank in the embedding: float64 ``(size,)``, adds up to 1.
+    """Compute frequencies ``1 / rank`` (Zipf's law, 1949): float64 ``(size,)``, sum 1.
 
-    Zipf's law (1949), ``1 / rank``. Embeddings in the usual formats list frequent words first.
+    Embeddings in the usual formats list frequent words first.
     """
     shares = 1.0 / np.arange(1, size + 1)
     return np.asarray(shares / shares.sum())

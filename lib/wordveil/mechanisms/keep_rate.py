@@ -1,7 +1,6 @@
-"""Keep-rate: the share of words that a mechanism draws for themselves.
+"""Keep-rate: the share of words for which a mechanism draws the word itself.
 
-A token counts as a word if its id before the draw is in the vocabulary. Padding and unknown words do not count,
-whatever is drawn for them. A word is kept if its own id is drawn for it. Repeated words count each time.
+Tokens outside the vocabulary (padding, unknown words) do not count. Repeated words count each time.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ class KeepRate:
 def measure_keep_rate(ids: NDArray[np.integer], drawn: NDArray[np.integer], size: int) -> KeepRate:
     """Measure the keep-rate of ids, integers ``(tokens,)``, and the ids drawn for them, in the same order.
 
-    ``size``: words of the vocabulary, whose ids are ``0 .. size - 1``. Raises :class:`ValueError` if the two arrays
-    differ in shape.
+    Raises :class:`ValueError` if the two arrays differ in shape.
     """
     if ids.shape != drawn.shape or ids.ndim != 1:
         raise ValueError(f"Expected ids and drawn of one shape (tokens,), got {ids.shape} and {drawn.shape}.")
@@ -43,10 +41,7 @@ def measure_keep_rate(ids: NDArray[np.integer], drawn: NDArray[np.integer], size
 
 @compiled
 def count_kept_words(original: Int32, replaced: Int32, offsets: Int64, size: int) -> Int64:
-    """Count the kept words of each record: int64 ``(records,)``.
-
-    ``original``, ``replaced``: int32 ids with the same ``offsets``; those of ``size`` and above are not words.
-    """
+    """Count the kept words of each record, int64 ``(records,)``. Ids of ``size`` and above are not words."""
     counts = np.zeros(len(offsets) - 1, np.int64)
     for record in range(len(counts)):
         count = 0

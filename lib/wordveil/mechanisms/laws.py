@@ -17,13 +17,12 @@ from wordveil.geometry.euclidean import norms
 class WordLaws:
     """Output laws of all words: a law that all words share, and extra probabilities of each word.
 
-    Word ``x`` becomes ``y`` with probability ``shares[x] * common[y]``, plus ``extras[j]`` where ``y`` is the output
-    ``ids[j]`` of an entry ``j`` of ``x``.
+    Word ``x`` becomes ``y`` with probability ``shares[x] * common[y]``, plus ``extras[j]`` if ``y`` is the output
+    ``ids[j]`` of an entry ``j`` of ``x``. The entries of ``x`` are ``offsets[x]`` up to ``offsets[x + 1]``, with
+    distinct outputs.
 
-    ``common``: float64 ``(outputs,)``, adds up to 1. An output that is 0 here comes from entries alone. ``shares``:
-    float64 ``(size,)``, from 0 to 1. ``offsets``: int64 ``(size + 1,)``, word ``x`` has the entries ``offsets[x]`` up
-    to ``offsets[x + 1]``. ``ids``: int32 ``(entries,)``, outputs, each once in a word's entries. ``extras``: float64
-    ``(entries,)``, positive.
+    ``common``: float64 ``(outputs,)``, sum 1. ``shares``: float64 ``(size,)``, from 0 to 1. ``offsets``: int64 ``(size
+    + 1,)``. ``ids``: int32 ``(entries,)``. ``extras``: float64 ``(entries,)``, positive.
     """
 
     common: Float64
@@ -35,10 +34,7 @@ class WordLaws:
 
 @dataclass(frozen=True)
 class ExactLoss:
-    """Largest loss of a token, with its justification.
-
-    ``nats``: between any two symbols, exact but for rounding. ``reason``: a sentence for people.
-    """
+    """Largest loss between any two symbols in nats, exact except for rounding, with its reason as a sentence."""
 
     nats: float
     reason: str
@@ -48,12 +44,11 @@ class ExactLoss:
 class Evidence:
     """Evidence from which an audit measures an epsilon.
 
-    ``settings``: the mechanism's own, of the bundle's recipe. ``words``: int32 ``(words,)``, ids to measure.
-    ``distances``: from a word to all words in the guarantee's metric, float64 ``(size,)``: infinite where they are not
-    known. ``cap``: the distance beyond which all count alike; infinite where none does. ``embedding``: the embedding
-    that the bundle was built from; None where it is not available. ``loss``: the largest loss by the mechanism's
-    probabilities; None where they are not known. ``alpha``: the probability with which draws may mislead.
-    ``random_words``: draws independent and uniform words of 64 bits, uint64 of a shape; the same ones each time.
+    ``settings``: from the bundle's recipe. ``words``: int32 ``(words,)``, ids to measure. ``distances``: from a word to
+    all words in the guarantee's metric, float64 ``(size,)``; infinite if unknown. ``cap``: the distance beyond which
+    all count alike, or infinity. ``embedding``: that of the bundle, or None. ``loss``: the largest loss by the
+    mechanism's probabilities, or None. ``alpha``: the probability with which draws may mislead. ``random_words``: draws
+    independent uniform words, uint64 of a shape; the same ones each time.
     """
 
     settings: Mapping[str, Any]
@@ -68,7 +63,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ShownEpsilon:
-    """Interval for the epsilon that a mechanism draws with, as measured, and its justification."""
+    """Interval for a mechanism's epsilon, as measured, and its justification."""
 
     low: float
     high: float
@@ -76,7 +71,7 @@ class ShownEpsilon:
 
 
 RadialLaw = Callable[[Float64, int, float], Float64]
-"""``law(radii, n, epsilon)``: the probability of a radius of at most each of some, float64 of their shape, for noise in
+"""``law(radii, n, epsilon)``: the distribution function of the radius, float64 in the shape of ``radii``, for noise in
 ``n`` dimensions at the configured epsilon.
 """
 
@@ -85,8 +80,8 @@ RadialLaw = Callable[[Float64, int, float], Float64]
 class AdditiveNoise:
     """Noise of tokens: the distance and the direction in which it moves a word.
 
-    ``radii``: float64 ``(count,)``, the distance from the word to its noisy point, in the unit of the mechanism's
-    metric. ``directions``: float64 ``(n, count)``, unit vectors, in the ``n`` dimensions of the noise.
+    ``radii``: float64 ``(count,)``, in the unit of the mechanism's metric. ``directions``: float64 ``(n, count)``, unit
+    vectors.
     """
 
     radii: Float64
@@ -103,7 +98,7 @@ class AdditiveNoise:
         """Make from noise in hyperbolic space.
 
         ``t``, ``rest``: ``exp(-2r)`` of a radius ``r`` and ``1 - exp(-2r)``, float64 ``(count,)``, of which the smaller
-        one is exact; ``around``: vectors in the noise's directions, float64 ``(n, count)``. A radius beyond float64 is
+        is exact; ``around``: vectors in the noise's directions, float64 ``(n, count)``. A radius beyond float64 is
         infinite.
         """
         with np.errstate(divide="ignore"):

@@ -1,4 +1,4 @@
-"""The registry of mechanisms: those of this package, then those of installed packages.
+"""Registry of mechanisms: those of this package, then those of installed packages.
 
 A mechanism of this package is a file here, a line below, and a YAML in ``conf/mechanisms``. Another package names its
 own in the entry-point group :data:`GROUP` of its metadata::
@@ -23,7 +23,7 @@ from wordveil.mechanisms.tree.mechanism import Tree
 from wordveil.plugins import Registry
 
 GROUP = "wordveil.mechanisms"
-"""The entry-point group in which an installed package names its mechanisms."""
+"""Entry-point group in which an installed package names its mechanisms."""
 SHIPPED = (
     Tree,
     Staircase,
@@ -37,7 +37,7 @@ SHIPPED = (
 
 
 def find_fault(name: str, mechanism: Any) -> str:
-    """Explain why an installed package's object cannot be the mechanism of this name; empty if it can."""
+    """Explain why an installed package's object cannot be the mechanism of this name; return "" if it can."""
     if not (isinstance(mechanism, type) and issubclass(mechanism, Mechanism)):
         return "is no subclass of wordveil.mechanisms.base.Mechanism."
     found = getattr(mechanism, "name", None)

@@ -1,7 +1,7 @@
 """Settings of mechanisms: a frozen dataclass for each, in its own module.
 
-The configuration makes a section from the fields: their types, their defaults, and their bounds, which are metadata of
-:mod:`annotated_types`. Numbers are finite. Workers load these classes, so nothing here imports pydantic.
+The configuration makes a section from the fields: types, defaults, and bounds (metadata of :mod:`annotated_types`).
+Numbers are finite. Workers load these classes, so nothing here imports pydantic.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Neighbours = Annotated[int, Ge(2), Le(2**20)]
 
 @dataclass(frozen=True)
 class ComparisonTerms:
-    """Terms that mechanisms have in common when `wordveil plan --compare` shows them side by side.
+    """Terms that mechanisms share when `wordveil plan --compare` shows them side by side.
 
     Attributes
     ----------
     metric : MetricName
         the space of the words.
     neighbours : int or None
-        the number of nearest words that have individual weights. None if the configured mechanism has no such setting.
+        the number of nearest words that have individual weights, or None without such a setting.
     gamma : float or None
-        the distance from which words count as unrelated. None if the configured mechanism has no such setting.
+        the distance from which words count as unrelated, or None without such a setting.
     """
 
     metric: MetricName = "euclidean"
@@ -62,8 +62,8 @@ class MechanismSettings:
     input_files: ClassVar[tuple[str, ...]] = ()
     """The settings that name public files, which become :class:`wordveil.mechanisms.inputs.PublicInputs`.
 
-    Each is one that :mod:`wordveil.assembly.inputs` reads: ``similarity``, ``pairs``, ``classes``, ``ngrams``,
-    ``model``, ``merge``, ``written``. Their values are strings, or None for a default.
+    Any of ``similarity``, ``pairs``, ``classes``, ``ngrams``, ``model``, ``merge``, ``written``: strings, or None for a
+    default (:mod:`wordveil.assembly.inputs`).
     """
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class MechanismSettings:
     def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:  # noqa: ARG003 - most have none
         """List settings that contradict each other, as (setting, fault and remedy).
 
-        ``written``: settings by name as a configuration has them, lists as tuples. Any may be missing, or have a fault.
+        ``written``: settings by name as configured, lists as tuples. Any may be missing, or have a fault.
         """
         return iter(())
 
@@ -85,14 +85,12 @@ class MechanismSettings:
 
     @property
     def nominal_epsilon(self) -> float:
-        """Epsilon as configured, per unit of the metric's distance and token; 0 where there is none to configure."""
+        """Epsilon as configured, per unit of the metric's distance and token; 0 without such a setting."""
         return float(getattr(self, "epsilon", 0.0))
 
     @property
     def record_limit(self) -> int | None:
-        """Largest number of records ever drawn from weights that the private corpus trained. None if the mechanism is
-        made from public data alone.
-        """
+        """Largest number of records ever drawn from weights of the private corpus, or None for public data."""
         limit: int | None = getattr(self, "max_records", None)
         return limit
 
@@ -131,11 +129,11 @@ class Example:
         for a few hundred words with standard normal vectors in 12 dimensions: outputs must vary, and some words stay.
         For a mechanism of hyperbolic space the vectors are scaled into the ball.
     large : MechanismSettings
-        the same for the demo embedding, 20,000 words in 100 dimensions.
+        likewise for the demo embedding, 20,000 words in 100 dimensions.
     extra : str
-        the package that must be installed, empty where none is needed.
+        the package that must be installed, or empty.
     inputs : callable
-        makes the public data that a mechanism is built from beside an embedding, for that embedding.
+        makes the public data for a build from that embedding.
     """
 
     small: MechanismSettings

@@ -1,9 +1,8 @@
 """Noise on Poincare embeddings: two additive mechanisms in hyperbolic space.
 
-Feyisetan, Diethe, Drake 2019. A word's point ``w`` of hyperbolic space H^n is moved by noise at distance ``r`` from the
-origin in a uniform direction, by the isometry that takes the origin to ``w``; the word nearest to the moved point is
-the output. So the noisy point lies at distance ``r`` from ``w``, and its density with respect to hyperbolic volume is a
-function ``f`` of its distance from ``w`` alone:
+Feyisetan, Diethe, Drake 2019. Noise moves a word's point ``w`` of hyperbolic space H^n by a distance ``r`` in a uniform
+direction (the isometry that takes the origin to ``w``, applied to noise about the origin); the nearest word is the
+output. The density with respect to hyperbolic volume is a function ``f`` of the distance from ``w`` alone:
 
 ``hyperbolic-laplace``: ``f(r) ~ exp(-epsilon r)``. By the triangle inequality exactly ``epsilon d_H``-private, and no
 better. Volume grows as ``sinh^{n-1} r``, so this is a distribution iff ``epsilon > n - 1``; its radius has
@@ -17,14 +16,12 @@ density ``~ rho^{n-1} ((1 - rho)/(1 + rho))^epsilon`` and is drawn exactly, by r
 No mechanism of this kind has a constant below ``n - 1``: docs/proofs/hyperbolic.md.
 
 The noise is kept as the time-like vector ``q = (1 + t, (1 - t) U) / 2``, ``t = exp(-2r)``, which is the hyperboloid's
-point scaled by ``exp(-r)``. A boost is linear, and the nearest word does not depend on the query's scale. So no radius
-is too large: the point itself is never formed.
+point scaled by ``exp(-r)``. A boost is linear and the nearest word does not depend on the query's scale, so no radius
+is too large.
 
-Radii are drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`); ``delta`` accounts
-for noise beyond them. Otherwise the bounds are those of real arithmetic: the effect of finite grids of radii and
-directions and of rounding in float64 is not proved.
-
-The unknown word enters as the origin. There is no padding: it would need a point that no other word is near.
+Radii take as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`); ``delta`` accounts for noise
+beyond them. The effect of finite grids of radii and directions and of rounding in float64 is not proved. The unknown
+word is the origin. There is no padding: it would need a point that no word is near.
 """
 
 from __future__ import annotations
@@ -86,7 +83,7 @@ class HyperbolicSettings(MechanismSettings):
     Attributes
     ----------
     epsilon : float
-        the loss of a token, per unit of hyperbolic distance; of ``hyperbolic-fdd`` the published parameter, whose true
+        the loss of a token, per unit of hyperbolic distance; for ``hyperbolic-fdd`` the published parameter, whose true
         constant is ``epsilon + n`` in ``n`` dimensions. It has no default.
     """
 
@@ -98,9 +95,7 @@ class HyperbolicSettings(MechanismSettings):
 
 
 class _Hyperbolic(Mechanism[HyperbolicSettings]):
-    """Base of both mechanisms. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz points of words and unknown
-    word.
-    """
+    """Base class. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz points of words, then the unknown word."""
 
     sampler_version = 2
     settings_type = HyperbolicSettings
@@ -212,9 +207,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         return AdditiveNoise.of_contractions(*self.contractions(stream, contexts, positions), around)
 
     def noisy(self, stream: KeyedStream, rows: Int32, context: Contexts, position: Int64) -> Float64:
-        """Compute the queries of the search, ``(-z_0, z)`` of the noisy points up to scale: float64 ``(n + 1,
-        count)``.
-        """
+        """Compute the queries ``(-z_0, z)`` of the noisy points, up to scale: float64 ``(n + 1, count)``."""
         query = boost(self._points[rows].T, self.noise(stream, context, position))
         np.negative(query[0], out=query[0])
         return query
@@ -231,7 +224,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         return vectors
 
     def measure_stays(self) -> float:
-        """Measure the share of 1,000 words, evenly spread over the vocabulary, that are drawn for themselves."""
+        """Measure the share of 1,000 words, evenly spread over the vocabulary, that stay themselves."""
         words = (np.arange(_WORDS) * self._size // _WORDS).astype(np.int32)
         stream = KeyedStream(_PUBLIC_KEY, self._blocks)
         noisy = self.noisy(stream, words, np.zeros((_WORDS, CONTEXT_BYTES), np.uint8), np.arange(_WORDS))
@@ -247,9 +240,7 @@ def _check_epsilon(epsilon: float) -> None:
 
 
 class HyperbolicLaplace(_Hyperbolic):
-    """Density ``exp(-epsilon r)`` with respect to hyperbolic volume. ``epsilon d_H``-private; needs ``epsilon > n -
-    1``.
-    """
+    """Density ``exp(-epsilon r)`` by hyperbolic volume. ``epsilon d_H``-private; needs ``epsilon > n - 1``."""
 
     name = "hyperbolic-laplace"
 
@@ -351,9 +342,7 @@ class HyperbolicFDD(_Hyperbolic):
     def _parts(
         self, stream: KeyedStream, uniforms: Float64, context: Contexts, position: Int64, attempt: int
     ) -> tuple[Float64, Float64, Float64]:
-        """Turn an attempt's three uniforms ``(3, count)`` into two Gammas, whose ratio the proposal uses, and the
-        coin's logarithm.
-        """
+        """Turn an attempt's uniforms ``(3, count)`` into the proposal's two Gammas and the coin's logarithm."""
         near, far, coin = uniforms
         parts = gammaincinv(self._inner, near), gammaincinv(self._outer, far), xlogy(1.0, coin)
         for row, token, end in find_ends(stream, uniforms, context, position, self._number(attempt), self._digits):
@@ -364,7 +353,7 @@ class HyperbolicFDD(_Hyperbolic):
         return log_at(end) if row == 2 else gamma_at((self._inner, self._outer)[row], end)
 
     def _number(self, attempt: int) -> int:
-        """Return the index of an attempt's first uniform among all of a position."""
+        """Return the index of an attempt's first uniform within its position."""
         return 2 * self._direction_blocks + 3 * attempt
 
     def _persist(self, stream: KeyedStream, context: Contexts, position: int) -> tuple[float, float]:
@@ -379,7 +368,7 @@ class HyperbolicFDD(_Hyperbolic):
         return float(rho[0]), float(gap[0])
 
     def _propose(self, inner: Float64, outer: Float64, log_coin: Float64) -> tuple[Float64, Float64, Bool]:
-        """Compute ``rho`` and ``1 - rho`` from Beta(n - lam epsilon, epsilon + 1), and whether they are accepted.
+        """Propose ``rho`` and ``1 - rho`` from Beta(n - lam epsilon, epsilon + 1), and decide whether to accept them.
 
         The density over the proposal's is ``((1 + rho) / rho^lam)^-epsilon``, greatest at the mode ``lam / (1 - lam)``.
         """

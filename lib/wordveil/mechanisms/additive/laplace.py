@@ -2,21 +2,18 @@
 
 Fernandes, Dras, McIver 2018, section 5 and Theorem 5.1; 2019, Algorithms 1 and 2. A word's vector ``x`` becomes
 ``x + R U`` with ``R ~ Gamma(shape n, scale 1/epsilon)`` and ``U`` uniform on the unit sphere; the word nearest to it is
-the output. The density at ``z`` is proportional to ``exp(-epsilon |z - x|)``, so by the triangle inequality two
-inputs' densities differ by at most the factor ``exp(epsilon |x - y|)``, and by exactly that far out on their line: the
-noisy point is ``epsilon * d``-private and no better. Taking the nearest word is post-processing. (U is a normalised
-standard normal vector; a vector uniform in [0, 1]^n, as the 2018 paper's text can be read, would not be private.)
+the output. The density at ``z`` is proportional to ``exp(-epsilon |z - x|)``, so by the triangle inequality the noisy
+point is ``epsilon * d``-private, and no better far out on the line of two words. Taking the nearest word is
+post-processing. (A vector uniform in [0, 1]^n, as the 2018 paper's text can be read, would not be private.)
 
-The unknown word enters as the mean vector. Where texts are padded, space gets one more dimension: words and the unknown
-word lie at height 0, padding lies at the mean vector at a public height ``h``; noise has n + 1 dimensions and padding
-is a candidate of the search. So padding is perturbed like any word, and no length of the output is certain.
+The unknown word is the mean vector. If texts are padded, space gets one more dimension: words lie at height 0, padding
+at the mean vector at a public height ``h``. Padding is perturbed like any word, so no length of the output is certain.
 
-The radius is drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`); ``delta``
-accounts for noise beyond them. Otherwise the bound is that of real arithmetic: the effect of finite grids of radii and
-directions and of rounding in float64 is not proved.
+Radii take as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`); ``delta`` accounts for noise
+beyond them. The effect of finite grids of radii and directions and of rounding in float64 is not proved.
 
-With ``search: annoy`` the word is one near the noisy point, not always the nearest: this is still post-processing, but
-no longer the published mechanism. The build measures how often it is the nearest (``search_recall``).
+With ``search: annoy`` the output is not always the nearest word: still post-processing, but not the published
+mechanism. The build measures how often it is the nearest (``search_recall``).
 """
 
 from __future__ import annotations
@@ -96,9 +93,8 @@ class LaplaceSettings(MechanismSettings):
 class Laplace(Mechanism[LaplaceSettings]):
     """Laplace mechanism; see the module.
 
-    Array ``index``: float32 ``(size + 2, m + 1)``, the points of words, padding, unknown word, each with its scoring
-    column; ``m`` is the dimension of the noise. File ``trees.annoy``, with ``search: annoy``: trees over the
-    candidates.
+    Array ``index``: float32 ``(size + 2, m + 1)``, points of words, padding, unknown word, each with its scoring
+    column, for noise in ``m`` dimensions. File ``trees.annoy``, with ``search: annoy``: trees over the candidates.
     """
 
     name = "laplace"
@@ -242,9 +238,7 @@ class Laplace(Mechanism[LaplaceSettings]):
         return AdditiveNoise.of_vectors(self._noise(KeyedStream(keys.noise, self._blocks), contexts, positions))
 
     def measure_recall(self) -> float:
-        """Measure the share of noisy points for which the search finds the nearest word. It draws 1,000 of them about
-        words evenly spread over the vocabulary.
-        """
+        """Measure the share of 1,000 noisy points for which the search finds the nearest word."""
         words = np.arange(_RECALL_QUERIES) * self._size // _RECALL_QUERIES
         stream = KeyedStream(_RECALL_KEY, self._blocks)
         noisy = self._noise(stream, np.zeros((_RECALL_QUERIES, CONTEXT_BYTES), np.uint8), np.arange(_RECALL_QUERIES))
@@ -293,10 +287,10 @@ def _recall_note(recall: float, epsilon: float, n_trees: int, search_k: int) -> 
 
 
 def _pad_height(largest: float, radius: float) -> float:
-    """Compute the greatest height at which padding is no further from any word than two words can be apart.
+    """Compute the greatest height at which padding does not enlarge the diameter.
 
-    The higher padding is, the likelier it stays padding; up to this height that costs nothing, since the diameter
-    stays. Rounded down to three digits, so that it does not move with the last bits of the diameter.
+    The higher padding is, the likelier it stays padding. Rounded down to three digits, so that the last bits of the
+    diameter do not move it.
     """
     height = math.sqrt(max(largest**2 - radius**2, 0.0))
     if height == 0.0:
@@ -306,9 +300,7 @@ def _pad_height(largest: float, radius: float) -> float:
 
 
 def _points(vectors: Float32, mean: Float32, height: float, *, padding: bool) -> Float32:
-    """Compute the points of words, padding, unknown word. Without padding its row repeats the mean and is never
-    used.
-    """
+    """Compute the points of words, padding, unknown word. Without padding its row is never used."""
     points = np.concatenate([vectors, mean[None, :], mean[None, :]])
     if not padding:
         return points

@@ -1,10 +1,9 @@
 """Radii without a largest value, from uniforms with as many digits as a guarantee needs.
 
-A uniform of 52 bits has a nearest value to 0 and to 1, so that noise drawn from it has a largest length. Outputs
-beyond it have probability 0 from one word and not from another, and no pure bound is true. Here a uniform that comes
-near 0 or 1 gets further digits of 52 bits, from a separate stream
-(:meth:`wordveil.crypto.streams.KeyedStream.digits`), until 20 bits of its distance to that end are known. It is near in
-one of 2^31 cases, so that the further digits take no time on average.
+Noise drawn from a uniform of 52 bits has a largest length. Outputs beyond it have probability 0 from one word and not
+from another, so no pure bound holds. Here a uniform near 0 or 1 (one of 2^31) gets further digits of 52 bits from a
+separate stream (:meth:`wordveil.crypto.streams.KeyedStream.digits`), until 20 bits of its distance to that end are
+known.
 
 **What is missed.** Let a token's noise be a function of uniforms, ``c`` of them on average, and let only those values
 be replaced that lie within ``2^-b`` of 0 or 1, ``b = 52 J``. One draw of all uniforms serves both laws, the ideal ``P``
@@ -14,9 +13,9 @@ and the replaced ``Q``. They differ with a probability of at most ``tau = 2 c 2^
     Q_w(S)  <=  P_w(S) + tau  <=  e^(eps d) P_v(S) + tau  <=  e^(eps d) Q_v(S) + tau (1 + e^(eps d)).
 
 So the bound may be exceeded with a probability of at most ``delta = tau (1 + e^(eps D))``, ``D`` the largest distance.
-``J`` is the least number of digits for which that is at most 1e-12. One digit more is drawn where the last of them is
-not enough, so that between ``2^-b`` and ``1 - 2^-b`` values lie on a grid that is finer than ``2^-20`` of the distance
-to the nearer end. The effect of this grid, of that of the directions and of float64 is not proved.
+``J`` is the least number of digits for which that is at most 1e-12. One more digit is drawn if the last is not enough,
+so that between ``2^-b`` and ``1 - 2^-b`` the grid is finer than ``2^-20`` of the distance to the nearer end. The effect
+of this grid, of that of the directions and of float64 is not proved.
 """
 
 from __future__ import annotations
@@ -48,19 +47,14 @@ _ROUND_UP = 1 + 1e-9
 
 
 class End(NamedTuple):
-    """Number between 0 and 1, relative to its nearer end.
-
-    ``low``: whether that end is 0. ``log``: the logarithm of the distance to it.
-    """
+    """Number between 0 and 1: whether its nearer end is 0, and the logarithm of the distance to that end."""
 
     log: float
     low: bool
 
 
 def end_of(digits: Iterator[int], max_digits: int) -> End:
-    """Read the uniform that these digits of 52 bits form. The first one decides which end is nearer; at most
-    ``max_digits + 1`` are taken.
-    """
+    """Read the uniform that digits of 52 bits form, from at most ``max_digits + 1`` of them."""
     first = next(digits)
     low = first <= _TOP // 2
     distance, taken = (first if low else _TOP - first), 1
@@ -79,11 +73,9 @@ def deep_uniform(stream: KeyedStream, context: Contexts, position: int, number: 
 def find_ends(
     stream: KeyedStream, uniforms: Float64, context: Contexts, position: Int64, first: int, max_digits: int
 ) -> Iterator[tuple[int, int, End]]:
-    """Find those of ``uniforms`` that come near 0 or 1: row, token, and the number by at most ``max_digits`` further
-    digits.
+    """Find the ``uniforms``, ``(rows, tokens)``, near 0 or 1. Yield row, token, and the number by further digits.
 
-    ``uniforms``: ``(rows, tokens)``, rows ``first`` and following of the stream's uniforms for these contexts and
-    positions.
+    Row 0 is uniform number ``first`` of the stream.
     """
     if uniforms.min(initial=0.5) >= _NEAR and uniforms.max(initial=0.5) <= 1 - _NEAR:
         return  # nearly always, and in a few microseconds
@@ -110,8 +102,8 @@ def gamma_at(shape: float, end: End) -> float:
 def gamma_upper(shape: float, log: float) -> float:
     """Solve ``ln P(Gamma(shape, 1) > x) = log <= -20`` for ``x``.
 
-    The left side is concave and falls, and it is at most ``log`` where Newton's steps start. So they come down to ``x``
-    and never cross it.
+    The left side is concave, falls, and starts at most at ``log``, so Newton's steps come down to ``x`` and never cross
+    it.
     """
     x = shape + math.sqrt(-2 * shape * log) - log
     constant = math.lgamma(shape)
@@ -127,8 +119,7 @@ def gamma_upper(shape: float, log: float) -> float:
 def gamma_lower(shape: float, log: float) -> float:
     """Solve ``ln P(Gamma(shape, 1) <= x) = log <= -20`` for ``x``; 0 if that is below float64's range.
 
-    The left side is concave in ``ln x`` and rises, and it is at most ``log`` where Newton's steps start. So they rise
-    to ``ln x``.
+    The left side is concave in ``ln x``, rises, and starts at most at ``log``, so Newton's steps rise to ``ln x``.
     """
     constant = math.lgamma(shape + 1)
     log_x = (log + constant) / shape
@@ -142,8 +133,7 @@ def gamma_lower(shape: float, log: float) -> float:
 
 
 def _fraction(shape: float, x: float) -> float:
-    """Compute ``e^x x^-shape`` times the upper incomplete gamma function, for ``x > shape + 1``: Legendre's continued
-    fraction, by Lentz's method.
+    """Compute ``e^x x^-shape Gamma(shape, x)`` for ``x > shape + 1``: Legendre's continued fraction, by Lentz's method.
     """
     b = x + 1 - shape
     numerator, denominator = math.inf, 1 / b
@@ -182,11 +172,10 @@ def missed_probability(uniforms: int, digits: int, nats: float) -> float:
 
 
 def depth(uniforms: int, epsilon: float, added: float, diameter: float, min_epsilon: float = 0.0) -> Depth:
-    """Find the least depth that misses at most 1e-12. ``epsilon`` is configured; ``epsilon + added`` is true per unit
-    of distance.
+    """Find the least depth that misses at most 1e-12, for the loss ``epsilon + added`` per unit of distance.
 
-    ``uniforms``: the mean number that a token's radius takes. ``min_epsilon``: the mechanism exists only for an epsilon
-    above it. Raises :class:`BundleError` if no depth is enough.
+    ``uniforms``: mean number for a token's radius. ``min_epsilon``: excluded lower bound of ``epsilon``. Raises
+    :class:`BundleError` if no depth is enough.
     """
     nats = (epsilon + added) * diameter
     for digits in range(1, MAX_DIGITS + 1):
@@ -224,9 +213,7 @@ _LOGARITHMS = np.linspace(-60.0, 60.0, 12_001)
 
 
 def euclidean_laplace(radii: Float64, n: int, epsilon: float) -> Float64:
-    """Compute the law for ``exp(-epsilon |z|)`` in a Euclidean space: Gamma(n, 1/epsilon) (Fernandes, Dras, McIver
-    2019, algorithm 2).
-    """
+    """Compute the law for ``exp(-epsilon |z|)``: Gamma(n, 1/epsilon) (Fernandes, Dras, McIver 2019, algorithm 2)."""
     return np.asarray(gammainc(n, epsilon * radii))
 
 
@@ -238,8 +225,7 @@ def hyperbolic_laplace(radii: Float64, n: int, epsilon: float) -> Float64:
 def hyperbolic_fdd(radii: Float64, n: int, epsilon: float) -> Float64:
     """Compute the law for ``exp(-epsilon r)`` by Lebesgue measure in the ball (Feyisetan, Diethe, Drake 2019, Eq. 7).
 
-    The density of the radius is proportional to ``exp(-epsilon r) sech^{2n}(r/2) sinh^{n-1} r``. It is integrated by
-    Simpson's rule.
+    Simpson's rule integrates the radius's density, proportional to ``exp(-epsilon r) sech^{2n}(r/2) sinh^{n-1} r``.
     """
     from scipy.integrate import cumulative_simpson  # takes longer to load than the rest of this package
 

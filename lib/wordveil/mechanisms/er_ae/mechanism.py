@@ -1,19 +1,17 @@
 r"""ER-AE: a generator writes each text anew, and draws every symbol by a pure choice (Bo, Ding, Fung, Iqbal 2021).
 
 A record's tokens are cut into sequences of ``length`` symbols, the last one filled up with padding. An encoder reads a
-sequence, and a generator computes how likely each symbol is next: words, and if texts are padded also padding and the
-end of the text. From these weights one symbol is chosen by :mod:`wordveil.mechanisms.er_ae.symbol_choice`, whose loss
-is at most ``epsilon / 2 + ln(s - 1)`` for ``s`` symbols, whatever the text is and whatever was written before. A text
-of ``m`` tokens costs ``m`` times as much, by sequential composition: one changed word may change the law of every
-symbol.
+sequence, and a generator weights each possible next symbol: words, and if texts are padded also padding and the end of
+the text. :mod:`wordveil.mechanisms.er_ae.symbol_choice` chooses one by these weights, with a loss of at most ``epsilon
+/ 2 + ln(s - 1)`` for ``s`` symbols, whatever the text and whatever was written before. A text of ``m`` tokens costs
+``m`` times as much, by sequential composition: one changed word may change the law of every symbol.
 
-The generator reads back the symbols that were *written*. The authors' code feeds the original words back instead. The
-bound is equal, but the text is worse, since the generator then continues another text than the one being written.
+The generator reads back the symbols that were *written*. The authors' code feeds the original words back instead: the
+bound is equal, but the generator then continues another text than the one being written.
 
-After the end everything in a sequence is padding. That is a function of what was drawn, and so are dropped symbols
-beyond a record's tokens. The end is never written itself.
-
-If texts are not padded, padding and end cannot be chosen, and ``s`` is the number of words.
+After the end, which is never written, everything in a sequence is padding. That is a function of what was drawn, and so
+is dropping symbols beyond a record's tokens. If texts are not padded, padding and end cannot be chosen, and ``s`` is
+the number of words.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ class ErAeSettings(MechanismSettings):
     Attributes
     ----------
     epsilon : float
-        of the choice of one symbol, in nats. A token's loss is ``epsilon / 2 + ln(symbols - 1)``, at most. It has no
+        of the choice of one symbol, in nats. A token's loss is at most ``epsilon / 2 + ln(symbols - 1)``. It has no
         default.
     model : str
         path of the generator's weights, trained with the words of the embedding. It has no default.
@@ -76,11 +74,11 @@ class ErAeSettings(MechanismSettings):
     candidates : int
         how many symbols ``two-set`` draws.
     corpus : {"public", "private"}
-        which text trained the weights. Where it was the private corpus, every record pays for all that is ever drawn
+        which text trained the weights. With the private corpus, every record pays for all that is ever drawn
         (:attr:`wordveil.privacy.events.Composition.CORPUS`).
     max_records : int or None
-        the most records that will ever be drawn from weights of a private corpus, over all runs and releases of the
-        ledger: required there, and refused with a public one.
+        the most records ever drawn from weights of a private corpus, over all runs and releases of the ledger: required
+        there, and refused with a public one.
     """
 
     input_files: ClassVar[tuple[str, ...]] = ("model",)
@@ -109,7 +107,9 @@ class ErAeSettings(MechanismSettings):
             )
 
     def recipe(self) -> dict[str, Any]:
-        """List the settings that enter a bundle's recipe: all but the number of records, which decides prices alone."""
+        """List the settings that enter a bundle's recipe: all except the number of records, which decides charges
+        alone.
+        """
         return {name: value for name, value in super().recipe().items() if name != "max_records"}
 
 
@@ -246,8 +246,7 @@ def _require_weights(embedding: Embedding, settings: ErAeSettings, inputs: Publi
 class _Drawing:
     """State of one batch's draws.
 
-    Sequences are drawn in blocks of about equal length. The output of a sequence does not depend on the others of its
-    block.
+    A sequence is drawn in a block of about equally long ones, and does not depend on them.
     """
 
     generator: WholeNumberGenerator
@@ -286,10 +285,9 @@ class _Drawing:
         return out
 
     def blocks(self) -> Iterator[tuple[Int64, Int64]]:
-        """Yield sequences to infer together, and the index of the inferred row of each: int64 ``(sequences,)`` each.
+        """Yield sequences to infer together, and the index of each one's inferred row: int64 ``(sequences,)`` each.
 
-        Sequences of one token share a row with equal ones, since nothing was written before: measurements of single
-        words draw each many times.
+        Equal sequences of one token share a row: measurements of single words draw each many times.
         """
         single = self.lengths == 1
         symbols, rows = np.unique(self.batch.ids[self.starts[single]], return_inverse=True)

@@ -18,14 +18,13 @@ probability ``c / m`` and another one with probability ``(1 - c) / (s - m)``, wh
 ``sigma(-eps / 2)`` and ``sigma(eps / 2)`` since ratings are in [0, 1]. So each column has a probability between two
 numbers, *least* and *most*, which depend on neither the row nor the set. The probability of a column under a row is an
 average of these over all sets, weighted by how likely the row makes each, and is between the same two numbers. Hence no
-two rows differ by more than ``ln(most / least)``, for every column. That the set itself is drawn from private weights
-is covered, because the average is over it; it must never be shown, for given the set the row is not hidden. With
-``s - k >= 2`` the extremes are those of ``m = 1``: ``sigma(eps / 2)`` and ``sigma(-eps / 2) / (s - 1)``, and two rows
-that each have all their weight on one column reach them. The proof uses nothing but that the row has weights: any
-network may make it, from the text and from the symbols that were chosen before.
+two rows differ by more than ``ln(most / least)``, for every column. The set itself must never be shown: given the set,
+the row is not hidden. With ``s - k >= 2`` the extremes are those of ``m = 1``: ``sigma(eps / 2)`` and ``sigma(-eps / 2)
+/ (s - 1)``, and two rows that each have all their weight on one column reach them. Any network may make the weights,
+from the text and from the symbols that were chosen before.
 
-The authors' code rates a set by its sum and takes a second exponential step within it. Any ratings in [0, 1] lead to
-the same coins' bounds. Means keep to the paper's text.
+The authors' code rates a set by its sum and takes a second exponential step within it; here means, as in the paper's
+text. Any ratings in [0, 1] lead to the same bounds of the coins.
 
 **Whole numbers.** Coins are 64-bit thresholds from a table that the build computes, one for each of :data:`STEPS` steps
 of the difference of ratings; the step is part of the rating. A column is drawn from a row by ``floor(word * total /
@@ -66,11 +65,9 @@ def scale_word(word: np.uint64, limit: np.uint64) -> np.uint64:
 
 @compiled
 def find_step(share: float, items: int, columns: int, last: int) -> int:
-    """Find the step, of a table of ``last + 1`` coins, for a set of ``items`` of ``columns`` columns.
+    """Find the step, of a table of ``last + 1`` coins, for a set of ``items`` columns with ``share`` of the row.
 
-    ``share``: the part of the row that the set holds.
-
-    The step is the set's mean probability less that of the other columns, between -1 and 1, mapped to 0 .. ``last``. It
+    The step maps the set's mean probability less that of the other columns, between -1 and 1, to 0 .. ``last``. It
     rises with ``share``, rounding included, since each operation does.
     """
     rating = share / items - (1.0 - share) / (columns - items)
@@ -79,9 +76,8 @@ def find_step(share: float, items: int, columns: int, last: int) -> int:
 
 @compiled
 def draw_columns(row: NDArray[np.uint32], words: UInt64, drawn: Int64) -> np.uint64:
-    """Draw a column for each word with probabilities proportional to the weights of ``row``, uniformly where all are 0.
-
-    ``drawn``: receives the columns, rising. Returns the sum of the weights.
+    """Draw a column for each word by the weights of ``row`` (uniformly if all are 0) into ``drawn``, rising. Return
+    their sum.
     """
     total = np.uint64(0)
     for weight in row:
@@ -106,9 +102,7 @@ def draw_columns(row: NDArray[np.uint32], words: UInt64, drawn: Int64) -> np.uin
 
 @compiled
 def choose_kept(weights: NDArray[np.uint32], rows: Int64, columns: int, coin: np.uint64, words: UInt64) -> Int32:
-    """Draw a column for each token from its row, and keep it if word 1 is below ``coin``. Otherwise draw another one
-    uniformly.
-    """
+    """Draw a column for each token from its row, and keep it if word 1 is below ``coin``, or draw another uniformly."""
     out = np.empty(len(rows), np.int32)
     drawn = np.empty(1, np.int64)
     for token in range(len(rows)):
@@ -125,9 +119,7 @@ def choose_kept(weights: NDArray[np.uint32], rows: Int64, columns: int, coin: np
 def choose_from_sets(
     weights: NDArray[np.uint32], rows: Int64, columns: int, candidates: int, coins: UInt64, words: UInt64
 ) -> Int32:
-    """Draw ``candidates`` columns for each token from its row. A coin decides whether the output is uniform among these
-    or among the others.
-    """
+    """Draw ``candidates`` columns for each token; a coin decides whether the output is uniform in or outside them."""
     out = np.empty(len(rows), np.int32)
     drawn = np.empty(candidates, np.int64)
     for token in range(len(rows)):
@@ -153,19 +145,17 @@ def choose_from_sets(
 
 
 STEPS = 2**14
-"""How many steps the difference of two ratings has, from -1 to 1."""
+"""Number of steps of the difference of two ratings, from -1 to 1."""
 CHOICES = 2**16
-"""How many choices show epsilon to an audit."""
+"""Number of choices that show epsilon to an audit."""
 _WHOLE = 2**64
 
 
 def make_coins(epsilon: float) -> UInt64:
-    """Count the words, of all 2^64, for which a coin falls on the set: uint64 ``(STEPS + 1,)``, for each step of the
-    ratings.
+    """Count the words, of all 2^64, for which a coin falls on the set: uint64 ``(STEPS + 1,)``, for each step.
 
-    That is a share of ``sigma(eps / 2 * x)`` for ``x`` from -1 to 1, rounded towards a half, so that neither side gets
-    more than its share; at least one word falls on each. Raises :class:`ValueError` unless epsilon is positive and
-    finite.
+    Their share is ``sigma(eps / 2 * x)`` for ``x`` from -1 to 1, rounded towards a half so that neither side gets more
+    than its share; at least one word falls on each. Raises :class:`ValueError` unless epsilon is positive and finite.
     """
     if not 0 < epsilon < math.inf:
         raise ValueError(f"Expected epsilon={epsilon} in (0, inf).")
@@ -180,10 +170,10 @@ def make_coins(epsilon: float) -> UInt64:
 
 @dataclass(frozen=True)
 class SymbolChoice:
-    """Choice of one symbol.
+    """Choice of one of ``columns`` symbols.
 
-    ``coins``: uint64 ``(STEPS + 1,)`` (:func:`make_coins`). ``columns``: how many columns there are to choose from,
-    ``s``. ``candidates``: how many columns are drawn for the set, ``k``; 0 for ``softmax-rr``.
+    ``coins``: uint64 ``(STEPS + 1,)`` (:func:`make_coins`). ``candidates``: columns drawn for the set, ``k``; 0 for
+    ``softmax-rr``.
     """
 
     coins: UInt64
@@ -206,19 +196,16 @@ class SymbolChoice:
     def draw(self, weights: NDArray[np.uint32], rows: Int64, words: UInt64) -> Int32:
         """Choose a column for each token: int32 ``(count,)``.
 
-        ``weights``: uint32 ``(any, columns or more)``, unnormalised softmaxes; what is beyond ``columns`` is ignored. A
-        row whose weights are all 0 counts as uniform. ``rows``: int64 ``(count,)``, the row that each token chooses
-        from. ``words``: uint64 ``(2 * blocks, count)``, independent and uniform.
+        ``weights``: uint32 ``(any, columns or more)``, unnormalised softmaxes; only the first ``columns`` count, as
+        uniform if all are 0. ``rows``: int64 ``(count,)``. ``words``: uint64 ``(2 * blocks, count)``, independent and
+        uniform.
         """
         if self.candidates:
             return choose_from_sets(weights, rows, self.columns, self.candidates, freeze(self.coins), words)
         return choose_kept(weights, rows, self.columns, self.coins[-1], words)
 
     def certify(self) -> float:
-        """Bound the loss of a choice between any two rows, in nats, rounded up, from its whole numbers.
-
-        That is ``epsilon / 2 + ln(columns - 1)`` except for rounding.
-        """
+        """Bound the loss of a choice between any two rows, in nats, rounded up, from its whole numbers."""
         # By the module's proof each column's probability is an average over drawn sets, so that it lies between the
         # least and the most that a column has given any set. These are ratios of words of 128 bits: counted exactly,
         # for sets of each size and both ends of the ratings, they bound the loss between any two rows.
@@ -233,10 +220,10 @@ class SymbolChoice:
         return math.log(kept) + math.log(self.columns - 1) - math.log(_WHOLE - kept)
 
     def find_epsilon(self, alpha: float, random_words: Callable[[tuple[int, int]], UInt64]) -> tuple[float, float]:
-        """Estimate an interval for epsilon from :data:`CHOICES` choices from a row with all its weight on one column.
+        """Estimate an interval for epsilon from :data:`CHOICES` choices of a row with all its weight on one column.
 
-        That column is kept with probability ``sigma(epsilon / 2)``. ``alpha``: the probability that epsilon is outside
-        it. ``random_words``: draws uint64 of a shape.
+        The choice keeps that column with probability ``sigma(epsilon / 2)``. ``alpha``: probability that epsilon is
+        outside.
         """
         row = np.zeros((1, self.columns), np.uint32)
         row[0, 0] = 2**31

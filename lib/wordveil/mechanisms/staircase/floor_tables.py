@@ -68,8 +68,9 @@ _TAYLOR = 16
 
 @compiled
 def raise_powers(values: Float64, exponent: float, out: Float64) -> None:
-    """Compute ``values ** exponent`` of positive numbers to about 15 digits. It only adds, multiplies and divides, so
-    that every machine has the same result.
+    """Compute ``values ** exponent`` of positive numbers to about 15 digits.
+
+    Only adds, multiplies and divides, so that every machine has the same result.
     """
     for i in range(len(values)):
         mantissa, power = math.frexp(values[i])
@@ -91,9 +92,7 @@ def raise_powers(values: Float64, exponent: float, out: Float64) -> None:
 
 @compiled
 def cut_lists(masses: UInt64, budget: np.uint64, offsets: Int64, ids: Int32, lengths: Int64) -> None:
-    """Count the words of each list that the budget reaches, beyond the row's own word: ``lengths``, int64
-    ``(rows,)``.
-    """
+    """Count each list's words within the budget, beyond the row's own word, into ``lengths``, int64 ``(rows,)``."""
     for row in range(len(lengths)):
         left = budget - min(budget, masses[row])
         entry = offsets[row]
@@ -118,9 +117,7 @@ def fill_floor_rows(
     weight: UInt64,
     work: Int64,
 ) -> None:
-    """Fill the rows ``first`` to ``last - 1`` of words. ``beyond``, ``weight`` and ``work`` are buffers for the longest
-    row.
-    """
+    """Fill the words' rows ``first`` to ``last - 1``. The last three arrays are buffers for the longest row."""
     starts, _, out_ids, alias, alike, itself, own = table
     part_of_common, part_of_budget = np.float64(common) / _WHOLE, np.float64(budget) / _WHOLE
     for row in range(first, last):
@@ -151,7 +148,7 @@ def fill_floor_rows(
 
 @compiled
 def decode_whole(alias: UInt64, weight: UInt64) -> None:
-    """Decode the whole number of 2^64 that each column's output has in a list. An output that has all of it has 0."""
+    """Decode each column's whole number, of 2^64, in a list; 0 for an output that has all of it."""
     columns = len(alias)
     bits = np.uint64(count_bits(columns))
     weight[:] = np.uint64(0)
@@ -170,7 +167,7 @@ def collect_largest(
 ) -> None:
     """Raise ``largest``, float64 ``(outputs,)``, to the probabilities that rows ``first`` to ``last - 1`` give.
 
-    Only outputs of which a row has more than of the common law count. ``share`` is a buffer for the longest row.
+    Only outputs of which a row has more than the common law count. ``share`` is a buffer for the longest row.
     """
     starts, _, ids, alias, alike, itself, own = table
     for row in range(first, last):
@@ -194,8 +191,8 @@ def collect_largest(
 def decode_rows(rows: Int64, table: TableArrays, share: Float64, offsets: Int64, ids: Int32, extras: Float64) -> int:
     """Decode what rows have beyond the common law: outputs and probabilities, the row's own output first.
 
-    ``offsets``: int64 ``(rows + 1,)``, is filled. ``share`` is a buffer for the longest row, ``ids`` and ``extras`` for
-    all entries. Returns the number of entries.
+    Fills ``offsets``, int64 ``(rows + 1,)``, and returns the number of entries. ``share`` is a buffer for the longest
+    row.
     """
     starts, _, table_ids, alias, alike, itself, own = table
     count = 0
@@ -233,9 +230,8 @@ _Result = TypeVar("_Result")
 class Floors:
     """Floors that all rows have in common.
 
-    ``masses``: uint64 ``(outputs,)``, adding up to 2^64: the common law in units of 2^-64. ``common``: ``M`` in units
-    of 2^-64, from 1 to ``2^64 - 1``. ``budget``: what the masses of a list may add up to: ``B`` in units of ``M /
-    2^64``, rounded down.
+    ``masses``: uint64 ``(outputs,)``, the common law in units of 2^-64, with sum 2^64. ``common``: ``M`` in units of
+    2^-64. ``budget``: limit of a list's masses, ``B`` in units of ``M / 2^64``, rounded down.
     """
 
     masses: UInt64
@@ -257,8 +253,7 @@ def reduce_epsilon(epsilon: float) -> Decimal:
 
 
 def find_budget(epsilon: float, common: int) -> int:
-    """Compute ``B`` in units of the masses, rounded down, for slightly less than ``epsilon``; ``common``: ``M
-    2^64``.
+    """Compute ``B`` in units of the masses, rounded down, for slightly less than ``epsilon``; ``common``: ``M 2^64``.
     """
     with localcontext(prec=60):
         nats = min(reduce_epsilon(epsilon), Decimal(1000))
@@ -273,8 +268,8 @@ def least_mass(outputs: int) -> int:
 def share_masses(frequencies: Float64, alpha: float, total: int) -> UInt64:
     """Compute whole numbers in proportion to ``frequencies ** alpha`` that add up to ``total``: uint64 ``(words,)``.
 
-    ``frequencies``: float64 ``(words,)``, positive. None is much under a thousandth of the mean. The remainder of
-    rounding down is dealt out evenly, the first words getting one more.
+    Frequencies are positive. No number is much under a thousandth of the mean. The first words get one more each until
+    the remainder of rounding down is used up.
     """
     powers = np.empty(len(frequencies))
     raise_powers(frequencies, alpha, powers)
@@ -292,9 +287,9 @@ def share_masses(frequencies: Float64, alpha: float, total: int) -> UInt64:
 def build_floor_table(floors: Floors, offsets: Int64, ids: Int32, padding: PaddingRow | None) -> AliasTable:
     """Arrange the rows of words, padding, unknown word, and the common law.
 
-    ``floors``: what rows have in common. ``offsets``, ``ids``: int64 ``(words + 1,)``, int32: each word's list by
-    falling similarity, without itself. It is cut where the budget is used up, and may be shorter. ``padding``:
-    padding's row; None where it is no output. Then its row is that of the unknown word, and never drawn from.
+    ``offsets``, ``ids``: int64 ``(words + 1,)``, int32: each word's list by falling similarity, without itself, of any
+    length; the budget cuts it. ``padding``: None if it is no output: its row is then the unknown word's, and never
+    drawn from.
     """
     size, outputs = len(offsets) - 1, len(floors.masses)
     common, budget = np.uint64(floors.common), np.uint64(floors.budget)
@@ -372,7 +367,7 @@ def lists_of(table: AliasTable) -> tuple[Int64, Int32]:
 
 
 def certify_floors(table: AliasTable, *, padding: bool) -> float:
-    """Bound the loss between any two symbols, in nats, rounded up; infinite if one rules an output out."""
+    """Bound the loss between any two symbols, in nats, rounded up; infinite if one of them excludes an output."""
     size = len(table.own) - 2
     law = masses_of(table) / _UNITS
     used = np.delete(np.arange(size + 2), [] if padding else [size])
@@ -397,8 +392,7 @@ def certify_floors(table: AliasTable, *, padding: bool) -> float:
 
 
 def floor_probabilities(table: AliasTable, masses: UInt64, row: int) -> Float64:
-    """Compute the law of one row, float64 ``(outputs,)``, from whole numbers. ``masses``: :func:`masses_of` the
-    table.
+    """Compute the law of a row, float64 ``(outputs,)``, exactly from whole numbers. ``masses``: from :func:`masses_of`.
     """
     _, ids, extras = _decode(table, np.array([row]))
     law = masses / _UNITS * (int(table.alike[row]) / WHOLE)
@@ -407,15 +401,14 @@ def floor_probabilities(table: AliasTable, masses: UInt64, row: int) -> Float64:
 
 
 def floor_stays(table: AliasTable, masses: UInt64, words: Int32) -> Float64:
-    """Compute the probability that each of ``words`` stays itself: float64 ``(words,)``. ``masses``: :func:`masses_of`
-    the table.
-    """
+    """Compute the probability that each of ``words`` stays itself. ``masses``: from :func:`masses_of`."""
     law = masses[words] / _UNITS
     return np.asarray(law * (table.alike[words] / _UNITS) + table.itself[words] / _UNITS)
 
 
 def floor_laws(table: AliasTable, masses: UInt64) -> WordLaws | None:
-    """Compute the laws of all words; None if they would take over 800 MB. ``masses``: :func:`masses_of` the table."""
+    """Compute the laws of all words, or return None if they would take over 800 MB. ``masses``: from :func:`masses_of`.
+    """
     size = len(table.own) - 2
     if table.starts[size] + size > _MAX_ENTRIES:
         return None

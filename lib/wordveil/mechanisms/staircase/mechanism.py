@@ -1,11 +1,11 @@
 r"""Words replaced by similar ones at a pure bound: each output has a floor, each word a list of outputs far above it.
 
-For local privacy such laws of two levels are the best there are (Kairouz, Oh, Viswanath 2014). Every output ``y`` has a
-probability between its floor ``m_y`` and ``e^E m_y``, whatever the word was, so that the loss between two words is at
-most E. Each word's list is filled from the most similar word down, itself first, until what may lie above the
+Such laws of two levels are optimal for local privacy (Kairouz, Oh, Viswanath 2014). Every output ``y`` has a
+probability between its floor ``m_y`` and ``e^E m_y``, so the loss between two words is at most E. Each word's list is
+filled from the most similar word down, itself first, until what may lie above the
 floors is used up; :mod:`wordveil.mechanisms.staircase.floor_tables` defines the law, proves that no other row is
-better, and draws and certifies it in whole numbers. No list needs to be exact or symmetric, and similarity need not be
-a distance: the bound does not depend on it.
+better, and draws and certifies it in whole numbers. The bound does not depend on the lists: they need not be exact or
+symmetric, nor similarity a distance.
 
 **Floors** are proportional to the public frequency of a word to the power ``alpha``, and add up to ``floor_mass``, M.
 With ``alpha: 0`` they are equal: every list has k words, and ``k e^E / (k e^E + N - k)`` of the probability lies on
@@ -83,7 +83,7 @@ class StaircaseSettings(MechanismSettings):
     alpha : float
         exponent of the public frequencies that floors are proportional to; 0: floors are equal.
     floor_mass : float or None
-        what the floors add up to: how often a word becomes any word. None: ``exp(-epsilon / 4)``.
+        sum of the floors: how often a word becomes any word. None: ``exp(-epsilon / 4)``.
     similarity : str or None
         path of another public embedding, whose cosines say which words are similar.
     pairs : str or None
@@ -110,8 +110,8 @@ class StaircaseSettings(MechanismSettings):
 
 
 class Staircase(TableDraws[StaircaseSettings]):
-    """Staircase mechanism; see the module. Arrays: those of :class:`~wordveil.mechanisms.tables.table.AliasTable`; the
-    common law is the last row.
+    """Staircase mechanism; see the module. Arrays: an :class:`~wordveil.mechanisms.tables.table.AliasTable`; the common
+    law is the last row.
     """
 
     name = "staircase"
@@ -219,13 +219,15 @@ class Staircase(TableDraws[StaircaseSettings]):
         return low, high
 
     def _list_share(self, epsilon: float) -> tuple[float, float]:
-        """Compute the sum of the floors at another epsilon, and the part of them that a list holds."""
+        """Compute the sum of the floors at another epsilon, and a list's part of it."""
         common = _common_of(epsilon, self._parameters["floor_mass"]) / WHOLE
         return common, (1 / common - 1) / math.expm1(min(epsilon, 700.0))
 
     def at_epsilon(self, epsilon: float) -> Self | None:
-        """Return what a build at ``epsilon`` would make: lists get shorter as epsilon rises, so this build has them.
-        None below its own epsilon, and if texts are padded, since padding's floor depends on epsilon.
+        """Return what a build at ``epsilon`` would make, for epsilons above the build's own.
+
+        Lists get shorter as epsilon rises, so this build has them. Padding's floor depends on epsilon, so padded texts
+        get None.
         """
         check_epsilon(epsilon)
         if epsilon < self._parameters["epsilon"] or self._parameters["padding"]:
@@ -251,8 +253,8 @@ def make_floors(
 ) -> tuple[Floors, PaddingRow | None]:
     """Compute the floors of all outputs, and padding's row.
 
-    ``frequencies``: float64 ``(size,)``, positive. Raises :class:`BundleError` if ``pad_share`` is too large, or if
-    lists would hold every word.
+    ``frequencies``: float64 ``(size,)``, positive. Raises :class:`BundleError` if ``pad_share`` is too large, or lists
+    would hold every word.
     """
     common = _common_of(settings.epsilon, settings.floor_mass)
     budget = find_budget(settings.epsilon, common)
@@ -314,8 +316,9 @@ def _explain_small(settings: StaircaseSettings, common: int, pad_row: PaddingRow
 
 
 def _task_of(embedding: Embedding, settings: StaircaseSettings, inputs: PublicInputs, floors: Floors) -> SimilarTask:
-    """Make the task for the lists that the settings ask for. Raises :class:`BundleError` if no word is in the other
-    embedding.
+    """Make the task for the lists that the settings ask for.
+
+    Raises :class:`BundleError` if no word is in the other embedding.
     """
     size = embedding.size
     partners, other, is_present = Partners.none(size), None, None

@@ -5,9 +5,8 @@ Z(w)``. Truncated (TEM: Carvalho, Vasiloudis, Feyisetan 2021): ``s = min(d, gamm
 words: ``s = min(d, r(w))``, where ``r(w)`` is the distance of the nearest word that is not in the list of ``w``; with
 both, the smallest of the three.
 
-Each of these is 1-Lipschitz in ``w`` for every ``x``: ``d`` by the triangle inequality, ``r`` because each of the
-distances of which it is the (k + 1)-th smallest changes by at most ``d(w, v)``, and so is a minimum of such functions.
-So
+Each of these is 1-Lipschitz in ``w`` for every ``x``: ``d`` by the triangle inequality, ``r`` as the (k + 1)-th
+smallest of such distances, and a minimum of such functions. So
 
     ln P(x | w) - ln P(x | v) = beta (s(v, x) - s(w, x)) + ln Z(v) - ln Z(w) <= 2 beta d(w, v),
 
@@ -15,8 +14,8 @@ and ``beta = epsilon / 2`` makes it ``epsilon d``-private. With ``gamma`` the sa
 a metric too, so that no loss exceeds ``epsilon gamma``. The lists must be exact: a word that a list misses has the
 weight of a far one.
 
-The unknown word and padding are points at distance ``gamma`` from every word and from each other; without ``gamma``, at
-the embedding's diameter. The unknown word draws every output alike. Padding is an output, outside every word's list.
+The unknown word and padding are points at distance ``gamma`` (without it, the embedding's diameter) from every word and
+from each other. The unknown word draws every output alike. Padding is an output, outside every word's list.
 
 ``tight``: the largest beta in [epsilon/2, epsilon], by bisection, for which every pair's loss is under ``epsilon d``:
 of words it is at most ``beta d + |ln Z(v) - ln Z(w)|``; of the unknown word and padding it is computed exactly.
@@ -69,11 +68,11 @@ _STEEPEST = 27.0
 def show_odds(
     mechanism: Mechanism[Any], evidence: Evidence, rate: Callable[[float], float] = float
 ) -> ShownEpsilon | None:
-    """Measure the epsilon by which log odds fall by ``epsilon / 2`` per unit of the score. It compares words with their
-    nearest ones.
+    """Measure the epsilon by which log odds fall by ``epsilon / 2`` per unit of the score, of words and their nearest
+    ones.
 
-    If ``tight`` chose the slope, it lies between that and epsilon. None if no distance is known, or no slope can be
-    measured. ``mechanism``: knows its probabilities. ``rate``: the score of a distance.
+    If ``tight`` chose the slope, it lies between that and epsilon. Return None if there is no distance or slope to
+    measure. ``mechanism``: knows its probabilities. ``rate``: the score of a distance.
     """
     slopes = [_slope_at(mechanism, evidence, word, rate) for word in evidence.words.tolist()]
     slopes_found = [slope for slope in slopes if slope is not None]
@@ -84,8 +83,7 @@ def show_odds(
 
 
 def _slope_at(mechanism: Mechanism[Any], evidence: Evidence, word: int, rate: Callable[[float], float]) -> float | None:
-    """Measure the slope from a word to its nearest neighbour. None if both have one point, or the neighbour is too
-    far.
+    """Measure the slope from a word to its nearest neighbour. Return None if they share a point or are too far apart.
     """
     apart, law = evidence.distances(word).copy(), mechanism.probabilities(word)
     apart[word] = math.inf
@@ -120,7 +118,7 @@ class ExponentialSettings(MechanismSettings):
     neighbours : int or None
         words beyond this many nearest ones are drawn alike. None: each word has an individual weight.
     tight : bool
-        whether the largest weight of a distance that keeps epsilon is looked for, instead of taking epsilon / 2.
+        whether to search for the largest weight of a distance that keeps epsilon, instead of taking epsilon / 2.
     """
 
     epsilon: TableEpsilon
@@ -208,7 +206,7 @@ class Exponential(TableMechanism[ExponentialSettings]):
 
 
 def diameter_of(lists: NeighbourLists) -> float:
-    """Bound all distances from above, rounded up so that the bound does not move with a product's last bits."""
+    """Bound all distances from above, rounded up so that a product's last bits do not move the bound."""
     return round_up(lists.farthest * (1 + 1e-4), 3) or 1.0
 
 
@@ -258,9 +256,8 @@ def _words_valid(
 ) -> bool:
     """Return whether ``|ln Z(v) - ln Z(w)| <= (epsilon - beta) d(w, v)`` for all words.
 
-    Each pair in a list is checked. Two words neither of which lists the other are at least both their ``cut``
-    apart, so only pairs whose totals differ by more than that allows are measured. If there are too many of these, the
-    result is False.
+    Checks each pair in a list. Two words that are in neither list are at least both their ``cut`` apart, so only pairs
+    whose totals differ by more than that allows are measured; if these are too many, returns False.
     """
     spare = epsilon - beta
     row = np.repeat(np.arange(len(totals)), np.diff(lists.offsets))
@@ -288,9 +285,7 @@ def _words_valid(
 def excess(
     table: AliasTable, space: Space, points: Float64, epsilon: float, farthest: float, *, padding: bool
 ) -> float:
-    """Compute the largest ``loss(w, v) - epsilon d(w, v)`` over all pairs of symbols, from the table's whole
-    numbers.
-    """
+    """Compute the largest ``loss(w, v) - epsilon d(w, v)`` over all pairs of symbols, from whole numbers."""
     size = len(points)
     symbols = [symbol for symbol in range(size + 2) if padding or symbol != size]
     with np.errstate(divide="ignore"):

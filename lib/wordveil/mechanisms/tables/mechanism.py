@@ -36,17 +36,15 @@ from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
 from wordveil.neighbours.lists import NeighbourLists
 
 MAX_ENTRIES = 50_000_000
-"""Laws with more entries are not made: each takes 12 bytes, and an attacker needs as much again."""
+"""Maximum number of entries of laws: each takes 12 bytes, and an attacker needs as much again."""
 _WHOLE = 2.0**64
 
 
 def laws_of_table(table: AliasTable, size: int) -> WordLaws | None:
     """Decode the laws of a table's first ``size`` rows, those of words, exact except for rounding to float64.
 
-    A row's law is ``t`` for every output alike, and what its list and itself have beyond that. If all outputs are
-    listed, and ``t`` is 0, the common part is the least of them.
-
-    None if there are more than :data:`MAX_ENTRIES` entries.
+    A row's law is ``t`` for every output alike, and what its list and itself have beyond that; if all outputs are
+    listed and ``t`` is 0, the least of them instead. Returns None if there are more than :data:`MAX_ENTRIES` entries.
     """
     outputs = int(table.outputs[0])
     longest = int(np.diff(table.starts[: size + 1]).max())
@@ -76,9 +74,7 @@ def _decode_rows(
     listed: Int32,
     more: Float64,
 ) -> None:
-    """Fill ``shares`` and ``lengths``, and the entries if there are ``offsets``. ``share``, ``listed`` and ``more`` are
-    buffers for the longest row.
-    """
+    """Fill ``shares`` and ``lengths``, and the entries if there are ``offsets``. The last three arrays are buffers."""
     starts, _, table_ids, alias, alike, itself, own = table
     for row in range(len(shares)):
         start, columns = starts[row], starts[row + 1] - starts[row]
@@ -182,9 +178,7 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def points_of(space: Space, embedding: Embedding, setting: str) -> Float64:
-    """Return the points of the words. Raises :class:`BundleError`, which names ``setting``, if a vector has none in
-    this space.
-    """
+    """Return the points of the words. Raise :class:`BundleError`, which names ``setting``, if a vector has none."""
     try:
         return space.points(embedding.vectors)
     except ValueError as error:
@@ -194,9 +188,7 @@ def points_of(space: Space, embedding: Embedding, setting: str) -> Float64:
 def find_lists(
     space: Space, points: Float64, neighbours: int | None, gamma: float | None, work: BuildContext
 ) -> NeighbourLists:
-    """Find the lists that the settings ask for. Raises :class:`BundleError` if rows would not fit, or should hold more
-    words than there are.
-    """
+    """Find the lists of the settings. Raise :class:`BundleError` if they do not fit, or exceed the vocabulary."""
     size = len(points)
     if neighbours is not None and neighbours > size:
         raise BundleError(
@@ -219,9 +211,9 @@ def find_lists(
 def symbol_rows(lists: NeighbourLists, scale: float, farthest: float, *, padding: bool) -> Rows:
     """Make the rows of words, padding and unknown word from lists of scores.
 
-    ``lists``: their ``distances`` and ``cut``, at most ``farthest``, times ``scale`` are the words' scores, at most
-    :data:`MAX_SCORE`. The unknown word draws every output alike. Padding has itself at score 0 and every other output
-    at ``farthest``. Padding is an output that is in no word's list.
+    A word's scores are the ``distances`` and ``cut`` of ``lists``, at most ``farthest``, times ``scale``, at most
+    :data:`MAX_SCORE`. The unknown word draws every output alike. Padding is in no word's list; it has itself at score 0
+    and every other output at ``farthest``.
     """
     size = len(lists.cut)
     outputs = size + padding
@@ -264,10 +256,7 @@ def check_slack(slack: float) -> None:
 
 
 def largest_loss(table: AliasTable, size: int, *, padding: bool) -> float:
-    """Bound the loss between any two symbols from the table's whole numbers; rounded up.
-
-    That is the maximum over outputs of the greatest minus the smallest log probability under any symbol.
-    """
+    """Bound the loss between any two symbols from the table's whole numbers; rounded up."""
     outputs = size + padding
     used = np.array([symbol for symbol in range(size + 2) if padding or symbol != size])
     greatest, smallest, tail = np.full(outputs, -np.inf), np.full(outputs, np.inf), np.empty(len(used))
@@ -285,8 +274,8 @@ def largest_loss(table: AliasTable, size: int, *, padding: bool) -> float:
 
 
 def _unlisted(table: AliasTable, symbols: Int64, outputs: int) -> Iterator[tuple[int, Int64]]:
-    """Find for each output the first of ``symbols`` that does not list it, as (rank, outputs) pairs. Outputs that all
-    list are left out.
+    """Find for each output the first of ``symbols`` that does not list it, as (rank, outputs) pairs; skip those that
+    all list.
     """
     waiting = np.arange(outputs)
     for rank, symbol in enumerate(symbols.tolist()):

@@ -4,16 +4,14 @@ Each symbol has a row, which mixes three laws: every output alike, the symbol it
 the row's 64-bit numbers ``t`` and ``o`` a word ``A`` of 64 random bits says "every output alike" iff ``A < t``,
 "itself" iff ``t <= A < t + o``, and "the list" otherwise. Of all outputs alike the second word ``B`` names number
 ``floor(B N / 2^64)``. In the list an alias table of ``2^c`` columns (Walker 1977, Vose 1991) over whole numbers ``C``
-that add up to ``2^64`` takes the column from the first ``c`` bits of ``B`` and decides with the other ``64 - c``. So an
+that add up to ``2^64`` takes the column from the first ``c`` bits of ``B`` and decides with the other ``64 - c``. An
 output's probability is exactly
 
     t / 2^64 / N  +  (o / 2^64 if it is the symbol itself)  +  (1 - (t + o) / 2^64) C / 2^64 if it is listed,
 
 but for the first term's rank, which is uniform to within ``2^-64``. An output that is not listed has the first term
-alone, so that it must be the least: the list holds what a weight has beyond it. Most tokens are decided by ``A`` and
-never touch the list.
-
-Nothing is approximated but the weights, once, at the build: :func:`certify` measures the error.
+alone, the least: the list holds what a weight has beyond it. ``A`` decides most tokens without the list. Only the
+weights are rounded, once, at the build: :func:`certify` measures the error.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ def count_bits(columns: int) -> int:
 
 @compiled
 def fill_rows(rows: RowArrays, outputs: int, table: TableArrays, beyond: Float64, weight: UInt64, work: Int64) -> None:
-    """Fill the rows of ``table``. ``beyond``, ``weight`` and ``work`` are buffers for the longest row."""
+    """Fill the rows of ``table``. The last three arrays are buffers for the longest row."""
     offsets, ids, scores, cut, own = rows
     starts, _, out_ids, alias, alike, itself, _ = table
     for row in range(len(cut)):
@@ -99,9 +97,7 @@ def fill_rows(rows: RowArrays, outputs: int, table: TableArrays, beyond: Float64
 
 @compiled_part
 def arrange_list(beyond: Float64, length: int, listed: float, weight: UInt64, alias: UInt64, work: Int64) -> None:
-    """Fill the columns ``alias`` of a list. The first ``length`` columns have these weights, which add up to
-    ``listed``; the others have none.
-    """
+    """Fill a list's columns ``alias``: the first ``length`` have weights that add up to ``listed``, the others none."""
     columns = len(alias)
     total_weight = np.uint64(0)
     heaviest = 0
@@ -119,7 +115,7 @@ def arrange_list(beyond: Float64, length: int, listed: float, weight: UInt64, al
 
 @compiled
 def _parts(alike: float, itself: float, listed: float) -> tuple[np.uint64, np.uint64]:
-    """Compute ``t`` and ``o`` of the shares of a row's three laws. The largest of them takes the rounding remainder."""
+    """Compute ``t`` and ``o`` from the shares of a row's three laws. The largest takes the remainder of rounding."""
     first = np.uint64(min(_WHOLE * alike + 0.5, _BELOW))
     second = np.uint64(min(_WHOLE * itself + 0.5, _BELOW))
     third = np.uint64(min(_WHOLE * listed + 0.5, _BELOW))
@@ -185,7 +181,7 @@ def decode_row(alias: UInt64, share: Float64) -> None:
 
 @compiled
 def list_outputs(table: TableArrays, row: int, share: Float64, ids: Int32, more: Float64) -> int:
-    """List a row's outputs, itself among them, rising, with their probability beyond ``t``. Return how many there are.
+    """List a row's outputs, itself included, rising, with their probability beyond ``t``. Return their number.
 
     ``share``, ``ids`` and ``more`` are buffers for the row's columns and one more output.
     """
@@ -216,9 +212,7 @@ def list_outputs(table: TableArrays, row: int, share: Float64, ids: Int32, more:
 
 @compiled
 def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float64, law: Float64) -> float:
-    """Compute the result of :func:`wordveil.mechanisms.tables.table.certify`. ``share`` and ``law`` are buffers for the
-    longest row.
-    """
+    """Compute the gap of :func:`certify`. ``share`` and ``law`` are buffers for the longest row."""
     offsets, ids, scores, cut, _ = rows
     starts, _, table_ids, alias, alike, itself, own = table
     largest = 0.0
@@ -291,7 +285,7 @@ def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uin
 # Frozen: golden outputs; raise sampler_version.
 @compiled
 def draw_floor_rows(symbols: Int32, words: UInt64, table: TableArrays, out: Int32) -> None:
-    """Draw as :func:`draw_rows` does, if the common law of all rows is the row after the last symbol's."""
+    """Draw like :func:`draw_rows`, with the row after the last symbol's as the common law of all rows."""
     starts, bits, ids, alias, alike, itself, own = table
     listed, column, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
     source = np.empty(_BLOCK, np.int64)
@@ -330,11 +324,10 @@ _FILLER = np.int32(2**31 - 1)
 class Rows:
     """Weights before they become whole numbers.
 
-    ``offsets``: int64 ``(rows + 1,)``. ``ids``: int32 ``(entries,)``, rising within a row; a row's own symbol is among
-    them if it is an output. ``scores``: float64 ``(entries,)``, from 0 to ``cut`` of the row. ``cut``: float64
-    ``(rows,)``, at most :data:`MAX_SCORE`; without effect where all outputs are listed. ``own``: int32 ``(rows,)``, the
-    row's own symbol, :data:`NOBODY` if that is no output. ``outputs``: how many outputs there are; their ids are ``0 ..
-    outputs - 1``.
+    ``offsets``: int64 ``(rows + 1,)``. ``ids``: int32 ``(entries,)``, rising within a row, the row's own symbol
+    included if it is an output. ``scores``: float64 ``(entries,)``, from 0 to the row's ``cut``. ``cut``: float64
+    ``(rows,)``, at most :data:`MAX_SCORE`. ``own``: int32 ``(rows,)``, the row's symbol, or :data:`NOBODY` if that is
+    no output. ``outputs``: their number.
     """
 
     offsets: Int64
@@ -354,11 +347,11 @@ class Rows:
 class AliasTable:
     """Arrays of a table, which workers map into memory.
 
-    ``starts``: int64 ``(rows + 1,)``, the columns of each row; their number is a power of two. ``ids``: int32
-    ``(columns,)``; columns beyond a row's outputs hold 2^31 - 1 and are never drawn. ``alias``: uint64 ``(columns,)``,
-    the first ``64 - c`` bits are a column's threshold, the last ``c`` the other column. ``alike``: uint64 ``(rows,)``,
-    ``t``. ``itself``: uint64 ``(rows,)``, ``o``. ``own``: int32 ``(rows,)``, the output that "itself" is. ``outputs``:
-    int64 ``(1,)``, ``N``; 0 in a table of :mod:`wordveil.mechanisms.staircase.floor_tables`.
+    ``starts``: int64 ``(rows + 1,)``, the columns of each row, a power of two. ``ids``: int32 ``(columns,)``; unused
+    columns hold 2^31 - 1 and are never drawn. ``alias``: uint64 ``(columns,)``, a column's threshold in the first ``64
+    - c`` bits, the other column in the last ``c``. ``alike``, ``itself``: uint64 ``(rows,)``, ``t`` and ``o``. ``own``:
+    int32 ``(rows,)``, the output that "itself" is. ``outputs``: int64 ``(1,)``, ``N``; 0 in a table of
+    :mod:`wordveil.mechanisms.staircase.floor_tables`.
     """
 
     starts: Int64
@@ -440,10 +433,8 @@ def certify(table: AliasTable, rows: Rows) -> float:
 
 
 def listed_probabilities(table: AliasTable, row: int) -> tuple[Int32, Float64, float]:
-    """Decode a row's listed outputs, itself among them, int32 rising. Also return logarithms of their probabilities,
-    and that of any other output.
-
-    From the table's whole numbers.
+    """Decode a row's listed outputs, itself included, int32 rising, with log probabilities, and that of any other
+    output.
     """
     columns = int(table.starts[row + 1] - table.starts[row])
     ids, more = np.empty(columns + 1, np.int32), np.empty(columns + 1)
@@ -462,7 +453,7 @@ def probabilities(table: AliasTable, row: int) -> Float64:
 
 
 def scores_of(table: AliasTable, ratio: float) -> Rows:
-    """Decode the rows of a table, each score times ``ratio``: as exact as the table's whole numbers are."""
+    """Decode the rows of a table, exactly from whole numbers, each score times ``ratio``."""
     offsets, ids, scores, cut = [0], [], [], np.empty(len(table.own))
     own = np.full(len(table.own), NOBODY, np.int32)
     for row in range(len(table.own)):

@@ -1,7 +1,7 @@
 """Construction of a tree's arrays from clusters: levels that matter, their numbers, rows of symbols, words written.
 
-Only public data choose the words that may be written for a lowest cluster, and the one that stands for it, so that
-draws and their certificate do not depend on the choice: post-processing (Dwork and Roth 2014, proposition 2.1).
+Draws and their certificate do not depend on which words are written: post-processing (Dwork and Roth 2014, proposition
+2.1).
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ def solve_nesting(
 ) -> tuple[Nesting, Levels]:
     """Build the nested clusters of the levels that matter, and their numbers. ``bounds``: of each level, in positions.
 
-    ``lower_pad_share``: whether a share of paddings that is too large becomes the largest possible one. Raises
-    :class:`BundleError`.
+    ``lower_pad_share``: reduce a too large share of paddings to the largest possible. Raises :class:`BundleError`.
     """
     matter = sorted(set(_last_of_equal(losses)))
     nesting = Nesting.of([bounds[0], *(bounds[level] for level in matter)])
@@ -75,7 +74,7 @@ def next_levels(losses: Sequence[float]) -> list[int]:
 
 
 def rows_of(hierarchy: ClusterHierarchy) -> Int32:
-    """Compute the row of each symbol: that of a word's lowest cluster, then those of padding and unknown word."""
+    """Compute the row of each symbol: a word's lowest cluster, then padding and the unknown word."""
     bounds = hierarchy.bounds[0]
     clusters = len(bounds) - 1
     rows = np.empty(len(hierarchy.order) + 2, np.int32)
@@ -90,9 +89,8 @@ def count_lowest(bounds: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
 
 
 def weigh_words(frequencies: Float64, exponent: float) -> Int64:
-    """Compute weights for clustering: int64 ``(size,)``, in proportion to ``frequencies ** exponent``.
-
-    The largest is :data:`wordveil.neighbours.clusters.HEAVIEST`, and none is below 1.
+    """Compute weights for clustering in proportion to ``frequencies ** exponent``: int64 ``(size,)``, from 1 to
+    :data:`wordveil.neighbours.clusters.HEAVIEST`.
     """
     most = frequencies.max()
 
@@ -106,10 +104,9 @@ def weigh_words(frequencies: Float64, exponent: float) -> Int64:
 def add_rarity(vectors: Float32, frequencies: Float64, rarity: float) -> Float32:
     """Compute points for clustering: the directions of vectors, with a word's rarity as one more coordinate.
 
-    The coordinate is ``rarity`` times the logarithm of public frequency, brought to a mean of 0 and a variance of 1,
-    and cut at :data:`_FURTHEST`: otherwise the most frequent words would share nothing but their frequency.
-    ``vectors``: float32 ``(size, n)``. ``frequencies``: float64 ``(size,)``, positive. Returns float32 ``(size, n +
-    1)``, the same on every machine.
+    The coordinate is ``rarity`` times the standardised logarithm of public frequency, cut at :data:`_FURTHEST`:
+    otherwise the most frequent words would share nothing but their frequency. ``frequencies``: float64 ``(size,)``,
+    positive. Returns float32 ``(size, n + 1)``, equal on every machine.
     """
     logarithms = _round_surely(_LOGARITHM * np.log(frequencies), frequencies, lambda value: value.ln() * _LOGARITHM)
     centred = logarithms - math.fsum(logarithms) / len(logarithms)
@@ -121,8 +118,10 @@ def add_rarity(vectors: Float32, frequencies: Float64, rarity: float) -> Float32
 
 
 def _round_surely(values: Float64, arguments: Float64, exact: Callable[[Decimal], Decimal]) -> Float64:
-    """Round ``values`` to whole numbers, with the same result on every machine. Powers and logarithms differ in their
-    last digits, so 25 decimal digits decide near halves (Ziv 1991). ``exact``: a value by its argument.
+    """Round ``values`` to whole numbers, equally on every machine.
+
+    Powers and logarithms differ in their last digits, so 25 decimal digits decide near halves (Ziv 1991), by the
+    ``exact`` value of an argument.
     """
     whole = np.rint(values)
     with localcontext(prec=25):
@@ -133,11 +132,10 @@ def _round_surely(values: Float64, arguments: Float64, exact: Callable[[Decimal]
 
 @dataclass(frozen=True)
 class Outputs:
-    """The words that may be written for lowest clusters.
+    """Words that may be written for lowest clusters.
 
-    ``representatives``: int32 ``(clusters,)``, distinct: the word that stands for each. ``order``: int32
-    ``(members,)``, the words that may be written, grouped by cluster. ``starts``: int64 ``(clusters + 1,)``, cluster
-    ``c`` has ``order[starts[c]:starts[c + 1]]``, one word at least.
+    ``representatives``: int32 ``(clusters,)``, distinct. ``order``: int32 ``(members,)``, the writable words; cluster
+    ``c`` has ``order[starts[c]:starts[c + 1]]``, at least one. ``starts``: int64 ``(clusters + 1,)``.
     """
 
     representatives: Int32
@@ -153,13 +151,11 @@ class Outputs:
         writable: NDArray[np.bool_] | None,
         preferred: Int32,
     ) -> Self:
-        """Choose the most frequent writable word of each cluster to stand for it; the lower id wins a tie.
+        """Choose the most frequent writable word of each cluster as representative; the lower id wins a tie.
 
-        A cluster without one takes the nearest writable word that stands for no cluster.
-
-        ``frequencies``: float64 ``(size,)``. ``vectors``: float32 ``(size, n)``. ``writable``: bool ``(size,)``; None:
-        all words. ``preferred``: words that stand for their clusters if they may be written. Raises
-        :class:`ValueError` if too few words may be written.
+        A cluster without one takes the nearest writable word that represents no cluster. ``frequencies``: float64
+        ``(size,)``. ``vectors``: float32 ``(size, n)``. ``writable``: bool ``(size,)``; None: all words. ``preferred``:
+        represent their clusters if writable. Raises :class:`ValueError` if too few words may be written.
         """
         bounds, order = hierarchy.bounds[0], hierarchy.order
         clusters = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
@@ -191,8 +187,8 @@ class Outputs:
     def share_members(self, frequencies: Float64) -> UInt64:
         """Return the last random word that draws each of ``order``: uint64 ``(members,)``, rising within a cluster.
 
-        Shares of 2^64 are in proportion to public frequency, and at least about ``2^-40``. The last member of a cluster
-        gets the remainder. ``frequencies``: float64 ``(size,)``, positive.
+        Shares of 2^64 are in proportion to public frequency, and at least about ``2^-40``; a cluster's last member gets
+        the remainder.
         """
         edges = np.empty(len(self.order), np.uint64)
         for start, stop in pairwise(self.starts.tolist()):
@@ -206,7 +202,7 @@ class Outputs:
     def write_members(self, hierarchy: ClusterHierarchy) -> Int32:
         """Return the word to write at each position, where positions are words: int32 ``(size,)``.
 
-        The cluster's representative, next to itself, replaces members that may not be written.
+        The cluster's representative replaces members that may not be written.
         """
         written = np.empty(len(hierarchy.order), np.int32)
         spans = zip(pairwise(hierarchy.bounds[0].tolist()), pairwise(self.starts.tolist()), strict=True)

@@ -1,15 +1,14 @@
 """Cuts of the words into nested clusters: by settings, public frequencies, classes, hypernyms and groups.
 
 **Subtrees** of a hierarchy of words are clusters of a hypernym and words below it. Hypernyms are chosen one after
-another, from the top. Each takes itself and the words of its class below it that have no more specific hypernym yet;
-the fewer words are below a hypernym, the more specific it is. So a word is in the cluster of the most specific chosen
-hypernym above it, and a chosen hypernym is in its own. Words below none are left over for clusters of another kind.
+another, from the top. Each takes itself and the words of its class below it, so that a word is in the cluster of the
+most specific chosen hypernym above it (the one with the fewest words below it), and a chosen hypernym is in its own.
+Words below none are left over for other clusters.
 
-It is always the heaviest cluster that is split. Of the hypernyms that leave enough words in every cluster, one is
-chosen that splits it most evenly by weight; or, of the words that no hypernym has yet, one that takes most.
-
-There are as many hypernyms as the share of all weight of the words that have any deserves, or as few as words suffice
-for. Only public data enter, and any such clusters keep the guarantee.
+The heaviest cluster is split next, by the hypernym that splits it most evenly by weight while every cluster keeps
+enough words; for words without a chosen hypernym, by the one that takes most. The number of hypernyms follows the
+weight of the words that have any, and is lower if words do not suffice. Only public data enter, and any such clusters
+keep the guarantee.
 """
 
 from __future__ import annotations
@@ -34,9 +33,8 @@ from wordveil.neighbours.clusters import ClusterHierarchy, build_hierarchy, buil
 class Subtrees:
     """Chosen hypernyms and their words.
 
-    ``labels``: int32 ``(size,)``, the number of the cluster of each word, -1 for words that are left. ``hypernyms``:
-    int32 ``(chosen,)``, the word that is written for each cluster. ``clusters``: how many clusters there are with those
-    of the words that are left.
+    ``labels``: int32 ``(size,)``, the cluster of each word, -1 for words left over. ``hypernyms``: int32 ``(chosen,)``,
+    the word written for each cluster. ``clusters``: their number, those of the words left over included.
     """
 
     labels: Int32
@@ -47,10 +45,10 @@ class Subtrees:
 def choose_subtrees(pairs: Pairs, weights: Int64, classes: Int32 | None, counts: Sequence[int], least: int) -> Subtrees:
     """Choose hypernyms for at most ``counts[0]`` clusters of at least ``least`` words.
 
-    ``pairs``: a word and one of its hypernyms each, all of them up to the root; similarities do not count. ``weights``:
-    int64 ``(size,)``, positive. ``classes``: int32 ``(size,)``; words of a cluster are of one class. ``counts``: the
-    number of clusters of each level, the lowest first; fewer lowest ones are made if words do not suffice. Raises
-    :class:`ValueError` if no hypernym can be chosen.
+    ``pairs``: a word and one of its hypernyms, all up to the root; similarities do not count. ``weights``: int64
+    ``(size,)``, positive. ``classes``: int32 ``(size,)``; a cluster has one class. ``counts``: clusters of each level,
+    the lowest first; fewer lowest ones if words do not suffice. Raises :class:`ValueError` if no hypernym can be
+    chosen.
     """
     clusters, *further = counts
     classes = np.zeros(len(weights), np.int32) if classes is None else classes
@@ -73,11 +71,10 @@ def choose_subtrees(pairs: Pairs, weights: Int64, classes: Int32 | None, counts:
 
 @dataclass(frozen=True)
 class _Below:
-    """Hypernyms, the most specific first, ties by lower id, with the words that each may take: itself, and those of its
-    class below it.
+    """Hypernyms, the most specific first, with the words that each may take: itself, and those of its class below it.
 
-    ``hypernyms``: int32 ``(hypernyms,)``. ``turns``, ``words``: int64 ``(pairs,)``, the place of a hypernym and a word,
-    sorted. ``starts``: int64 ``(hypernyms + 1,)``, the first pair of each.
+    ``hypernyms``: int32 ``(hypernyms,)``, ties by lower id. ``turns``, ``words``: int64 ``(pairs,)``, the place of a
+    hypernym and a word, sorted. ``starts``: int64 ``(hypernyms + 1,)``, the first pair of each.
     """
 
     hypernyms: Int32
@@ -100,7 +97,7 @@ class _Below:
 
     @property
     def reached(self) -> Int64:
-        """Words that some hypernym may take, except those that only one itself may, which then takes nothing else."""
+        """Words that a hypernym may take, without hypernyms that could take themselves alone."""
         several = np.flatnonzero(np.diff(self.starts) > 1)
         return np.unique(self.words[np.isin(self.turns, several)])
 
@@ -110,9 +107,7 @@ class _Below:
 
 
 def _split(below: _Below, weights: Int64, kinds: Int32, least: int, most: int) -> tuple[Int32, list[int]]:
-    """Assign a cluster to each word, the ``kinds`` left over first, and list the turns of the others' hypernyms.
-    ``most``: the largest number of hypernyms to choose.
-    """
+    """Assign a cluster to each word, the ``kinds`` left over first, and list the others' turns, at most ``most``."""
     chosen: list[int] = []
     labels = kinds.copy()
     rests = int(kinds.max()) + 1
@@ -143,8 +138,9 @@ def _split(below: _Below, weights: Int64, kinds: Int32, least: int, most: int) -
 
 
 def _may_take(below: _Below, turn: int, words: Int64, labels: Int32, chosen: list[int], least: int, rests: int) -> bool:
-    """Return whether a hypernym takes enough words and leaves enough in each cluster. It must take itself and no chosen
-    hypernym, as could happen if pairs form a cycle. It may take all words that are left over.
+    """Return whether a hypernym takes enough words and leaves enough in each cluster.
+
+    It must take itself and no chosen hypernym, as could happen if pairs form a cycle. It may take all words left over.
     """
     if len(words) < least or below.hypernyms[turn] not in words or np.isin(below.hypernyms[chosen], words).any():
         return False
@@ -160,8 +156,7 @@ _NONE = np.empty(0, np.int32)
 class Cut:
     """Nested clusters.
 
-    ``hierarchy``: the clusters. ``heads``: int32 ``(heads,)``, words that are to stand for their lowest clusters.
-    ``notes``: sentences that describe the clusters.
+    ``heads``: int32 ``(heads,)``, words that are to represent their lowest clusters. ``notes``: sentences for users.
     """
 
     hierarchy: ClusterHierarchy
@@ -249,7 +244,7 @@ def join_small(groups: Groups, least: int) -> Groups:
 
 
 def _pairs_among(pairs: Pairs, words: Int32, size: int) -> Pairs:
-    """Keep the pairs among ``words``, and number words by their place there."""
+    """Keep the pairs among ``words``, numbered by their place there."""
     place = np.full(size, -1, np.int32)
     place[words] = np.arange(len(words))
     low, high = place[pairs.words], place[pairs.others]

@@ -1,7 +1,6 @@
 """Choice of a member of each drawn cluster: the sequence that is likeliest under a bigram model of public text.
 
-If all members of a cluster are equally probable outputs, any of them may be written. The choice depends on the drawn
-clusters and public counts alone, so it is post-processing.
+The choice depends on the drawn clusters and public counts alone, so it is post-processing.
 
 The model's probability of a word ``b`` after ``a`` is (absolute discounting; Ney, Essen and Kneser, "On structuring
 probabilistic dependences in stochastic language modelling", Computer Speech and Language 8, 1994)
@@ -10,21 +9,19 @@ probabilistic dependences in stochastic language modelling", Computer Speech and
 
 with ``c(a, b)`` the count of the pair, 0 where it is not in the model, ``C(a)`` that of ``a``, and ``D`` =
 :data:`wordveil.mechanisms.inputs.DISCOUNT`. After a word that the model does not know ``g`` is 1. What the model left
-out, and ends of texts, are occurrences of ``a`` without a pair, so their share goes to ``g``. Words follow with
-``p1(b) = (c(b) + 1) / sum over all words v of (c(v) + 1)``, so those that the model does not know have the smallest
-share. For a pair that is not in the model, ``p(b | a) = g(a) p1(b)``: the form of a back-off (Katz, "Estimation of
-probabilities from sparse data", IEEE Transactions on Acoustics, Speech, and Signal Processing 35, 1987). For each ``a``
-the probabilities add up to 1.
+out, and ends of texts, are occurrences of ``a`` without a pair, so their share goes to ``g``. Words follow with ``p1(b)
+= (c(b) + 1) / sum over all words v of (c(v) + 1)``, so those that the model does not know have the smallest share. For
+a pair that is not in the model, ``p(b | a) = g(a) p1(b)``: the form of a back-off (Katz, "Estimation of probabilities
+from sparse data", IEEE Transactions on Acoustics, Speech, and Signal Processing 35, 1987). For each ``a`` the
+probabilities add up to 1.
 
 The likeliest sequence is found by dynamic programming (Viterbi, "Error bounds for convolutional codes and an
 asymptotically optimum decoding algorithm", IEEE Transactions on Information Theory 13, 1967). A pair in the model is
-never less likely than its back-off. So each token needs the best back-off of all predecessors once, and beside it only
-pairs in the model count: a token takes as many steps as the cluster has members, and as there are pairs between it and
-the one before, plus a binary search for each member of that.
+never less likely than its back-off, so each token needs only the best back-off of all predecessors and the pairs in the
+model: as many steps as the cluster has members and pairs with the cluster before, plus a binary search for each member
+of that.
 
-Costs are whole numbers: ``-log2 p``, in steps of 1 / :data:`STEPS` bit. Sums are exact, and the logarithm is taken in
-whole numbers of a ratio that IEEE arithmetic rounds alike everywhere, so arrays and choices are the same on every
-machine.
+Costs are whole numbers, ``-log2 p`` in steps of 1 / :data:`STEPS` bit, computed alike on every machine.
 """
 
 from __future__ import annotations
@@ -44,19 +41,18 @@ from wordveil.mechanisms.inputs import DISCOUNT, Bigrams
 UInt16 = NDArray[np.uint16]
 
 STEPS = 256
-"""Steps of a cost to a bit. Rounding changes a probability by 0.14 % at most, and by 0.27 % without a pair."""
+"""Steps of a cost to a bit. Rounding changes a probability by at most 0.14 %, and by 0.27 % without a pair."""
 _LOG_STEPS = 8
 
 
 class FluentArrays(NamedTuple):
-    """Arrays of the model, as compiled code takes them. A position is that of a word in the order of the tree.
+    """Arrays of the model, as compiled code takes them. Positions are those of words in the order of the tree.
 
-    ``starts``: int64 ``(clusters + 1,)``, the members of cluster ``i`` have positions ``starts[i]`` up to ``starts[i +
-    1]``. ``first``: int64 ``(size + 2,)``, the pairs that begin with a position are entries ``first[i]`` up to
-    ``first[i + 1]``; row ``size`` is the beginning of a text. ``followers``: int32 ``(pairs,)``, positions, rising
-    within a row. ``costs``: uint16 ``(pairs,)``, the cost of each pair. ``words``: uint16 ``(size,)``, the cost of a
-    word by its share alone. ``beyond``: uint16 ``(size + 1,)``, what is added to that after each position, where the
-    pair is not in the model.
+    ``starts``: int64 ``(clusters + 1,)``, cluster ``i`` has positions ``starts[i]`` up to ``starts[i + 1]``. ``first``:
+    int64 ``(size + 2,)``, position ``i`` has pairs ``first[i]`` up to ``first[i + 1]``; row ``size`` is the beginning
+    of a text. ``followers``: int32 ``(pairs,)``, positions, rising within a row. ``costs``: uint16 ``(pairs,)``.
+    ``words``: uint16 ``(size,)``, a word's cost by its share alone. ``beyond``: uint16 ``(size + 1,)``, what a position
+    adds to that for a pair outside the model.
     """
 
     starts: Int64
@@ -77,8 +73,8 @@ class FluentModel:
     def build(cls, bigrams: Bigrams, words: pa.StringArray, order: Int32, starts: Int64) -> FluentModel:
         """Build the model of ``bigrams`` over an embedding's ``words``. Other words are left out, with their pairs.
 
-        ``order``: int32 ``(size,)``, the number of the word at each position of the tree. ``starts``: int64 ``(clusters
-        + 1,)``, the lowest clusters: cluster ``i`` has positions ``starts[i]`` up to ``starts[i + 1]``. None is empty.
+        ``order``: int32 ``(size,)``, the word at each position of the tree. ``starts``: int64 ``(clusters + 1,)``, the
+        lowest clusters, none empty.
         """
         size = len(order)
         numbers = WordIndex(bigrams.words).numbers(words.take(pa.array(order)))
@@ -119,24 +115,23 @@ class FluentModel:
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> FluentModel:
-        """Make from :attr:`arrays`, which may be mapped into memory. Other names are ignored."""
+        """Make from :attr:`arrays`; other names are ignored."""
         return cls(FluentArrays(*(arrays[f"fluent_{name}"] for name in FluentArrays._fields)))
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays by name, for a bundle: :class:`FluentArrays`, each name after ``fluent_``."""
+        """Arrays by name, for a bundle: those of :class:`FluentArrays`, prefixed with ``fluent_``."""
         return {f"fluent_{name}": array for name, array in self._arrays._asdict().items()}
 
     def choose(self, clusters: Int32, offsets: Int64) -> Int32:
         """Choose a member of each cluster so that each record is as likely as possible: int32 ``(tokens,)``, positions.
 
-        Among equally likely sequences it takes the one whose last word has the lowest position, then the one before it,
-        and so on. It needs memory for one record at a time: two bytes for each member of its clusters, four if a
-        cluster has more than 65,536.
+        Among equally likely sequences the one whose last word has the lowest position wins, then the one before it, and
+        so on. Memory is that of one record: two bytes for each member of its clusters, four if a cluster has more than
+        65,536.
 
-        ``clusters``: int32 ``(tokens,)``; -1 for padding, which leaves no trace in the text: the result has -1 there,
-        and the words around it follow each other. ``offsets``: int64 ``(records + 1,)``, the tokens of each record.
-        Raises :class:`ValueError` if there is no such cluster.
+        ``clusters``: int32 ``(tokens,)``; -1 for padding, which stays -1 and leaves no trace in the text. ``offsets``:
+        int64 ``(records + 1,)``. Raises :class:`ValueError` if there is no such cluster.
         """
         sizes = np.diff(self._arrays.starts)
         if len(clusters) and not -1 <= clusters.min() <= clusters.max() < len(sizes):
@@ -153,8 +148,8 @@ class FluentModel:
 def _costs_of(shares: Float64) -> Int64:
     """Compute ``-log2`` of shares above 0 and up to 1, in steps: int64, rounded.
 
-    Squaring a number of 1 to 2 doubles its logarithm, whose next binary digit is whether the square reaches 2. So only
-    whole numbers of 32 bits are multiplied.
+    Squaring a number of 1 to 2 doubles its logarithm, whose next binary digit is whether the square reaches 2: whole
+    numbers of 32 bits suffice.
     """
     fraction, exponent = np.frexp(shares)  # share = fraction * 2^exponent, 1/2 <= fraction < 1
     scaled = (fraction * 2.0**32).astype(np.uint64)  # of 2^31 to 2^32: 1 to 2
@@ -169,10 +164,7 @@ def _costs_of(shares: Float64) -> Int64:
 
 @compiled_part
 def _follow_by_share(spent: Int64, beyond: UInt16, words: UInt16, cost: Int64, back: Any) -> Any:
-    """Compute the costs of a cluster's members by their shares alone, after the best member before, and the largest.
-
-    ``spent``, ``beyond``: of each member before; ``words``, ``cost``, ``back``: of each member.
-    """
+    """Compute the costs of a cluster's members by their shares alone, after the best member before, and the largest."""
     via, least = 0, spent[0] + beyond[0]
     for member in range(1, len(spent)):
         total = spent[member] + beyond[member]
@@ -188,10 +180,10 @@ def _follow_by_share(spent: Int64, beyond: UInt16, words: UInt16, cost: Int64, b
 
 @compiled_part
 def _follow_by_pairs(spent: Int64, row: Any, low: Any, most: Any, model: FluentArrays, cost: Int64, back: Any) -> None:
-    """Lower the costs of members from position ``low`` on if a pair in the model costs less.
+    """Lower the costs of members from position ``low`` on if a pair in the model costs less, or ties at a lower
+    position.
 
-    A pair also wins a tie if it comes after a lower position. ``spent``: of the positions from ``row`` on before them.
-    ``most``: the largest cost.
+    ``spent``: of the positions before, from ``row`` on. ``most``: the largest cost.
     """
     for member in range(len(spent)):
         if spent[member] > most:  # none of its pairs does
@@ -209,8 +201,10 @@ def _follow_by_pairs(spent: Int64, row: Any, low: Any, most: Any, model: FluentA
 
 @compiled
 def choose_members(clusters: Int32, offsets: Int64, model: FluentArrays, cost: Int64, back: Any, out: Int32) -> None:
-    """Choose members as :meth:`FluentModel.choose` does. ``cost``, int64 ``(2, members)``, is a buffer for the widest
-    cluster; ``back`` for the predecessors of all members of a record. ``out`` is -1 for padding.
+    """Choose members as :meth:`FluentModel.choose` does.
+
+    Buffers: ``cost``, int64 ``(2, members)``, for the widest cluster; ``back``, for a record's members. ``out`` is -1
+    for padding.
     """
     starts = model.starts
     for record in range(len(offsets) - 1):

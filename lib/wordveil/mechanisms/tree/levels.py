@@ -18,11 +18,11 @@ j`` of both. So the loss is the largest of
 which is ``E_j`` where clusters of a level are of equal size, and ``E_j + |ln A(w) - ln A(v)|`` at most where some have
 one word more. At ``j = 1`` both words have the same numbers, and the loss is 0.
 
-Losses are computed from the whole numbers with 50 digits and rounded up. That ignores the rank in a cluster, which is
-``floor(B n / 2^64)`` for a random word ``B``: its probability is within ``2^-64`` of ``1 / n``, so that the logarithm
-of a probability errs by at most ``N 2^-64``. Twice that is added to every loss but 0. A loss is 0 only where all
-numbers are equal, and the rank's error with them. Results are the same on every machine: the module :mod:`decimal`
-rounds exponentials and logarithms correctly.
+Losses are computed from the whole numbers with 50 digits and rounded up. The rank in a cluster, ``floor(B n / 2^64)``
+for a random word ``B``, has a probability within ``2^-64`` of ``1 / n``, so that the logarithm of a probability errs by
+at most ``N 2^-64``. Twice that is added to every loss except 0: a loss is 0 only if all numbers are equal, and the
+rank's error with them. :mod:`decimal` rounds exponentials and logarithms correctly, so results are equal on every
+machine.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ _NEAR = 1 + Decimal("1e-9")
 class Mixture:
     """Law of a symbol: uniform laws over nested sets of words, and padding.
 
-    ``sizes``: how many words each set has, rising. ``numbers``: the share of each set, of 2^64. ``pad``: the share of
-    padding, of 2^64. All shares add up to 2^64.
+    ``sizes``: words of each set, rising. ``numbers``, ``pad``: the share of each set and of padding; together 2^64.
     """
 
     sizes: tuple[int, ...]
@@ -73,10 +72,10 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses of mixtures, in nats.
+    """Upper bounds of the losses of mixtures, in nats.
 
-    ``levels``: for each level the loss between any two words whose lowest common cluster is of this level, at most; 0
-    for the lowest level. ``others``: the loss between unknown word, padding and any symbol, at most.
+    ``levels``: between two words whose lowest common cluster is of each level; 0 for the lowest. ``others``: between
+    unknown word, padding and any symbol.
     """
 
     levels: tuple[Decimal, ...]
@@ -92,10 +91,8 @@ class Losses:
 class Levels:
     """Mixtures of all symbols, and their losses.
 
-    ``words``: the mixture of each shape of nested clusters, in the order in which shapes were given. ``unknown``,
-    ``padding``: those of the unknown word and of padding. Where padding is no symbol, its mixture is the unknown
-    word's. ``losses``: computed from these numbers. ``pad_share``: the probability that padding stays padding; 0 where
-    it is no symbol.
+    ``words``: for each shape of nested clusters, as given. ``unknown``, ``padding``: equal if padding is no symbol.
+    ``pad_share``: the probability that padding stays padding, or 0.
     """
 
     words: tuple[Mixture, ...]
@@ -106,9 +103,7 @@ class Levels:
 
 
 class PadShareError(ValueError):
-    """Error for a share of paddings to keep that is larger than epsilon allows. ``largest``: the share that it allows,
-    rounded down.
-    """
+    """Error for a too large share of paddings to keep. ``largest``: the largest allowed, rounded down."""
 
     def __init__(self, largest: float) -> None:
         super().__init__(f"at most {largest:g}")
@@ -120,14 +115,13 @@ def solve_levels(
 ) -> Levels:
     """Find whole numbers whose certified losses keep to ``losses``.
 
-    Where sizes of clusters differ by one, the intended losses are reduced until those of the numbers are not above
+    If sizes of clusters differ by one, the intended losses are reduced until those of the numbers are not above
     ``losses``.
 
-    ``shapes``: the sizes of the nested clusters that words have, each rising to the number of all words. ``losses``:
-    one a level, rising from 0. The last one also bounds the losses of unknown word and padding. ``padding``: whether
-    padding is a symbol. ``pad_share``: the probability that padding stays padding. None: the largest that ``losses``
-    allow. Raises :class:`PadShareError` if ``pad_share`` is too large, and :class:`ValueError` if no numbers of 64 bits
-    keep to ``losses``, as when these fall.
+    ``shapes``: the sizes of words' nested clusters, each rising to the number of all words. ``losses``: one a level,
+    rising from 0; the last also bounds the losses of unknown word and padding. ``pad_share``: the probability that
+    padding stays padding; None: the largest possible. Raises :class:`PadShareError` if ``pad_share`` is too large, and
+    :class:`ValueError` if no numbers of 64 bits keep to ``losses``, as when these fall.
     """
     limits = [Decimal(loss) for loss in losses]
     with localcontext(prec=_DIGITS):
@@ -166,9 +160,7 @@ def _keep_to(
 
 
 def _change(loss: Decimal, limit: Decimal, intended: Decimal) -> Decimal:
-    """Compute the factor for an intended loss that brings the certified one just under ``limit``. No intended loss may
-    exceed ``limit``.
-    """
+    """Compute the factor for an intended loss, never above ``limit``, that brings the certified one just under it."""
     return min(limit / loss * (1 - _ROOM), limit / intended) if loss and intended else _ONE
 
 
@@ -187,9 +179,9 @@ def _with_padding(
     rounding of ranks.
 
     Between padding and a word ``w``, the output padding has a loss of ``epsilon``. For an output that is a word the
-    ratios are ``(1 - m) p_1 N / (1 - r)``, at most, and ``(1 - r) / ((1 - m) N p_L)``, at most. The second is below
-    ``1 / (N p_L)``, which is under ``exp(epsilon)`` as for the unknown word. The first is at most ``exp(epsilon)`` iff
-    ``r <= (1 - x) / (1 - x exp(-epsilon))`` with ``x = N p_1 exp(-epsilon)``.
+    ratios are at most ``(1 - m) p_1 N / (1 - r)`` and ``(1 - r) / ((1 - m) N p_L)``. The second is below ``1 / (N
+    p_L)``, which is under ``exp(epsilon)`` as for the unknown word. The first is at most ``exp(epsilon)`` iff ``r <= (1
+    - x) / (1 - x exp(-epsilon))`` with ``x = N p_1 exp(-epsilon)``.
     """
     size = shapes[0][-1]
     whole = Mixture((size,), (WHOLE,))
@@ -211,11 +203,10 @@ def _with_padding(
 
 
 def weigh_levels(sizes: Sequence[int], losses: Sequence[Decimal], room: int) -> tuple[int, ...]:
-    """Round the shares of levels up to whole numbers, at least 1, that add up to ``room``. The lowest level gets the
-    rest.
+    """Round the shares of levels up to whole numbers of at least 1 with sum ``room``. The lowest level gets the rest.
 
-    ``sizes``: those of the nested clusters, rising. ``losses``: rising from 0. Raises :class:`ValueError` if losses
-    fall, or the numbers do not fit.
+    ``sizes``: of the nested clusters, rising. ``losses``: rising from 0. Raises :class:`ValueError` if losses fall, or
+    the numbers do not fit.
     """
     with localcontext(prec=_DIGITS):
         weights = _weights(sizes, losses)
@@ -235,10 +226,9 @@ def _weights(sizes: Sequence[int], losses: Sequence[Decimal]) -> list[Decimal]:
 def certify_levels(words: Sequence[Mixture], others: Sequence[Mixture]) -> Losses:
     """Compute the losses of mixtures from their whole numbers.
 
-    ``words``: those of words, each with the same number of nested clusters. Two of them are taken to meet at level
-    ``j`` if all their sizes from there on are equal. ``others``: those of symbols without clusters, whose one set is
-    all words: the unknown word, and padding if it is a symbol. A loss is infinite if one symbol has an output that
-    another lacks.
+    ``words``: with equally many nested clusters; two are taken to meet at level ``j`` if all their sizes from there on
+    are equal. ``others``: of the unknown word and padding, whose one set is all words. A loss is infinite if one symbol
+    has an output that another lacks.
     """
     # For two words that meet at level j the module lists the ratios that occur. The largest over all pairs that share
     # their sizes from j on is the largest minus the least logarithm in each group, so that no pair is enumerated. Other
@@ -277,7 +267,7 @@ def _meeting_loss(group: list[list[Decimal]], level: int) -> Decimal:
 
 
 def _span(values: Sequence[Decimal]) -> Decimal:
-    """Compute the greatest minus the smallest; infinite if some are minus infinity."""
+    """Compute the greatest value minus the smallest; infinite if one is minus infinity."""
     low, high = min(values), max(values)
     return Decimal("Infinity") if low.is_infinite() else high - low
 

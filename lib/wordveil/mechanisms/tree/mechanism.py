@@ -1,16 +1,15 @@
 """Words drawn from nested clusters: a loss of 0 inside a cluster, and one loss for each level above.
 
-The words are clustered by similarity into a public hierarchy: lowest clusters, clusters of these, and so on up to all
-words. What is drawn are *positions*: words, or lowest clusters. A position in the word's own lowest cluster has one
-probability, each other one in the next larger cluster a smaller one, and so on:
+The words are clustered by similarity into a public hierarchy, up to all words. *Positions* are drawn: words, or lowest
+clusters.
 
     P(y | w) = A exp(-E_l),  where l is the level of the lowest cluster that holds both w and y.
 
 Where clusters of a level hold equally many positions, ``A`` is the same for all words, and two words that meet at level
-``j`` have a loss of exactly ``E_j``. Words of one lowest cluster have the same law, so that nobody can distinguish
-them. Weights that fall with distance cost up to twice as much, since their totals differ between words; here they do
-not. :mod:`wordveil.mechanisms.tree.levels` proves the losses, also where the number of positions is no multiple and
-sizes differ by one.
+``j`` have a loss of exactly ``E_j``. Words of one lowest cluster have one law and are indistinguishable. Weights that
+fall with distance cost up to twice as much, since their totals differ between words.
+:mod:`wordveil.mechanisms.tree.levels` proves the losses, also where the number of positions is no multiple and sizes
+differ by one.
 
 - ``sizes``: clusters of a level are of equal size, and positions are words.
 - ``clusters``: the lowest clusters are of any sizes, and positions are these. With one level this is randomised
@@ -21,13 +20,13 @@ sizes differ by one.
 - Padding is an output too. Every other symbol becomes padding with one probability ``m``, and padding stays with
   probability ``m exp(E)``, or else becomes all positions alike.
 
-They stand in an order in which every cluster is a range (:mod:`wordveil.neighbours.clusters`). Of two random words of
-64 bits the first chooses the level by whole numbers over ``2^64``, the likeliest first, and the second the position in
-the range.
+Positions are in an order in which every cluster is a range (:mod:`wordveil.neighbours.clusters`). Of two random words
+of 64 bits the first chooses the level by whole numbers over ``2^64``, the likeliest first, and the second the position
+in the range.
 
-Any word of the drawn lowest cluster may be written: ``member``, the drawn one, or one that is drawn by public
-frequency where positions are clusters; ``representative``, the most frequent one; ``hypernym``, the one above the
-others, where clusters are subtrees (:mod:`wordveil.mechanisms.tree.cuts`); ``fluent``, those that make the
+Any word of the drawn lowest cluster may be written: ``member``, the drawn one, or one that is drawn by public frequency
+where positions are clusters; ``representative``, the most frequent one; ``hypernym``, the one above the others, where
+clusters are subtrees (:mod:`wordveil.mechanisms.tree.cuts`); ``fluent``, those that make the
 likeliest text by public counts of pairs of words. The choice depends on the drawn cluster, further random bits and
 public data alone, and costs nothing (Dwork and Roth 2014, proposition 2.1).
 
@@ -74,10 +73,10 @@ from wordveil.neighbours.blocks import BuildContext
 class Tree(Mechanism[TreeSettings]):
     """Tree mechanism; see the module.
 
-    Arrays: those of :class:`wordveil.mechanisms.tree.table.TreeTable`; ``bounds``, int32, the bounds of the clusters of
-    each level but the last, level after level; with ``output: fluent``, or ``member`` of ``clusters``, also ``order``,
-    int32 ``(size,)``, the words, those of a cluster together; with the first those of the model, whose names begin with
-    ``fluent_``, and with the second ``edges`` (:func:`wordveil.mechanisms.tree.build.share_members`).
+    Arrays: those of :class:`wordveil.mechanisms.tree.table.TreeTable`; ``bounds``, int32, of the clusters of each level
+    except the last. With ``output: fluent``, or ``member`` of ``clusters``: ``order``, int32 ``(size,)``, the words by
+    cluster. With ``fluent``: the model's arrays, prefixed with ``fluent_``. With ``member``: ``edges``
+    (:meth:`wordveil.mechanisms.tree.build.Outputs.share_members`).
     """
 
     name = "tree"
@@ -205,7 +204,7 @@ class Tree(Mechanism[TreeSettings]):
 
     @property
     def _blocks(self) -> int:
-        """Number of random blocks of a token: drawing a member of a cluster takes one more."""
+        """Number of random blocks of a token: one more to draw a member of a cluster."""
         return 2 if self._members else 1
 
     @property
@@ -244,7 +243,7 @@ class Tree(Mechanism[TreeSettings]):
 
     @cached_property
     def _members(self) -> Members | None:
-        """Members to draw from, if positions are clusters and a member is written; otherwise None."""
+        """Members to draw from, or None unless positions are clusters and a member is written."""
         if "edges" not in self._arrays:
             return None
         bounds = self._arrays.get("starts", self._bounds[0]).astype(np.int64)
@@ -331,8 +330,7 @@ class Tree(Mechanism[TreeSettings]):
 
 
 def _example_inputs(embedding: Embedding) -> PublicInputs:
-    """Make pairs of hypernyms for three quarters of the words: above each are those of a fifth of its rank, and so
-    on.
+    """Make pairs of hypernyms for three quarters of the words, each with the words of a fifth, a 25th, ... of its rank.
     """
     words = np.arange(3 * embedding.size // 4, dtype=np.int32)
     pairs = np.hstack([[words, words // 5**level] for level in range(1, 7)])

@@ -32,8 +32,8 @@ class TreeSettings(MechanismSettings):
     epsilon : float
         the largest loss of a token between any two words, near or far, in nats. It has no default.
     sizes : sequence of int
-        about how many words a cluster has at each level, the lowest first, without the level of all words: clusters of
-        a level are of equal size.
+        approximate words of a cluster at each level, the lowest first, without the level of all words: clusters of a
+        level are of equal size.
     clusters : sequence of int
         in place of ``sizes``: how many clusters each level has, at least 2, the lowest first, without the level of all
         words. The

@@ -1,9 +1,9 @@
-"""Arrays of nested clusters: arranged for drawing, read back, certified; and the laws of all words, for attackers.
+"""Arrays of nested clusters: arranged for drawing, decoded, certified; and the laws of all words, for attackers.
 
-Each position of an order holds a word, or a lowest cluster. A symbol's row is that of its lowest cluster, of
-padding, or of the unknown word. A row is a list of ranges of positions, and a kind, whose thresholds decide which range
-a random word chooses: the first whose threshold is above it, or else the last. Padding has a position of its own, after
-the others. The mechanism assigns an output to each position.
+Each position of an order holds a word, or a lowest cluster. A symbol's row is that of its lowest cluster, of padding,
+or of the unknown word: a list of ranges of positions, and a kind, whose thresholds decide which range a random word
+chooses: the first whose threshold is above it, or else the last. Padding's position is after the others. The mechanism
+assigns an output to each position.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ class TreeArrays(NamedTuple):
 # Frozen: golden outputs; raise sampler_version.
 @compiled
 def draw_positions(symbols: Int32, words: UInt64, tree: TreeArrays, out: Int32) -> None:
-    """Draw one output for each symbol.
+    """Draw one output for each symbol. ``words``: uint64 ``(count, 2)`` of random bits.
 
-    ``words``: uint64 ``(count, 2)`` of random bits. The first word chooses the range. Whether that is the first range,
-    the likeliest, is computed without a branch, which no processor could predict. The second word chooses the position:
-    ``floor(B s / 2^64)``, from two products of 32 bits, since ranges are shorter than 2^31. Positions are unsigned, so
-    that none counts from the end.
+    The first word chooses the range, without a branch for the likeliest, which no processor could predict. The second
+    chooses the position ``floor(B s / 2^64)``, from two products of 32 bits, since ranges are shorter than 2^31.
+    Positions are unsigned, so that none counts from the end.
     """
     rows, kinds, ranges, thresholds, written = tree
     half, low_half = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -62,10 +61,9 @@ def draw_positions(symbols: Int32, words: UInt64, tree: TreeArrays, out: Int32) 
 # Frozen: golden outputs; raise sampler_version.
 @compiled
 def draw_members(clusters: Int32, words: UInt64, bounds: Int64, order: Int32, edges: UInt64, out: Int32) -> None:
-    """Draw a member of each cluster; for cluster -1, ``out`` stays.
+    """Draw a member of each cluster; for cluster -1, ``out`` stays. ``words``: uint64 ``(count,)`` of random bits.
 
-    ``words``: uint64 ``(count,)`` of random bits. Members of cluster ``c`` are ``order[bounds[c]:bounds[c + 1]]``, and
-    the first whose edge is not below the random word is drawn, or else the last.
+    The first of a cluster's members whose edge is not below the random word is drawn, or else the last.
     """
     for token in range(len(clusters)):
         cluster = clusters[token]
@@ -81,8 +79,8 @@ _OTHERS = 2  # rows of symbols that are no words
 class Nesting:
     """Nested clusters of every lowest cluster.
 
-    ``ranges``: int64 ``(clusters, levels, 2)``, first position and size of the cluster at each level, lowest first.
-    ``shapes``: the distinct chains of sizes. ``kinds``: int64 ``(clusters,)``, the shape of each lowest cluster.
+    ``ranges``: int64 ``(clusters, levels, 2)``, first position and size, lowest level first. ``shapes``: the distinct
+    chains of sizes. ``kinds``: int64 ``(clusters,)``, the shape of each lowest cluster.
     """
 
     ranges: Int64
@@ -91,10 +89,7 @@ class Nesting:
 
     @classmethod
     def of(cls, bounds: Sequence[NDArray[Any]]) -> Self:
-        """Make from the bounds of each level (:class:`wordveil.neighbours.clusters.ClusterHierarchy`).
-
-        First come the bounds of the lowest clusters, then those of the levels that matter, which may be the same.
-        """
+        """Make from the bounds of the lowest clusters, then those of each level that matters, which may be the same."""
         first, levels = bounds[0][:-1], []
         for edges in bounds[1:]:
             cluster = np.searchsorted(edges, first, side="right") - 1
@@ -108,10 +103,10 @@ class Nesting:
 class TreeTable:
     """Arrays of a tree, which workers map into memory. Rows are lowest clusters, then padding, then the unknown word.
 
-    ``rows``: int32 ``(size + 2,)``, the row of each symbol. ``kinds``: int32 ``(clusters + 2,)``, the kind of each row.
-    ``ranges``: int32 ``(clusters + 2, ranges, 2)``, first position and size, in the order in which they are chosen.
-    ``thresholds``: uint64 ``(kinds, ranges - 1)``, not falling within a kind. ``written``: int32 ``(positions,)``, or
-    ``(positions + 1,)`` where padding is an output: the output at each position.
+    ``rows``: int32 ``(size + 2,)``, the row of each symbol. ``kinds``: int32 ``(clusters + 2,)``. ``ranges``: int32
+    ``(clusters + 2, ranges, 2)``, first position and size, in the order of choice. ``thresholds``: uint64 ``(kinds,
+    ranges - 1)``, not falling. ``written``: int32 ``(positions,)``, or ``(positions + 1,)`` with padding: the output at
+    each position.
     """
 
     rows: Int32
@@ -158,9 +153,7 @@ class TreeTable:
         return [after - before for before, after in pairwise(edges)]
 
     def mixture(self, row: int) -> Mixture:
-        """Compute the mixture of a row, by its ranges, level after level. Padding and the unknown word have one set:
-        all positions.
-        """
+        """Compute the mixture of a row, level after level. Padding and the unknown word have one set: all positions."""
         ranges, numbers = self.ranges[row].tolist(), self.numbers(row)
         words = sum(number for (start, _), number in zip(ranges, numbers, strict=True) if start < self.positions)
         if row >= len(self.kinds) - _OTHERS:
@@ -172,10 +165,10 @@ class TreeTable:
 
     @cached_property
     def _levels(self) -> list[int]:
-        """Indices of a row's ranges other than padding, the lowest level first: a level has fewer clusters than the one
+        """Indices of a row's ranges except padding, the lowest level first: a level has fewer clusters than the one
         below.
 
-        Sizes cannot order them, since a cluster of one position may lie in another cluster of that position.
+        Sizes cannot order them: a cluster of one position may lie in another of one position.
         """
         starts = self.ranges[: len(self.kinds) - _OTHERS, :, 0]
         counts = {index: len(np.unique(starts[:, index])) for index in range(starts.shape[1])}
@@ -229,10 +222,7 @@ class TreeTable:
 
 
 def arrange(nesting: Nesting, levels: Levels, rows: Int32, written: Int32) -> TreeTable:
-    """Arrange the numbers of ``levels`` for drawing: the likeliest range of most clusters first.
-
-    ``rows``: int32 ``(size + 2,)``, as in :class:`TreeTable`; ``written`` likewise.
-    """
+    """Arrange the numbers of ``levels`` for drawing: the likeliest range of most clusters first."""
     size = int(nesting.ranges[0, -1, 1])
     pads = len(written) > size
     common = levels.words[int(np.bincount(nesting.kinds).argmax())]
@@ -260,9 +250,8 @@ _MAX_ENTRIES = 50_000_000
 class Members(NamedTuple):
     """Members of clusters, for trees whose positions are clusters and which draw a member of the drawn one.
 
-    ``order``: int32 ``(size,)``, the words, those of a cluster together. ``bounds``: int64 ``(clusters + 1,)``, those
-    of cluster ``c`` are ``order[bounds[c]:bounds[c + 1]]``. ``shares``: float64 ``(size,)``, the probability of each
-    within its cluster.
+    ``order``: int32 ``(size,)``, the words; cluster ``c`` has ``order[bounds[c]:bounds[c + 1]]``. ``bounds``: int64
+    ``(clusters + 1,)``. ``shares``: float64 ``(size,)``, the probability of each within its cluster.
     """
 
     order: Int32
@@ -271,9 +260,8 @@ class Members(NamedTuple):
 
 
 def write_law(table: TreeTable, start: int, law: Float64, members: Members | None) -> tuple[Int32, Float64]:
-    """Compute the outputs of positions from ``start`` on, each once, and their probabilities.
-
-    ``law``: float64, the probabilities of these positions. ``members``: None if ``table.written`` has the outputs.
+    """Compute the outputs of positions from ``start`` on, each once, and their probabilities, from those of the
+    positions.
     """
     stop = start + len(law)
     if members is None:
@@ -287,9 +275,8 @@ def write_law(table: TreeTable, start: int, law: Float64, members: Members | Non
 def word_laws(table: TreeTable, clusters: int, members: Members | None) -> WordLaws | None:
     """Compute the laws of all words: the common part is what all draw alike, a word's extras are in its clusters.
 
-    If a cluster's words are all written alike, the common law has no other outputs, so that some of it is 0. None if
-    there would be more than 50 million extras. ``clusters``: the number of lowest clusters, which are the first rows of
-    ``table``. ``members``: as for :func:`write_law`.
+    If a cluster's words are all written alike, the common law is 0 for its other words. Returns None for more than 50
+    million extras. ``clusters``: the number of lowest clusters, the first rows of ``table``.
     """
     size, positions = table.size, table.positions
     words = table.rows[:size]
@@ -338,9 +325,10 @@ def _outer_range(table: TreeTable, row: int) -> tuple[int, int]:
 def _extras(
     table: TreeTable, row: int, span: tuple[int, int], rest: float, members: Members | None
 ) -> tuple[Int32, Float64]:
-    """Compute what the words of a row have beyond the common law: outputs, and their probabilities.
+    """Compute what a row's words have beyond the common law at the positions ``span``: outputs, and their
+    probabilities.
 
-    ``span``: the range of these positions. ``rest``: padding's probability beyond the common law.
+    ``rest``: padding's probability beyond the common law.
     """
     start, size = span
     law = np.zeros(size)
