@@ -1,4 +1,4 @@
-"""Word vectors with their words, checked when they are loaded, and their import from the usual file formats.
+"""Word vectors with their words, checked when loaded, and their import from the usual file formats.
 
 On disk an embedding is a directory: ``embedding.json`` (format version, rows, dimension, decoding, source),
 ``words.txt`` (UTF-8, one word a line) and ``vectors.npy`` (float32, or uint8 with ``scale`` and ``offset``).
@@ -32,7 +32,7 @@ GLOVE = "glove"
 DEMO = "demo"
 DEMO_POINCARE = "demo-poincare"
 SHIPPED = {GLOVE: "glove_embedding", DEMO: "demo_embedding", DEMO_POINCARE: "poincare_embedding"}
-"""The embeddings that come with the package: the directory of each name."""
+"""Embeddings that come with the package: the directory of each name."""
 FORMATS = ("auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext")
 _MANIFEST = "embedding.json"
 _WORDS = "words.txt"
@@ -51,8 +51,7 @@ class Embedding:
     """Embedding: words and their vectors, row by row.
 
     ``words``: string array ``(size,)``, distinct and not empty. ``vectors``: float32 ``(size, dimension)``, finite, no
-    zero row. ``source``: the origin of the vectors, for people. ``warnings``: what a user should know before relying on
-    it.
+    zero row. ``source``: their origin, for people. ``warnings``: sentences for users.
     """
 
     words: pa.StringArray
@@ -70,7 +69,7 @@ class Embedding:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of words and float32 vectors, hexadecimal: equal for equal content in any file format."""
+        """SHA-256 of words and float32 vectors, in hex: equal for equal content in any file format."""
         digest = hashlib.sha256(f"{self.size} {self.dimension}\n".encode())
         digest.update("\n".join(self.words.to_pylist()).encode())
         for start in range(0, self.size, _CHUNK):
@@ -94,9 +93,9 @@ class Embedding:
 def check_embedding(words: list[str], vectors: NDArray[Any], source: str) -> Embedding:
     """Check words and vectors, and return them as an :class:`Embedding`. ``source`` names their origin in messages.
 
-    The words must be distinct, not empty and without line breaks; the vectors numbers of shape ``(len(words), n)``,
-    finite, without a row of zeros. Raises :class:`EmbeddingError` otherwise, which names the first bad row. If all
-    vectors have unit length, the embedding has a warning, since Euclidean distance then depends only on the angle.
+    The words must be distinct, not empty and without line breaks; the vectors finite, of shape ``(len(words), n)``,
+    without a row of zeros. Otherwise raises :class:`EmbeddingError`, which names the first bad row. If all vectors have
+    unit length, the embedding has a warning, since Euclidean distance then depends only on the angle.
     """
     if vectors.ndim != 2 or vectors.shape[0] != len(words) or 0 in vectors.shape:
         raise EmbeddingError(
@@ -147,8 +146,8 @@ def load(
 ) -> Embedding:
     """Load the embedding at ``source``: a path, or the name of one that comes with the package (:data:`SHIPPED`).
 
-    ``file_format`` is one of :data:`FORMATS`; ``auto`` recognises directories, fastText and word2vec binaries, and
-    text files with and without a header by their first bytes. ``setting`` names it in messages. Raises
+    ``file_format``: one of :data:`FORMATS`; ``auto`` recognises directories, fastText and word2vec binaries, and text
+    files with and without a header by their first bytes. ``setting`` names it in messages. Raises
     :class:`EmbeddingError`.
     """
     if source in SHIPPED:
@@ -175,9 +174,7 @@ def load(
 
 
 def digest_source(source: str, setting: str = _SETTING) -> str:
-    """Compute the SHA-256 of the files of the embedding at ``source``, hexadecimal.
-
-    It shows whether a bundle was built from them.
+    """Compute the SHA-256 of the files of ``source``, in hex, which shows if a bundle was built from them.
 
     ``setting`` names it in messages. Raises :class:`EmbeddingError`.
     """
@@ -202,9 +199,7 @@ def _check_exists(path: Path, setting: str) -> None:
 
 
 def digest_files(path: Path) -> str:
-    """Compute the SHA-256 of a file, or of a directory's files in the order of their names, hexadecimal. Raises
-    :class:`OSError`.
-    """
+    """Compute the SHA-256 of a file, or of a directory's files by name, in hex. Raise :class:`OSError`."""
     digest = hashlib.sha256()
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     for file in files:
@@ -232,7 +227,7 @@ def _detect(path: Path) -> str:
 
 
 def _looks_textual(body: bytes, dimension: int) -> bool:
-    """Return whether the last fields of the first line are decimal numbers. The first may be parts of a word."""
+    """Return whether the first line ends in decimal numbers. Fields before them may be parts of a word."""
     line, end, _ = body.partition(b"\n")
     fields = line.split()[: None if end else -1]  # the last one is cut where the line goes on
     try:
@@ -293,10 +288,9 @@ def _load_fasttext(path: Path, source: str) -> Embedding:
 
 
 def _load_text(path: Path, source: str, *, has_header: bool) -> Embedding:
-    """Read a word and its numbers from each line.
+    """Read a word and its numbers from each line of word2vec's text format (with header) or GloVe's (without).
 
-    The formats are word2vec's text format, whose header has their counts, and GloVe's, which has no header. Words may
-    hold spaces, which gensim's reader refuses; it also ignores lines beyond the header's count.
+    Words may hold spaces, which gensim's reader refuses; it also ignores lines beyond the header's count.
     """
     from smart_open import open as open_any
 
@@ -353,7 +347,7 @@ def _read_header(line: bytes, source: str) -> tuple[int, int]:
 
 
 def _ends_in_number(word: str) -> bool:
-    """Return whether a word holds a space and a number after it: a vector is then longer than expected."""
+    """Return whether a word ends in a space and a number: a vector is then longer than expected."""
     _, space, last = word.rpartition(" ")
     try:
         return bool(space) and float(last) == float(last)  # NaN is a word too

@@ -1,7 +1,7 @@
 """Words and their ids, on Arrow arrays.
 
-Words have the ids ``0 .. size - 1``. Two symbols follow them: ``pad`` (= size), which fills a text up to its public
-length, and ``unknown`` (= size + 1), which replaces every word outside the vocabulary.
+Words have the ids ``0 .. size - 1``, then come ``pad`` (= size), which fills a text up to its public length, and
+``unknown`` (= size + 1), which replaces every word outside the vocabulary.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEED, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _EMPTY = np.int32(-1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, and without a pattern: 2**64 over the golden ratio
 SHORT = 16
-"""Bytes of a short word: as many as two numbers hold."""
+"""Maximum bytes of a short word: as many as two numbers hold."""
 
 
 class Vocabulary:
@@ -34,7 +34,7 @@ class Vocabulary:
         self.index = WordIndex(words)
 
     def lookup(self, tokens: pa.StringArray) -> NDArray[np.int32]:
-        """Find the id of each token, ``unknown`` if it is not in the vocabulary: int32 ``(len(tokens),)``."""
+        """Find the id of each token, or ``unknown``: int32 ``(len(tokens),)``."""
         numbers = self.index.numbers(tokens)
         numbers[numbers < 0] = self.unknown
         return numbers
@@ -45,10 +45,10 @@ class Vocabulary:
 
 
 class WordIndex:
-    """Index of words by their bytes: a hash table that is built once. Arrow's ``index_in`` builds one at each call.
+    """Index of words by their bytes: a hash table built once. Arrow's ``index_in`` builds one at each call.
 
-    ``data``, ``offsets``: the words' bytes, uint8, and the offset of each word, int64 ``(words + 1,)``. ``slots``:
-    int32: the number of a word at its hash, or at the next free index after it; -1 elsewhere.
+    ``data``, ``offsets``: the words' bytes, uint8, and offsets, int64 ``(words + 1,)``. ``slots``: int32, the number of
+    a word at its hash, or at the next free index after it; -1 elsewhere.
     """
 
     def __init__(self, words: pa.StringArray) -> None:
@@ -69,8 +69,10 @@ class WordIndex:
 
     @cached_property
     def short(self) -> UInt64:
-        """Words of up to :data:`SHORT` bytes, the last not 0: uint64 ``(rows, 3)``. A row is a word's bytes as two
-        numbers, filled up with 0, and its own number plus 1, at its hash or at the next free row. Other rows are 0.
+        """Words of up to :data:`SHORT` bytes, the last not 0: uint64 ``(rows, 3)``.
+
+        A row is a word's bytes as two numbers, filled up with 0, and its own number plus 1, at its hash or at the next
+        free row. Other rows are 0.
         """
         size = 4
         while size < 2 * len(self.offsets):
@@ -80,9 +82,7 @@ class WordIndex:
         return rows
 
     def numbers(self, tokens: pa.StringArray) -> NDArray[np.int32]:
-        """Find the number of each token among the words, -1 for a token that is not a word: int32
-        ``(len(tokens),)``.
-        """
+        """Find the number of each token among the words, or -1: int32 ``(len(tokens),)``."""
         data, offsets = view_strings(tokens)
         numbers = np.empty(len(tokens), np.int32)
         find_all(data, offsets, self.data, self.offsets, self.slots, numbers)
@@ -90,9 +90,7 @@ class WordIndex:
 
 
 def view_strings(strings: pa.StringArray) -> tuple[UInt8, Int64]:
-    """View the bytes of an array's buffer, and the bounds of its strings in them: int64 ``(strings + 1,)``. Both are
-    read-only.
-    """
+    """View the bytes of an array's buffer, and its strings' offsets, int64 ``(strings + 1,)``; both read-only."""
     large = strings.cast(pa.large_string())
     data = np.frombuffer(large.buffers()[2] or b"\0", np.uint8)
     offsets = np.frombuffer(large.buffers()[1] or bytes(8), np.int64)[large.offset : large.offset + len(large) + 1]
@@ -107,7 +105,7 @@ def mix_byte(code: np.uint64, byte: np.uint8) -> np.uint64:
 
 @compiled_part
 def hash_bytes(data: UInt8, start: int, stop: int) -> np.uint64:
-    """Compute the hash of the bytes from one offset to another."""
+    """Compute the hash of the bytes from ``start`` to ``stop``."""
     code = SEED
     for offset in range(start, stop):
         code = mix_byte(code, data[offset])
@@ -174,7 +172,7 @@ def fill_short(data: UInt8, offsets: Int64, rows: UInt64) -> None:
 
 @inlined
 def find_short(first: np.uint64, second: np.uint64, rows: UInt64) -> np.uint64:
-    """Find the row of a word given as two numbers, the first byte lowest; 0 if there is none."""
+    """Find the row of a word given as two numbers, the first byte lowest, or return 0."""
     mask = np.uint64(len(rows) - 1)
     code = (first ^ (second << np.uint64(31) | second >> np.uint64(33))) * _MIX
     row = (code >> np.uint64(32)) & mask

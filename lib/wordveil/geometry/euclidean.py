@@ -1,8 +1,8 @@
 """Euclidean space in float64, summed in a fixed order.
 
-NumPy's reductions choose their order of addition by memory layout and batch shape. Here every sum over
-coordinates runs from the first to the last, one coordinate a step, so that a result depends only on its operands.
-Arrays are therefore *coordinate-first*: shape ``(n, count)``.
+NumPy's reductions choose their order of addition by memory layout and batch shape. Here every sum over coordinates runs
+from the first to the last, so that a result depends only on its operands. Arrays are therefore *coordinate-first*:
+shape ``(n, count)``.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def diameter(points: Float32 | Float64) -> float:
     """Bound from above, to 1e-5 relative, the largest distance between two rows of ``points``, ``(count, n)``.
 
     By the triangle inequality a pair further apart than ``best`` has radii about the mean that add up to more than
-    ``best``; with the rows in falling order of radius whole blocks drop out, so that real embeddings need a small part
-    of all pairs. The result is rounded up at the sixth digit: it does not move with the order in which BLAS adds.
+    ``best``; with the rows in falling order of radius whole blocks drop out. The result is rounded up at the sixth
+    digit, so that BLAS's order of addition does not move it.
     """
     if len(points) < 2:
         return 0.0

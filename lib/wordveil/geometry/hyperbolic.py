@@ -2,10 +2,8 @@
 
 Nickel and Kiela 2017 (ball) and 2018 (Lorentz model). A point at distance ``r`` from the origin in direction ``u`` is
 ``tanh(r/2) u`` in the ball and ``(cosh r, sinh r u)`` on the hyperboloid. The ball ends at ``r = 37`` in float64, where
-its radius rounds to 1, and the hyperboloid at 710, where ``cosh`` overflows.
-
-Arrays are coordinate-first, as in :mod:`wordveil.geometry.euclidean`: ball points ``(n, count)``, Lorentz points ``(n +
-1, count)``, time first. Sums over coordinates run from the first to the last.
+its radius rounds to 1, and the hyperboloid at 710, where ``cosh`` overflows. Arrays are coordinate-first, as in
+:mod:`wordveil.geometry.euclidean`: ball points ``(n, count)``, Lorentz points ``(n + 1, count)``, time first.
 """
 
 from __future__ import annotations
@@ -18,16 +16,13 @@ from wordveil.geometry.euclidean import inner, norms, round_up
 
 
 def conformal(ball: Float64) -> Float64:
-    """Compute ``1 - |x|^2`` of ball points ``(n, count)``, factored to lose little near the edge: float64
-    ``(count,)``.
-    """
+    """Compute ``1 - |x|^2`` of ball points ``(n, count)``, factored to lose little near the edge."""
     length = norms(ball)
     return np.asarray((1.0 - length) * (1.0 + length))
 
 
 def to_lorentz(ball: Float64) -> Float64:
-    """Map ball points ``(n, count)`` to the hyperboloid: ``(1 + |x|^2, 2 x) / (1 - |x|^2)``, float64 ``(n + 1,
-    count)``.
+    """Map ball points ``(n, count)`` to the hyperboloid: ``(1 + |x|^2, 2 x) / (1 - |x|^2)``, ``(n + 1, count)``.
 
     Raises :class:`ValueError` for a point outside the open ball.
     """
@@ -43,18 +38,15 @@ def to_lorentz(ball: Float64) -> Float64:
 
 
 def ball_distances(x: Float64, y: Float64) -> Float64:
-    """Compute column-wise distances of ball points ``(n, count)``.
-
-    They are ``2 arsinh(|x - y| / sqrt((1 - |x|^2)(1 - |y|^2)))``.
-    """
+    """Compute column-wise distances of ball points, ``2 arsinh(|x - y| / sqrt((1 - |x|^2)(1 - |y|^2)))``."""
     return np.asarray(2.0 * np.arcsinh(norms(x - y) / np.sqrt(conformal(x) * conformal(y))))
 
 
 def boost(by: Float64, vectors: Float64) -> Float64:
     """Apply the Lorentz boost that takes the origin to ``by`` to ``vectors``; both ``(n + 1, count)``.
 
-    It is Moebius translation in the ball, but linear, so that vectors may be scaled: ``(w_0 v_0 + w.v, v + w (v_0 + w.v
-    / (1 + w_0)))``.
+    It is Moebius translation, but linear, so that vectors may be scaled: ``(w_0 v_0 + w.v, v + w (v_0 + w.v / (1 +
+    w_0)))``.
     """
     along = inner(by[1:], vectors[1:])
     moved = np.empty_like(vectors)
@@ -66,8 +58,7 @@ def boost(by: Float64, vectors: Float64) -> Float64:
 def diameter(points: Float64) -> float:
     """Bound from above the largest distance among the origin and ball points ``(count, n)``, rows here.
 
-    In falling order of radius the triangle inequality through the origin ends each row early. Rounded up at the sixth
-    digit.
+    In falling order of radius the triangle inequality ends each row early. Rounded up at the sixth digit.
     """
     radii = ball_distances(points.T, np.zeros_like(points.T))
     order = np.argsort(-radii, kind="stable")
@@ -77,9 +68,7 @@ def diameter(points: Float64) -> float:
 
 @compiled
 def largest_distance(points: Float64, radii: Float64, gaps: Float64) -> float:
-    """Compute the largest distance among the origin and ball points ``(count, n)`` in falling order of ``radii``.
-    ``gaps``: :func:`conformal`.
-    """
+    """Compute the largest distance among the origin and ball points ``(count, n)`` in falling order of ``radii``."""
     best = radii[0]
     for i in range(len(points)):
         if 2.0 * radii[i] <= best:

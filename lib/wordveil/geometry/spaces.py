@@ -1,7 +1,7 @@
 """Metric spaces of words: Euclidean, Manhattan, angular, hyperbolic (points of the Poincare ball).
 
-Points are rows here, float64 ``(count, n)``. Every sum over coordinates runs from the first to the last, so that a
-distance depends only on its two points.
+Points are rows, float64 ``(count, n)``. Sums over coordinates run from first to last, so that a distance depends only
+on its two points.
 """
 
 from __future__ import annotations
@@ -20,11 +20,7 @@ _UNIT = 2.0**-53
 
 @dataclass(frozen=True)
 class Space:
-    """Metric of words.
-
-    ``name``: its name in the configuration and in the ``privacy`` column. ``code``: which metric the compiled loops
-    compute.
-    """
+    """Metric of words: its name in the configuration and the ``privacy`` column, and its code in the compiled loops."""
 
     name: str
     code: int
@@ -32,7 +28,7 @@ class Space:
     def points(self, vectors: Float32) -> Float64:
         """Convert word vectors ``(count, n)`` to points: themselves, or their directions.
 
-        Raises :class:`ValueError` if a vector needs a direction and is zero, or is not in the ball and should be.
+        Raises :class:`ValueError` if a vector needs a direction and is zero, or should be in the ball and is not.
         """
         points = vectors.astype(np.float64)
         if self.code == _ANGULAR:
@@ -63,8 +59,8 @@ class Space:
     def error(self, points: Float64) -> float:
         """Bound the rounding error of a distance between two of ``points``.
 
-        Sums of n terms err by at most n + 3 units in the last place of the result (Higham, section 3.1), and directions
-        by as many of 1.
+        Sums of n terms err by at most n + 3 units in the last place of the result (Higham, section 3.1), directions by
+        as many of 1.
         """
         terms: float = 4 * (points.shape[1] + 8) * _UNIT
         if self.code == _ANGULAR:
@@ -78,7 +74,7 @@ class Space:
 
 
 def digest_points(label: str, points: Float64 | Float32, kind: str = "<f8") -> str:
-    """Identify points and the facts in ``label`` by 64 hexadecimal digits. ``kind``: the dtype that is hashed."""
+    """Identify points and the facts in ``label`` by 64 hexadecimal digits. ``kind``: the dtype to hash."""
     digest = sha256(label.encode())
     digest.update(np.ascontiguousarray(points, kind).data)
     return digest.hexdigest()

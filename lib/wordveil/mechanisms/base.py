@@ -115,9 +115,7 @@ class Mechanism(ABC, Generic[Settings]):
     sampler_version: ClassVar[int]
     """Increment it when the same parameters, arrays, context and key would draw something else; in the fingerprint."""
     certificate_version: ClassVar[int] = 1
-    """Increment it when the certifying code is corrected, so that no bundle keeps a faulty certificate; in the
-    fingerprint.
-    """
+    """Increment it when the certifying code is corrected: no bundle keeps a faulty certificate; in the fingerprint."""
     settings_type: ClassVar[type[MechanismSettings]]
     """The class of its settings, from which its section of the configuration is made."""
     supports_padding: ClassVar[bool] = True
@@ -143,9 +141,7 @@ class Mechanism(ABC, Generic[Settings]):
     """Whether :meth:`stays_at` takes hardly more time for all words than for a few."""
 
     private_weights: str = ""
-    """Identifier of weights trained on the private corpus, 64 hexadecimal digits that reveal nothing about them; or
-    empty.
-    """
+    """Identifier of weights trained on the private corpus, 64 hexadecimal digits that reveal nothing of them; or ""."""
     search: str = "exact"
     """Kind of search for the nearest word."""
     search_recall: float = 1.0
@@ -199,9 +195,7 @@ class Mechanism(ABC, Generic[Settings]):
     @classmethod
     @abstractmethod
     def examples(cls) -> Mapping[str, Example]:
-        """List settings for the contract tests of every mechanism, by name of the case; the empty name has golden
-        outputs.
-        """
+        """List settings for the contract tests of every mechanism, by name of the case; "" has the golden outputs."""
 
     @classmethod
     def min_epsilon(cls, dimension: int) -> float:  # noqa: ARG003 - for those that have one
@@ -212,8 +206,8 @@ class Mechanism(ABC, Generic[Settings]):
     def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[Settings]:  # noqa: ARG003 - a default
         """List the settings under which `wordveil plan --compare` shows it beside a mechanism with these terms.
 
-        ``terms`` have all three values. The comparison starts at these epsilons and then chooses others. Return none if
-        the mechanisms are not comparable, such as those of different spaces.
+        ``terms`` have all three values. The comparison starts at these epsilons and then chooses others. Empty if the
+        mechanisms are not comparable, such as those of different spaces.
         """
         return ()
 
@@ -290,20 +284,15 @@ class Mechanism(ABC, Generic[Settings]):
         return None
 
     def word_laws(self) -> WordLaws | None:
-        """Compute the laws of all words, exact except for rounding. Return None if unavailable or too large for memory.
-        """
+        """Compute the laws of all words, exact except for rounding. Return None if unavailable or too large."""
         return None
 
     def drawn_alike(self, word: int) -> Int32 | None:  # noqa: ARG002 - if known
-        """List the ids of words that share the law of ``word``, itself included, rising. Return None if each has its
-        own law.
-        """
+        """List the ids of words with the law of ``word``, itself included, rising. Return None if each has its own."""
         return None
 
     def stay_probabilities(self, words: Int32) -> Float64 | None:  # noqa: ARG002 - if known
-        """Compute the probability that each word stays itself, float64 ``(count,)``. Return None if only draws can show
-        it.
-        """
+        """Compute the probability that each word stays itself, float64 ``(count,)``, or None if it needs draws."""
         return None
 
     def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64 | None:
@@ -336,8 +325,7 @@ class Mechanism(ABC, Generic[Settings]):
         return np.array(rows)
 
     def useful_epsilons(self) -> tuple[float, float] | None:
-        """Return the lowest and highest epsilon worth previewing, or None if the share of unchanged words decides that.
-        """
+        """Return the lowest and highest epsilon worth previewing, or None if the keep-rate decides that."""
         return None
 
     def at_epsilon(self, epsilon: float) -> Self | None:  # noqa: ARG002 - for those that can

@@ -90,9 +90,7 @@ class PublicInputs:
     generator: GeneratorWeights | None = None
 
     def frequencies_of(self, size: int) -> Float64:
-        """Return the frequencies of ``size`` words, float64 ``(size,)``. Raise :class:`ValueError` if their number
-        differs.
-        """
+        """Return the frequencies of ``size`` words, float64 ``(size,)``. Raise :class:`ValueError` for other shapes."""
         if self.frequencies is None:
             return rank_frequencies(size)
         if self.frequencies.shape != (size,):

@@ -1,1 +1,1 @@
-"""Nearest word."""
+"""Nearest words."""

@@ -1,8 +1,7 @@
 """A near word by Annoy's trees (extra ``annoy``): faster than the exact search, and not always the nearest.
 
-The trees are built from the public points and see only the noisy point, so that their answer is post-processing. All
-workers of a machine share them in one memory-mapped file. Annoy takes one query a call: this search is the only loop
-over tokens in Python.
+The trees are built from the public points and see only the noisy point, so their answer is post-processing. All workers
+of a machine share them in one memory-mapped file. Annoy takes one query a call: the only loop over tokens in Python.
 """
 
 from __future__ import annotations
@@ -35,8 +34,9 @@ def make_annoy_index(dimension: int) -> Any:
 
 
 def grow_trees(points: Float32, n_trees: int) -> Any:
-    """Build Annoy's trees over the rows of ``points``: fixed seed and one thread, so that on one machine the same
-    points give the same trees. Raises :class:`PlatformError` if Annoy is not installed.
+    """Build Annoy's trees over the rows of ``points``. Raises :class:`PlatformError` if Annoy is not installed.
+
+    One thread and a fixed seed make equal trees for equal points on one machine.
     """
     trees = make_annoy_index(points.shape[1])
     trees.set_seed(_SEED)
@@ -47,9 +47,7 @@ def grow_trees(points: Float32, n_trees: int) -> Any:
 
 
 def find_faults(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Find settings of the search that contradict each other, as (name, problem). ``settings``: a mechanism's, as
-    written.
-    """
+    """Find settings of the search that contradict each other, as (name, problem)."""
     search = settings.get("search", "exact")
     for name, example in (("n_trees", "100"), ("search_k", "5000")):
         given = settings.get(name) is not None
@@ -61,7 +59,7 @@ def find_faults(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 class AnnoyNearest:
-    """Near neighbours among the points of ``rows``, by trees over the same points.
+    """Near neighbours among the points of ``rows``, by trees over them.
 
     ``rows``: float32 ``(count, n + 1)`` from :func:`wordveil.neighbours.exact.scoring_rows`; ``search_k``: about how
     many points Annoy inspects for a query.
@@ -90,10 +88,10 @@ class AnnoyNearest:
         self._trees.save(str(file))
 
     def search(self, queries: Float64) -> Int32:
-        """Ids of near points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first.
+        """Find ids of near points, int32 ``(count,)``, for float64 queries ``(n, count)``, coordinates first.
 
-        Queries beyond the reach of float32 are searched exactly. Raises :class:`ValueError` where a query is not finite
-        or too long for float64 squares.
+        Queries beyond float32 are searched exactly. Raises :class:`ValueError` if a query is not finite or too long for
+        float64 squares.
         """
         nearest = np.full(queries.shape[1], -1, np.int32)
         near = np.flatnonzero(np.abs(queries).max(axis=0, initial=0.0) < _FAR / np.sqrt(len(queries)))

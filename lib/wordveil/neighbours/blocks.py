@@ -1,8 +1,4 @@
-"""Lists of neighbours, block by block on all cores. Blocks stay on disk until the build is done, so that a build
-resumes.
-
-They depend only on the public vectors.
-"""
+"""Lists of neighbours, block by block on all cores. Blocks stay on disk until the build is done, so it can resume."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ Span = tuple[int, int]
 
 
 class TooManyEntriesError(ValueError):
-    """Error for lists that would take more memory than is allowed."""
+    """Error for lists that would take more memory than allowed."""
 
 
 Compute = Callable[[Span], NeighbourLists]
@@ -39,11 +35,7 @@ Compute = Callable[[Span], NeighbourLists]
 
 @dataclass(frozen=True)
 class ListTask:
-    """Task of computing lists: everything that a process needs to compute some of them.
-
-    ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`. ``max_length``, ``within``: those of
-    :class:`NeighbourSearch`.
-    """
+    """Task of computing lists: all that a process needs for some of them, as for :class:`NeighbourSearch`."""
 
     metric: str
     points: Float64
@@ -63,15 +55,13 @@ class ListTask:
 
 @cache
 def _find_libraries() -> ThreadpoolController:
-    """Find the libraries that start threads. This takes 5 ms; a search for an epsilon builds hundreds of times."""
+    """Find the libraries that start threads, once: it takes 5 ms, and a search for an epsilon builds very often."""
     return ThreadpoolController()
 
 
 @contextmanager
 def start_threads(number: int) -> Iterator[ThreadPoolExecutor]:
-    """Start threads for jobs. NumPy's own would compete with them and leave cores idle between products: it has one
-    here.
-    """
+    """Start threads for jobs, and limit NumPy to one: its own would leave cores idle between products."""
     with _find_libraries().limit(limits=1), ThreadPoolExecutor(number) as pool:
         yield pool
 
@@ -91,9 +81,9 @@ def compute_here(task: ListTask, spans: Sequence[Span]) -> Iterator[tuple[Span, 
 class BuildContext:
     """Context of a build: progress, and kept blocks. Nothing here changes what is built.
 
-    ``progress``: gets a line of text about each step that begins. ``steps``: gets the number of steps that are done,
-    and of all steps. ``kept``: directory for finished blocks; None keeps none. ``compute``: computes the blocks of a
-    task in any order. ``used``: directories with blocks of this build.
+    ``progress``: gets a line of text as each step begins. ``steps``: gets the numbers of steps done and of all.
+    ``kept``: directory for finished blocks, or None. ``compute``: computes a task's blocks in any order. ``used``:
+    directories with blocks of this build.
     """
 
     progress: Callable[[str], None] = lambda _: None
@@ -105,9 +95,7 @@ class BuildContext:
     def lists(
         self, space: Space, points: Float64, max_length: int | None, within: float, max_entries: int
     ) -> NeighbourLists:
-        """Find the lists of all points. Raises :class:`TooManyEntriesError` if they have more than ``max_entries``
-        entries.
-        """
+        """Find the lists of all points. Raise :class:`TooManyEntriesError` beyond ``max_entries`` entries."""
         task = ListTask(space.name, points, max_length, within)
         block_size = block_rows(len(points))
         spans = list(pairwise([*range(0, len(points), block_size), len(points)]))
@@ -136,9 +124,7 @@ class BuildContext:
                 self.kept.rmdir()
 
     def forget_unused(self, seconds: float) -> None:
-        """Delete blocks in the same directory that no build has used for so many seconds. First mark those that this
-        one used.
-        """
+        """Delete blocks that no build has used for so many seconds, after marking those that this one used."""
         if self.kept is None:
             return
         with suppress(OSError):  # another process tidies up, or may alone
@@ -164,7 +150,7 @@ def _keep(directory: Path | None, span: Span, lists: NeighbourLists) -> None:
 
 
 def _read(directory: Path | None, span: Span) -> NeighbourLists | None:
-    """Read a block from disk; None if it is missing or damaged."""
+    """Read a block from disk, or return None if it is missing or damaged."""
     if directory is None:
         return None
     try:

@@ -1,25 +1,24 @@
 """Clusters of similar words, all of one size or of any, and clusters of clusters.
 
 **Of one size**: balanced k-means over the directions of vectors. In each round words are given to the nearest centroid
-that has room: of all pairs of a word and a centroid the most similar is settled first. A centroid is the direction of
-its members' sum. Then pairs of words of different clusters are swapped while that raises the sum of the cosines within
-clusters, which is the objective: for unit vectors the squared length of a cluster's sum is the sum of its members'
-cosines.
+that has room, the most similar pairs first. A centroid is the direction of its members' sum. Then pairs of words of
+different clusters are swapped while that raises the objective, the sum of the cosines within clusters: for unit vectors
+the squared lengths of the clusters' sums.
 
 Clusters of clusters are made from the top: all words are split into clusters of equal size, each of these into the same
 number of smaller ones, and so on. Sizes are equal to within one at every level. Proof: let ``a`` be a number of
 clusters of sizes ``floor(N / a)`` and ``ceil(N / a)``, each split into ``b`` of sizes ``floor(n / b)`` and ``ceil(n /
 b)``. Then no size is below ``floor(floor(N / a) / b) = floor(N / (a b))``, nor above ``ceil(ceil(N / a) / b) = ceil(N /
 (a b))`` (Graham, Knuth, Patashnik, Concrete Mathematics, equation 3.11), and these two differ by one at most. Clusters
-of one word each are the exception: their number is that of the words, whatever it is a multiple of.
+of one word each are the exception: their number need not be a multiple.
 
 **Of any size**: weighted spherical k-means. A centroid is the direction of its members' weighted sum, so that clusters
-are small where weight is. A cluster with fewer words than it must have takes, in each round, those whose move costs
-least, the weight of a word times what its cosine loses, from clusters that can spare them. Words of different classes
-never share a cluster: each class is cut by itself, into a number of clusters in proportion to its weight. Clusters of
-clusters are then those of centroids, of equal numbers of clusters, and may mix classes.
+are small where weight is. A cluster with too few words takes, in each round, those whose move costs least (the weight
+of a word times what its cosine loses) from clusters that can spare them. Each class is cut by itself, into a number of
+clusters in proportion to its weight. Clusters of clusters are those of centroids, of equal numbers of clusters, and may
+mix classes.
 
-The result is the same on every machine and for any number of threads: in the compiled loops all numbers are whole, and
+The result is equal on every machine and for any number of threads: in the compiled loops all numbers are whole, and
 lower ids win ties. Words and centroids have a length of at most 4,095, so that every partial sum of a product of two of
 them is below 2^24, by Cauchy and Schwarz: float32 holds it exactly, in any order of addition. Sums of up to 2^28 words
 keep their products below 2^53, and float64 holds those exactly. A centroid's length is one square root, one division
@@ -57,7 +56,7 @@ LONGEST = 4095.0
 def whole_directions(rows: Float32 | Float64, out: Float32, length: float = LONGEST, nearest: bool = False) -> None:  # noqa: FBT001, FBT002 - compiled code takes no keywords
     """Bring each row to ``length`` and make its coordinates whole numbers; a row of zeros stays.
 
-    They are cut, which shortens, so that no row is longer than ``length``; or, with ``nearest``, rounded.
+    Coordinates are cut, so that no row is longer than ``length``; or, with ``nearest``, rounded.
     """
     for row in range(len(rows)):
         square = 0.0
@@ -71,9 +70,9 @@ def whole_directions(rows: Float32 | Float64, out: Float32, length: float = LONG
 
 @compiled
 def best_columns(scores: Float32, ids: Int32, best: Float32) -> None:
-    """Find the columns with the greatest scores of each row, in falling order; of equal ones the lower is first.
+    """Find each row's columns with the greatest scores, in falling order, ties by lower column.
 
-    ``scores``: ``(rows, columns)``; ``ids``, ``best``: ``(rows, wanted)``, at most as many as there are columns.
+    ``scores``: ``(rows, columns)``; ``ids``, ``best``: ``(rows, wanted)``, at most as many as columns.
     """
     width = ids.shape[1]
     for row in range(len(scores)):
@@ -97,8 +96,9 @@ def best_columns(scores: Float32, ids: Int32, best: Float32) -> None:
 
 @compiled
 def assign_in_turn(turns: Int64, ids: Int32, labels: Int32, room: Int64) -> None:
-    """Give each word the first cluster with room whose turn comes. Turn ``t`` is entry ``t`` of ``ids``, ``(words,
-    wanted)``. ``labels`` and ``room`` are changed; a word that gets none keeps its label of -1.
+    """Give each word the first cluster with room, by turns: turn ``t`` is entry ``t`` of ``ids``, ``(words, wanted)``.
+
+    Changes ``labels`` and ``room``; a word that gets none keeps its label of -1.
     """
     width = ids.shape[1]
     for turn in turns:
@@ -133,13 +133,12 @@ def swap_words(
 ) -> int:
     """Swap pairs of words of two clusters if that brings the clusters' words together; return how many.
 
-    Each word in turn makes the best of its swaps: with a member of one of the clusters near it, if their members are
-    nearer to it than those of its own. ``nearest``: int32 ``(words, clusters)``, the clusters to try. Members of
-    cluster ``c`` are ``order[starts[c]:starts[c + 1]]``, and ``position_of`` is the inverse of ``order``. ``labels``,
-    ``sums``, ``order`` and ``position_of`` are changed.
+    Each word in turn makes its best swap with a member of one of the clusters ``nearest``, int32 ``(words, clusters)``,
+    if their members are nearer to it than its own cluster's. Members of cluster ``c`` are ``order[starts[c]:starts[c +
+    1]]``, and ``position_of`` is the inverse of ``order``. Changes ``labels``, ``sums``, ``order`` and ``position_of``.
 
     With ``S`` the sums of clusters ``a`` and ``b``, swapping ``w`` of ``a`` for ``v`` of ``b`` raises ``|S_a|^2 +
-    |S_b|^2``, which is the sum of all products within the clusters, by twice
+    |S_b|^2``, the sum of all products within the clusters, by twice
 
         (S_b - S_a).w + |w|^2  +  (S_a - S_b - 2 w).v + |v|^2.
     """
@@ -198,16 +197,16 @@ def _swap(
 class ClusterHierarchy:
     """Order of words in which every cluster of every level is a range.
 
-    ``order``: int32 ``(size,)``, the words. Those of a lowest cluster are in rising order. ``bounds``: one int64
-    ``(clusters + 1,)`` for each level, the lowest first: cluster ``c`` has the slots ``bounds[c]`` up to ``bounds[c +
-    1]``. The last level is one cluster of all words.
+    ``order``: int32 ``(size,)``, the words, rising within a lowest cluster. ``bounds``: int64 ``(clusters + 1,)`` for
+    each level, the lowest first: cluster ``c`` has the slots ``bounds[c]`` up to ``bounds[c + 1]``. The last level is
+    one cluster.
     """
 
     order: Int32
     bounds: tuple[Int64, ...]
 
     def save(self, path: Path) -> None:
-        """Write it into a file that appears only when it is whole."""
+        """Write it into a file that appears only when complete."""
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{os.getpid()}-{path.name}")
         with draft.open("wb") as file:
@@ -216,7 +215,7 @@ class ClusterHierarchy:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """Read what :meth:`save` wrote; None if the file is missing or damaged."""
+        """Read what :meth:`save` wrote, or return None if the file is missing or damaged."""
         try:
             with np.load(path) as file:
                 order, *bounds = (file[f"arr_{number}"] for number in range(len(file.files)))
@@ -248,8 +247,7 @@ Call = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
-    """Count the clusters of each level for clusters of about ``sizes`` words, the lowest first. The last one is all
-    ``size`` words.
+    """Count each level's clusters for clusters of about ``sizes`` words, the lowest first, one of all words last.
 
     Raises :class:`ValueError` if a cluster would have fewer than two parts: each of the sizes must be at most two
     thirds of the next one, and of ``size``.
@@ -269,11 +267,10 @@ def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
 
 
 def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> ClusterHierarchy:
-    """Cluster words into levels of clusters, the same on every machine.
+    """Cluster words into levels of clusters, equally on every machine.
 
-    ``vectors``: float32 ``(size, n)``, of any length but 0. ``counts``: the number of clusters of each level, the
-    lowest first, each below ``size`` and a multiple of the next; the last is 1, and the first may be ``size``.
-    ``work``: reports progress, and keeps the result.
+    ``vectors``: float32 ``(size, n)``, of any length except 0. ``counts``: clusters of each level, the lowest first,
+    each below ``size`` and a multiple of the next; the last is 1, and the first may be ``size``.
     """
     return _keep(
         f"{_VERSION} {counts}", vectors, work, lambda words, call: split_levels(words, counts, call, work.steps)
@@ -289,14 +286,13 @@ def build_partition(
     classes: Int32 | None = None,
     settled: Int32 | None = None,
 ) -> ClusterHierarchy:
-    """Cluster words into ``counts[0]`` clusters of any size, and these into levels, the same on every machine.
+    """Cluster words into ``counts[0]`` clusters of any size, and these into levels, equally on every machine.
 
-    ``vectors``: float32 ``(size, n)``, of any length but 0. ``weights``: int64 ``(size,)``, 1 to :data:`HEAVIEST`.
-    ``counts``: the number of clusters of each level, the lowest first, falling to 1; those above the lowest each a
-    multiple of the next. ``least``: the smallest number of words of a cluster. ``work``: reports progress, and keeps
-    the result. ``classes``: int32 ``(size,)``, the class of each word, 0 and up; words of a lowest cluster are of one
-    class. ``settled``: int32 ``(size,)``, the cluster of words that have theirs already, from 0 up without gaps; -1 for
-    others. Raises :class:`ValueError` if a class has, or all classes have, too few words.
+    ``vectors``: float32 ``(size, n)``, of any length except 0. ``weights``: int64 ``(size,)``, 1 to :data:`HEAVIEST`.
+    ``counts``: clusters of each level, the lowest first, falling to 1; those above the lowest each a multiple of the
+    next. ``least``: the smallest number of words of a cluster. ``classes``: int32 ``(size,)``, from 0; a lowest cluster
+    has one class. ``settled``: int32 ``(size,)``, clusters given in advance, from 0 without gaps, or -1. Raises
+    :class:`ValueError` if a class has, or all classes have, too few words.
     """
     if (needed := counts[0] * least) > len(vectors):
         raise ValueError(f"{counts[0]:,} clusters of {least:,} words or more need {needed:,} words.")
@@ -329,7 +325,7 @@ def build_partition(
 
 
 def share_clusters(clusters: int, weights: Int64, classes: Int32, least: int) -> Int64:
-    """Compute the number of clusters of each class: int64 ``(classes,)``, which adds up to ``clusters``.
+    """Compute the number of clusters of each class: int64 ``(classes,)``, with sum ``clusters``.
 
     Each has one. Every further one goes to the class whose clusters weigh most (Jefferson's method), while a cluster
     still has ``least`` words. Raises :class:`ValueError` if there are too few clusters, or words of a class.
@@ -350,7 +346,7 @@ def share_clusters(clusters: int, weights: Int64, classes: Int32, least: int) ->
 def _keep(
     identity: str, vectors: Float32, work: BuildContext, split: Callable[[Float32, Call], ClusterHierarchy]
 ) -> ClusterHierarchy:
-    """Apply ``split`` to whole directions on all cores, or read its former result of the same ``identity``."""
+    """Apply ``split`` to whole directions on all cores, or read its kept result of equal ``identity``."""
     digest = digest_points(f"{identity} {vectors.shape}", vectors, "<f4")[:32]
     directory = work.kept / f"clusters-{digest}" if work.kept else None
     if directory:
@@ -368,9 +364,9 @@ def _keep(
 
 
 def split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[[int, int], None]) -> ClusterHierarchy:
-    """Split words into nested clusters, level by level from the top.
+    """Split words, whole directions, into nested clusters, level by level from the top.
 
-    ``words``: whole directions. ``call``: applies a function to each of some values, in any order or at once.
+    ``call``: maps a function over values, in any order or at once.
     """
     size = len(words)
     order, bounds = np.arange(size, dtype=np.int32), [np.array([0, size])]
@@ -391,7 +387,7 @@ def split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[
 
 
 def _even_sizes(size: int, parts: int) -> Int64:
-    """Compute sizes of parts that differ by one at most, larger ones first: int64 ``(parts,)``."""
+    """Compute sizes of parts that differ by at most one, larger ones first: int64 ``(parts,)``."""
     sizes = np.full(parts, size // parts, np.int64)
     sizes[: size % parts] += 1
     return sizes
@@ -400,9 +396,8 @@ def _even_sizes(size: int, parts: int) -> Int64:
 def split_evenly(words: Float32, sizes: Int64, call: Call = map) -> Int32:
     """Split words into clusters of given sizes: int32 ``(count,)``, the cluster of each word.
 
-    ``words``: float32 ``(count, n)``, whole numbers, each row at most 4,095 long
-    (:func:`wordveil.neighbours.clusters.whole_directions`). ``sizes``: int64 ``(clusters,)``, which add up to
-    ``count``. ``call``: applies a function to each of some values, as :func:`map` does, in any order or at once.
+    ``words``: float32 ``(count, n)``, from :func:`whole_directions`. ``sizes``: int64 ``(clusters,)``, with sum
+    ``count``. ``call``: like :func:`map`, in any order or at once.
     """
     count, clusters = len(words), len(sizes)
     if clusters == count:
@@ -427,7 +422,6 @@ def split_by_weight(
     """Split words into clusters of any size.
 
     Returns the cluster of each word, int32 ``(count,)``, and centroids, float32 ``(clusters, n)``, whole directions.
-
     ``words``: as for :func:`split_evenly`. ``weights``: int64 ``(count,)``, 1 to :data:`HEAVIEST`. ``least``: the
     smallest number of words of a cluster, at most ``count / clusters``.
     """
@@ -453,8 +447,9 @@ def _distinct(seeds: Int64, count: int) -> Int64:
 
 
 def fill_small(words: Float32, weights: Int64, centroids: Float32, labels: Int32, scores: Float32, least: int) -> None:
-    """Bring each cluster to ``least`` words, the smallest first. Changes ``labels``. ``scores``: the products of words
-    with the centroids of their clusters.
+    """Bring each cluster to ``least`` words, the smallest first, by changing ``labels``.
+
+    ``scores``: the products of words with the centroids of their clusters.
     """
     sizes = np.bincount(labels, minlength=len(centroids))
     own = scores.astype(np.float64)
@@ -489,8 +484,8 @@ def _cluster(words: Float32, sizes: Int64, call: Call) -> Int32:
 def assign_evenly(words: Float32, centroids: Float32, sizes: Int64, call: Call) -> Int32:
     """Give each word the nearest centroid with room, the most similar pairs first.
 
-    Only the nearest few centroids of each word take part at a time; words for which all of these are full continue with
-    those that have room. Each step settles its most similar pair at least.
+    Only the nearest few centroids of each word take part at a time, then those with room for words that got none. Each
+    step settles its most similar pair at least.
     """
     labels, room = np.full(len(words), -1, np.int32), sizes.copy()
     waiting = np.arange(len(words))
@@ -509,7 +504,7 @@ def assign_evenly(words: Float32, centroids: Float32, sizes: Int64, call: Call) 
 
 
 def _nearest(words: Float32, centroids: Float32, call: Call) -> tuple[Int32, Float32]:
-    """Find the nearest centroids of each word, nearest first, and the products: ``(count, nearest)`` each."""
+    """Find the nearest centroids of each word, in order, and the products: ``(count, nearest)`` each."""
     width = min(_NEAREST, len(centroids))
     ids, scores = np.empty((len(words), width), np.int32), np.empty((len(words), width), np.float32)
     columns = np.ascontiguousarray(centroids.T)
@@ -524,7 +519,7 @@ def _nearest(words: Float32, centroids: Float32, call: Call) -> tuple[Int32, Flo
 
 
 def sum_clusters(words: Float32, labels: Int32, clusters: int, weights: Int64 | None = None) -> Float64:
-    """Compute the weighted sum of each cluster's words. ``weights``: None if each word counts once."""
+    """Compute the weighted sum of each cluster's words; equal weights by default."""
     # A coordinate is below 2^12 and a weight at most 2^16: sums of 2^25 words are exact.
     sums = np.zeros((clusters, words.shape[1]))
     sum_members(words, np.ones(len(words), np.int64) if weights is None else weights, labels, sums)

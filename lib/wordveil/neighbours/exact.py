@@ -1,11 +1,9 @@
 """Exact search for the nearest word: a fast pass over all words with a rigorous error bound, then float64.
 
 For a query ``z`` and a point ``w``, the nearest point has the largest score ``z.w - |w|^2/2``. A first pass computes
-all scores roughly, with a proved bound on each one's error. Every word whose upper bound reaches the largest lower
-bound is scored again in float64, coordinate by coordinate in a fixed order; the largest wins, and the lower id wins a
-tie. So the answer depends neither on batch shape or thread count nor on the installed libraries.
-
-The product is taken in tiles that stay in cache, and each tile is scanned for candidates while it is there.
+all scores roughly, with a proved bound on each one's error, in tiles that stay in cache. Every word whose upper bound
+reaches the largest lower bound is scored again in float64, in a fixed order of coordinates; the largest wins, then the
+lower id. So the answer depends neither on batch shape or thread count nor on the installed libraries.
 """
 
 from __future__ import annotations
@@ -30,8 +28,8 @@ class Notes(NamedTuple):
     """The words of a block of queries that may be nearest.
 
     ``query``, ``word``, ``upper``: the noted words and the upper bounds of their scores, the first ``size[0]`` entries.
-    For each query, ``best``: the largest lower bound of a score so far; ``slack``: the most that rounding may add to a
-    difference of bounds; ``scale``: the power of two by which its scores are scaled down.
+    For each query, ``best``: the largest lower bound of a score; ``slack``: the most that rounding may add to a
+    difference of bounds; ``scale``: the power of two that scales its scores down.
     """
 
     query: Int32
@@ -58,10 +56,7 @@ class Notes(NamedTuple):
 
 @compiled
 def half_squares(rows: Float32, out: Float64) -> None:
-    """Set ``out[w]`` to half the squared length of row ``w`` without its last column.
-
-    Coordinates are added from first to last.
-    """
+    """Set ``out[w]`` to half the squared length of row ``w`` without its last column, added from first to last."""
     for w in range(len(out)):
         total = 0.0
         for k in range(rows.shape[1] - 1):
@@ -97,7 +92,7 @@ def float32_queries(
 
 @compiled
 def _scale(length: float) -> float:
-    """Return the power of two that brings a length over 2^60 under it; 1 for others."""
+    """Return the power of two that brings a length over 2^60 under it, or 1."""
     scale = 1.0
     while length * scale > 2.0**60:
         scale *= 2.0**-16
@@ -108,7 +103,7 @@ def _scale(length: float) -> float:
 def scan_float32(scores: Float32, start: int, first: int, notes: Notes) -> int:
     """Note the words of a tile that may be nearest. ``notes.best``: the largest score so far.
 
-    Returns the query at which the notes were full, to continue from there, or the number of queries.
+    Returns the query at which the notes were full, to continue there, or the number of queries.
     """
     query, word, upper, size, best, slack, _ = notes
     words = scores.shape[1]
@@ -162,7 +157,7 @@ def lorentz_queries(
 
 @compiled_bounds
 def scan_lorentz(products: Float32, start: int, first: int, gaps: Float32, row_gap: Float32, notes: Notes) -> int:
-    """Note words as :func:`scan_float32` does, from products whose error is at most ``gaps`` times ``row_gap``.
+    """Note words like :func:`scan_float32`, from products whose error is at most ``gaps`` times ``row_gap``.
 
     ``notes.best`` holds lower bounds, ``notes.upper`` upper bounds of scores.
     """
@@ -201,7 +196,7 @@ def scan_lorentz(products: Float32, start: int, first: int, gaps: Float32, row_g
 
 @compiled
 def threshold(best: float, slack: float) -> np.float32:
-    """Return a float32 not above ``best - slack``, and close to it."""
+    """Return a float32 that is at most ``best - slack``, and close to it."""
     exact = np.float64(best) - slack
     return np.float32(exact - abs(exact) * 2.0**-23 - 1e-40)
 
@@ -220,10 +215,9 @@ def decide(
 ) -> None:
     """Score the noted words in float64, keep each query's best, and drop the rest.
 
-    Coordinates are added from first to last. ``score`` and ``nearest``: the best so far, -inf and -1 if there is none.
-    The lower id wins a tie. The word with the largest upper bound comes first: its score rules out most of the others.
-    If no more words are to come (``last``), a word without a rival needs no score. ``rivals`` and ``top`` are working
-    memory.
+    Coordinates are added from first to last; the lower id wins a tie. ``score`` and ``nearest``: the best so far, or
+    -inf and -1. The word with the largest upper bound comes first, and its score rules out most of the others. If no
+    more words are to come (``last``), a word without a rival needs no score. ``rivals`` and ``top`` are buffers.
     """
     query, word, upper, size, best, slack, scale = notes
     rivals[:] = 0
@@ -333,11 +327,10 @@ class Float32Pass(FirstPass):
 
 
 class LorentzPass(FirstPass):
-    """The float32 product of Lorentz coordinates, with an individual bound on each word's error.
+    """Float32 product of Lorentz coordinates, with an individual bound on each word's error.
 
     ``|fl(z.w) - z.w| <= gamma(K + 8) |z| |w|``, as for :class:`Float32Pass`; the extra units cover rounding both sides
-    and the bounds themselves. A word far from the origin has long coordinates and a large error, which must not
-    apply to the others.
+    and the bounds. A word far from the origin has a large error, which must not apply to the others.
     """
 
     def __init__(self, rows: Float64, bytes_allowed: int) -> None:
@@ -356,12 +349,12 @@ class LorentzPass(FirstPass):
 
 
 def _longest(half: Float64) -> float:
-    """Upper bound of the rows' lengths."""
+    """Bound the rows' lengths from above."""
     return float(np.sqrt(2.0 * half.max())) * (1 + 1e-6)
 
 
 def _gamma(terms: int) -> float:
-    """Upper bound of what ``terms`` roundings to float32 add to 1."""
+    """Bound from above what ``terms`` roundings to float32 add to 1."""
     return 1.01 * terms * _UNIT / (1 - terms * _UNIT)
 
 
@@ -382,8 +375,7 @@ class CertifiedSearch:
     """Exact search for the row with the largest ``z.w - half``; float64 decides between candidates of a first pass.
 
     ``rows``: ``(count, columns)``; a query's coordinates are multiplied with the first columns. ``half``: float64
-    ``(count,)``. ``score_bytes`` bounds the memory of scores, for any vocabulary and any number of queries. Only one
-    thread at a time may search.
+    ``(count,)``. ``score_bytes`` bounds the memory of scores. Only one thread at a time may search.
     """
 
     def __init__(self, rows: Rows, half: Float64, chosen: FirstPass, score_bytes: int) -> None:
@@ -444,9 +436,9 @@ class ExactNearest(CertifiedSearch):
 class LorentzNearest(CertifiedSearch):
     """Exact search among ``rows`` by hyperbolic distance.
 
-    ``cosh d(z, w) = z_0 w_0 - z.w`` is least for the largest ``(-z_0, z).(w_0, w)``. ``rows``: float64
-    ``(count, n + 1)``, points of the hyperboloid, time first. Queries of :meth:`search` are ``(-z_0, z)``, each scaled
-    by any positive factor.
+    ``cosh d(z, w) = z_0 w_0 - z.w`` is least for the largest ``(-z_0, z).(w_0, w)``. ``rows``: float64 ``(count, n +
+    1)``, points of the hyperboloid, time first. Queries of :meth:`search` are ``(-z_0, z)``, scaled by any positive
+    factor.
     """
 
     def __init__(self, rows: Float64, score_bytes: int = DEFAULT_SCORE_BYTES) -> None:

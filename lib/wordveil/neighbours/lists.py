@@ -1,19 +1,19 @@
 """Exact lists of the nearest words of every word.
 
 An approximate list breaks the guarantee of a mechanism that draws from it (a missed neighbour gets the weight of a far
-word), so these are exact: a float32 product (Manhattan: a float32 loop; hyperbolic: a float64 loop) scores all words
-with a rigorous bound on its error, and every word that could belong to the list is measured again in float64, in a
-fixed order of addition. The lower id wins a tie.
+word). Here a float32 product (Manhattan: a float32 loop; hyperbolic: a float64 loop) scores all words with a rigorous
+bound on its error, and every word that could belong to the list is measured again in float64, in a fixed order of
+addition. The lower id wins a tie.
 
-Float32 ends at 2^-126: below it a number keeps fewer digits, or becomes 0 where the processor is set to flush. So each
-operation errs by ``_UNIT`` of its result or by ``_MIN_NORMAL``, whichever is more, and a bound that is relative alone
-is wrong if points lie within 1e-19 of each other. Euclidean and Manhattan points are therefore measured in a power of
-two that brings their largest coordinate into [1/2, 1), which changes no digit. Then the rounding that
+Float32 ends at 2^-126: below it a number keeps fewer digits, or becomes 0 if the processor is set to flush. So each
+operation errs by ``_UNIT`` of its result or by ``_MIN_NORMAL``, whichever is more, and a relative bound is wrong if
+points lie within 1e-19 of each other. Euclidean and Manhattan points are therefore measured in a power of two that
+brings their largest coordinate into [1/2, 1), which changes no digit. Then the rounding that
 :meth:`NeighbourSearch._scores` allows for is at least ``2^-26`` more than is used, and what 5 n operations lose at
-``_MIN_NORMAL`` is at most ``5 n 2^-125``. Directions have length 1, so that this holds of them as they are. Hyperbolic
-scores are computed in float64 and rounded to float32 once, so that ``_MIN_NORMAL`` itself is allowed for.
+``_MIN_NORMAL`` is at most ``5 n 2^-125``. Directions have length 1, so this holds for them too. Hyperbolic scores are
+computed in float64 and rounded to float32 once, so that ``_MIN_NORMAL`` itself is allowed for.
 
-Rows are independent of each other: a block of them can be computed on any machine and kept, so that a build resumes.
+Rows are independent: any machine can compute a block of them, and a build resumes.
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ class NeighbourLists:
     """Lists of neighbours of consecutive words. Each word is in its own list.
 
     ``offsets``: int64 ``(rows + 1,)``. ``ids``: int32 ``(entries,)``, rising within a list. ``distances``: float64
-    ``(entries,)``. ``cut``: float64 ``(rows,)``, the distance of the nearest word outside a list, or infinity if there
-    is none. With ``within`` it is at most that. ``farthest``: upper bound of the distance of any word from one of these
-    words.
+    ``(entries,)``. ``cut``: float64 ``(rows,)``, the distance of the nearest word outside a list, at most ``within``,
+    or infinity. ``farthest``: upper bound of all distances from these words.
     """
 
     offsets: Int64
@@ -73,10 +72,9 @@ def block_rows(count: int) -> int:
 
 
 class NeighbourSearch:
-    """Search for the lists of words whose points are ``points``, float64 ``(count, n)`` of ``space``.
+    """Search for the lists of words whose points are ``points``, float64 ``(count, n)`` of ``space``, for one thread.
 
-    ``max_length``: that of a list, the word itself included; None for all words. ``within``: only words nearer than
-    this. An instance serves one thread.
+    ``max_length``: that of a list, the word itself included, or None. ``within``: only words nearer than this.
     """
 
     def __init__(self, space: Space, points: Float64, max_length: int | None, within: float) -> None:
@@ -113,8 +111,8 @@ class NeighbourSearch:
         """Compute rough monotone scores ``(rows, count)``, a bound on each row's error, and an upper bound of all
         distances.
 
-        Squared distance for vectors and directions, distance for Manhattan, ``sinh^2(d / 2)`` for hyperbolic points;
-        the first and the second in units of ``_scale``.
+        Scores are squared distances of vectors and directions, distances for Manhattan, ``sinh^2(d / 2)`` for
+        hyperbolic points; the first two in units of ``_scale``.
 
         The bounds: a product of n coordinates errs by ``(n + 2) |x| |y|`` units, twice that by half of ``(n + 2)
         reach^2``, and the squares and the two sums by 3 ``reach^2``. So ``(n + 8) reach^2`` is more than ``4 reach^2 >=
@@ -149,7 +147,7 @@ class NeighbourSearch:
     def _limits(self, scores: Float32, slack: Float64) -> Float32:
         """Compute the largest scores with which a word may belong to a list, or be the nearest outside it.
 
-        The last factor is more than rounding to float32 takes off: a limit that is not 0 is at least ``2 slack >= 2
+        The last factor exceeds what rounding to float32 takes off: a limit other than 0 is at least ``2 slack >= 2
         _MIN_NORMAL``.
         """
         last = min(self._max_length, scores.shape[1] - 1)
@@ -195,9 +193,9 @@ class NeighbourSearch:
 
 
 def points_for_scores(space: Space, points: Float64) -> tuple[Float64, float]:
-    """Compute the points whose float32 scores are computed, and the unit that they are in: see the module.
+    """Compute the points whose float32 scores are computed, and their unit: see the module.
 
-    Euclidean ones are moved to their mean, which is where float32 has most digits for their differences.
+    Euclidean ones are moved to their mean, where float32 has most digits for their differences.
     """
     if space.name == "euclidean":
         scaled = points - points.mean(axis=0)
@@ -209,7 +207,7 @@ def points_for_scores(space: Space, points: Float64) -> tuple[Float64, float]:
 
 
 def power_of_two_above(values: Float64) -> float:
-    """Compute the smallest power of two above the absolute value of each of ``values``; 1 if all are 0."""
+    """Compute the smallest power of two above the absolute values; 1 if all are 0."""
     largest = max(float(values.max()), -float(values.min()))
     return float(2.0 ** np.frexp(largest)[1])
 
@@ -229,9 +227,7 @@ def rough_manhattan(rows: Float32, words: Float32, out: Float32) -> None:
 
 @compiled_bounds
 def rough_hyperbolic(points: Float64, gaps: Float64, start: int, out: Float32) -> None:
-    """Compute ``sinh^2(d / 2)`` between the ball points from ``start`` on and all, in tiles that stay in cache.
-    ``gaps``: ``1 - |x|^2``.
-    """
+    """Compute ``sinh^2(d / 2)`` between the ball points from ``start`` on and all, in tiles that stay in cache."""
     for first in range(0, len(points), 256):
         last = min(first + 256, len(points))
         for row in range(len(out)):

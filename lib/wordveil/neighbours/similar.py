@@ -1,14 +1,14 @@
 """Lists of the most similar words of every word, each as long as the masses of its words need.
 
-A word's list has its partners first, then the other words by falling cosine, until the masses of the word itself and of
-its list add up to a budget. Everything is decided in whole numbers, so that every machine and every number of threads
-finds the same lists: directions are rounded to whole coordinates and to lengths under 4096, so that every partial sum
-of a product of two is under 2^24 and float32 products are exact in any order (Cauchy and Schwarz). Rounding moves a
-cosine by about 1e-4. The lower word wins a tie.
+A word's list has its partners first, then the other words by falling cosine, until the masses of the word and of its
+list add up to a budget. Whole numbers decide everything, for equal lists on every machine and any number of threads:
+directions are rounded to whole coordinates and to lengths under 4096, so that every partial sum of a product of two is
+under 2^24 and float32 products are exact in any order (Cauchy and Schwarz). Rounding moves a cosine by about 1e-4. The
+lower word wins a tie.
 
 Beyond :data:`MAX_EXACT` words, or on request, Annoy's trees propose the words of a list, twice as many each time until
-their masses are enough, and exact products put them in order. The proposals may depend on the processor, but not on the
-number of threads. A mechanism may draw from such lists if its guarantee does not depend on how near its words are.
+their masses suffice, and exact products order them. The proposals may depend on the processor, but not on the number of
+threads. They suit mechanisms whose guarantee does not depend on how near a list's words are.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def measure_rows(
 ) -> None:
     """Find which scores may be in the list of each row, and how long it is at most.
 
-    ``scores``: float32 ``(rows, words)``, whole numbers; the row's own word and its partners are struck out in place.
-    ``own``: int64 ``(rows,)``; partners of row ``r`` are entries ``starts[r]`` up to ``starts[r + 1]`` of ``partners``.
-    A list holds words whose masses, the own word's included, add up to ``budget`` if there are enough of them.
+    ``scores``: float32 ``(rows, words)``, whole numbers, in which the row's own word and its partners are struck out.
+    ``own``: int64 ``(rows,)``; row ``r`` has the ``partners`` from ``starts[r]`` up to ``starts[r + 1]``. The masses of
+    a list and its own word add up to ``budget`` if there are enough words.
     """
     mass, count = np.zeros(_BINS, np.uint64), np.zeros(_BINS, np.int64)
     for row in range(len(scores)):
@@ -96,10 +96,8 @@ def take_rows(
 ) -> None:
     """Write the list of each row until the budget is used up.
 
-    Partners come first in their order, then words by falling score, the lower number first among equals. The own word
-    is left out.
-
-    ``scores`` and ``limit`` are results of :func:`measure_rows`. Row ``r`` writes from ``ids[offsets[r]]`` on.
+    Partners come first in their order, then words by falling score, the lower number first among equals, without the
+    own word. ``scores`` and ``limit``: from :func:`measure_rows`. Row ``r`` writes from ``ids[offsets[r]]`` on.
     """
     for row in range(len(scores)):
         values = scores[row]
@@ -130,7 +128,7 @@ def take_rows(
 
 @compiled
 def copy_lists(rows: Int64, list_offsets: Int64, listed: Int32, offsets: Int64, ids: Int32) -> None:
-    """Copy list ``j`` of ``listed`` to where the list of word ``rows[j]`` begins."""
+    """Copy list ``j`` of ``listed`` to the beginning of the list of word ``rows[j]``."""
     for j in range(len(rows)):
         length = list_offsets[j + 1] - list_offsets[j]
         for k in range(length):
@@ -151,8 +149,8 @@ _SAMPLE = 200
 class Partners:
     """Words that come first in the lists of others, in order.
 
-    ``starts``: int64 ``(words + 1,)``; word ``w`` has entries ``starts[w]`` up to ``starts[w + 1]`` of ``ids``, int32,
-    none of which is ``w`` and none of which comes twice.
+    ``starts``: int64 ``(words + 1,)``; word ``w`` has the entries ``starts[w]`` up to ``starts[w + 1]`` of ``ids``,
+    int32, all different and none of them ``w``.
     """
 
     starts: Int64
@@ -165,10 +163,9 @@ class Partners:
 
     @classmethod
     def of(cls, words: Int32, others: Int32, similarities: Float64, count: int) -> Partners:
-        """Sort partners by falling similarity, the lower word first among equals; duplicate pairs keep the greater
-        similarity.
+        """Sort partners by falling similarity, then by lower word; duplicate pairs keep the greater similarity.
 
-        ``words``, ``others``, ``similarities``: one entry a pair; a word is no partner of itself.
+        ``words``, ``others``, ``similarities``: one entry a pair, never of a word with itself.
         """
         order = np.lexsort((others, -similarities, words))
         order = order[words[order] != others[order]]
@@ -190,8 +187,8 @@ class SimilarLists:
     """Lists of all words.
 
     ``offsets``: int64 ``(words + 1,)``. ``ids``: int32 ``(entries,)``, partners, then words by falling similarity;
-    never the word itself. ``recall``: the share of the true lists' words that a sample of these lists has; 1.0 where
-    all are exact. ``sampled``: how many lists were measured; 0 where all are exact.
+    never the word itself. ``recall``: share of the true lists' words that a sample has; 1.0 if exact. ``sampled``:
+    number of lists measured; 0 if exact.
     """
 
     offsets: Int64
@@ -204,12 +201,12 @@ class SimilarLists:
 class SimilarTask:
     """Task of finding lists of similar words.
 
-    ``vectors``: float32 ``(words, n)``, no row of zeros: their cosines say which words are similar. ``other``: float32
-    ``(words, m)`` of another embedding, whose cosines take their place for the words that it has. ``known``: bool
-    ``(words,)``, which words ``other`` has. The others are last in the lists of those that it has. ``masses``: uint64
-    ``(words,)``, whose sum is at most 2^64. ``budget``: what masses have to add up to, under 2^64. ``partners``: words
-    that come first. ``classes``: int32 ``(words,)``, or None: lists stay inside the class of their word. ``search``:
-    ``exact``, ``annoy``, or ``auto``: Annoy for classes of more than :data:`MAX_EXACT` words.
+    ``vectors``: float32 ``(words, n)``, no row of zeros, whose cosines are similarities. ``other``: float32 ``(words,
+    m)`` of another embedding, whose cosines replace those for the words that it has, ``known``, bool ``(words,)``;
+    other words are last in their lists. ``masses``: uint64 ``(words,)``, with sum at most 2^64. ``budget``: what masses
+    have to add up to, under 2^64. ``partners``: words that come first. ``classes``: int32 ``(words,)``: lists stay
+    inside their word's class; or None. ``search``: ``exact``, ``annoy``, or ``auto``: Annoy for classes of more than
+    :data:`MAX_EXACT` words.
     """
 
     vectors: Float32
@@ -228,7 +225,7 @@ class SimilarTask:
 
 
 def round_directions(vectors: Float32) -> Float32:
-    """Round directions to whole numbers, float32 ``(count, n)``: rows of a length under 4096. Rows of zeros stay so."""
+    """Round directions to whole numbers, float32 ``(count, n)``, of lengths under 4096. Rows of zeros stay."""
     length = 4095.0 - np.sqrt(vectors.shape[1]) / 2
     directions = np.empty(vectors.shape, np.float32)
     whole_directions(np.ascontiguousarray(vectors, np.float32), directions, float(length), True)
@@ -238,9 +235,8 @@ def round_directions(vectors: Float32) -> Float32:
 def find_similar(task: SimilarTask, work: BuildContext, measure: Callable[[Int64], int], most: int) -> SimilarLists:
     """Find the lists of all words.
 
-    ``task``: which lists to find. ``work``: where progress is reported. ``measure``, ``most``: what lists of these
-    lengths take, int64 ``(lists,)``, and how much they may take. Raises :class:`TooManyEntriesError` where the lists
-    take more, and :class:`PlatformError` where Annoy is needed and not installed.
+    ``measure``, ``most``: what lists of these lengths take, int64 ``(lists,)``, and how much they may take. Raises
+    :class:`TooManyEntriesError` if they take more, and :class:`PlatformError` if Annoy is needed and not installed.
     """
     work.progress("finding the similar words of every word")
     parts, taken, done = [], 0, 0
@@ -296,7 +292,7 @@ def _compute(jobs: Iterator[_Job]) -> Iterator[_Part]:
 class _WordClass:
     """Group of words among which lists are found: those of a class. Numbers are slots in it.
 
-    ``members``: int64, the words, rising. ``directions``: their rounded directions. ``last``: those that come last.
+    ``members``: int64, the words, rising. ``directions``: rounded. ``last``: those that come last.
     """
 
     members: Int64
@@ -315,8 +311,9 @@ class _WordClass:
         return _Part(self.members[rows], offsets, self.members[ids].astype(np.int32))
 
     def search_trees(self, trees: Any, searchable: Int64, first: int, rows: Int64) -> _Part:
-        """Find the lists among the proposals of Annoy's ``trees`` over the words in the slots ``searchable``. At first
-        they propose ``first`` words of each.
+        """Find the lists among the proposals of Annoy's ``trees`` over the words in the slots ``searchable``.
+
+        ``first``: how many words they propose at first.
         """
         common = np.argsort(-self.masses.astype(np.float64), kind="stable")
         index_in_trees = np.full(len(self.members), -1)
@@ -431,7 +428,7 @@ def _members(task: SimilarTask) -> Iterator[tuple[Int64, Int32]]:
 
 
 def _partners_inside(task: SimilarTask) -> Partners:
-    """Select the partners that are of a word's own class."""
+    """Select the partners of a word's own class."""
     if task.classes is None or not len(task.partners.ids):
         return task.partners
     words = np.repeat(np.arange(task.size), np.diff(task.partners.starts))

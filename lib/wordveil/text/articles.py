@@ -1,8 +1,8 @@
 """English articles before drawn words and values: "a" or "an" by the written word, and not by the hidden one.
 
-A copied "an" reveals that the hidden word after it begins with a vowel, or is 8, 11, 18 or the like. Here the form
-follows from the written word alone: it reads right, costs nothing, and shows less than the copy. If something separates
-the article from the word, as in "a) tree" or "an, er, apple", it is "a".
+A copied "an" reveals that the hidden word begins with a vowel, or is 8, 11, 18 or the like. Here the form follows from
+the written word alone and costs nothing. If something separates the article from the word, as in "a) tree" or "an, er,
+apple", it is "a".
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from wordveil.text.types.classes import CLASSES, TYPES
 from wordveil.text.types.finders.characters import Whole, decode
 
 ARTICLES = ("a", "an", "A", "An")
-"""In lower case and with a capital, each before a consonant and before a vowel. "AN" becomes one with a capital: if it
-were told from "A", the hidden word would be known to begin with a vowel.
+"""Articles in lower case and with a capital, before a consonant and before a vowel. "AN" is one with a capital: told
+from "A", it would reveal that the hidden word begins with a vowel.
 """
 # By sound, as far as letters tell: "an hour" and "an heir", but "a union", "a European" and "a one-way street".
 _AN = (
@@ -81,10 +81,10 @@ def _say(words: pa.StringArray) -> pa.StringArray:
 class PlacedArticles:
     """Articles of texts that are not copied: those before a hidden word or a token whose class shows.
 
-    ``places``: int64 ``(articles,)``, their tokens, rising. ``is_capital``: bool ``(articles,)``, which begin with a
-    capital. ``hidden``, ``shown``: int64 ``(articles,)``, which of the hidden words, or of the shown tokens, each
-    follows; -1 where none. ``kinds``: int8 ``(articles,)``, the classes of these tokens. ``takes_an``: bool
-    ``(words,)``, :func:`find_vowels` of the vocabulary.
+    ``places``: int64 ``(articles,)``, their tokens, rising. ``is_capital``: bool ``(articles,)``. ``hidden``,
+    ``shown``: int64 ``(articles,)``, the hidden word or shown token that each precedes, or -1. ``kinds``: int8
+    ``(articles,)``, the classes of these tokens. ``takes_an``: bool ``(words,)``, :func:`find_vowels` of the
+    vocabulary.
     """
 
     places: Int64
@@ -98,13 +98,13 @@ class PlacedArticles:
     def find(
         cls, tokens: Scanned, is_article: Bool, action: Int8, kinds: Int8, takes_an: Bool, *, gaps: bool, drops: bool
     ) -> PlacedArticles:
-        """Find those among ``is_article``, bool ``(tokens,)``.
+        """Find the articles to write among ``is_article``, bool ``(tokens,)``.
 
-        Between an article and what it follows there may be mark-up, dropped words, white space, opening brackets and
-        quotation marks, and the signs of currencies.
+        Before what it follows there may be mark-up, dropped words, white space, opening brackets, quotation marks, and
+        signs of currencies.
 
-        ``action``, ``kinds``: int8 ``(tokens,)``, the action on each token, and its class. ``gaps``: whether the text
-        between tokens is copied. ``drops``: whether words may be dropped. Then none is copied: it would show how a
+        ``action``, ``kinds``: int8 ``(tokens,)``, each token's action and class. ``gaps``: whether the text between
+        tokens is copied. ``drops``: whether words may be dropped; then no article is copied, which would show how a
         dropped word begins.
         """
         places = np.flatnonzero(is_article)
@@ -123,9 +123,7 @@ class PlacedArticles:
         return cls(places, data[tokens.starts[places]] <= ord("Z"), hidden, shown, kinds[targets], takes_an)
 
     def choose(self, ids: Int32, values: pa.StringArray | None) -> Int32:
-        """Choose the row of :data:`ARTICLES` of each: int32 ``(articles,)``. ``ids``: those drawn for hidden words;
-        ``values``: those written for shown tokens.
-        """
+        """Choose the row of :data:`ARTICLES` of each, int32 ``(articles,)``, by drawn ids and written values."""
         takes = np.zeros(len(self.places), np.bool_)
         is_hidden, is_shown = self.hidden >= 0, self.shown >= 0
         takes[is_hidden] = self.takes_an[ids[self.hidden[is_hidden]]]
@@ -151,7 +149,7 @@ def _find_targets(
 ) -> None:
     """Find the token that each article may follow: the first after it that is not ``silent``, or -1.
 
-    It also decides whether the text between permits that. ``limits``: the ends of their records.
+    Decides, too, whether the text between permits that. ``limits``: the ends of their records.
     """
     for article in range(len(places)):
         token = places[article] + 1

@@ -1,7 +1,4 @@
-"""Classes of characters for a tokeniser: one table of bits, made from Arrow's regular expressions and case maps.
-
-Regular expressions (RE2) define the characters of words, so that the compiled pass and they cannot differ.
-"""
+"""Classes of characters for a tokeniser: one table of bits, from Arrow's regular expressions (RE2) and case maps."""
 
 from __future__ import annotations
 
@@ -39,15 +36,15 @@ COPYABLE = (
     "\u3001\u3002\u3008-\u3011\u3014-\u301b\u301d-\u301f\u30fb"
     "\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe0\uffe1\uffe5"
 )
-"""All characters that may be between words where that is copied, as ranges of a regular expression: ASCII, common
-signs, white space, and the punctuation of other scripts. Letters and digits of these ranges are in words all the same.
-Any other character may be a letter to whoever reads it, as circled ones, flags, Braille and many currencies are.
+"""All characters that may be copied between words, as ranges of a regular expression: ASCII, common signs, white space,
+and the punctuation of other scripts. Letters and digits of these ranges are in words all the same. Other characters may
+be read as letters, such as circled ones, flags, Braille and many currencies.
 """
 
 # The classes of characters.
 OTHER, WORD, MARK, SINGLE, RUN, INNER = range(6)
 """Between words; in a word; a mark, which continues any word; a word of its own; in a run that a dictionary cuts;
-inside a word where it stands alone.
+inside a word if it is alone.
 """
 # An entry of a table: the character in which this one is looked up, its class, and bits.
 POINT_MASK, CLASS_SHIFT, CLASS_MASK = 0x1FFFFF, 21, 7 << 21
@@ -63,9 +60,7 @@ _STABLE = ((0, 0x870), (0x2000, 0x2C00), (0x3000, 0xA000), (0xAC00, 0xD7A4), (0x
 
 
 class _Characters(NamedTuple):
-    """Table of all characters: ``texts``, a string array; ``lowered``, the same in lower case; ``bits``, as in a
-    table.
-    """
+    """Table of all characters: texts, their lower case, and bits as in a table."""
 
     texts: pa.StringArray
     lowered: UInt32
@@ -80,8 +75,8 @@ class _Characters(NamedTuple):
 def load_table(kind: TokeniserKind, hyphens: Hyphens, *, lower: bool, copied: bool) -> UInt32:
     """Make the table of a tokeniser, once in a process: uint32, an entry for each row (:func:`row_of`).
 
-    ``lower``: whether words are looked up in lower case. ``copied``: whether the text between words is :data:`COPYABLE`
-    alone, except for control and format characters.
+    ``lower``: whether words are looked up in lower case. ``copied``: whether only :data:`COPYABLE` text, control and
+    format characters may be between words.
     """
     characters = _load_characters()
     looked_up = characters.lowered.copy() if lower else np.arange(len(characters.lowered), dtype=np.uint32)
@@ -143,9 +138,9 @@ def _find_classes(kind: TokeniserKind, hyphens: Hyphens, *, copied: bool) -> UIn
 
 
 def count_unsegmented(words: pa.StringArray, kind: TokeniserKind) -> Int64:
-    """Count the characters of each word in scripts that a tokeniser does not segment: int64 ``(words,)``.
+    """Count each word's characters in scripts that the tokeniser does not segment, marks and signs included: int64.
 
-    The tokeniser is ``words`` or one with a dictionary. Marks and signs of such scripts count, too.
+    The tokeniser is ``words`` or one with a dictionary.
     """
     letter = _letter_of(_OTHER_SCRIPTS)
     if kind == TokeniserKind.WORDS:
@@ -155,9 +150,7 @@ def count_unsegmented(words: pa.StringArray, kind: TokeniserKind) -> Int64:
 
 
 def _letter_of(scripts: tuple[str, ...]) -> str:
-    """Return a pattern for a letter of a script. RE2 has no intersection: it is what is not (no letter, or not of the
-    script).
-    """
+    """Return a pattern for a letter of a script, as the complement of its complement: RE2 has no intersection."""
     return "(?:" + "|".join(rf"[^\P{{L}}{script.replace('p', 'P', 1)}]" for script in scripts) + ")"
 
 

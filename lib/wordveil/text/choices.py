@@ -1,8 +1,4 @@
-"""Choices of a text policy, each defined once.
-
-The policy, the configuration, the command line and the n-gram model import them. The first choice is the default, and
-the values are those of a configuration.
-"""
+"""Choices of a text policy, each defined once: the first is the default, and values are those of a configuration."""
 
 from __future__ import annotations
 
@@ -20,13 +16,13 @@ class TokeniserKind(StrEnum):
     WORDS = "words"
     """A run of letters, marks and digits."""
     CHARACTERS = "characters"
-    """The same, and each letter of a script without word spaces is a word."""
+    """Like ``words``, but each letter of a script without word spaces is a word."""
     WHITESPACE = "whitespace"
     """A run of characters without white space: the text is already segmented."""
     CHINESE = "chinese"
-    """As ``words``, and runs of Chinese characters are cut by a dictionary (:mod:`wordveil.text.tokeniser`)."""
+    """Like ``words``, but a dictionary cuts runs of Chinese characters (:mod:`wordveil.text.tokeniser`)."""
     JAPANESE = "japanese"
-    """The same for Japanese."""
+    """Like ``chinese``, for Japanese."""
 
 
 class Hyphens(StrEnum):
@@ -56,7 +52,7 @@ class Case(StrEnum):
     EXACT = "exact"
     """As they are written."""
     RESTORE = "restore"
-    """In lower case. The original's pattern is put on the output word."""
+    """In lower case. The original's pattern is restored on the output word."""
 
 
 class Digits(StrEnum):
@@ -113,7 +109,7 @@ class Articles(StrEnum):
     COPY = "copy"
     """It is copied unchanged, and shows whether the hidden word begins with a vowel."""
     AGREE = "agree"
-    """It is written as the drawn word wants it."""
+    """It agrees with the drawn word."""
 
 
 class Length(StrEnum):
@@ -168,7 +164,7 @@ class Slots(StrEnum):
     ALL = "all"
     """All, except where the other settings say otherwise."""
     CARRIER_PHRASES = "carrier_phrases"
-    """All but those of carrier phrases, which are copied (Feyisetan, Diethe, Drake 2019, section VII-D)."""
+    """All except those of carrier phrases, which are copied (Feyisetan, Diethe, Drake 2019, section VII-D)."""
 
 
 class Names(StrEnum):

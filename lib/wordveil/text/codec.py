@@ -1,7 +1,7 @@
 """Codec: texts to canonical token ids, and drawn ids to text, a batch at a time.
 
-The canonical ids of a record are the input of its mechanism and the content of its context: the ids of its hidden words
-after the policy dropped, copied, cut and padded.
+Canonical ids are those of a record's hidden words after the policy dropped, copied, cut and padded: the input of its
+mechanism and the content of its context.
 """
 
 from __future__ import annotations
@@ -53,12 +53,11 @@ from wordveil.text.types.typed import PLACEHOLDER, ShownTokens, TypeFinder, remo
 class Encoded:
     """Texts as canonical ids.
 
-    ``ids``: int32 ``(tokens,)``. ``offsets``: int64 ``(records + 1,)``. ``words``: int64 ``(records,)``, words of the
-    text before the policy. ``unknown``: int64 ``(records,)``, of those outside the vocabulary. ``refused``: reason code
-    per record, or None: object ``(records,)``. A refused record has no ids. ``skeleton``: what is copied, or None where
-    the policy copies nothing. ``pattern``: which tokens are the same word, or None where each is drawn on its own. A
-    token of padding is the same as no other. ``forms``: the form in which each token is looked up. None where
-    ``pattern`` is.
+    ``ids``: int32 ``(tokens,)``. ``offsets``: int64 ``(records + 1,)``. ``words``, ``unknown``: int64 ``(records,)``,
+    words of the text before the policy, and those outside the vocabulary. ``refused``: object ``(records,)``, reason
+    code or None; a refused record has no ids. ``skeleton``: what is copied, or None. ``pattern``: which tokens are the
+    same word, or None if each is drawn on its own; padding is the same as no other. ``forms``: the form in which each
+    token is looked up, or None without ``pattern``.
     """
 
     ids: NDArray[np.int32]
@@ -77,11 +76,7 @@ class Encoded:
 
     @property
     def shown_content(self) -> list[Payload]:
-        """All inputs of the output besides the hidden words' ids.
-
-        They are the copied parts with the classes that the policy shows, and which positions hold the same word or
-        token.
-        """
+        """Inputs of the output besides hidden words' ids: copied parts, shown classes, patterns of repetition."""
         content = [] if self.skeleton is None else [self.skeleton.serialise()]
         patterns = (self.pattern, self.shown.pattern if self.shown else None)
         return content + [pattern.payload for pattern in patterns if pattern is not None]
@@ -89,10 +84,10 @@ class Encoded:
 
 @dataclass(frozen=True)
 class CutWords:
-    """Words of texts: their ids, int32 ``(tokens,)``, the action on each, and the reason why a text is refused.
+    """Words of texts: their ids, int32 ``(tokens,)``, and the action on each.
 
     ``action``: int8 ``(tokens,)``, None if every word is hidden. ``kinds``: int8 ``(tokens,)``, the classes of typed
-    tokens, -1 for words. ``barred``: bool ``(records,)``, texts that are refused for an invisible character.
+    tokens, -1 for words. ``barred``: bool ``(records,)``, texts refused for an invisible character.
     """
 
     tokens: Scanned
@@ -117,11 +112,10 @@ class TokenReading(NamedTuple):
 
 
 class ForeignTexts:
-    """Treatment of such records under one policy, a batch at a time; ``unknown`` is the unknown word's id.
+    """Treatment of records of another language, a batch at a time.
 
-    They are records of another language (``other_language``), those with too many words outside the vocabulary
-    (``max_unknown_share``), and those mostly in scripts that the tokeniser does not segment. In all methods ``other``
-    is bool ``(records,)``, as :meth:`find` returns it, and ``offsets`` int64 ``(records + 1,)``. Raises
+    Covers ``other_language``, ``max_unknown_share``, and texts mostly in scripts that the tokeniser does not segment.
+    In all methods ``other`` is bool ``(records,)`` from :meth:`find`, and ``offsets`` int64 ``(records + 1,)``. Raises
     :class:`wordveil.errors.PlatformError` if the packages that the policy needs are not installed in its versions.
     """
 
@@ -133,24 +127,19 @@ class ForeignTexts:
         self._unknown = unknown
 
     def find(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
-        """Find the texts of another language (:func:`wordveil.text.language.find_other`). There are none if the policy
-        does not distinguish languages.
-        """
+        """Find the texts of another language (:func:`wordveil.text.language.find_other`), if the policy asks for it."""
         if self._rule == OtherLanguage.RELEASE:
             return np.zeros(len(texts), np.bool_)
         return find_other(texts, self._language, named)
 
     def blank(self, texts: pa.StringArray, other: NDArray[np.bool_]) -> pa.StringArray:
-        """Return the texts to cut into words: those that are refused are empty."""
+        """Return the texts to cut into words, with refused ones empty."""
         return pc.if_else(pa.array(other), "", texts) if self._rule == OtherLanguage.QUARANTINE else texts
 
     def mask(
         self, numbers: NDArray[np.int32], offsets: NDArray[np.int64], other: NDArray[np.bool_]
     ) -> NDArray[np.bool_] | None:
-        """Find the words to mask, bool ``(tokens,)``; None if there are none.
-
-        Their ids, ``numbers`` int32 ``(tokens,)``, become the unknown word's.
-        """
+        """Find the words to mask, bool ``(tokens,)``, or None, and set their ``numbers`` to the unknown word."""
         if self._rule != OtherLanguage.MASK or not other.any():
             return None
         masked = np.repeat(other, np.diff(offsets))
@@ -164,9 +153,9 @@ class ForeignTexts:
         offsets: NDArray[np.int64],
         other: NDArray[np.bool_],
     ) -> NDArray[np.bool_]:
-        """Write the reasons of refused records into ``refused``, object ``(records,)``. Return which records have too
-        many unknown words, bool ``(records,)``. ``unknown``: the number of each, int64 ``(records,)``. Masked records
-        may have any number.
+        """Write the reasons of refused records into ``refused``, object ``(records,)``.
+
+        Returns which records have too many unknown words, bool ``(records,)``; masked ones may have any number.
         """
         if self._rule == OtherLanguage.QUARANTINE:
             refused[other] = OTHER_REFUSED
@@ -178,10 +167,7 @@ class ForeignTexts:
 
 
 def find_unsegmented(tokens: Scanned, kind: TokeniserKind) -> NDArray[np.bool_]:
-    """Find the texts mostly in scripts that the tokeniser does not segment, bool ``(records,)``.
-
-    More than half of the characters of their words are. In other texts such words are words like any.
-    """
+    """Find the texts with over half of their words' characters in unsegmented scripts, bool ``(records,)``."""
     records = np.repeat(np.arange(len(tokens.refused)), np.diff(tokens.offsets))
     words = np.flatnonzero(tokens.refused[records] & (tokens.kinds == A_WORD))
     strings = tokens.cut(words)
@@ -191,21 +177,17 @@ def find_unsegmented(tokens: Scanned, kind: TokeniserKind) -> NDArray[np.bool_]:
 
 
 def find_controls(bits: UInt32) -> NDArray[np.bool_]:
-    """Find the texts with an invisible character, bool ``(records,)``, by their bits
-    (:func:`wordveil.text.characters.read_bits`).
+    """Find the texts with an invisible character, bool ``(records,)``, by their bits (:func:`read_bits`).
 
-    They are control characters (category Cc) other than tab and line breaks, and format characters (Cf), such as marks
-    of direction, zero-width spaces and joiners, soft hyphens and tags. A policy that copies the text between words
-    would copy them too. They may carry a mark of the original, or break software that reads the output.
+    These are control characters (category Cc) except tab and line breaks, and format characters (Cf), such as marks of
+    direction, zero-width spaces and joiners, soft hyphens and tags. Copied, they may carry a mark of the original, or
+    break software that reads the output.
     """
     return np.asarray(bits & np.uint32(CONTROL | FORMAT), np.bool_)
 
 
 def drop_controls(texts: pa.StringArray, bits: UInt32) -> pa.StringArray:
-    """Replace each control character of ``texts`` by a space, and remove format characters.
-
-    A control character ends a word. A format character has no width, so a word continues after it.
-    """
+    """Replace each control character of ``texts`` by a space, which ends a word, and remove format characters."""
     if not (barred := find_controls(bits)).any():
         return texts
     spaced = pc.replace_substring_regex(texts.filter(pa.array(barred)), r"[^\P{Cc}\t\n\r]", " ")
@@ -218,7 +200,7 @@ CONTROLS_REFUSED = "control_characters"
 
 WORD, UNKNOWN_WORD = "word", "unknown word"
 TREATMENTS = ("replaced", "dropped", "kept", "shown")
-"""Description of the treatment of a token, by its action. For a class that shows, the policy has more."""
+"""Treatment of a token, by its action. For a class that shows, the policy has more."""
 # By the values of :class:`UnknownWords`, :class:`Digits` and :class:`StopWords`.
 _ACTIONS = {"hide": HIDE, "mask": HIDE, "quarantine": HIDE, "drop": DROP, "keep": KEEP}
 
@@ -226,9 +208,9 @@ _ACTIONS = {"hide": HIDE, "mask": HIDE, "quarantine": HIDE, "drop": DROP, "keep"
 class Codec:
     """Codec of one policy and vocabulary.
 
-    ``model``: the n-gram model that the policy names, if any. ``lists``: the public lists, if the policy draws from
-    them. Raises :class:`ValueError` for another model and for missing lists, and :class:`wordveil.errors.PlatformError`
-    if the packages that the policy needs are not installed in its versions.
+    ``model``: the policy's n-gram model. ``lists``: the public lists, if the policy draws from them. Raises
+    :class:`ValueError` for another model and for missing lists, and :class:`wordveil.errors.PlatformError` if the
+    packages that the policy needs are not installed in its versions.
     """
 
     def __init__(
@@ -274,15 +256,11 @@ class Codec:
         self._written = (index.data, index.offsets) if written is None else view_strings(written)
 
     def find_other(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
-        """Find the texts, as :meth:`encode` takes them, of another language: bool ``(records,)``. ``named``: the
-        languages that records name.
-        """
+        """Find the texts of another language, bool ``(records,)``. ``named``: the languages that records name."""
         return self._foreign.find(texts, named)
 
     def encode(self, texts: pa.StringArray, other: NDArray[np.bool_] | None = None) -> Encoded:
-        """Encode ``texts``, a string array without nulls, valid UTF-8. ``other``: the result of :meth:`find_other`;
-        None calls it.
-        """
+        """Encode ``texts``, a string array without nulls, valid UTF-8. ``other``: default :meth:`find_other`."""
         other = self.find_other(texts) if other is None else other
         cut = self._cut(self._foreign.blank(texts, other))
         tokens, action, refused = cut.tokens, cut.action, cut.refused
@@ -346,10 +324,9 @@ class Codec:
         return self._tokeniser.cut_words(texts, self._index, spans, lower=self._lower)
 
     def _decide(self, tokens: Scanned, kinds: Int8, ids: Int32) -> Int8:
-        """Decide the action on each word.
+        """Decide the action on each word: by ``digits`` if it has one, else by ``stop_words``, else by ``unknown``.
 
-        It follows from ``digits`` if it has a digit, otherwise from ``stop_words`` if it is a stop-word, otherwise from
-        ``unknown`` if it is unknown. Words of carrier phrases are kept.
+        Words of carrier phrases are kept.
         """
         policy, unknown = self._policy, _ACTIONS[self._policy.unknown]
         action = np.zeros(len(ids), np.int8)
@@ -370,11 +347,11 @@ class Codec:
         return action
 
     def _find_articles(self, tokens: Scanned) -> NDArray[np.bool_]:
-        """Find the words that are articles and follow the drawn words after them, if any do."""
+        """Find the articles that are to agree with the drawn words after them."""
         return np.isin(tokens.numbers, self._articles)
 
     def _find_carriers(self, tokens: Scanned, kinds: Int8, model: NgramModel) -> NDArray[np.bool_]:
-        """Find the words that belong to carrier phrases. Typed tokens belong to none: they decide nothing."""
+        """Find the words of carrier phrases. Typed tokens belong to none."""
         words = pc.if_else(pa.array(kinds == A_WORD), fold_words(tokens.words), PLACEHOLDER)
         threshold, start = self._policy.slot_threshold, self._policy.slot_start_threshold
         assert threshold is not None
@@ -382,7 +359,7 @@ class Codec:
         return model.mark_kept(words, tokens.offsets, threshold, start)
 
     def explain(self, text: str) -> list[TokenReading]:
-        """Explain the class of each token of ``text``, and the action on it. Empty if the text is refused."""
+        """Explain the class of each token of ``text``, and the action on it; empty if the text is refused."""
         cut = self._cut(pa.array([text], pa.string()))
         if cut.barred[0] or cut.refused[0] is not None:
             return []
@@ -402,9 +379,7 @@ class Codec:
         skeleton: Skeleton | None,
         values: pa.StringArray | None = None,
     ) -> pa.StringArray:
-        """Decode drawn ids into texts; padding leaves no trace. ``values``: the texts to write for the skeleton's shown
-        tokens.
-        """
+        """Decode drawn ids into texts; padding leaves no trace. ``values``: texts of the skeleton's shown tokens."""
         if skeleton is not None:
             return skeleton.fill(ids, self._written, values)
         return join_words(self._written, ids, offsets)
@@ -412,7 +387,7 @@ class Codec:
     def _find_repeats(
         self, cut: CutWords, offsets: NDArray[np.int64], hidden: NDArray[np.intp] | slice
     ) -> tuple[Pattern, Forms]:
-        """Find which of the ``hidden`` words are the same, and their forms, cut and filled as :meth:`_fit` does."""
+        """Find which ``hidden`` words are equal, and their forms, cut and filled like :meth:`_fit` does."""
         numbers = np.where(cut.kinds == A_WORD, cut.tokens.numbers, np.int32(-1))[hidden]
         others = np.arange(len(cut.kinds))[hidden][numbers < 0]
         strings = cut.tokens.cut(others)

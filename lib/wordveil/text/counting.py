@@ -1,6 +1,4 @@
-"""Counting of words and n-grams of public text, a batch at a time: bodies of Spark's ``mapInArrow`` that hold no
-state.
-"""
+"""Counting of words and n-grams of public text, a batch at a time: stateless bodies of Spark's ``mapInArrow``."""
 
 from __future__ import annotations
 
@@ -34,8 +32,8 @@ class WordsBroadcast(Protocol):
 class CountWords:
     """Counter that turns batches of one column of texts (string, no nulls) into :data:`WORD_FIELDS`.
 
-    They are each word without a digit, as it is looked up, with its number in the batch; and the empty string with the
-    number of texts that the tokeniser does not refuse.
+    Each word without a digit, as it is looked up, with its number in the batch; and the empty string with the number of
+    texts that the tokeniser does not refuse.
     """
 
     settings: NgramSettings
@@ -51,10 +49,7 @@ class CountWords:
 
 @dataclass(frozen=True)
 class CountGrams:
-    """Counter that turns the same batches into :data:`GRAM_FIELDS`.
-
-    They are each n-gram of two known words or more (:class:`wordveil.text.slots.Grams`), with its number.
-    """
+    """Counter that turns such batches into :data:`GRAM_FIELDS`: n-grams of two known words or more, and numbers."""
 
     settings: NgramSettings
     words: WordsBroadcast
@@ -73,9 +68,8 @@ class CountGrams:
 def rank_words(counted: pa.Table) -> tuple[pa.StringArray, NDArray[np.int64]]:
     """Rank the words of a model in the order of their numbers, with their counts.
 
-    The beginning of a text is first, then the most frequent, equals by their bytes. The order of rows does not matter.
-
-    ``counted``: of :data:`WORD_FIELDS`, each word once.
+    The beginning of a text is first, then the most frequent word, ties by bytes. ``counted``: of :data:`WORD_FIELDS`,
+    each word once.
     """
     words = counted.column("word").cast(pa.string())
     start = pc.cast(pc.equal(words, ""), pa.int8())
@@ -87,10 +81,10 @@ def rank_words(counted: pa.Table) -> tuple[pa.StringArray, NDArray[np.int64]]:
 
 
 def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pack batches of :data:`GRAM_FIELDS` into one row each, of :data:`PACKED_FIELDS`.
+    """Pack batches of :data:`GRAM_FIELDS` into one row each, of :data:`PACKED_FIELDS`, for a driver that takes single
+    rows.
 
-    A row has the n-grams one after the other, and their numbers as little-endian int64. A driver that takes rows one at
-    a time would take as many as there are n-grams.
+    A row has the n-grams one after the other, and their numbers as little-endian int64.
     """
     for batch in batches:
         grams = b"".join(batch.column(0).to_pylist())

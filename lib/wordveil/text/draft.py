@@ -1,4 +1,4 @@
-"""Draft of a text policy: its settings, which may still contradict each other."""
+"""Draft of a text policy, whose settings may contradict each other."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class DraftPolicy:
     stop_words : StopWords
         what happens to the words of ``stop_word_list``.
     stop_word_list : tuple of str
-        lower case, sorted. It is used only where stop-words are dropped or kept.
+        lower case, sorted; used only if stop-words are dropped or kept.
     stop_word_capitals : StopWordCapitals
-        whether a word of that list is a stop-word where it is written in capitals. The word alone decides, so a text in
-        capitals has hardly any stop-words under ``replace``.
+        whether a word of that list is a stop-word in capitals, too. A text in capitals has hardly any stop-words under
+        ``replace``.
     articles : Articles
         whether a copied "a" or "an" follows what is written after it.
     length : Length
@@ -76,12 +76,12 @@ class DraftPolicy:
     refused : Refused
         what happens to a record that is refused because of its text.
     repeat : Repeat
-        whether a word that a record has more than once is drawn once. The words are those that are hidden, in the form
-        in which they are looked up: words outside the vocabulary are distinguished too.
+        whether a hidden word that a record has more than once is drawn once. Words are distinguished by the form in
+        which they are looked up, those outside the vocabulary too.
     slots : Slots
         whether the words of carrier phrases are copied.
     ngrams : str or None
-        the digest of the n-gram model that identifies carrier phrases. None under ``slots: all``, as are the next two.
+        digest of the n-gram model that identifies carrier phrases. None under ``slots: all``, as are the next two.
     slot_threshold : float or None
         the least probability with which a copied word follows those before it, in (0, 1].
     slot_start_threshold : float or None
@@ -89,22 +89,22 @@ class DraftPolicy:
     types : tuple of (str, TypeAction), or a mapping
         what happens to the tokens of each class. A class that is not named is not distinguished (``words``).
     types_version : int
-        the version of the list of classes. Classes that came later are not distinguished, so that a release goes on
-        when an installation has more of them.
+        the version of the list of classes. Later classes are not distinguished, so that a release continues when an
+        installation has more of them.
     names : Names
-        whether words of public lists of names are classes of their own. They are resampled where ``types`` does not say
-        otherwise; unknown words where the length is hidden.
+        whether words of public lists of names are classes of their own. By default they are resampled, or unknown words
+        if the length is hidden.
     language : str
         the language of the mechanism's words, as a code of ISO 639-1.
     other_language : OtherLanguage
-        what happens to a record of another language than ``language``. A text that is too short to tell counts as
+        what happens to a record of another language than ``language``. A text too short to identify counts as
         ``language``.
     max_unknown_share : float or None
-        the largest share of a record's words that may be outside the vocabulary, at least 0 and below 1. A record with
-        more is refused. None: any share may.
+        largest share of a record's words outside the vocabulary, at least 0 and below 1; with more it is refused. None:
+        any share.
     packages : str or None
-        the versions of the optional packages that cut texts into words or identify languages
-        (:func:`wordveil.text.language.find_packages`). None where none is needed.
+        versions of the optional packages that cut texts into words or identify languages
+        (:func:`wordveil.text.language.find_packages`), or None.
     """
 
     tokeniser: TokeniserKind = TokeniserKind.WORDS
@@ -137,10 +137,7 @@ class DraftPolicy:
 
     @property
     def type_actions(self) -> dict[str, TypeAction]:
-        """Action on each class that is distinguished, in the order of the classes.
-
-        Raises :class:`ValueError` for an unknown action.
-        """
+        """Action on each distinguished class, in the order of the classes. Raises :class:`ValueError` if unknown."""
         chosen = dict.fromkeys(self._name_types, self._usual_of_names) if self.names == Names.GAZETTEER else {}
         chosen |= {kind: TypeAction(action) for kind, action in dict(self.types).items()}
         known = list_classes(self.types_version)
@@ -150,9 +147,9 @@ class DraftPolicy:
     def stated_types(self) -> tuple[tuple[str, TypeAction], ...]:
         """Value of ``types`` that gives these :attr:`type_actions`.
 
-        It has the classes of names that are words too, if names would otherwise be drawn. It lacks a class that came
-        later (:data:`LATER_NAME_TYPES`) if the action on it is the default one: so policies of earlier versions keep
-        their fingerprints, and with their bundles, which have no list of the class, their rows.
+        Includes classes of names that are words, if names would otherwise be drawn. Omits a later class
+        (:data:`LATER_NAME_TYPES`) with its default action: so policies of earlier versions keep their fingerprints, and
+        with their bundles, which lack its list, their rows.
         """
         unsaid = [kind for kind in LATER_NAME_TYPES if self.type_actions.get(kind) == self._usual_of_names]
         actions = {kind: action for kind, action in self.type_actions.items() if kind not in unsaid}

@@ -1,8 +1,8 @@
 """Identification of a text's language, and the settings of a policy that depend on it.
 
-A text is of another language than the policy's if some language is at least :data:`MARGIN` times as probable. So a text
-that is too short to identify, such as a name or a number, counts as the policy's language. py3langid identifies 140
-languages by the byte sequences of their texts (Lui and Baldwin 2012, langid.py). It needs NumPy alone.
+A text is of another language than the policy's if some language is at least :data:`MARGIN` times as probable; a text
+too short to identify, such as a name, counts as the policy's language. py3langid identifies 140 languages by byte
+sequences (Lui and Baldwin 2012, langid.py), and needs NumPy alone.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 OTHER_REFUSED = "other_language"
 UNKNOWN_SHARE_REFUSED = "too_many_unknown_words"
 MARGIN = 20.0
-"""Ratio by which another language must be more probable than the policy's; measured by
-research/benchmarks/languages.py."""
+"""Ratio by which another language must be more probable, measured by research/benchmarks/languages.py."""
 _LONGEST = 1000
 """Number of characters of a text by which its language is identified."""
 
@@ -47,7 +46,7 @@ IDENTIFIED = frozenset(
     pt qu ro ru rw sa se si sk sl sn so sq sr st sv sw ta te tg th tk tl tr tt ug uk ur uz vi vo wa xh yo zh zu
     """.split()  # noqa: SIM905 - codes are easier to read than a list of strings
 )
-"""Languages of ISO 639-1 that the identifier supports. A test compares them with its own list."""
+"""Languages of ISO 639-1 that the identifier supports; a test compares them with its list."""
 
 
 class OptionalPackages(NamedTuple):
@@ -77,16 +76,13 @@ def list_needed(policy: DraftPolicy) -> dict[str, OptionalPackages]:
 
 
 def find_packages(policy: DraftPolicy) -> str | None:
-    """Find the needed packages that are installed here, with their versions: ``rjieba 0.2.2, py3langid 0.4.0``.
-
-    None if none is needed or installed.
-    """
+    """Find the needed packages that are installed, with their versions: ``rjieba 0.2.2, py3langid 0.4.0``; or None."""
     names = [name for packages in list_needed(policy).values() for name in packages.names]
     return ", ".join(f"{name} {version}" for name in names if (version := find_version(name))) or None
 
 
 def find_version(name: str) -> str | None:
-    """Return the version of an installed package; None if it is not installed."""
+    """Return the version of an installed package, or None."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -146,14 +142,14 @@ def _share_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def _load_model() -> Any:
-    """Load the identifier, an instance of our own, so that the settings of other code do not reach it."""
+    """Load the identifier: an own instance, which the settings of other code do not reach."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 def is_other(text: str, language: str) -> bool:
-    """Return whether a text is of another language than ``language``. See the module."""
+    """Return whether a text is of another language than ``language``."""
     ranked: list[tuple[str, float]] = _load_model().rank(text[:_LONGEST])
     own = next(probability for label, probability in ranked if label == language)
     return ranked[0][1] > MARGIN * own
@@ -162,8 +158,8 @@ def is_other(text: str, language: str) -> bool:
 def find_other(texts: pa.StringArray, language: str, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
     """Find the texts of another language than ``language``, one of :data:`IDENTIFIED`: bool ``(records,)``.
 
-    ``texts``: string array without nulls, valid UTF-8. ``named``: the language that each record names itself, such as
-    ``de`` or ``en-GB``. A name decides; if it is None or empty, the text does.
+    ``texts``: string array without nulls, valid UTF-8. ``named``: the language that each record names, such as ``de``
+    or ``en-GB``; it decides unless it is None or empty.
     """
     names = [None] * len(texts) if named is None else [_first_part(name) for name in named]
     return np.array(
@@ -176,5 +172,5 @@ def find_other(texts: pa.StringArray, language: str, named: Sequence[str | None]
 
 
 def _first_part(name: str | None) -> str | None:
-    """Return the language of a tag such as ``en-GB`` or ``pt_BR``, in lower case; None for an empty one."""
+    """Return the language of a tag such as ``en-GB`` or ``pt_BR``, in lower case, or None."""
     return (name or "").strip().lower().replace("_", "-").partition("-")[0] or None

@@ -1,7 +1,4 @@
-"""Text policies: the hidden, dropped or copied parts of a text, and their consequences for the guarantee.
-
-No text is read here; the relation and the exposures of a policy follow from its settings alone.
-"""
+"""Text policies: hidden, dropped and copied parts of a text, and their consequences for the guarantee."""
 
 from __future__ import annotations
 
@@ -160,10 +157,7 @@ def _repeat_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 
 def find_context_faults(mechanism: str, policy: DraftPolicy) -> Iterator[tuple[str, str]]:
-    """List settings that destroy a text for a mechanism that reads the words around a position.
-
-    Each is (setting, fault and remedy).
-    """
+    """List settings that destroy a text for a mechanism that reads a word's context, as (setting, fault and remedy)."""
     reads = f"contradicts mechanism.name: {mechanism}, which draws a text as a whole:"
     if policy.draws_once:
         yield "repeat", f"same {reads} it would see each word once, and no text. Remove it, or take another mechanism."
@@ -197,7 +191,7 @@ def _slot_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 _VERSION, _EMPTY_VERSION, _COPYING_VERSION = 1, 2, 3
 
 SLOT_THRESHOLD, SLOT_START_THRESHOLD = 0.02, 0.002
-"""Thresholds of a configuration that does not set them. A policy itself always names them."""
+"""Thresholds of a configuration that does not set them."""
 
 
 @dataclass(frozen=True)
@@ -223,9 +217,7 @@ class TextPolicy(DraftPolicy):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of all settings that differ from the defaults, hexadecimal. So a new setting changes no old
-        policy.
-        """
+        """SHA-256 of the settings that differ from the defaults, in hex: a new setting changes no old policy."""
         plain = {field.name: field.default for field in fields(self)}
         chosen = {name: value for name, value in asdict(self).items() if value != plain[name]}
         if not self.type_actions:  # no version of the classes changes anything
@@ -262,10 +254,7 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
 
 
 def profile_settings(profile: str, types_version: int = 1) -> dict[str, Any]:
-    """Return the settings of a shipped profile with the classes of a version.
-
-    Raises :class:`KeyError` if there is no such profile.
-    """
+    """Return the settings of a shipped profile with the classes of a version. Raise :class:`KeyError` if unknown."""
     choose = masked_actions if profile == Profile.STRICT else readable_actions
     return {**PROFILES[profile], "types": choose(types_version)}
 
@@ -301,8 +290,7 @@ _NO_LENGTH = (
 def find_policy_faults(draft: DraftPolicy, written: Mapping[str, Any], names: Sequence[str] = ()) -> Iterator[Fault]:
     """List the faults of a configuration's section ``text``, which chooses the policy ``draft``.
 
-    ``written``: the settings of the section with their profile, None for those that are not set. ``names``: the text
-    columns, if they are known.
+    ``written``: the section's settings with their profile, None if not set. ``names``: the text columns, if known.
     """
     is_strict = written["profile"] == Profile.STRICT
     if names and isinstance(written["n_max"], Mapping):

@@ -1,7 +1,6 @@
 """Repetition of words in a record, and one draw for all occurrences (``text.repeat: same``).
 
-Two words are the same if they are looked up in the same form. So two words outside the vocabulary are distinguished,
-although the mechanism has one symbol for both.
+Words are the same if they are looked up in the same form, so unknown words are distinguished, too.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from wordveil.text.offsets import fit_records
 class Forms:
     """Forms in which the tokens of a batch are looked up.
 
-    ``codes``: int64 ``(tokens,)``, equal for equal forms: an index in ``strings``, or their number and more for forms
-    that a vocabulary numbers. -1 for padding, which equals nothing. ``strings``: string array, other forms.
+    ``codes``: int64 ``(tokens,)``, equal for equal forms: an index in ``strings``, or ``len(strings)`` and more for
+    forms that a vocabulary numbers; -1 for padding, which equals nothing. ``strings``: string array, other forms.
     """
 
     codes: NDArray[np.int64]
@@ -60,8 +59,8 @@ class Forms:
 class Pattern:
     """Pattern of equal positions of each record of a batch.
 
-    ``firsts``: int64 ``(tokens,)``, for each token the position in its record, from 0, of the first token with the same
-    form. ``offsets``: int64 ``(records + 1,)``, the tokens of each record.
+    ``firsts``: int64 ``(tokens,)``, position in its record, from 0, of the first token with the same form. ``offsets``:
+    int64 ``(records + 1,)``.
     """
 
     firsts: NDArray[np.int64]
@@ -130,10 +129,7 @@ class Pattern:
 
 @compiled
 def find_firsts(forms: NDArray[np.int64], offsets: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Find the position in its record of the first token with the same form: int64 ``(tokens,)``.
-
-    ``forms``: int64 ``(tokens,)``, from 0 to ``count - 1``.
-    """
+    """Find each token's first position in its record with an equal form, from 0 to ``count - 1``: int64."""
     firsts = np.empty(len(forms), np.int64)
     seen = np.full(count, -1, np.int64)
     for record in range(len(offsets) - 1):

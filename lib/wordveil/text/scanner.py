@@ -1,9 +1,8 @@
 """Scanner: texts to words in one compiled pass over their bytes.
 
-It finds the place of each word, its number in an index, and its case. The pass reads a table of characters
-(:mod:`wordveil.text.characters`). So texts must be in normalisation form C, as
-:meth:`wordveil.text.tokeniser.Tokeniser.normalise` returns them. Tokens that are found already (*spans*) are tokens
-here too, and end the word before them.
+It finds each word's place, number in an index, and case, by a table of characters (:mod:`wordveil.text.characters`).
+Texts must be in normalisation form C (:meth:`wordveil.text.tokeniser.Tokeniser.normalise`). Tokens that were found
+before (*spans*) are tokens here too, and end the word before them.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def write_cases(words: pa.StringArray) -> pa.StringArray:
 
 
 HAS_DIGIT = 4
-"""Bit of a word's form that is set if it has a digit. Its case is in the bits below."""
+"""Bit of a word's form that marks a digit. Its case is in the bits below."""
 _BLOCK = 32
 # What a byte is here: no part of a word, a letter, neither of both, or inside a word where it stands alone. Two bits
 # that far apart, so that one number takes those of a block.
@@ -69,7 +68,7 @@ def find_roles(table: UInt32) -> UInt64:
 
 @inlined
 def _mark(data: UInt8, offset: Whole, count: Whole, roles: UInt64) -> tuple[np.uint64, np.uint64]:
-    """Mark the bytes of a block that are in plain words, and those that may be in others: a bit for each."""
+    """Mark the bytes of a block that are in plain words, and those that may be in others."""
     marks = np.uint64(0)
     for byte in range(offset + count - 1, offset - 1, -1):
         marks = (marks << _1) | roles[data[np.uint64(byte)]]
@@ -82,7 +81,7 @@ def _mark(data: UInt8, offset: Whole, count: Whole, roles: UInt64) -> tuple[np.u
 
 @inlined
 def _between(word: np.uint64, first: int, last: int) -> np.uint64:
-    """Mark which of eight ASCII characters are from one to another: 0x80 in their bytes."""
+    """Mark with 0x80 which of eight ASCII characters are from ``first`` to ``last``."""
     reach, exceed = word + np.uint64((0x80 - first) * _ONES), word + np.uint64((0x7F - last) * _ONES)
     return reach & ~exceed & np.uint64(0x80 * _ONES)
 
@@ -101,14 +100,11 @@ def read_plain(
     forms: UInt8,
     token: int,
 ) -> tuple[Whole, int]:
-    """Add the plain words from an offset on, up to where another word may be.
+    """Add the plain words from an offset on. Return where another word may be, or ``limit``, and the number of tokens.
 
-    Plain words, by far the most of English text, have ASCII characters alone, none of them U+0000, and at most
+    Plain words, by far the most of English text, are ASCII without U+0000 and of at most
     :data:`wordveil.embeddings.vocabulary.SHORT` bytes. They are found in blocks of 32 bytes and read eight bytes at a
     time. The results equal those of :func:`_read_word`.
-
-    Returns that offset, otherwise ``limit``, and the number of tokens. ``lower``: whether words are looked up in lower
-    case.
     """
     fold = ~np.uint64(0) if lower else np.uint64(0)
     is_plain = True
@@ -147,7 +143,7 @@ def read_plain(
 
 
 A_WORD = -1
-"""The kind of a token that is a word. As the kind of a span it makes all its characters one word."""
+"""Kind of a token that is a word. A span of this kind becomes a single word."""
 # Classes of characters, as they are in an entry.
 _OTHER, _WORD, _MARK, _SINGLE = (kind << CLASS_SHIFT for kind in (OTHER, WORD, MARK, SINGLE))
 _RUN, _INNER = (kind << CLASS_SHIFT for kind in (RUN, INNER))
@@ -159,11 +155,10 @@ _CASES, _IS_RUN, _IS_REFUSED = 3, 8, 16
 class Scanned:
     """Tokens of texts.
 
-    ``texts``: the texts that the tokens are cut from. ``starts``, ``ends``: int32 ``(tokens,)``, byte offsets into the
-    buffer of ``texts``. ``offsets``: int64 ``(records + 1,)``, the tokens of each record. ``numbers``: int32
-    ``(tokens,)``, numbers in the index; -1 for other words and for spans. ``kinds``: int8 ``(tokens,)``, the kinds of
-    spans; :data:`A_WORD` for words. ``forms``: uint8 ``(tokens,)``, how words are written. ``refused``: bool
-    ``(records,)``, texts with letters outside spans of a script that the tokeniser does not segment.
+    ``starts``, ``ends``: int32 ``(tokens,)``, byte offsets into the buffer of ``texts``. ``offsets``: int64 ``(records
+    + 1,)``. ``numbers``: int32 ``(tokens,)``, numbers in the index; -1 for other words and for spans. ``kinds``: int8
+    ``(tokens,)``, the kinds of spans, or :data:`A_WORD`. ``forms``: uint8 ``(tokens,)``, how words are written.
+    ``refused``: bool ``(records,)``, texts with letters outside spans of a script that the tokeniser does not segment.
     """
 
     texts: pa.StringArray
@@ -264,7 +259,7 @@ def _read(data: UInt8, offset: Whole, table: UInt32) -> tuple[Whole, Whole]:
 
 @inlined
 def _find_word(data: UInt8, offset: Whole, limit: Whole, table: UInt32) -> Whole:
-    """Find the beginning of the first word from an offset on, otherwise ``limit``."""
+    """Find the beginning of the first word from an offset on, or ``limit``."""
     while offset < limit:
         entry, after = _read(data, offset, table)
         if entry & CLASS_MASK not in (_OTHER, _INNER):
@@ -275,7 +270,7 @@ def _find_word(data: UInt8, offset: Whole, limit: Whole, table: UInt32) -> Whole
 
 @compiled_part
 def _find_form(first: Whole, every: Whole, several: bool, is_run: bool) -> Whole:  # noqa: FBT001
-    """Compute the form of a word by the entries of its first and of all its characters."""
+    """Compute the form of a word from its characters' entries."""
     form: Whole = LOWER
     if several and every & UPPER_BIT and not every & CASED:
         form = UPPER
@@ -297,9 +292,9 @@ def _read_word(
     whole: bool,  # noqa: FBT001
     room: UInt8,
 ) -> tuple[Whole, Whole, int, np.uint64, Whole]:
-    """Read the word that begins at an offset into ``room`` as it is looked up. ``whole``: it goes on to ``limit``.
+    """Read the word at an offset into ``room`` as it is looked up; up to ``limit`` if ``whole``.
 
-    Returns its end, and where to read on; its length in ``room``; its hash; and its form.
+    Returns its end, where to read on, its length in ``room``, its hash, and its form.
     """
     first, first_end = _read(data, offset, table)
     every: Whole = np.uint32(0)
@@ -362,7 +357,7 @@ def scan_texts(
     forms: UInt8,
     refused: NDArray[np.bool_],
 ) -> None:
-    """Fill the arrays of :func:`scan`. Those from ``starts`` on have room for as many tokens as there can be."""
+    """Fill the arrays of :func:`scan`. Those from ``starts`` on have room for the most tokens possible."""
     token = 0
     lower = table[ord("A")] & POINT_MASK == ord("a")
     for record in range(len(offsets) - 1):

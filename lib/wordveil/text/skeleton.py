@@ -28,10 +28,9 @@ Words = tuple[UInt8, Int64]
 class Skeleton:
     """Parts of texts that a policy copies.
 
-    ``tokens``: the texts and their tokens. ``action``: int8 ``(tokens,)``, what happens to each. ``gaps``: whether what
-    is between tokens is copied. Otherwise single spaces stand between those that are left. ``case``: how hidden words
-    are written, int8 ``(hidden,)``; None as they are drawn. ``shown``: the tokens whose class shows. ``articles``: the
-    articles that follow what is written after them, and are not copied.
+    ``tokens``: the texts and their tokens. ``action``: int8 ``(tokens,)``. ``gaps``: whether the text between tokens is
+    copied; otherwise single spaces. ``case``: how hidden words are written, int8 ``(hidden,)``; None: as drawn.
+    ``shown``: the tokens whose class shows. ``articles``: those that agree with what is written after them.
     """
 
     tokens: Scanned
@@ -62,9 +61,9 @@ class Skeleton:
     def fill(self, ids: Int32, words: Words, values: pa.StringArray | None = None) -> pa.StringArray:
         """Write ``words[ids]`` for the hidden tokens, and ``values`` for those whose class shows.
 
-        ``words``: the vocabulary, and under :attr:`case` all of it in each case
-        (:func:`wordveil.text.scanner.write_cases`); then, if there are :attr:`articles`, these. Raises
-        :class:`ValueError` if values are missing: the tokens themselves would be written.
+        ``words``: the vocabulary, or with :attr:`case` all of it in each case
+        (:func:`wordveil.text.scanner.write_cases`); then the :attr:`articles`. Raises :class:`ValueError` if values are
+        missing: the tokens themselves would be written.
         """
         if values is None and self.shown is not None:
             raise ValueError("tokens whose class shows need values.")
@@ -83,10 +82,7 @@ class Skeleton:
 
 
 def join_words(words: Words, ids: Int32, offsets: Int64) -> pa.StringArray:
-    """Join the words ``ids`` with spaces between into texts, ``(records,)``; ids of no word leave no trace.
-
-    ``ids``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``.
-    """
+    """Join the words of ``ids``, int32 ``(tokens,)``, by spaces into texts; ids of no word leave no trace."""
     is_word = ids < len(words[1]) - 1
     if is_word.all():
         return _make_texts(*_write(None, np.full(len(ids), HIDE, np.int8), ids, offsets, words, None))
@@ -97,7 +93,7 @@ def join_words(words: Words, ids: Int32, offsets: Int64) -> pa.StringArray:
 def _write(
     skeleton: Skeleton | None, action: Int8, ids: Int32, offsets: Int64, words: Words, values: pa.StringArray | None
 ) -> tuple[UInt8, Int64]:
-    """Write the texts' bytes, and where each ends: int64 ``(records + 1,)``."""
+    """Write the texts' bytes, and their offsets, int64 ``(records + 1,)``."""
     texts, starts, ends, gaps = _NO_WORDS, *(np.empty(0, np.int32),) * 2, False
     if skeleton is not None:
         texts, gaps = view_strings(skeleton.tokens.texts), skeleton.gaps
@@ -118,7 +114,7 @@ def _make_texts(out: UInt8, bounds: Int64) -> pa.StringArray:
 
 @inlined
 def _copy(data: UInt8, start: int, end: int, out: UInt8, offset: int) -> int:
-    """Copy some bytes to an offset; return where they end there. ``out`` has room for :data:`_SPARE` more."""
+    """Copy bytes to an offset and return their end. ``out`` has room for :data:`_SPARE` more."""
     done = 0
     if start + _SPARE <= len(data):  # The next copy overwrites what is written too much.
         write_eight(out, offset, read_eight(data, start))

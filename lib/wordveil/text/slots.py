@@ -3,13 +3,13 @@
 Feyisetan, Diethe, Drake (ICDM 2019, section VII-D) keep sub-phrases that are frequent in public text, the carrier
 phrases, and hide the words with a low transition probability, the slots. A word is decided by the words before it:
 
-- Its context is the words kept since the last hidden one, at most ``max_n - 1``. Where nothing has been hidden yet, the
-  beginning of the text is the first of them. So a hidden word influences no decision but its own: not the word after
-  it, nor any other.
-- Of the context's ends the longest is taken that occurs ``min_count / threshold`` times or more in the public text.
-  Then the word is kept if it follows with a probability, count of context and word over count of context, of
-  ``threshold`` or more. An n-gram that the model left out occurs less than ``min_count`` times, so it would not be
-  kept if its count were known: what the model left out changes no decision.
+- Its context is the words kept since the last hidden one, at most ``max_n - 1``, or since the beginning of the text,
+which
+  counts as a word. So a hidden word influences no other decision.
+- The longest end of the context that occurs ``min_count / threshold`` times or more in the public text decides: the
+word
+  is kept if its probability after that is at least ``threshold``. An n-gram that the model left out occurs less than
+  ``min_count`` times, so knowing its count would change no decision.
 - Without such an end the word is kept if its share of all words is ``start_threshold`` or more.
 
 Words that the model lacks and words with a digit, which it never holds, are hidden.
@@ -32,18 +32,15 @@ from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.choices import Hyphens, TokeniserKind
 
 START = 0
-"""The number of the beginning of a text among the model's words; it is written as the empty string, which is
-not a word.
-"""
+"""Number of the beginning of a text among the model's words, written as the empty string, which is no word."""
 
 
 @dataclass(frozen=True)
 class NgramSettings:
     """Settings of counting an n-gram model.
 
-    ``max_n``: words of the longest n-grams, 2 to :data:`wordveil.text.choices.MAX_N`; the beginning of a text counts as
-    a word. ``min_count``: n-grams that occur less often are left out, 1 or more. ``tokeniser``, ``hyphens``: as in a
-    text policy, which must have the same.
+    ``max_n``: words of the longest n-grams, 2 to :data:`wordveil.text.choices.MAX_N`, the beginning of a text included.
+    ``min_count``: the least count of an n-gram, 1 or more. ``tokeniser``, ``hyphens``: those of the text policy.
     """
 
     max_n: int = 4
@@ -61,7 +58,7 @@ class Trie(NamedTuple):
 
 
 class KeepRule(NamedTuple):
-    """Rule by which a word is kept; see the module. ``start_count``: the least count of a word without a context."""
+    """Rule by which a word is kept; see the module. ``start_count``: the least count of a word without context."""
 
     max_n: int
     min_count: int
@@ -73,12 +70,11 @@ class KeepRule(NamedTuple):
 class NgramModel:
     """Model of n-gram counts as a trie.
 
-    ``path``: its directory. ``digest``: SHA-256 of all that follows, hexadecimal. ``settings``: how it was counted.
-    ``total``: words of the public text, those with digits left out. ``index``: finds the numbers of words;
-    :data:`START` is the beginning of a text. ``words``: int32 ``(nodes,)``, the last word of each n-gram. Node ``i`` is
-    word ``i`` while there are words; n-grams follow by their length, then by the numbers of their words. ``counts``:
-    int64 ``(nodes,)``, how often the n-gram occurs in the public text. ``first``: int64 ``(nodes + 1,)``, the children
-    of node ``i`` are ``first[i]`` up to ``first[i + 1]``, ordered by their words.
+    ``path``: its directory. ``digest``: SHA-256 of all that follows, in hex. ``settings``: how it was counted.
+    ``total``: words of the public text without digits. ``index``: finds the numbers of words, with :data:`START`.
+    ``words``: int32 ``(nodes,)``, the last word of each n-gram: first the words by number, then n-grams by length, then
+    by the numbers of their words. ``counts``: int64 ``(nodes,)``, occurrences in the public text. ``first``: int64
+    ``(nodes + 1,)``, node ``i`` has the children ``first[i]`` up to ``first[i + 1]``, ordered by their words.
     """
 
     path: Path
@@ -95,8 +91,8 @@ class NgramModel:
     ) -> NDArray[np.bool_]:
         """Mark the words that are kept: bool ``(len(words),)``.
 
-        ``words``: all words of the texts as :func:`wordveil.text.tokeniser.fold_words` returns them; ``offsets``: int64
-        ``(records + 1,)``. ``threshold``, ``start_threshold``: see the module; both above 0, at most 1.
+        ``words``: all words of the texts, from :func:`wordveil.text.tokeniser.fold_words`. ``threshold``,
+        ``start_threshold``: see the module; both above 0, at most 1.
         """
         kept = np.zeros(len(words), np.bool_)
         numbers = self.index.numbers(words)
@@ -110,7 +106,7 @@ def assemble_trie(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
 
     ``word_counts``: int64 ``(words,)``. ``grams``: int32 ``(n-grams, max_n)``, the numbers of the words of all n-grams
     of two words or more, -1 after the last; ordered by length, then by the numbers. ``gram_counts``: int64
-    ``(n-grams,)``. Raises :class:`ValueError` if an n-gram is there without its beginning.
+    ``(n-grams,)``. Raises :class:`ValueError` if an n-gram lacks its beginning.
     """
     size, width = len(word_counts), grams.shape[1]
     lengths = (grams >= 0).sum(axis=1)
@@ -139,10 +135,7 @@ def find_child(node: Any, word: Any, words: Int32, first: Int64) -> Any:
 
 @compiled
 def find_parents(grams: Int32, length: int, words: Int32, first: Int64, out: Int64) -> None:
-    """Find the node of all but the last word of each n-gram of ``length``, -1 if there is none.
-
-    Children of shorter ones are known.
-    """
+    """Find the node of each n-gram of ``length`` without its last word, or -1, by the children of shorter ones."""
     for row in range(len(grams)):
         node: Any = np.int64(grams[row, 0])
         for middle in range(1, length - 1):
@@ -186,8 +179,8 @@ def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: KeepRule, kep
 class Grams:
     """N-grams of texts as bytes, ordered as :func:`assemble_trie` needs them.
 
-    They are the length, then the words' numbers plus 1, each of four bytes, the highest first, and zeros up to
-    ``max_n`` words.
+    Each is its length, then the words' numbers plus 1 in four bytes, the highest first, and zeros up to ``max_n``
+    words.
     """
 
     max_n: int
@@ -200,9 +193,7 @@ class Grams:
     def encode(self, numbers: Int32, offsets: Int64) -> pa.FixedSizeBinaryArray:
         """Encode all n-grams of two words or more of the texts, those at their beginnings included.
 
-        None reaches over a number below 0.
-
-        ``numbers``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``.
+        An n-gram never crosses a number below 0 in ``numbers``, int32 ``(tokens,)``.
         """
         numbers = np.insert(numbers, offsets[:-1], START)
         record = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets) + 1)

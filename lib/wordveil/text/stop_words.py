@@ -1,4 +1,4 @@
-"""Lists of stop-words: the package's own for English, and those of the package stopwordsiso for 57 other languages."""
+"""Lists of stop-words: the package's own for English, and those of stopwordsiso for 57 other languages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ENGLISH = "english"
 def load_stop_words(choice: str | Sequence[str] | None, language: str = "en") -> tuple[str, ...]:
     """Load a list of stop-words, in lower case and sorted; empty if :func:`find_list_problem` names a problem.
 
-    ``choice`` is ``english``, the list of this package, or the user's own list. None: the list of ``language``, a code
-    of ISO 639-1; that of ``en`` is this package's.
+    ``choice``: ``english``, the list of this package; the user's own list; or None, the list of ``language``, a code of
+    ISO 639-1.
     """
     if choice is None and language != "en":
         return () if find_list_problem(language) else _load_iso(language)
@@ -26,7 +26,7 @@ def load_stop_words(choice: str | Sequence[str] | None, language: str = "en") ->
 
 
 def find_list_problem(language: str) -> str | None:
-    """Explain why there is no list of stop-words for ``language``, with a remedy; None if there is one."""
+    """Explain why there is no list of stop-words for ``language``, with a remedy, or return None."""
     if language == "en":
         return None
     if find_version("stopwordsiso") is None:
@@ -42,7 +42,7 @@ def find_list_problem(language: str) -> str | None:
 
 
 def _load_iso(language: str) -> tuple[str, ...]:
-    """Load the words of the list as they are looked up, without its punctuation and phrases."""
+    """Load the list's words as they are looked up, without its punctuation and phrases."""
     import stopwordsiso
 
     listed = (unicodedata.normalize("NFC", word).lower() for word in stopwordsiso.stopwords(language))

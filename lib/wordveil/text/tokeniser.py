@@ -6,12 +6,9 @@ A word is a run of letters, marks and digits of any script, with single apostrop
 every character that may not be copied belongs to words too: symbols can be read as letters. Texts are in Unicode
 normalisation form C first; U+0001 becomes a space.
 
-``chinese`` and ``japanese`` cut runs of Chinese or Japanese letters into words by a dictionary
-(:mod:`wordveil.text.tokeniser`), each distinct run once a batch.
-
-Chinese and Japanese are written without spaces. A *run* is a sequence of letters of Han, Hiragana, Katakana and
-Bopomofo, with their marks. A dictionary cuts each run by itself, so the words of a run depend on it alone. The words of
-a run, joined, are the run.
+Chinese and Japanese are written without spaces. ``chinese`` and ``japanese`` cut each *run* of letters of Han,
+Hiragana, Katakana and Bopomofo, with their marks, by a dictionary, once for each distinct run of a batch. The words of
+a run depend on it alone and, joined, are the run.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ from wordveil.text.scanner import A_WORD, Scanned, scan
 from wordveil.text.types.classes import TypeSpans
 
 _BLOCK = 1000
-"""Number of characters that are cut at once: a longer run is cut into blocks first."""
+"""Number of characters that are cut at once; a longer run is cut into blocks first."""
 Cut = Callable[[str], list[str]]
 
 
@@ -77,8 +74,8 @@ MARK = "\x01"
 class Tokeniser:
     """Tokeniser that cuts string arrays into words. See the module for the definition of a word.
 
-    ``kind`` and ``hyphens`` may be given by their values. Raises :class:`ValueError` for any other value. ``copied``:
-    whether the text between words will be copied (:data:`wordveil.text.characters.COPYABLE`).
+    ``copied``: whether the text between words will be copied (:data:`wordveil.text.characters.COPYABLE`). Raises
+    :class:`ValueError` for an unknown ``kind`` or ``hyphens``.
     """
 
     def __init__(self, kind: str = TokeniserKind.WORDS, hyphens: str = Hyphens.SPLIT, *, copied: bool = False) -> None:
@@ -105,8 +102,8 @@ class Tokeniser:
     ) -> Scanned:
         """Cut ``texts``, results of :meth:`normalise`, into tokens.
 
-        ``index``: the index that words are looked up in, in lower case or (``lower`` False) as they are written.
-        ``spans``: tokens that are found already.
+        ``index``: finds words, in lower case or as they are written (``lower`` False). ``spans``: tokens that were
+        found before.
         """
         table = load_table(self._kind, self._hyphens, lower=lower, copied=self._copied)
         index = _index_nothing() if index is None else index
@@ -142,5 +139,5 @@ def fold_words(words: pa.StringArray) -> pa.StringArray:
 
 
 def straighten_apostrophes(words: pa.StringArray) -> pa.StringArray:
-    """Replace the apostrophe U+2019 by ``'``, in the case in which words are written."""
+    """Replace the apostrophe U+2019 by ``'``, and keep the case."""
     return pc.replace_substring(words, "\u2019", "'")

@@ -1,8 +1,8 @@
 """Pairs of a word and its hypernym: reading, checking, filtering and numbering them by the settings of a training.
 
-Two columns ``word`` and ``hypernym`` of strings, and optionally ``count``, the occurrences of a pair (1 by default): as
-text with tabs between, without a header, and compressed as the file's suffix says (.gz, .xz, .bz2, .zst); or as
-Parquet, a file or a directory of files.
+The columns are strings ``word`` and ``hypernym``, and optionally ``count``, the occurrences of a pair (default 1): text
+with tabs, without a header, compressed as the file's suffix says (.gz, .xz, .bz2, .zst); or Parquet, a file or a
+directory.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from wordveil.errors import EmbeddingError
 
 BURN_IN_SHARE = 0.1
-"""Learning rate of burn-in as a share of that after it; Nickel and Kiela 2017 have only "a reduced learning rate"
-(section 3.1).
-"""
+"""Share of the learning rate in burn-in: Nickel and Kiela 2017 have only "a reduced learning rate" (section 3.1)."""
 
 _VERSION = 1
 
@@ -53,8 +51,8 @@ class PoincareSettings:
     min_count
         pairs with smaller counts are left out.
     min_links
-        words with fewer links are left out, once: those that have fewer only because others were left out stay.
-        Feyisetan, Diethe and Drake 2019 take 3 (they remove words with two links or fewer).
+        words with fewer links are left out, once: words that lose links thereby stay. Feyisetan, Diethe and Drake 2019
+        take 3 (they remove words with two links or fewer).
     stop_words
         ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` keeps them.
     """
@@ -77,7 +75,7 @@ class PoincareSettings:
 
     @property
     def rates(self) -> list[float]:
-        """Learning rate of each pass: first those of burn-in, then those of the epochs."""
+        """Learning rate of each pass: burn-in, then epochs."""
         burning = [self.learning_rate * BURN_IN_SHARE] * self.burn_in
         return burning + [self.learning_rate] * self.epochs
 
@@ -100,7 +98,7 @@ def _stop_words() -> frozenset[str]:
 
 PAIR_SCHEMA = pa.schema([("word", pa.string()), ("hypernym", pa.string()), ("count", pa.int64())])
 SHIPPED_PAIRS = Path(str(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv"))
-"""The pairs that come with the package."""
+"""Pairs that come with the package."""
 _PARQUET_MAGIC = b"PAR1"
 
 
@@ -108,8 +106,8 @@ _PARQUET_MAGIC = b"PAR1"
 class HypernymGraph:
     """Directed graph of words.
 
-    ``words``: distinct, by falling number of links, then alphabetically (by code point). ``edges``: int64 ``(size,
-    2)``, the rows of a word and of a hypernym of it; distinct, sorted, no word with itself.
+    ``words``: distinct, by falling number of links, then by code point. ``edges``: int64 ``(size, 2)``, the rows of a
+    word and of its hypernym; distinct, sorted, no word with itself.
     """
 
     words: tuple[str, ...]
@@ -122,7 +120,7 @@ class HypernymGraph:
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether pairs are stored as Parquet: in a directory, or in a file with Parquet's first bytes."""
+    """Return whether pairs are stored as Parquet: a directory, or a file with Parquet's first bytes."""
     if path.is_dir():
         return True
     with path.open("rb") as file:
@@ -143,7 +141,7 @@ def read_pairs(path: Path, _: PoincareSettings | None = None) -> pa.Table:
 
 
 def check_columns(schema: dict[str, str], source: str) -> list[str]:
-    """Choose the columns to read of a Parquet file with ``schema``, a type by name. Raises :class:`EmbeddingError`."""
+    """Choose the columns to read of a Parquet file with ``schema``, types by name. Raises :class:`EmbeddingError`."""
     for name in ("word", "hypernym"):
         if schema.get(name) not in ("string", "large_string"):
             raise EmbeddingError(
@@ -197,8 +195,8 @@ def _complete(table: pa.Table) -> pa.Table:
 def build_hierarchy(pairs: pa.Table, settings: PoincareSettings, source: str) -> HypernymGraph:
     """Build the graph of the pairs that pass the settings' filters.
 
-    In this order: counts of the same pair are added up; then pairs of a word with itself are removed; pairs with too
-    small a count; pairs with a stop-word; once, words with too few links and their pairs; words without a pair. Raises
+    In this order: counts of equal pairs are added up; pairs of a word with itself are removed, then pairs with too
+    small a count, pairs with a stop-word, once words with too few links, and words without a pair. Raises
     :class:`EmbeddingError` for missing or empty words, for counts under 1, and if nothing is left.
     """
     _check(pairs, source)

@@ -1,10 +1,9 @@
-"""Poincare embeddings: words as points of the open unit ball, general words near the centre, special ones near the rim.
+"""Poincare embeddings: words as points of the open unit ball, general ones near the centre, special ones near the rim.
 
-Nickel and Kiela 2017, "Poincare Embeddings for Learning Hierarchical Representations".
-
-The compiled descent uses only +, -, *, / and square roots, in the order written: its results are the same bits on every
-machine. gensim's PoincareModel uses powers, exponentials and NumPy's generator, which another machine or version may
-round or draw differently. It is imported when a model is made, so that importing this module does not load it.
+Nickel and Kiela 2017, "Poincare Embeddings for Learning Hierarchical Representations". The compiled descent uses only
++, -, *, / and square roots, in the order written, for equal bits on every machine. gensim's PoincareModel uses powers,
+exponentials and NumPy's generator, which another machine or version may round or draw differently; it is imported when
+a model is made.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from gensim.models.poincare import PoincareModel
 
 MAX_DRAWS = 10_000.0
-"""Largest mean number of draws for each pair. Beyond it training is refused: it would take over 0.1 s a pair."""
+"""Largest mean number of draws for each pair. Beyond it training would take over 0.1 s a pair, and is refused."""
 
 # PoincareModel._sample_negatives draws again until all words fit if a word's hypernyms are a smaller share of the words
 # than this.
@@ -71,9 +70,7 @@ def make_model(graph: HypernymGraph, settings: PoincareSettings, source: str) ->
 
 
 def train_model(model: PoincareModel, settings: PoincareSettings, steps: Callable[[int, int], None]) -> None:
-    """Train a model as ``PoincareModel.train`` does: first the burn-in, then the epochs. ``steps`` gets the number of
-    epochs done and the number of all.
-    """
+    """Train a model like ``PoincareModel.train``: burn-in, then epochs. ``steps`` gets the epochs done and all."""
     with _silence_gensim(), threadpool_limits(limits=1):
         for epoch, rate in enumerate(settings.rates):
             steps(epoch, len(settings.rates))
@@ -91,8 +88,8 @@ def read_points(model: PoincareModel, size: int) -> NDArray[np.float64]:
 def estimate_draws(graph: HypernymGraph, negative: int) -> float:
     """Estimate how often gensim draws for a pair until all words fit, on average over the pairs.
 
-    gensim draws ``negative`` words by their number of links, and draws all again if one is a hypernym or repeats.
-    With h the share of a word's hypernyms among all links, and s the sum of the squared shares of the others, a draw
+    gensim draws ``negative`` words by their number of links, and draws all again if one is a hypernym or repeats. With
+    h the share of a word's hypernyms among all links, and s the sum of the squared shares of the others, a draw
     succeeds with a probability of about (1 - h)^negative exp(-s / (1 - h)^2 negative (negative - 1) / 2), the second
     factor as in the birthday problem.
     """
@@ -135,7 +132,7 @@ def train_or_load(
 ) -> Embedding:
     """Load the embedding of the pairs at ``path`` from the directory ``kept``, or train it and keep it there.
 
-    ``read`` returns the pairs as a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises
+    ``read`` returns a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises
     :class:`EmbeddingError`.
     """
     trained = kept / settings.digest(embeddings.digest_source(str(path)))
@@ -147,9 +144,7 @@ def train_or_load(
 
 
 def embed(graph: HypernymGraph, settings: PoincareSettings, source: str, work: BuildContext) -> Embedding:
-    """Train an embedding with the words of ``graph``, in its order, as float32 points of norm at most
-    :data:`LARGEST_NORM`.
-    """
+    """Train an embedding of ``graph``, in its order, as float32 points of norm at most :data:`LARGEST_NORM`."""
     points = project_to_ball(train(graph, settings, source, work))
     words, pairs = len(graph.words), len(graph.edges)
     described = f"{source}: Poincare embedding of {words:,} words by {pairs:,} hypernym pairs, seed {settings.seed}"
@@ -157,9 +152,9 @@ def embed(graph: HypernymGraph, settings: PoincareSettings, source: str, work: B
 
 
 def train(graph: HypernymGraph, settings: PoincareSettings, source: str, work: BuildContext) -> NDArray[np.float64]:
-    """Train points ``(len(graph.words), dimension)`` by the settings' trainer: equal bit for bit for equal arguments.
+    """Train points ``(len(graph.words), dimension)``: equal bit for bit for equal arguments.
 
-    By ``compiled`` on every machine; by ``gensim`` on one machine with the same versions. Raises
+    ``compiled`` is so on every machine, ``gensim`` on one machine with the same versions. Raises
     :class:`EmbeddingError` if too few words are not hypernyms of some word, and for an unknown trainer.
     """
     size = len(graph.words)
@@ -184,9 +179,9 @@ def train(graph: HypernymGraph, settings: PoincareSettings, source: str, work: B
 def _train_compiled(graph: HypernymGraph, settings: PoincareSettings, work: BuildContext) -> NDArray[np.float64]:
     """Train points by the compiled loop: equal for equal arguments on every machine.
 
-    They start close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are
-    contrasted with are drawn uniformly, as in the paper, but during burn-in in proportion to links ** 3/4, which places
-    the general words first (the authors' published code draws by links then, too).
+    They start uniform within :data:`_WIDTH` in each coordinate. Contrasting words are drawn uniformly, as in the paper,
+    but during burn-in in proportion to links ** 3/4, which places the general words first (the authors' published code
+    draws by links then, too).
     """
     size = len(graph.words)
     offsets = np.searchsorted(graph.edges[:, 0], np.arange(size + 1))
@@ -204,7 +199,7 @@ def _train_compiled(graph: HypernymGraph, settings: PoincareSettings, work: Buil
 
 
 def project_to_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Convert points to float32, those with a norm over :data:`LARGEST_NORM` projected to just within it."""
+    """Convert points to float32, and project those with a norm over :data:`LARGEST_NORM` to just within it."""
     rounded = points.astype(np.float32)
     norms = np.linalg.norm(rounded.astype(np.float64), axis=1)
     shrunk = points * (_RIM / np.maximum(norms, LARGEST_NORM))[:, None]
@@ -212,7 +207,7 @@ def project_to_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _keep(made: Embedding, path: Path) -> None:
-    """Write the embedding atomically. An embedding that another process wrote meanwhile is the same."""
+    """Write the embedding atomically. Another process may have written an equal one meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".training-", dir=path.parent))
     try:
@@ -234,9 +229,7 @@ _SMALLEST = 1e-12
 
 @compiled_part
 def mix_state(state: np.uint64) -> np.uint64:
-    """Compute SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 pseudo-random bits. They are only for
-    training, never for noise.
-    """
+    """Compute SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014), for training alone and never for noise."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))
@@ -275,9 +268,7 @@ def _related(hypernyms: NDArray[np.int64], begin: int, end: int, word: int) -> b
 
 @compiled
 def _step(points: NDArray[np.float64], row: int, gradient: NDArray[np.float64], rate: float, largest: float) -> None:
-    """Move a point against its Euclidean ``gradient``, scaled by the inverse metric, and keep it in the ball (equation
-    5).
-    """
+    """Move a point against its Euclidean ``gradient`` by the inverse metric, inside the ball (equation 5)."""
     square = 0.0
     for column in range(points.shape[1]):
         square += points[row, column] * points[row, column]
@@ -302,9 +293,7 @@ def _draw(
     lottery: NDArray[np.int64],
     state: np.uint64,
 ) -> int:
-    """Fill ``others``, from its second entry on, with words that are neither ``word`` nor its hypernyms. Return how
-    many words it then holds, the first included.
-    """
+    """Fill ``others``, from entry 1 on, with words other than ``word`` and its hypernyms. Return its length."""
     filled = 1
     for _ in range(_TRIES * (len(others) - 1)):
         if filled == len(others):
@@ -328,10 +317,8 @@ def _contrast(
 ) -> None:
     """Compute the Euclidean gradients of the loss of ``word`` with ``others`` into ``mine`` and ``theirs``.
 
-    The first of ``others`` is its hypernym.
-
-    The derivative of a distance is equation 4, with its numerator written by |x - y|^2, which does not cancel.
-    ``weights``: a buffer of as many numbers as there are others.
+    The first of ``others`` is its hypernym. The derivative of a distance is equation 4, with its numerator written by
+    |x - y|^2, which does not cancel. ``weights``: a buffer as long as ``others``.
     """
     room, total = 1.0, 0.0
     for column in range(points.shape[1]):
@@ -376,12 +363,10 @@ def descend(
 ) -> None:
     """Run one epoch: for every edge (u, v) a step down the loss of equation 6.
 
-    It is -log(exp(-d(u, v)) / sum over v' of exp(-d(u, v'))).
-
-    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u, or fewer if such words
-    are rare. ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and
-    ``edges[offsets[u]:offsets[u + 1]]`` are those of u; ``order`` ``(m,)`` is that of the steps; ``largest`` is the
-    largest norm that a point may have.
+    It is -log(exp(-d(u, v)) / sum over v' of exp(-d(u, v'))), where v' are v and ``negative`` words drawn from
+    ``lottery`` that are neither u nor hypernyms of u, or fewer if such words are rare. ``points`` ``(words, n)`` are
+    changed; ``edges`` ``(m, 2)`` are sorted, ``edges[offsets[u]:offsets[u + 1]]`` are those of u; ``order`` ``(m,)`` is
+    that of the steps; ``largest`` bounds a point's norm.
     """
     hypernyms = np.ascontiguousarray(edges[:, 1])
     others = np.empty(negative + 1, np.int64)

@@ -133,8 +133,7 @@ def gamma_lower(shape: float, log: float) -> float:
 
 
 def _fraction(shape: float, x: float) -> float:
-    """Compute ``e^x x^-shape Gamma(shape, x)`` for ``x > shape + 1``: Legendre's continued fraction, by Lentz's method.
-    """
+    """Compute ``e^x x^-shape Gamma(shape, x)``, ``x > shape + 1``: Legendre's continued fraction, Lentz's method."""
     b = x + 1 - shape
     numerator, denominator = math.inf, 1 / b
     value, number, change = denominator, 0, 0.0

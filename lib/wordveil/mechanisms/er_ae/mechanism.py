@@ -107,9 +107,7 @@ class ErAeSettings(MechanismSettings):
             )
 
     def recipe(self) -> dict[str, Any]:
-        """List the settings that enter a bundle's recipe: all except the number of records, which decides charges
-        alone.
-        """
+        """List the settings of a bundle's recipe: all except the number of records, which decides charges alone."""
         return {name: value for name, value in super().recipe().items() if name != "max_records"}
 
 

@@ -65,7 +65,7 @@ def scale_word(word: np.uint64, limit: np.uint64) -> np.uint64:
 
 @compiled
 def find_step(share: float, items: int, columns: int, last: int) -> int:
-    """Find the step, of a table of ``last + 1`` coins, for a set of ``items`` columns with ``share`` of the row.
+    """Find the step, of a table of ``last + 1`` coins, for a set with ``share`` of the row.
 
     The step maps the set's mean probability less that of the other columns, between -1 and 1, to 0 .. ``last``. It
     rises with ``share``, rounding included, since each operation does.
@@ -76,8 +76,9 @@ def find_step(share: float, items: int, columns: int, last: int) -> int:
 
 @compiled
 def draw_columns(row: NDArray[np.uint32], words: UInt64, drawn: Int64) -> np.uint64:
-    """Draw a column for each word by the weights of ``row`` (uniformly if all are 0) into ``drawn``, rising. Return
-    their sum.
+    """Draw a column for each word by the weights of ``row``, uniformly if all are 0. Return their sum.
+
+    ``drawn``: receives the columns, rising.
     """
     total = np.uint64(0)
     for weight in row:
@@ -102,7 +103,7 @@ def draw_columns(row: NDArray[np.uint32], words: UInt64, drawn: Int64) -> np.uin
 
 @compiled
 def choose_kept(weights: NDArray[np.uint32], rows: Int64, columns: int, coin: np.uint64, words: UInt64) -> Int32:
-    """Draw a column for each token from its row, and keep it if word 1 is below ``coin``, or draw another uniformly."""
+    """Draw a column for each token; keep it if word 1 is below ``coin``, or else draw another uniformly."""
     out = np.empty(len(rows), np.int32)
     drawn = np.empty(1, np.int64)
     for token in range(len(rows)):
@@ -152,7 +153,7 @@ _WHOLE = 2**64
 
 
 def make_coins(epsilon: float) -> UInt64:
-    """Count the words, of all 2^64, for which a coin falls on the set: uint64 ``(STEPS + 1,)``, for each step.
+    """Count the words, of all 2^64, for which a coin falls on the set: uint64 ``(STEPS + 1,)``.
 
     Their share is ``sigma(eps / 2 * x)`` for ``x`` from -1 to 1, rounded towards a half so that neither side gets more
     than its share; at least one word falls on each. Raises :class:`ValueError` unless epsilon is positive and finite.

@@ -253,8 +253,7 @@ def reduce_epsilon(epsilon: float) -> Decimal:
 
 
 def find_budget(epsilon: float, common: int) -> int:
-    """Compute ``B`` in units of the masses, rounded down, for slightly less than ``epsilon``; ``common``: ``M 2^64``.
-    """
+    """Compute ``B`` in units of masses, rounded down, for slightly less than ``epsilon``. ``common``: ``M 2^64``."""
     with localcontext(prec=60):
         nats = min(reduce_epsilon(epsilon), Decimal(1000))
         return int(Decimal(WHOLE - common) * WHOLE / (common * (nats.exp() - 1)))
@@ -392,8 +391,7 @@ def certify_floors(table: AliasTable, *, padding: bool) -> float:
 
 
 def floor_probabilities(table: AliasTable, masses: UInt64, row: int) -> Float64:
-    """Compute the law of a row, float64 ``(outputs,)``, exactly from whole numbers. ``masses``: from :func:`masses_of`.
-    """
+    """Compute the law of a row, float64 ``(outputs,)``, from whole numbers. ``masses``: from :func:`masses_of`."""
     _, ids, extras = _decode(table, np.array([row]))
     law = masses / _UNITS * (int(table.alike[row]) / WHOLE)
     np.add.at(law, ids, extras)
@@ -407,8 +405,7 @@ def floor_stays(table: AliasTable, masses: UInt64, words: Int32) -> Float64:
 
 
 def floor_laws(table: AliasTable, masses: UInt64) -> WordLaws | None:
-    """Compute the laws of all words, or return None if they would take over 800 MB. ``masses``: from :func:`masses_of`.
-    """
+    """Compute the laws of all words, or return None beyond 800 MB. ``masses``: from :func:`masses_of`."""
     size = len(table.own) - 2
     if table.starts[size] + size > _MAX_ENTRIES:
         return None

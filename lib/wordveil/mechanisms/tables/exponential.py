@@ -68,11 +68,11 @@ _STEEPEST = 27.0
 def show_odds(
     mechanism: Mechanism[Any], evidence: Evidence, rate: Callable[[float], float] = float
 ) -> ShownEpsilon | None:
-    """Measure the epsilon by which log odds fall by ``epsilon / 2`` per unit of the score, of words and their nearest
-    ones.
+    """Measure the epsilon by which log odds fall by ``epsilon / 2`` per unit of the score.
 
-    If ``tight`` chose the slope, it lies between that and epsilon. Return None if there is no distance or slope to
-    measure. ``mechanism``: knows its probabilities. ``rate``: the score of a distance.
+    Compares words with their nearest ones. If ``tight`` chose the slope, the result lies between that and epsilon.
+    Returns None if there is no distance or slope to measure. ``mechanism``: has :meth:`probabilities`. ``rate``: the
+    score of a distance.
     """
     slopes = [_slope_at(mechanism, evidence, word, rate) for word in evidence.words.tolist()]
     slopes_found = [slope for slope in slopes if slope is not None]
@@ -83,8 +83,7 @@ def show_odds(
 
 
 def _slope_at(mechanism: Mechanism[Any], evidence: Evidence, word: int, rate: Callable[[float], float]) -> float | None:
-    """Measure the slope from a word to its nearest neighbour. Return None if they share a point or are too far apart.
-    """
+    """Measure the slope from a word to its nearest neighbour. Return None if they coincide or are too far apart."""
     apart, law = evidence.distances(word).copy(), mechanism.probabilities(word)
     apart[word] = math.inf
     other = int(np.argmin(apart))

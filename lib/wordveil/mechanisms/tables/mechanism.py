@@ -274,9 +274,7 @@ def largest_loss(table: AliasTable, size: int, *, padding: bool) -> float:
 
 
 def _unlisted(table: AliasTable, symbols: Int64, outputs: int) -> Iterator[tuple[int, Int64]]:
-    """Find for each output the first of ``symbols`` that does not list it, as (rank, outputs) pairs; skip those that
-    all list.
-    """
+    """Find each output's first symbol that does not list it, as (rank, outputs) pairs; none if all list it."""
     waiting = np.arange(outputs)
     for rank, symbol in enumerate(symbols.tolist()):
         ids, _, _ = listed_probabilities(table, symbol)

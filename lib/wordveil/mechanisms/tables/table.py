@@ -418,8 +418,7 @@ def build_table(rows: Rows) -> AliasTable:
 
 
 def certify(table: AliasTable, rows: Rows) -> float:
-    """Compute the largest ``|ln(p / q)|`` of a table's probability ``p`` and the intended ``q``; infinite if ``p`` is
-    0.
+    """Compute the largest ``|ln(p / q)|`` of a table's probability ``p`` (infinite for 0) and the intended ``q``.
 
     With exact scores a bound of ``epsilon d`` on the intended law becomes ``epsilon d`` plus twice this on the table's.
     """
@@ -433,9 +432,7 @@ def certify(table: AliasTable, rows: Rows) -> float:
 
 
 def listed_probabilities(table: AliasTable, row: int) -> tuple[Int32, Float64, float]:
-    """Decode a row's listed outputs, itself included, int32 rising, with log probabilities, and that of any other
-    output.
-    """
+    """Decode a row's listed outputs, itself included, int32 rising, with log probabilities, and that of any other."""
     columns = int(table.starts[row + 1] - table.starts[row])
     ids, more = np.empty(columns + 1, np.int32), np.empty(columns + 1)
     count = list_outputs(table.compiled, row, np.empty(columns), ids, more)

@@ -62,7 +62,7 @@ def solve_nesting(
 
 
 def _last_of_equal(losses: Sequence[float]) -> list[int]:
-    """Find for each level the last one of the same loss: those before it add nothing."""
+    """Find for each level the last one of equal loss: those before it add nothing."""
     last = {loss: level for level, loss in enumerate(losses)}
     return [last[loss] for loss in losses]
 

@@ -97,7 +97,7 @@ class _Below:
 
     @property
     def reached(self) -> Int64:
-        """Words that a hypernym may take, without hypernyms that could take themselves alone."""
+        """Words of hypernyms that may take more than themselves."""
         several = np.flatnonzero(np.diff(self.starts) > 1)
         return np.unique(self.words[np.isin(self.turns, several)])
 

@@ -180,8 +180,7 @@ def _follow_by_share(spent: Int64, beyond: UInt16, words: UInt16, cost: Int64, b
 
 @compiled_part
 def _follow_by_pairs(spent: Int64, row: Any, low: Any, most: Any, model: FluentArrays, cost: Int64, back: Any) -> None:
-    """Lower the costs of members from position ``low`` on if a pair in the model costs less, or ties at a lower
-    position.
+    """Lower the costs of members from position ``low`` on by pairs in the model; ties go to the lower position.
 
     ``spent``: of the positions before, from ``row`` on. ``most``: the largest cost.
     """

@@ -295,9 +295,7 @@ class Tree(Mechanism[TreeSettings]):
         return stays
 
     def _written_for(self, words: Int32) -> Float64:
-        """Count the positions of its own cluster at which each word is written, or its share of one: float64
-        ``(words,)``.
-        """
+        """Count each word's positions in its own cluster, or its share of one: float64 ``(words,)``."""
         table, members = self._table, self._members
         written = table.written[: table.positions] if members is None else members.order
         shares = np.ones(len(written)) if members is None else members.shares
@@ -330,8 +328,7 @@ class Tree(Mechanism[TreeSettings]):
 
 
 def _example_inputs(embedding: Embedding) -> PublicInputs:
-    """Make pairs of hypernyms for three quarters of the words, each with the words of a fifth, a 25th, ... of its rank.
-    """
+    """Make pairs of hypernyms for three quarters of the words: the words of a fifth, a 25th, ... of the rank."""
     words = np.arange(3 * embedding.size // 4, dtype=np.int32)
     pairs = np.hstack([[words, words // 5**level] for level in range(1, 7)])
     low, high = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)

@@ -35,22 +35,21 @@ class TreeSettings(MechanismSettings):
         approximate words of a cluster at each level, the lowest first, without the level of all words: clusters of a
         level are of equal size.
     clusters : sequence of int
-        in place of ``sizes``: how many clusters each level has, at least 2, the lowest first, without the level of all
-        words. The
-        lowest have any sizes; those of further levels hold equally many of them, to within one.
+        instead of ``sizes``: the number of clusters of each level, at least 2, the lowest first, without the level of
+        all words. The lowest have any sizes; those of further levels hold equally many of them, to within one.
     least : int
-        with ``clusters``: how many words a lowest cluster has at least.
+        with ``clusters``: the least number of words of a lowest cluster.
     weight : float
-        with ``clusters``: exponent of the public frequency by which a word counts when words are clustered. The larger,
-        the smaller the clusters of frequent words.
+        with ``clusters``: exponent of the public frequency by which a word counts when words are clustered. A larger
+        value makes clusters of frequent words smaller.
     rarity : float
-        with ``clusters``: how much the public frequency of words counts beside their similarity. The larger, the more
-        alike in frequency are the words of a cluster, and the fewer words are recovered.
+        with ``clusters``: how much the public frequency of words counts beside their similarity. A larger value makes a
+        cluster's words more alike in frequency, so that fewer words are recovered.
     classes : str or None
         with ``clusters``: a TSV file of word, class; or ``stop-words:en``, for English stop-words as a class of their
-        own. Words of different classes share no lowest cluster, but for those that ``merge`` joins.
+        own. Words of different classes share no lowest cluster, except those that ``merge`` joins.
     merge : str or None
-        with ``clusters``: words that nobody is to tell apart, a cluster for each group: ``sensitive``, the package's
+        with ``clusters``: words that must be indistinguishable, a cluster for each group: ``sensitive``, the package's
         English words of special categories; or a TSV file of word, group. A group of fewer words than ``least`` is
         joined with another. The word that names a group stands for it.
     written : str or None
@@ -62,9 +61,9 @@ class TreeSettings(MechanismSettings):
         the loss between words of one cluster, for each of ``sizes`` or ``clusters``; the first is 0. Empty: 0, for one
         level.
     output : "member", "representative", "fluent" or "hypernym"
-        which word of the drawn lowest cluster is written: the drawn one, or with ``clusters`` one that is drawn by
-        public frequency; the most frequent; those that make the likeliest text; or with ``clusters``, which are then
-        subtrees of ``pairs`` where words have hypernyms, the hypernym.
+        which word of the drawn lowest cluster is written: the drawn one, or with ``clusters`` one drawn by public
+        frequency; the most frequent; those that make the likeliest text; or with ``clusters``, which are then subtrees
+        of ``pairs``, the hypernym.
     ngrams : str or None
         the n-gram model for ``fluent``: ``demo``, or a path.
     pairs : str or None

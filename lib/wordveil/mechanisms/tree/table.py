@@ -260,9 +260,7 @@ class Members(NamedTuple):
 
 
 def write_law(table: TreeTable, start: int, law: Float64, members: Members | None) -> tuple[Int32, Float64]:
-    """Compute the outputs of positions from ``start`` on, each once, and their probabilities, from those of the
-    positions.
-    """
+    """Compute the outputs of positions from ``start`` on, each once, and their probabilities, from ``law``."""
     stop = start + len(law)
     if members is None:
         # Equal outputs stand at consecutive positions.
@@ -273,7 +271,7 @@ def write_law(table: TreeTable, start: int, law: Float64, members: Members | Non
 
 
 def word_laws(table: TreeTable, clusters: int, members: Members | None) -> WordLaws | None:
-    """Compute the laws of all words: the common part is what all draw alike, a word's extras are in its clusters.
+    """Compute the laws of all words: a common part, and extras in each word's clusters.
 
     If a cluster's words are all written alike, the common law is 0 for its other words. Returns None for more than 50
     million extras. ``clusters``: the number of lowest clusters, the first rows of ``table``.

@@ -1,7 +1,7 @@
 """Classes of tokens that are not words: an entry of :data:`CLASSES` each, from which all else follows.
 
-The entries decide what a configuration may name, the order of the numbers, what is found, which values are drawn and
-which shapes show. A class that is added gets a new ``since``: policies of earlier versions do not know it.
+Entries decide what a configuration may name, the order of the numbers, and what is found, drawn and shown. An added
+class gets a new ``since``: policies of earlier versions do not have it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ class TypeAction(StrEnum):
     SURROGATE = "surrogate"
     """A value is drawn uniformly from a public list of the class. Nothing of the original shows but its class."""
     RESAMPLE = "resample"
-    """A value is drawn uniformly from those of the same shape: as many digits, the same separators, the same form of a
-    date. Class and shape show.
-    """
+    """A value of the same shape is drawn uniformly: class and shape show, such as digits, separators, a date's form."""
 
 
 SHOWN_ACTIONS = (TypeAction.TAG, TypeAction.SURROGATE, TypeAction.RESAMPLE)
@@ -42,7 +40,7 @@ DRAWN_ACTIONS = (TypeAction.SURROGATE, TypeAction.RESAMPLE)
 
 
 class Form(StrEnum):
-    """What a shape keeps of a token, and what is drawn in it."""
+    """Parts of a token that a shape keeps."""
 
     DIGITS = "digits"
     """Everything but digits, which are drawn."""
@@ -62,9 +60,9 @@ class Form(StrEnum):
 class Shape:
     """Shapes of a class's tokens.
 
-    ``form``: what they keep. ``default``: the shape of a token that fits no grammar; ``abroad``: the default in other
-    languages than English, if it differs. ``grammar``: a pattern of RE2 for all shapes. ``signs``: what is replaced,
-    in this order, once digits are struck.
+    ``form``: what they keep. ``default``: the shape of a token that fits no grammar; ``abroad``: that in other
+    languages than English, if it differs. ``grammar``: a pattern of RE2 for all shapes. ``signs``: replacements, in
+    this order, after digits are replaced.
     """
 
     form: Form
@@ -75,8 +73,7 @@ class Shape:
 
 
 Parts = tuple[Any, ...]
-"""What a value is joined from: strings, and public sets (tuples or string arrays) from each of which a string is drawn.
-"""
+"""Parts that a value is joined from: strings, and public sets (tuples or string arrays) to draw one from."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +81,11 @@ class TokenClass:
     """Class of a token.
 
     ``name``: as configurations and tags write it. ``examples``: two tokens of the same shape, which audits put into
-    documents; none for a class of ``list``. ``values``: what a surrogate is joined from; None if it is drawn in the
-    default shape. ``shape``: the shapes that may show; None if only the class does. ``list``: the public list that
-    finds the tokens (:mod:`wordveil.text.types.names`); empty if characters do
-    (:mod:`wordveil.text.types.finders.scan`). ``has_digits``: whether its tokens are words with digits if they are not
-    distinguished. ``is_spelled``: whether it is read aloud digit by digit. ``since``: the version of the list of
-    classes that has it first.
+    documents; none for a class of ``list``. ``values``: parts of a surrogate; None: drawn in the default shape.
+    ``shape``: the shapes that may show; None: only the class. ``list``: the public list that finds the tokens
+    (:mod:`wordveil.text.types.names`); empty: characters do (:mod:`wordveil.text.types.finders.scan`). ``has_digits``:
+    whether its tokens are otherwise words with digits. ``is_spelled``: whether it is read aloud digit by digit.
+    ``since``: the first version of the list of classes with it.
     """
 
     name: str
@@ -103,12 +99,12 @@ class TokenClass:
 
     @property
     def allowed(self) -> tuple[TypeAction, ...]:
-        """List what may happen to the tokens: everything, but ``resample`` only if the class has shapes."""
+        """Allowed actions: all, but ``resample`` only if the class has shapes."""
         return tuple(action for action in TypeAction if self.shape or action != TypeAction.RESAMPLE)
 
     @property
     def readable_action(self) -> TypeAction:
-        """Choose what reads best: values of the same shape if the class has shapes, else values of its public list."""
+        """Action that reads best: values of the same shape, or else of its public list."""
         return TypeAction.RESAMPLE if self.shape else TypeAction.SURROGATE
 
 
@@ -270,15 +266,13 @@ _ENTRIES = (
 CLASSES: dict[str, TokenClass] = {entry.name: entry for entry in _ENTRIES}
 """The classes by their names, in the order of their numbers."""
 TYPES = tuple(CLASSES)
-"""The names by the classes' numbers: those of :attr:`TypeSpans.kinds`, from 0."""
+"""Names by the classes' numbers, those of :attr:`TypeSpans.kinds`, from 0."""
 NAME_TYPES = tuple(kind for kind in TYPES if CLASSES[kind].list)
 """The classes that lists of words identify."""
 CHARACTER_TYPES = tuple(kind for kind in TYPES if kind not in NAME_TYPES)
 """The classes that a text's characters identify."""
 LATER_NAME_TYPES = ("nationality",)
-"""Classes of names of version 1 that its first bundles did not have. They have no such list, so no token is of the
-class.
-"""
+"""Classes of names of version 1 that its first bundles lack. They have no such list, so no token is of the class."""
 LISTED_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 """The languages that have public lists (:mod:`wordveil.text.types.lists`), by their ISO 639-1 codes."""
 
@@ -306,9 +300,8 @@ def masked_actions(version: int = 1) -> Mapping[str, TypeAction]:
 class TypeSpans(NamedTuple):
     """Tokens of a string array, in the order of the text; none overlap.
 
-    ``starts``, ``ends``: int64 ``(spans,)``, byte offsets into the array's data buffer. A span never cuts a character.
-    ``kinds``: int8 ``(spans,)``, indices in :data:`TYPES`. ``offsets``: int64 ``(records + 1,)``, the spans of each
-    record.
+    ``starts``, ``ends``: int64 ``(spans,)``, byte offsets into the array's data buffer, never inside a character.
+    ``kinds``: int8 ``(spans,)``, indices in :data:`TYPES`. ``offsets``: int64 ``(records + 1,)``.
     """
 
     starts: NDArray[np.int64]

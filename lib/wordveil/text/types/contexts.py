@@ -1,4 +1,4 @@
-"""Context of a word: its form besides its roles, the gaps around it, and its neighbours."""
+"""Context of a word: its form, the gaps around it, and its neighbours."""
 
 from __future__ import annotations
 
@@ -97,9 +97,7 @@ def _read_long(text: UInt8, start: Whole, stop: Whole) -> Whole:
 
 
 INITIAL, WITH_CAPITAL, TITLED, SMALL, UNLISTED, OWNING, BRIEF = (1 << bit for bit in range(7))
-"""Bits: an initial; with a capital; with a capital and small letters; in small letters; a word that no list has; one
-with 's; of three letters and fewer.
-"""
+"""Bits: an initial; with a capital; with a capital and small letters; in small letters; in no list; with 's; brief."""
 PERSON = FIRST | SUR
 
 
@@ -123,10 +121,7 @@ def is_certain(level: Whole, flags: Whole, gap: Whole, following: Whole, before:
 
 @compiled_part
 def is_alone(gap: Whole, following: Whole) -> Whole:
-    """Return whether a word is alone in its cell, line, quotation marks or brackets.
-
-    A word before a colon at the beginning of its line is, too.
-    """
+    """Return whether a word is alone in its cell, line, quotes or brackets, or labels its line by a colon."""
     speaks = gap & (NO_GAP | LINE) != 0 and following & LABELLED != 0 and following & END != 0
     return speaks or (gap & CELL != 0 and following & CELL != 0)
 
@@ -149,7 +144,7 @@ def is_branded(text: UInt8, start: Whole, stop: Whole) -> Whole:
 
 @compiled_part
 def is_this_word(text: UInt8, start: Whole, stop: Whole, first: Whole, second: Whole, third: Whole) -> Whole:
-    """Return whether a word is one of two or three small letters; ``third`` 0 for two."""
+    """Return whether a word is one of two or three small letters; ``third`` is 0 for two."""
     length = 3 if third else 2
     return (
         stop - start == length
@@ -161,9 +156,9 @@ def is_this_word(text: UInt8, start: Whole, stop: Whole, first: Whole, second: W
 
 @compiled_part
 def is_written_small(level: Whole, gap: Whole, following: Whole, left: Whole, right: Whole) -> Whole:
-    """Return whether a name of the lists is in an address, a path or a row of a table.
+    """Return whether a name is in an address, path or row of a table, where case is meaningless.
 
-    Its case is meaningless there. ``left``, ``right``: the roles of its neighbours, with FIRST for an initial.
+    ``left``, ``right``: the roles of its neighbours, with FIRST for an initial.
     """
     sign, other = gap & TIGHT, following & TIGHT
     alone = (0x5F, 0x5C, 0x40, 0x3D, 0x25, 0x7E)  # _ \ @ = % ~

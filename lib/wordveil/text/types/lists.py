@@ -1,6 +1,6 @@
 """Public lists of names, places, nationalities, words and emoji, which identify names and from which values are drawn.
 
-They come with the package (``data/lists``; `make lists` makes them from public sources). A bundle has the bytes of
+They come with the package (``data/lists``, made by `make lists` from public sources). A bundle has the bytes of
 :meth:`PublicLists.serialise`, so that a release keeps its lists when the package changes.
 """
 
@@ -28,19 +28,18 @@ TITLE, LOCATIVE = 8, 16
 NATION = 32
 """One more bit: a nationality ("Austrian", "Austrians")."""
 COMMON, LABEL, PARTICLE, VERB = 64, 128, 256, 512
-"""More bits: an ordinary word that is in no list of names; a word that a name follows after a sign ("Patient:"); a part
-of surnames ("van"); a verb of what persons do ("said").
+"""More bits: an ordinary word in no list of names; a word that a name follows after a sign ("Patient:"); a part of
+surnames ("van"); a verb of what persons do ("said").
 """
 
 CERTAIN, RARE, ORDINARY, CAPITALISED, MOSTLY = 0, 1, 2, 3, 4
-"""Levels of a name, as in :attr:`NameTable.levels`: no ordinary word; a rare ordinary word ("john"); an ordinary word
-("young"); an ordinary word that is written with a capital as well ("May", German nouns); an ordinary word that has a
-capital mostly as a name ("Smith").
+"""Levels of a name, as in :attr:`NameTable.levels`: no ordinary word; a rare one ("john"); an ordinary word ("young");
+one with a capital as well ("May", German nouns); one with a capital mostly as a name ("Smith").
 """
 _BY_STRENGTH = (CERTAIN, RARE, MOSTLY, ORDINARY, CAPITALISED)
 
 NO_NAME, LOOK_UP = -1, -2
-"""In :meth:`NameTable.match`: a word that is no name, and one whose tokens must be looked at."""
+"""Results of :meth:`NameTable.match` for a word that is no name, and for one whose tokens must be looked at."""
 
 _HEADER = "wordveil-lists\t1"
 _NAMES = {"first_name": FIRST, "surname": SUR, "place": PLACE}
@@ -55,11 +54,11 @@ _ALL = (*_NAMES, *_OTHER, _NATIONALITY, *_OTHER_NAMES, *_CONTEXT)
 
 @dataclass(frozen=True)
 class NameTable:
-    """The names of all lists, folded as :func:`wordveil.text.tokeniser.fold_words` folds words, each once.
+    """Names of all lists, folded like :func:`wordveil.text.tokeniser.fold_words`, each once.
 
     ``index``: finds a folded word's number. ``roles``: uint16 ``(names,)``, bits of its lists. ``levels``: uint8
-    ``(names,)``, its level as a name or place. ``nation_levels``: uint8 ``(names,)``, its level as a nationality:
-    "French" may be written with a capital without being a surname.
+    ``(names,)``, as a name or place. ``nation_levels``: uint8 ``(names,)``, as a nationality: "French" may have a
+    capital without being a surname.
     """
 
     index: WordIndex
@@ -79,16 +78,14 @@ class NameTable:
 
 @dataclass(frozen=True)
 class PublicLists:
-    """The lists of one language. All are sorted by their bytes, in normalisation form C, without duplicates.
+    """Lists of one language, sorted by bytes, in normalisation form C, without duplicates.
 
-    ``language``: ISO 639-1 code. ``first_names``, ``surnames``, ``places``: string arrays, in their usual case: single
-    words. ``name_levels``: for each of these three, int64 of its length: :data:`CERTAIN` and the like. ``words``:
-    string array: lower-case words of ASCII letters, for addresses, mentions and hashtags. ``emoji``: string array: each
-    of one character. ``titles``, ``locatives``: string arrays in lower case: forms of address, and words that a place
-    follows. ``nationalities``: string array in their usual case: single words. Empty for most languages.
-    ``nation_levels``: int64 of the length of ``nationalities``: :data:`CERTAIN` and the like. ``others``: names of the
-    world, first names and surnames, which are found and never drawn, with their levels. ``context``: string arrays in
-    lower case: words beside names (``label``, ``verb``, ``particle``), and ``ordinary`` words that no other list has.
+    ``language``: ISO 639-1 code. ``first_names``, ``surnames``, ``places``, ``nationalities``: string arrays of single
+    words in their usual case; most languages have no nationalities. ``name_levels``, ``nation_levels``: int64 of their
+    lengths (:data:`CERTAIN` and the like). ``words``: lower-case words of ASCII letters, for addresses, mentions and
+    hashtags. ``emoji``: single characters. ``titles``, ``locatives``: in lower case, forms of address and words that a
+    place follows. ``others``: names of the world, found and never drawn, with their levels. ``context``: in lower case,
+    words beside names (``label``, ``verb``, ``particle``), and ``ordinary`` words that no other list has.
     """
 
     language: str
@@ -154,18 +151,18 @@ class PublicLists:
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 of :meth:`serialise`, in hex."""
+        """SHA-256 of :meth:`serialise`, in hex."""
         return hashlib.sha256(self.serialise()).hexdigest()
 
     @cached_property
     def written_nationalities(self) -> pa.StringArray:
-        """Return the nationalities to draw, without plurals: "an Austrian" never becomes "an Estonians"."""
+        """Nationalities to draw, without plurals: "an Austrian" never becomes "an Estonians"."""
         plurals = pc.is_in(self.nationalities, pc.binary_join_element_wise(self.nationalities, "s", ""))
         return self.nationalities.filter(pc.invert(plurals))
 
     @cached_property
     def names(self) -> NameTable:
-        """Build the table in which :func:`wordveil.text.types.names.find_names` looks words up."""
+        """Table in which :func:`wordveil.text.types.names.find_names` looks words up."""
         kinds = zip((FIRST, SUR, PLACE), (self.first_names, self.surnames, self.places), self.name_levels, strict=True)
         ranked = [*kinds, *((bit, *self.others[kind]) for kind, bit in _OTHER_NAMES.items())]
         plain = [(TITLE, self.titles), (LOCATIVE, self.locatives)]
@@ -187,12 +184,12 @@ class PublicLists:
 
     @cached_property
     def plain_first_names(self) -> pa.StringArray:
-        """Return first names in lower-case ASCII letters, for addresses; sorted, without duplicates."""
+        """First names in lower-case ASCII letters, for addresses; sorted, without duplicates."""
         return _plain(self.first_names)
 
     @cached_property
     def plain_surnames(self) -> pa.StringArray:
-        """Return surnames in lower-case ASCII letters, for addresses; sorted, without duplicates."""
+        """Surnames in lower-case ASCII letters, for addresses; sorted, without duplicates."""
         return _plain(self.surnames)
 
 
@@ -221,7 +218,7 @@ def _read(name: str) -> bytes:
 
 
 def _parse(content: bytes) -> tuple[str, dict[str, pa.StringArray], dict[str, Int64]]:
-    """Parse the language of lists, and for each kind its values and their levels, 0 if it has none.
+    """Parse the lists' language, and for each kind its values and their levels, 0 if it has none.
 
     Raises :class:`ValueError` as :meth:`PublicLists.from_bytes` does.
     """
@@ -252,7 +249,7 @@ def _parse(content: bytes) -> tuple[str, dict[str, pa.StringArray], dict[str, In
 
 
 def _plain(names: pa.StringArray) -> pa.StringArray:
-    """Return names in lower case without marks, except those that then have other letters than a to z."""
+    """Convert names to lower case without marks, and keep those of letters from a to z."""
     bare = pc.utf8_lower(pc.replace_substring_regex(pc.utf8_normalize(names, form="NFKD"), r"\p{M}", ""))
     kept = bare.filter(pc.match_substring_regex(bare, "^[a-z]+$"))
     return pa.array(sorted(set(kept.to_pylist())), pa.string())

@@ -1,7 +1,7 @@
 """First names, surnames, places and nationalities among a text's words, by public lists and the words beside them.
 
 Names change how the output looks, never what is protected: this is no detector of personal data. It misses names of
-several words, most names that the lists lack and names with another ending than ``'s``.
+several words, most names outside the lists, and endings other than ``'s``.
 
 A word of the lists is a name
 
@@ -109,10 +109,10 @@ _NO_MATCHES = np.array([LOOK_UP], np.int32)
 
 
 def find_names(scanned: Scanned, lists: PublicLists, matches: Int32 = _NO_MATCHES) -> Int8:
-    """Classify each token: int8 ``(tokens,)``. The work is linear in the bytes.
+    """Classify each token: int8 ``(tokens,)``, in time linear in the bytes.
 
-    A name has the index of a class of NAME_TYPES in :data:`wordveil.text.types.classes.TYPES`, other tokens their class
-    in ``scanned``. ``matches``: result of :meth:`NameTable.match` for the words that ``scanned.numbers`` refer to.
+    A name has the index of its class in :data:`wordveil.text.types.classes.TYPES`, other tokens their class in
+    ``scanned``. ``matches``: from :meth:`NameTable.match`, for the words of ``scanned.numbers``.
     """
     kinds = scanned.kinds.copy()
     table = lists.names

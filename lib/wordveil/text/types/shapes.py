@@ -1,9 +1,9 @@
 """Shapes of tokens: what shows besides the class, if a value is drawn among those of the same shape.
 
-A shape is a function of the token alone. It has the token's separators and lengths, and signs from short public lists
-(currencies, elements of HTML). Every digit is written as ``0``, every letter of an account as ``A``, a month's name as
-``Month`` or ``Mon``, am or pm as ``xm``. A token that does not fit the grammar of its class, or is longer than 40
-characters, has the one default shape of the class.
+A shape is a function of the token alone: its separators and lengths, and signs from short public lists (currencies,
+elements of HTML). Digits become ``0``, letters of an account ``A``, a month's name ``Month`` or ``Mon``, am or pm
+``xm``. A token that does not fit the grammar of its class, or is longer than 40 characters, has the one default shape
+of the class.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OfStrings = Callable[[str, pa.StringArray], pa.Array]
 
 
 def _make_table(characters: str, signs: str) -> NDArray[np.uint8]:
-    """Make a table for :func:`_strike`: each of the characters is written as the sign at its index."""
+    """Make a table for :func:`_strike` that writes each character as the sign at its index."""
     return np.frombuffer(bytes.maketrans(characters.encode(), signs.encode()), np.uint8)
 
 
@@ -42,8 +42,8 @@ def find_shapes(
 ) -> pa.StringArray:
     """Find the shape of each token, ``""`` if only its class shows: string array ``(tokens,)``.
 
-    ``kinds``, int8 ``(tokens,)``: indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: the action on each
-    class; only ``resample`` shows a shape. ``originals``: string array ``(tokens,)`` without nulls.
+    ``kinds``: int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: on each class;
+    only ``resample`` shows a shape. ``originals``: string array ``(tokens,)`` without nulls.
     """
 
     def shapes_of(number: int, rows: NDArray[np.int64]) -> pa.StringArray:
@@ -96,7 +96,7 @@ def are_shapes(kind: str, shapes: pa.StringArray) -> pa.BooleanArray:
 
 
 def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]], pa.StringArray]) -> pa.StringArray:
-    """Make a string for each of ``keys``, for all rows of the same key at once: ``make(key, rows)``."""
+    """Make a string for each of ``keys``, for all rows of equal key at once: ``make(key, rows)``."""
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
     groups = [make(key, rows) for key, rows in zip(distinct.tolist(), np.split(order, starts[1:]), strict=False)]
@@ -104,10 +104,7 @@ def map_groups(keys: NDArray[np.integer], make: Callable[[int, NDArray[np.int64]
 
 
 def _shapes_of(kind: str, originals: pa.StringArray) -> pa.StringArray:
-    """Find the shapes of tokens of a class.
-
-    Characters that no shape shows are struck in all tokens; the rest is done once for each distinct one.
-    """
+    """Find the shapes of a class's tokens: strike hidden characters in all, do the rest once for each distinct one."""
     special, form = {Form.ADDRESS: _of_addresses, Form.MARKUP: _of_markup}, shape_of(kind).form
     if form not in special:
         originals = _strike(originals, _TABLES.get(form, _DIGITS))
@@ -118,14 +115,14 @@ def _shapes_of(kind: str, originals: pa.StringArray) -> pa.StringArray:
 
 
 def _strike(strings: pa.StringArray, table: NDArray[np.uint8]) -> pa.StringArray:
-    """Translate each byte by ``table``. ``strings`` begin with their buffer."""
+    """Translate each byte by ``table``. ``strings`` start at their buffer's beginning."""
     data = np.frombuffer(strings.buffers()[2] or b"", np.uint8)
     return pa.StringArray.from_buffers(len(strings), strings.buffers()[1], pa.py_buffer(table[data]))
 
 
 @_remember(pa.string())
 def _of_struck(kind: str, marked: pa.StringArray) -> pa.StringArray:
-    """Find the shapes of tokens whose digits, or letters of names, are struck."""
+    """Find the shapes of tokens whose digits, or letters of names, are replaced."""
     shape = shape_of(kind)
     if shape.form == Form.NAME:
         return _of_names(marked)
@@ -152,7 +149,7 @@ def _of_markup(originals: pa.StringArray) -> pa.StringArray:
 
 
 def _of_names(originals: pa.StringArray) -> pa.StringArray:
-    """Find the case, and the ending ``'s`` as it is written."""
+    """Find the case of names, and the ending ``'s`` as it is written."""
     ends = pc.match_substring_regex(originals, r"['\x{2019}][sS]$")  # few do, and the rest need no copy
     groups = pc.extract_regex(originals.filter(ends), r"^(?P<stem>(?s:.*))(?P<end>['\x{2019}][sS])$")
     stem = pc.replace_with_mask(originals, ends, pc.struct_field(groups, "stem"))

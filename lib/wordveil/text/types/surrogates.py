@@ -1,15 +1,15 @@
 """Surrogates: values drawn from public finite sets, which replace tokens that are not words.
 
 A value is a function of the token's class, action and shape and of uniform words of its noise stream: given class and
-shape, it reveals nothing about the original. Most of the sets hold only values that belong to no one: addresses under
-the names that RFC 2606 keeps for documentation, IP addresses of RFC 5737 and 3849, telephone numbers kept for fiction,
-and numbers of cards, IBANs and social security that fail their own checks. A random address at a real provider might
-belong to someone.
+shape, it reveals nothing about the original. A random address at a real provider might belong to someone, so most sets
+hold only values that belong to no one: addresses under the names that RFC 2606 keeps for documentation, IP addresses of
+RFC 5737 and 3849, telephone numbers kept for fiction, and numbers of cards, IBANs and social security that fail their
+own checks.
 
 A template is a shape whose drawn characters are codes below 0x20, each of a known number of values. All values of one
-template have its length, so one compiled pass fills them in place. Each character is the next digit, to its
-base, of a uniform 64-bit fraction; each of the four fractions of a token serves ten characters. No value is likelier
-than another by more than one part in 30,000 (of ten letters: 4 * 26**10 / 2**64), or one in 10**8 for figures.
+template have its length, so one compiled pass fills them in place. Each character is the next digit, to its base, of a
+uniform 64-bit fraction; each of a token's four fractions serves ten characters. No value is likelier than another by
+more than one part in 30,000 (of ten letters: 4 * 26**10 / 2**64), or one in 10**8 for figures.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PIECE = re.compile("0000|00|0(?:th)?|Month|Mon|th")
 
 
 class _Form(NamedTuple):
-    """Form of a date: its parts with the text between them (``parts``), and the days that fit (``days``)."""
+    """Form of a date: its parts with the text between them, and the days that fit."""
 
     parts: tuple[str, ...]
     days: NDArray[np.int64]
@@ -122,10 +122,11 @@ def count_days(shape: str, language: str) -> int:
 
 
 def draw_dates(shape: str, words: NDArray[np.uint64], language: str) -> pa.StringArray:
-    """Draw real dates in the form of ``shape``, uniformly among those of the range that have it.
+    """Draw real dates in the form of ``shape``, uniformly among those of the range that have it: string array
+    ``(tokens,)``.
 
     ``words``: uint64 ``(tokens,)``. If figures are ambiguous, the month is first in English; the day is in other
-    languages and before a point. Returns a string array ``(tokens,)``.
+    languages and before a point.
     """
     form = _form_of(shape, month_first=language == "en")
     drawn = form.days[scale_words(words, np.array(len(form.days), np.uint64))]
@@ -168,9 +169,9 @@ _THOUSANDS = re.compile("0(?:0|[.,'\u2019\u00a0\u202f ]000(?!0))")
 def compile_shape(kind: str, shape: str) -> bytes:
     """Compile the template of a shape of digits and letters.
 
-    Numbers do not begin with 0 if they have two digits or more before their decimals, nor do denominators. Telephone
-    numbers are of ranges kept for fiction if the shape is one of theirs. Cards fail the Luhn check; IBANs have the
-    check digits 00 and social security numbers an area and group that are never given: none belongs to anyone.
+    Numbers of two digits or more before their decimals, and denominators, do not begin with 0. Telephone numbers are of
+    ranges kept for fiction if the shape is one of theirs. Cards fail the Luhn check; IBANs have the check digits 00 and
+    social security numbers an area and group that are never given: none belongs to anyone.
     """
     usual = _of_account if shape_of(kind).form == Form.CODE else _of_number
     return {"phone": _of_phone, "card": _of_card, "time": _of_time}.get(kind, usual)(shape)
@@ -182,10 +183,7 @@ def count_values(template: bytes) -> int:
 
 
 def fill_templates(templates: list[bytes], which: NDArray[np.int64], words: NDArray[np.uint64]) -> pa.StringArray:
-    """Fill ``templates[which]`` with a value for each token.
-
-    ``which``: int64 ``(tokens,)``; ``words``: uint64 ``(tokens, 4)``. Returns a string array ``(tokens,)``.
-    """
+    """Fill ``templates[which]`` for each token, by ``words``, uint64 ``(tokens, 4)``: string array ``(tokens,)``."""
     starts = np.concatenate([[0], np.cumsum([len(template) for template in templates])]).astype(np.int64)
     offsets = np.zeros(len(which) + 1, np.int32)
     np.cumsum(np.diff(starts)[which], out=offsets[1:])
@@ -195,7 +193,7 @@ def fill_templates(templates: list[bytes], which: NDArray[np.int64], words: NDAr
 
 
 def _code(shape: str, codes: dict[int, int]) -> bytes:
-    """Encode the shape's bytes, with codes for some characters, and a digit for other zeros."""
+    """Encode the shape's bytes, with ``codes`` at some indices and a digit for other zeros."""
     return b"".join(
         bytes([codes[index]]) if index in codes else bytes([DIGIT]) if sign == "0" else sign.encode()
         for index, sign in enumerate(shape)
@@ -284,7 +282,7 @@ def _suffix(text: UInt8) -> Whole:
 
 @compiled
 def _write(code: Whole, value: Whole, out: UInt8, index: int) -> None:
-    """Write the character of a code, or both if it encodes two; ``out[:index]`` is written."""
+    """Write the one or two characters of a code; ``out[:index]`` is written."""
     if code == SUFFIX:
         ending = (0x7374, 0x6E64, 0x7264, 0x7468)[_suffix(out[:index])]
         out[index], out[index + 1] = ending >> 8, ending & 0xFF
@@ -332,7 +330,7 @@ def _fill(
 
 
 WORDS = 4
-"""How many uniform 64-bit words a token's value takes."""
+"""Number of uniform 64-bit words for a token's value."""
 
 
 def draw_values(
@@ -342,15 +340,13 @@ def draw_values(
     words: UInt64,
     lists: PublicLists | None,
 ) -> pa.StringArray:
-    """Draw the replacement of each token: string array ``(tokens,)``, the same for the same arguments.
+    """Draw the replacement of each token, a function of the arguments: string array ``(tokens,)``.
 
-    ``kinds``: int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: what happens to
-    each class: ``tag``, ``surrogate`` or, if the class has shapes, ``resample``. ``shapes``: string array
-    ``(tokens,)`` from :func:`wordveil.text.types.shapes.find_shapes`. ``words``: uint64 ``(tokens, 4)``, uniform and
-    independent. ``lists``: where names and words come from; their language says how dates in figures and amounts are
-    written. None if every action is ``tag``.
-
-    Raises :class:`ValueError` for an action that draws no value, and for a shape that no token has.
+    ``kinds``: int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`. ``actions``: ``tag``,
+    ``surrogate`` or, if the class has shapes, ``resample``. ``shapes``: string array ``(tokens,)`` from
+    :func:`wordveil.text.types.shapes.find_shapes`. ``words``: uint64 ``(tokens, 4)``, uniform and independent.
+    ``lists``: source of names and words, in whose language dates and amounts are written; None if every action is
+    ``tag``. Raises :class:`ValueError` for an action that draws no value, and for a shape that no token has.
     """
 
     def make(number: int, rows: NDArray[np.int64]) -> pa.StringArray:

@@ -1,8 +1,7 @@
 """Typed tokens of texts, and what is shown of them.
 
-The recogniser finds all but names in one compiled pass over a text. It is no part of the
-privacy protection. It decides how a text looks, never what is protected: a token that is missed, or taken for another,
-is cut into words like any text, and words are protected.
+The recogniser finds all except names in one compiled pass over a text. It decides how a text looks, never what is
+protected: a token that is missed, or taken for another, is cut into words, which are protected.
 
 The pass reads each byte once and stops only at those that such a token can have: digits, ``. : @ # < & * / ( [``, their
 likes and the beginnings of emoji. There it calls small automata (:mod:`wordveil.text.types.finders`), which read a
@@ -26,9 +25,8 @@ bounded distance back and forward, so that any text takes linear time. The rules
   ``[at]``.
 - A text sign such as the copyright sign or an arrow is an emoji only before U+FE0F.
 
-The spans are the same before and after normalisation form C wherever a text has only characters below U+0590 and from
-U+2000 to U+2BFF that are no combining marks nor become one (U+2ADC alone does): no rule distinguishes what the
-form makes equal.
+Normalisation form C changes no span of a text that has only characters below U+0590 and from U+2000 to U+2BFF that are
+no combining marks nor become one (U+2ADC alone does): no rule distinguishes what the form makes equal.
 """
 
 from __future__ import annotations
@@ -68,9 +66,8 @@ from wordveil.text.types.shapes import find_shapes
 
 
 class Recogniser:
-    """Recogniser of the tokens of the classes ``types``.
+    """Recogniser of the tokens of the classes ``types``, except those of a later ``version`` (default: the newest).
 
-    ``version``: that of the list of classes, by default the newest. A class of a later version takes no token.
     Raises :class:`ValueError` for a class of names, which lists of words identify.
     """
 
@@ -95,8 +92,7 @@ class Recogniser:
 
 
 PLACEHOLDER = "\x02"
-"""What marks a typed token where words are compared: no word has it, and texts have a space instead.
-"""
+"""Mark of a typed token where words are compared; no word has it, and texts have a space instead."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +100,8 @@ class ShownTokens:
     """Typed tokens of texts whose class shows: the values written for them depend on nothing else.
 
     ``kinds``: int8 ``(shown,)``, indices in :data:`TYPES`. ``shapes``: string array ``(shown,)``, what shows besides
-    the class. ``offsets``: int64 ``(records + 1,)``, those of each record. ``pattern``: which of them are the same, or
-    None where each is drawn on its own. ``forms``: what makes them the same, in the order of the tokens; None where
-    there is no pattern.
+    the class. ``offsets``: int64 ``(records + 1,)``. ``pattern``: which tokens are the same, or None if each is drawn
+    on its own. ``forms``: what makes them the same, or None without a pattern.
     """
 
     kinds: Int8
@@ -120,8 +115,8 @@ class ShownTokens:
 class TypeFinder:
     """Finder of the typed tokens of the classes that a policy distinguishes.
 
-    ``policy``: what happens to each class. ``lists``: the public lists of names; None where the policy looks nothing
-    up. ``words``: the words of the index that :meth:`tell_apart` is given numbers of.
+    ``lists``: the public lists of names, or None. ``words``: those of the index whose numbers :meth:`tell_apart` is
+    given.
     """
 
     policy: TextPolicy
@@ -152,19 +147,17 @@ class TypeFinder:
 
     @classmethod
     def of(cls, policy: TextPolicy, lists: PublicLists | None, words: pa.StringArray) -> Self | None:
-        """Make the finder of a policy; None if it distinguishes no class."""
+        """Make the finder of a policy, or return None if it distinguishes no class."""
         return cls(policy, lists, words) if policy.type_actions else None
 
     def find(self, texts: pa.StringArray) -> TypeSpans:
-        """Find the typed tokens that the characters of ``texts`` identify. Texts hold no placeholder
-        (:func:`remove_placeholders`).
-        """
+        """Find the typed tokens that the characters of ``texts`` identify; texts hold no placeholder."""
         return self._recogniser.find(texts)
 
     def tell_apart(self, scanned: Scanned) -> Int8:
-        """Find the class of each token, int8 ``(tokens,)``: an index in :data:`TYPES`, or -1 for words.
+        """Find each token's class, int8 ``(tokens,)``: an index in :data:`TYPES`, or -1 for words.
 
-        ``scanned``: texts cut with the spans that :meth:`find` returns for them.
+        ``scanned``: texts cut with the spans of :meth:`find`.
         """
         if self._matches is None:
             return scanned.kinds
@@ -179,9 +172,7 @@ class TypeFinder:
         return self._shown[kinds]
 
     def show(self, scanned: Scanned, kinds: Int8, shown: NDArray[np.bool_]) -> ShownTokens:
-        """Collect the tokens that are ``shown``, bool ``(tokens,)``, all with a class that shows. ``kinds``: the result
-        of :meth:`tell_apart`.
-        """
+        """Collect the tokens that are ``shown``, bool ``(tokens,)``. ``kinds``: from :meth:`tell_apart`."""
         kinds, originals, bounds = kinds[shown], scanned.cut(shown), keep_offsets(shown, scanned.offsets)
         if self.policy.case == Case.LOWER:
             originals = pc.if_else(_are_names(kinds), pc.utf8_lower(originals), originals)  # their case does not show
@@ -194,22 +185,19 @@ class TypeFinder:
 
 
 def compile_finder(policy: TextPolicy) -> None:
-    """Compile the finder of ``policy``'s typed tokens, so that the workers of the first job need not.
-
-    It is instant if the machine has compiled it, or if the policy distinguishes no class.
-    """
+    """Compile the finder of ``policy``'s typed tokens, so that the workers of the first job need not."""
     if kinds := [kind for kind in policy.type_actions if kind not in NAME_TYPES]:
         Recogniser(kinds).find(pa.array(["a 1"]))
 
 
 def remove_placeholders(texts: pa.StringArray) -> pa.StringArray:
-    """Replace each placeholder that ``texts`` hold themselves by a space."""
+    """Replace each placeholder that ``texts`` hold by a space."""
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
     return pc.replace_substring(texts, PLACEHOLDER, " ") if (data == ord(PLACEHOLDER)).any() else texts
 
 
 def _identify(kinds: Int8, shapes: pa.StringArray, originals: pa.StringArray) -> pa.StringArray:
-    """Make a string for each token, equal for those that are the same: ``ALICE's`` is the name ``Alice``."""
+    """Make a string for each token, equal for equal tokens: ``ALICE's`` is the name ``Alice``."""
     are_names, encoded = _are_names(kinds), originals.dictionary_encode()
     folded = fold_words(encoded.dictionary)
     stems = pc.replace_substring_regex(folded, "'s$", "")

@@ -40,9 +40,7 @@ def _read_host(
 ) -> tuple[Whole, Whole, Whole, Whole]:
     """Read a host's name of two labels or more at an offset.
 
-    Returns its end (-1 if there is none), its top-level domain packed, the number of capitals in that (0 if all are),
-    and its labels.
-
+    Returns its end (or -1), its top-level domain packed, the number of capitals in that (0 if all are), and its labels.
     It ends with its last label of two letters and more. A label that begins with a capital, after a known top-level
     domain in lower case, begins the next sentence.
     """
@@ -83,7 +81,7 @@ def _read_host(
 
 @compiled_part
 def match_label(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match the name of a machine at an offset, from a letter; return its end, -1 if there is none."""
+    """Match the name of a machine at an offset, from a letter; return its end or -1."""
     if letter_at(data, offset, end)[1] == 0:
         return NONE
     stop = skip_word(data, offset, end, characters)
@@ -96,9 +94,9 @@ def match_label(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
 def match_email(
     data: UInt8, begin: Whole, floor: Whole, at: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole]:
-    """Match the e-mail address around the ``@`` at an offset; return start and end, -1 if there is none.
+    """Match the e-mail address around the ``@`` at an offset; return start and end, or -1.
 
-    Its host may be a name without a dot, if both sides of the ``@`` have two letters.
+    Its host may lack a dot if both sides of the ``@`` have two letters.
     """
     start = at
     while start > floor and at - start <= _LOCAL:
@@ -133,7 +131,7 @@ def match_email(
 
 @compiled_part
 def _is_url_mark(byte: Whole) -> Whole:
-    """Return whether a sign of ASCII may be in a web address: all but quotes, angle and curly brackets and blanks."""
+    """Return whether a sign of ASCII may be in a web address: not quotes, angle or curly brackets, or blanks."""
     refused = byte in (0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60)
     return (0x20 < byte < 0x7B and not refused) or byte == 0x7E
 
@@ -146,10 +144,7 @@ def _is_closing(byte: Whole) -> Whole:
 
 @compiled_part
 def _url_end(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Find the end of an address whose host has ended or begins at an offset.
-
-    Closing marks are no part, nor is a closing bracket that nothing in the address opened.
-    """
+    """Find the end of an address whose host ends or begins at an offset, without closing marks and brackets."""
     stop = offset
     round_open, square_open = 0, 0
     while offset < end:
@@ -181,10 +176,7 @@ def _url_end(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole
 def match_scheme(
     data: UInt8, begin: Whole, floor: Whole, colon: Whole, end: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
-    """Match the address whose scheme (http, https, ftp) ends with the colon at an offset.
-
-    Return start and end, -1 if there is none.
-    """
+    """Match the address whose scheme (http, https, ftp) ends with the colon; return start and end, or -1."""
     if byte_at(data, colon + 1, end) != 0x2F or byte_at(data, colon + 2, end) != 0x2F:
         return NONE, NONE
     for length in range(3, 6):
@@ -205,10 +197,7 @@ def match_scheme(
 
 @compiled_part
 def match_domain(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Match the address without a scheme at an offset; return its end, -1 if there is none.
-
-    It is www.name.tld, or a name with a well-known top-level domain.
-    """
+    """Match www.name.tld, or a name with a well-known top-level domain, at an offset; return its end or -1."""
     stop, top, mixed, labels = _read_host(data, offset, end, characters, names)
     if stop < 0 or labels < 2:
         return NONE
@@ -250,7 +239,7 @@ def _is_second_level(data: UInt8, stop: Whole) -> Whole:
 
 @compiled_part
 def match_ip4(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match the IPv4 address at an offset with its prefix length (/24); return its end, -1 if there is none."""
+    """Match the IPv4 address at an offset with its prefix length (/24); return its end or -1."""
     stop = offset
     for part in range(4):
         if part > 0:
@@ -288,9 +277,7 @@ def _is_hex(byte: Whole) -> Whole:
 
 @compiled_part
 def match_ip6(data: UInt8, begin: Whole, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match the IPv6 address at an offset with its prefix length; return its end, -1 if there is none. It has a
-    digit.
-    """
+    """Match the IPv6 address with a digit at an offset, with its prefix length; return its end or -1."""
     before = byte_before(data, offset, begin)
     if before in (0x3A, 0x2E) or word_before(data, offset, begin, end, characters):
         return NONE
@@ -346,7 +333,7 @@ def read_run(data: UInt8, floor: Whole, offset: Whole, end: Whole, characters: U
     """Read the run of letters, digits and ``._%+-`` around an offset.
 
     Returns its start and end, and where a host's name in it can begin (after its last ``%`` or ``+``, at a letter or
-    digit); the end if it has no dot or no letter.
+    digit), or the end if it has no dot or no letter.
     """
     start = offset
     while start > floor:
@@ -386,7 +373,7 @@ def read_run(data: UInt8, floor: Whole, offset: Whole, end: Whole, characters: U
 
 @compiled_part
 def match_mention(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Match ``@name`` or ``@name@host`` at an offset; return its end, -1 if there is none.
+    """Match ``@name`` or ``@name@host`` at an offset; return its end or -1.
 
     A name begins with a letter or ``_``, and may have points and hyphens inside.
     """

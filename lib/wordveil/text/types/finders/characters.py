@@ -1,8 +1,7 @@
 """Tests of single characters and of names for the recogniser's automata, over UTF-8 bytes.
 
-Everything is read between ``begin`` and ``end`` of a record: beyond them nothing is read, which separates like a space.
-The Kelvin sign U+212A counts as the letter K and U+037E as a semicolon: normalisation form C makes them so, and the
-recogniser gives the same spans before and after.
+Nothing is read outside ``begin`` and ``end`` of a record, which separate like a space. As normalisation form C makes
+them so, the Kelvin sign U+212A counts as the letter K and U+037E as a semicolon.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ Whole = Any
 """An int64 of compiled code, where Python would have an int."""
 
 NONE: Whole = np.int64(-1)
-"""What automata return where nothing matches."""
+"""Result of automata if nothing matches."""
 
 # Bits of the table of characters.
 WORD, DIGIT, UPPER, LOWER, JOINER, EMOJI, PRESENT, BLANK = 1, 2, 4, 8, 16, 32, 64, 128
@@ -79,11 +78,11 @@ A_SLASH, A_BRACKET = 10, 11
 class Tables(NamedTuple):
     """Tables of the automata.
 
-    They take these one by one: compiled code counts references to the arrays of a tuple at every call, which made the
-    pass take 1.6 times as long.
+    They take these one by one: compiled code counts references to a tuple's arrays at every call, which took 1.6 times
+    as long.
 
     ``roles``: uint8 ``(256,)``, what a byte may begin or lie in. ``characters``: uint8 ``(POINTS,)``, bits of each
-    character. ``names``: int64 ``(names,)``, sorted: names by :func:`pack_name` times 8, plus the list that each is in.
+    character. ``names``: int64 ``(names,)``, sorted: :func:`pack_name` times 8, plus the number of the list.
     """
 
     roles: UInt8
@@ -92,7 +91,7 @@ class Tables(NamedTuple):
 
 
 def pack_name(name: str) -> int:
-    """Pack a name of up to 12 ASCII letters, whatever their case, into one number."""
+    """Pack a name of up to 12 ASCII letters into one number, ignoring case."""
     packed = 0
     for letter in name.lower():
         packed = packed * 32 + ord(letter) - 96
@@ -218,9 +217,7 @@ def skip_word(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whol
 
 @compiled_part
 def word_start(data: UInt8, offset: Whole, floor: Whole, most: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Find the beginning of the word that ends at an offset, ``most`` bytes back or a few more. It is not before
-    ``floor``.
-    """
+    """Find the beginning of the word that ends at an offset, at least ``floor``, about ``most`` bytes back."""
     least = max(floor, offset - most)
     while offset > least:
         before = step_back(data, offset)
@@ -249,7 +246,7 @@ def number_of(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def letter_at(data: UInt8, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
-    """Return the ASCII letter at an offset and its bytes; 0 and 0 if there is none. The Kelvin sign is a K."""
+    """Return the ASCII letter at an offset and its bytes, or 0 and 0. The Kelvin sign is a K."""
     byte = byte_at(data, offset, end)
     if (byte >= 0x41) & (byte <= 0x5A) or (byte >= 0x61) & (byte <= 0x7A):
         return byte, np.int64(1)
@@ -272,8 +269,8 @@ def has_letters(data: UInt8, start: Whole, stop: Whole, characters: UInt8) -> Wh
 def read_name(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
     """Read the word of ASCII letters at an offset.
 
-    Returns it packed (-1 if it is longer than 12 letters or has other characters), the end of its letters, their
-    number, and the number of capitals.
+    Returns it packed (-1 if over 12 letters or with other characters), the end of its letters, their number, and the
+    number of capitals.
     """
     packed, letters, capitals = np.int64(0), np.int64(0), np.int64(0)
     while letters <= _LONGEST_NAME:
@@ -299,7 +296,7 @@ def contains(names: Int64, listed: Whole, packed: Whole) -> Whole:
 
 @compiled_part
 def skip_blanks(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Skip one or two blanks at an offset; return the offset itself if there is none."""
+    """Skip one or two blanks at an offset, if there are any."""
     for _ in range(2):
         if offset < end and data[offset] < 0x80 and characters[data[offset]] & BLANK:
             offset += 1
@@ -308,7 +305,7 @@ def skip_blanks(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
 
 @compiled_part
 def semicolon_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Count the bytes of the semicolon at an offset, 0 if there is none. The Greek question mark is one."""
+    """Count the bytes of the semicolon or Greek question mark at an offset, or 0."""
     byte = byte_at(data, offset, end)
     if byte == 0x3B:
         return np.int64(1)

@@ -45,10 +45,7 @@ def _is_day(data: UInt8, offset: Whole, stop: Whole) -> Whole:
 
 @compiled_part
 def _ends_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Return whether figures of a date may end at an offset.
-
-    They may at no letter but the T of a time, and not before more digits.
-    """
+    """Return whether a date's figures may end at an offset: no letter except a time's T, and no digits follow."""
     mark = byte_at(data, offset, end)
     if word_at(data, offset, end, characters) > 0:
         return mark == 0x54 and is_digit(byte_at(data, offset + 1, end)) and byte_at(data, offset + 3, end) == 0x3A
@@ -57,10 +54,7 @@ def _ends_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Who
 
 @compiled_part
 def match_figures_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match a date in figures at an offset; return its end, -1 if there is none.
-
-    Such are 2026-11-23, 23.11.2026, 11/23/26, 11/2026, 2026-11.
-    """
+    """Match a date in figures (2026-11-23, 23.11.2026, 11/23/26, 11/2026, 2026-11); return its end or -1."""
     first = skip_digits(data, offset, min(end, offset + 5))
     mark = byte_at(data, first, end)
     second = skip_digits(data, first + 1, min(end, first + 4))
@@ -100,21 +94,16 @@ def match_figures_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8
 
 @compiled_part
 def _year_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match a year after a day or month, with or without a comma before its blanks.
-
-    Return its end, -1 if there is none.
-    """
+    """Match a year after a day or month, perhaps with a comma before its blanks; return its end or -1."""
     first = gap_after(data, offset, np.int64(0x2C), end, characters)
     return year_at(data, first, end, characters) if first >= 0 else NONE
 
 
 @compiled_part
 def match_day_first(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Match a date at an offset with its day before the month's name; return its end, or -1.
+    """Match a date at an offset with its day before the month's name; return its end or -1.
 
-    Such are 23 August 2004, 3rd of May, 23-Aug-04.
-
-    Such are 23 August 2004, 3rd of May, 23-Aug-04.
+    Examples: 23 August 2004, 3rd of May, 23-Aug-04.
     """
     stop = skip_digits(data, offset, min(end, offset + 3))
     if not _is_day(data, offset, stop):
@@ -152,9 +141,7 @@ def match_month_first(
 ) -> tuple[Whole, Whole]:
     """Match the date whose month's name is before the digits at an offset; return start and end, or -1.
 
-    Such are Aug. 23, 2004; Sept 3rd; August 2004.
-
-    Such are Aug. 23, 2004; Sept 3rd; August 2004.
+    Examples: Aug. 23, 2004; Sept 3rd; August 2004.
     """
     last = offset
     while last > floor and offset - last < 2 and data[last - 1] < 0x80 and characters[data[last - 1]] & BLANK:
@@ -188,7 +175,7 @@ def match_month_first(
 
 @compiled_part
 def _half_of_day(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Skip am, pm, a.m. or p.m. at an offset, one blank before it; return the offset itself if there is none."""
+    """Skip am, pm, a.m. or p.m. at an offset, after one blank, if there is any."""
     i = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
     if byte_at(data, i, end) | 0x20 not in (0x61, 0x70):
         return offset
@@ -202,7 +189,7 @@ def _half_of_day(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> W
 
 @compiled_part
 def _zone(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Skip Z, +01:00 or -0700 at an offset; return the offset itself if there is none."""
+    """Skip Z, +01:00 or -0700 at an offset, if there is any."""
     mark = byte_at(data, offset, end)
     if mark == 0x5A:
         return offset + 1
@@ -218,10 +205,7 @@ def _zone(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def match_time(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match the time of day at an offset; return its end, -1 if there is none.
-
-    Such are 14:30, 2:30 pm, 3pm, 14:30:05.123Z.
-    """
+    """Match the time of day at an offset (14:30, 2:30 pm, 3pm, 14:30:05.123Z); return its end or -1."""
     stop = skip_digits(data, offset, min(end, offset + 3))
     hour = number_of(data, offset, stop)
     if stop - offset > 2 or hour > 24:

@@ -1,4 +1,4 @@
-"""Automata for markup, hashtags, emoji, paths of files, mail addresses in disguise, and accounts of letters."""
+"""Automata for markup, hashtags, emoji, paths of files, disguised mail addresses, and accounts of letters."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _skip_value(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
 
 @compiled_part
 def _match_element(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Match the tag whose name begins at an offset; return its end, -1 if there is none. No second ``<`` is read."""
+    """Match the tag whose name begins at an offset, without a second ``<``; return its end or -1."""
     while True:
         width = letter_at(data, offset, end)[1]
         byte = byte_at(data, offset, end)
@@ -114,10 +114,7 @@ def _match_element(data: UInt8, offset: Whole, end: Whole, characters: UInt8, na
 
 @compiled_part
 def match_tag(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Match the tag, declaration or comment at the ``<`` at an offset; return its end.
-
-    -1: there is none; -2: a comment begins that nothing in the record ends.
-    """
+    """Match the tag, declaration or comment at the ``<``; return its end, -1, or -2 for an unended comment."""
     mark = byte_at(data, offset + 1, end)
     if mark == 0x21 and byte_at(data, offset + 2, end) == 0x2D and byte_at(data, offset + 3, end) == 0x2D:
         i = offset + 4
@@ -173,7 +170,7 @@ def match_entity(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def match_hashtag(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match ``#topic`` at an offset; return its end, -1 if there is none, or it has no letter."""
+    """Match ``#topic`` with a letter at an offset; return its end or -1."""
     first = offset + 1
     i = first
     lettered = False
@@ -187,7 +184,7 @@ def match_hashtag(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> 
 
 @compiled_part
 def match_keycap(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Match a keycap at the digit, ``#`` or ``*`` at an offset; return its end, -1 if there is none."""
+    """Match a keycap at the digit, ``#`` or ``*`` at an offset; return its end or -1."""
     i = offset + 1
     if byte_at(data, i, end) == 0xEF:
         point, width = decode(data, i)
@@ -203,10 +200,7 @@ def match_keycap(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def _match_element_of_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole]:
-    """Match an emoji without joiners at an offset.
-
-    Returns its end (-1 if there is none), and whether it is an emoji without the characters after it.
-    """
+    """Match an emoji without joiners. Return its end or -1, and whether it is an emoji without what follows."""
     if byte_at(data, offset, end) < 0xC2:
         return NONE, False
     point, width = decode(data, offset)
@@ -244,10 +238,10 @@ def _match_element_of_emoji(data: UInt8, offset: Whole, end: Whole, characters: 
 
 @compiled_part
 def match_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match the emoji at an offset, with its modifiers and all joined parts; return its end, or -1.
+    """Match the emoji at an offset, with its modifiers and all joined parts; return its end or -1.
 
     After the grammar of Unicode's Technical Standard 51. Signs below U+2600, such as the copyright sign and arrows, are
-    an emoji before U+FE0F or in a sequence alone.
+    an emoji only before U+FE0F or in a sequence.
     """
     stop, shown = _match_element_of_emoji(data, offset, end, characters)
     while stop >= 0 and byte_at(data, stop, end) == 0xE2:
@@ -263,9 +257,9 @@ def match_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Wh
 
 @compiled_part
 def match_iban(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match the IBAN at an offset; return its end, -1 if there is none.
+    """Match the IBAN at an offset; return its end or -1.
 
-    It is of its country's length, with single blanks in it or none, and with sound check digits (ISO 7064, 97-10).
+    It has its country's length, perhaps single blanks, and valid check digits (ISO 7064, 97-10).
     """
     first, width = letter_at(data, offset, end)
     second, wide = letter_at(data, offset + width, end)
@@ -299,8 +293,6 @@ def match_path(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
     r"""Match a file's path from the slash or backslash at an offset; return start and end, or -1.
-
-    ``~``, dots or a drive may be before it. It has two parts (``/home/john``), or one after ``~`` or a drive.
 
     ``~``, dots or a drive may be before it. It has two parts (``/home/john``), or one after ``~`` or a drive.
     """
@@ -337,7 +329,7 @@ def match_path(
 
 @compiled_part
 def _local_start(data: UInt8, floor: Whole, stop: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Find the beginning of the name before an offset, the offset itself if there is none."""
+    """Find the beginning of the name before an offset, or the offset itself."""
     start = stop
     while start > floor and stop - start < 64:
         before = step_back(data, start)
@@ -373,7 +365,7 @@ def _skip_word_sign(data: UInt8, offset: Whole, end: Whole, characters: UInt8, f
 def match_disguised(
     data: UInt8, begin: Whole, floor: Whole, bracket: Whole, end: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
-    """Match the address whose ``@`` is written ``[at]`` or ``(at)``; return start and end, -1 if there is none."""
+    """Match the address whose ``@`` is written ``[at]`` or ``(at)``; return start and end, or -1."""
     host = _skip_word_sign(data, bracket, end, characters, 0x61, 0x74)
     if host < 0 or word_at(data, host, end, characters) == 0:
         return NONE, NONE
@@ -397,10 +389,7 @@ def match_disguised(
 
 @compiled_part
 def match_encoded(data: UInt8, start: Whole, stop: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Match the address whose ``@`` is written ``%40``; return its end, -1 if there is none.
-
-    Its name begins a run of letters and ``._%+-``.
-    """
+    """Match the address whose ``@`` is written ``%40``, at the start of a run; return its end or -1."""
     for sign in range(start + 1, stop - 3):
         if data[sign] == 0x25 and data[sign + 1] == 0x34 and data[sign + 2] == 0x30:
             last = match_domain(data, sign + 3, end, characters, names)

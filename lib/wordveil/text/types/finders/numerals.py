@@ -44,7 +44,7 @@ def _three(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def _decimals(data: UInt8, offset: Whole, end: Whole) -> Whole:
-    """Skip a comma and one or two decimals at an offset; return the offset itself if there are none."""
+    """Skip a comma and one or two decimals at an offset, if there are any."""
     if byte_at(data, offset, end) == 0x2C:
         stop = skip_digits(data, offset + 1, min(end, offset + 5))
         listed = byte_at(data, stop, end) == 0x2C and is_digit(byte_at(data, stop + 1, end))
@@ -55,10 +55,7 @@ def _decimals(data: UInt8, offset: Whole, end: Whole) -> Whole:
 
 @compiled_part
 def match_figures(data: UInt8, begin: Whole, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
-    """Match a number without sign at an offset.
-
-    Returns its end, and whether it is whole, so that ``st`` or ``th`` may follow.
-    """
+    """Match a number without sign. Return its end, and whether it is whole, so that ``st`` or ``th`` may follow."""
     stop = skip_digits(data, offset, end)
     mark = byte_at(data, stop, end)
     whole = True
@@ -99,7 +96,7 @@ def match_figures(data: UInt8, begin: Whole, offset: Whole, end: Whole) -> tuple
 
 @compiled_part
 def skip_ordinal(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Skip ``st``, ``nd``, ``rd`` or ``th`` at an offset; return the offset itself if there is none."""
+    """Skip ``st``, ``nd``, ``rd`` or ``th`` at an offset, if there is one."""
     first, second = byte_at(data, offset, end) | 0x20, byte_at(data, offset + 1, end) | 0x20
     pair = (first << 8) | second
     if pair in (0x7374, 0x6E64, 0x7264, 0x7468) and word_at(data, offset + 2, end, characters) == 0:
@@ -109,7 +106,7 @@ def skip_ordinal(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> W
 
 @compiled_part
 def _sign_before(data: UInt8, begin: Whole, floor: Whole, offset: Whole, characters: UInt8) -> Whole:
-    """Find the beginning of the sign before an offset; the offset itself if there is no sign."""
+    """Find the beginning of the sign before an offset, or the offset itself."""
     start = offset
     byte = byte_before(data, offset, floor)
     if byte in (0x2B, 0x2D):
@@ -134,10 +131,7 @@ def _is_currency(point: Whole) -> Whole:
 def _currency_before(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> Whole:
-    """Find the beginning of the currency before a number: its sign or code, and one blank.
-
-    Return the offset itself if there is none.
-    """
+    """Find the beginning of the currency sign or code before a number, one blank between, or the offset itself."""
     last = offset - 1 if byte_before(data, offset, floor) == 0x20 else offset
     if last <= floor:
         return offset
@@ -167,10 +161,7 @@ def _currency_before(
 
 @compiled_part
 def _currency_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Skip a currency or per cent sign after a number, one blank between.
-
-    Return the offset itself if there is none.
-    """
+    """Skip a currency or per cent sign after a number, one blank between, if there is one."""
     first = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
     if first >= end:
         return offset
@@ -191,10 +182,7 @@ def _currency_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8, n
 def match_number(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole, Whole]:
-    """Match the number or amount whose digits begin at an offset.
-
-    Returns start, end and whether it is an amount; -1 if there is none.
-    """
+    """Match the number or amount whose digits begin at an offset. Return start, end, whether it is an amount; or -1."""
     stop, whole = match_figures(data, begin, offset, end)
     if whole:
         stop = skip_ordinal(data, stop, end, characters)
@@ -238,8 +226,8 @@ def add_luhn(data: UInt8, offset: Whole, end: Whole, doubles: bool) -> Whole:  #
 def read_groups(data: UInt8, offset: Whole, end: Whole, groups: Int64) -> Whole:
     """Read groups of digits at an offset with single separators; return their number.
 
-    ``groups``: int64 ``(GROUPS, 3)``, for each group its digits, where it ends, and the separator before it: a blank, a
-    hyphen, a dot, a slash or a closing parenthesis (one blank or hyphen may follow it), as bytes.
+    ``groups``: int64 ``(GROUPS, 3)``, for each group its digits, its end, and the separator before it as a byte: a
+    blank, hyphen, dot, slash or closing parenthesis (one blank or hyphen may follow it).
     """
     count = 0
     mark: Whole = np.int64(0)
@@ -260,7 +248,7 @@ def read_groups(data: UInt8, offset: Whole, end: Whole, groups: Int64) -> Whole:
 
 @compiled_part
 def match_card(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8) -> Whole:
-    """Match the card's number at an offset; return its end, -1 if there is none."""
+    """Match the card's number at an offset; return its end or -1."""
     if data[offset] == 0x30:
         return NONE
     stop: Whole = NONE
@@ -288,7 +276,7 @@ def match_card(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Who
 
 @compiled_part
 def match_account(data: UInt8, end: Whole, groups: Int64, count: Whole, characters: UInt8) -> Whole:
-    """Match an account at an offset; return its end, -1 if there is none.
+    """Match an account at an offset; return its end or -1.
 
     It has eight digits or more, or three groups or more with hyphens and nine digits in all.
     """
@@ -308,7 +296,7 @@ def match_account(data: UInt8, end: Whole, groups: Int64, count: Whole, characte
 
 @compiled_part
 def match_reference(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match the word at an offset as a reference number; return its end, -1 if it is none.
+    """Match a reference number at an offset; return its end or -1.
 
     It has eight capitals and digits or more, at least five of them digits.
     """
@@ -328,7 +316,7 @@ def match_reference(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -
 
 @compiled_part
 def year_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Match a year of four digits at an offset; return its end, -1 if there is none."""
+    """Match a year of four digits at an offset; return its end or -1."""
     stop = skip_digits(data, offset, min(end, offset + 5))
     if stop != offset + 4 or not 1000 <= number_of(data, offset, stop) <= 2999 or word_at(data, stop, end, characters):
         return NONE

@@ -23,8 +23,8 @@ from wordveil.text.types.finders.numerals import read_groups
 def _last_group(groups: Int64, first: Whole, count: Whole, most: Whole) -> tuple[Whole, Whole]:
     """Find the last group that, with those before it, has at most ``most`` digits and ends a word.
 
-    Also returns the number of these digits. A single digit after a blank is no part of them, except after a country's
-    code (+33 6 ...).
+    Returns the number of these digits, too. A single digit after a blank is excluded, except after a country's code
+    (+33 6 ...).
     """
     digits, best, best_digits = np.int64(0), NONE, np.int64(0)
     for i in range(count):
@@ -52,7 +52,7 @@ def _goes_on(groups: Int64, last: Whole, count: Whole) -> Whole:
 
 @compiled_part
 def _extension(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Skip an extension at an offset (x12, ext. 12); return the offset itself if there is none."""
+    """Skip an extension at an offset (x12, ext. 12), if there is one."""
     i = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
     if byte_at(data, i, end) | 0x20 == 0x65:  # ext
         if byte_at(data, i + 1, end) | 0x20 != 0x78 or byte_at(data, i + 2, end) | 0x20 != 0x74:
@@ -72,9 +72,7 @@ def _extension(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Who
 
 @compiled_part
 def _north_american(data: UInt8, offset: Whole, groups: Int64, count: Whole, closed: Whole) -> Whole:
-    """Find the last group of 555-123-4567, with or without a 1 before it, or of 555-1234.
-
-    Return -1 if there is none.
+    """Find the last group of 555-123-4567, with or without a 1 before it, or of 555-1234; or return -1.
 
     ``closed``: whether a parenthesis is before the digits.
     """
@@ -97,10 +95,7 @@ def _north_american(data: UInt8, offset: Whole, groups: Int64, count: Whole, clo
 
 @compiled_part
 def _national(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whole, closed: Whole) -> Whole:
-    """Find the last group of a number with an area code in parentheses or with a 0 before it.
-
-    Return -1 if there is none.
-    """
+    """Find the last group of a number with an area code in parentheses or a leading 0; or return -1."""
     zero = data[offset] == 0x30
     most = 15 if zero and byte_at(data, offset + 1, end) == 0x30 else 11 + zero
     if count == 1:
@@ -126,7 +121,7 @@ def _national(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whol
 def match_phone(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
-    """Match the telephone number whose digits begin at an offset; return start and end, -1 if there is none.
+    """Match the telephone number whose digits begin at an offset; return start and end, or -1.
 
     ``groups``, ``count``: from :func:`wordveil.text.types.finders.numerals.read_groups`.
     """
@@ -172,9 +167,7 @@ def match_phone(
 
 @compiled_part
 def _after_trunk(data: UInt8, end: Whole, groups: Int64, count: Whole) -> Whole:
-    """Match a number such as +44 (0)20 7946 0958, whose groups are the country's code alone.
-
-    Return its end, otherwise -1.
+    """Match a number such as +44 (0)20 7946 0958, whose ``groups`` are the country's code; return its end or -1.
 
     The groups are read again after the trunk's 0.
     """

@@ -75,7 +75,7 @@ _START, _END, _KIND, _KNOWN = 0, 1, 2, 3
 
 @compiled_part
 def _offer(best: Int64, start: Whole, end: Whole, kind: Whole) -> None:
-    """Keep a span that begins before the best so far, or with it and ends after it. -1: there is none."""
+    """Keep a span that begins before the best so far, or with it and ends after it. -1: no span."""
     if start < 0 or end < 0 or (best[_KNOWN] >> kind) & 1 == 0:
         return
     if best[_KIND] < 0 or start < best[_START] or (start == best[_START] and end > best[_END]):
@@ -86,9 +86,9 @@ def _offer(best: Int64, start: Whole, end: Whole, kind: Whole) -> None:
 def _match_run(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
 ) -> Whole:
-    """Match addresses in the run of letters, digits and ``._%+-`` around an offset.
+    """Match addresses in the run of letters, digits and ``._%+-`` around an offset; return where to continue.
 
-    Returns where to continue: the run's end, or where an address begins behind the offset.
+    That is the run's end, or where an address begins after the offset.
     """
     start, stop, host = read_run(data, floor, offset, end, characters)
     after = byte_at(data, stop, end)
@@ -170,10 +170,7 @@ def _match_figures(
 def _match_in_word(
     data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
 ) -> None:
-    """Match accounts that begin with letters, amounts such as EUR20 and the time of a date.
-
-    The offset is the first digit of a word.
-    """
+    """Match accounts that begin with letters, amounts such as EUR20 and a date's time, at a word's first digit."""
     start = word_start(data, offset, floor, np.int64(_LONGEST_REFERENCE), end, characters)
     if word_before(data, start, begin, end, characters):
         if start == floor and offset == floor + 1 and data[floor] == 0x54 and is_digit(byte_before(data, floor, begin)):
@@ -225,9 +222,9 @@ def scan_types(
     kinds: NDArray[np.int8],
     bounds: Int64,
 ) -> None:
-    """Scan for :class:`wordveil.text.types.typed.Recogniser`.
+    """Scan for :class:`wordveil.text.types.typed.Recogniser`. The last four arrays take the spans.
 
-    The last four arrays take the spans; the automata work in ``groups``. ``known``: a bit for each class that there is.
+    ``known``: a bit for each class that there is. ``groups``: a buffer of the automata.
     """
     best = np.zeros(4, np.int64)
     best[_KNOWN] = known
