@@ -45,8 +45,8 @@ def ball_distances(x: Float64, y: Float64) -> Float64:
 def boost(by: Float64, vectors: Float64) -> Float64:
     """Apply the Lorentz boost that takes the origin to ``by`` to ``vectors``; both ``(n + 1, count)``.
 
-    It is Moebius translation, but linear, so that vectors may be scaled: ``(w_0 v_0 + w.v, v + w (v_0 + w.v / (1 +
-    w_0)))``.
+    It is Moebius translation, but linear, so that vectors may be scaled:
+    ``(w_0 v_0 + w.v, v + w (v_0 + w.v / (1 + w_0)))``.
     """
     along = inner(by[1:], vectors[1:])
     moved = np.empty_like(vectors)

@@ -21,8 +21,8 @@ class WordLaws:
     ``ids[j]`` of an entry ``j`` of ``x``. The entries of ``x`` are ``offsets[x]`` up to ``offsets[x + 1]``, with
     distinct outputs.
 
-    ``common``: float64 ``(outputs,)``, sum 1. ``shares``: float64 ``(size,)``, from 0 to 1. ``offsets``: int64 ``(size
-    + 1,)``. ``ids``: int32 ``(entries,)``. ``extras``: float64 ``(entries,)``, positive.
+    ``common``: float64 ``(outputs,)``, sum 1. ``shares``: float64 ``(size,)``, from 0 to 1. ``offsets``: int64
+    ``(size + 1,)``. ``ids``: int32 ``(entries,)``. ``extras``: float64 ``(entries,)``, positive.
     """
 
     common: Float64

@@ -7,10 +7,10 @@ the squared lengths of the clusters' sums.
 
 Clusters of clusters are made from the top: all words are split into clusters of equal size, each of these into the same
 number of smaller ones, and so on. Sizes are equal to within one at every level. Proof: let ``a`` be a number of
-clusters of sizes ``floor(N / a)`` and ``ceil(N / a)``, each split into ``b`` of sizes ``floor(n / b)`` and ``ceil(n /
-b)``. Then no size is below ``floor(floor(N / a) / b) = floor(N / (a b))``, nor above ``ceil(ceil(N / a) / b) = ceil(N /
-(a b))`` (Graham, Knuth, Patashnik, Concrete Mathematics, equation 3.11), and these two differ by one at most. Clusters
-of one word each are the exception: their number need not be a multiple.
+clusters of sizes ``floor(N / a)`` and ``ceil(N / a)``, each split into ``b`` of sizes ``floor(n / b)`` and
+``ceil(n / b)``. Then no size is below ``floor(floor(N / a) / b) = floor(N / (a b))``, nor above
+``ceil(ceil(N / a) / b) = ceil(N / (a b))`` (Graham, Knuth, Patashnik, Concrete Mathematics, equation 3.11), and these
+two differ by one at most. Clusters of one word each are the exception: their number need not be a multiple.
 
 **Of any size**: weighted spherical k-means. A centroid is the direction of its members' weighted sum, so that clusters
 are small where weight is. A cluster with too few words takes, in each round, those whose move costs least (the weight
@@ -137,8 +137,8 @@ def swap_words(
     if their members are nearer to it than its own cluster's. Members of cluster ``c`` are ``order[starts[c]:starts[c +
     1]]``, and ``position_of`` is the inverse of ``order``. Changes ``labels``, ``sums``, ``order`` and ``position_of``.
 
-    With ``S`` the sums of clusters ``a`` and ``b``, swapping ``w`` of ``a`` for ``v`` of ``b`` raises ``|S_a|^2 +
-    |S_b|^2``, the sum of all products within the clusters, by twice
+    With ``S`` the sums of clusters ``a`` and ``b``, swapping ``w`` of ``a`` for ``v`` of ``b`` raises
+    ``|S_a|^2 + |S_b|^2``, the sum of all products within the clusters, by twice
 
         (S_b - S_a).w + |w|^2  +  (S_a - S_b - 2 w).v + |v|^2.
     """

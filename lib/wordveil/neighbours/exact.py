@@ -436,9 +436,9 @@ class ExactNearest(CertifiedSearch):
 class LorentzNearest(CertifiedSearch):
     """Exact search among ``rows`` by hyperbolic distance.
 
-    ``cosh d(z, w) = z_0 w_0 - z.w`` is least for the largest ``(-z_0, z).(w_0, w)``. ``rows``: float64 ``(count, n +
-    1)``, points of the hyperboloid, time first. Queries of :meth:`search` are ``(-z_0, z)``, scaled by any positive
-    factor.
+    ``cosh d(z, w) = z_0 w_0 - z.w`` is least for the largest ``(-z_0, z).(w_0, w)``. ``rows``: float64
+    ``(count, n + 1)``, points of the hyperboloid, time first. Queries of :meth:`search` are ``(-z_0, z)``, scaled by
+    any positive factor.
     """
 
     def __init__(self, rows: Float64, score_bytes: int = DEFAULT_SCORE_BYTES) -> None:

@@ -34,7 +34,7 @@ _BLOCK_BYTES = 128 * 2**20
 MAX_ROWS = 1024
 # No two points of the ball are further apart: float64 ends it at 37.
 _MAX_HYPERBOLIC = 80.0
-# Nor are two of which every coordinate is below 1, in fewer than 2^59 dimensions; its square is a float32.
+# Nor are two points with all coordinates below 1, in fewer than 2^59 dimensions; its square is a float32.
 _MAX_SCALED = 2.0**60
 
 
@@ -114,10 +114,10 @@ class NeighbourSearch:
         Scores are squared distances of vectors and directions, distances for Manhattan, ``sinh^2(d / 2)`` for
         hyperbolic points; the first two in units of ``_scale``.
 
-        The bounds: a product of n coordinates errs by ``(n + 2) |x| |y|`` units, twice that by half of ``(n + 2)
-        reach^2``, and the squares and the two sums by 3 ``reach^2``. So ``(n + 8) reach^2`` is more than ``4 reach^2 >=
-        1`` too many, in units. For Manhattan ``moved`` is twice what the two points move, so that half of it, at least
-        1/2, is too many.
+        The bounds: a product of n coordinates errs by ``(n + 2) |x| |y|`` units, twice that by half of
+        ``(n + 2) reach^2``, and the squares and the two sums by 3 ``reach^2``. So ``(n + 8) reach^2`` is more than
+        ``4 reach^2 >= 1`` too many, in units. For Manhattan ``moved`` is twice what the two points move, so that half
+        of it, at least 1/2, is too many.
         """
         n = self._rough.shape[1]
         if self._space.name == "hyperbolic":
@@ -147,8 +147,8 @@ class NeighbourSearch:
     def _limits(self, scores: Float32, slack: Float64) -> Float32:
         """Compute the largest scores with which a word may belong to a list, or be the nearest outside it.
 
-        The last factor exceeds what rounding to float32 takes off: a limit other than 0 is at least ``2 slack >= 2
-        _MIN_NORMAL``.
+        The last factor exceeds what rounding to float32 takes off: a limit other than 0 is at least
+        ``2 slack >= 2 _MIN_NORMAL``.
         """
         last = min(self._max_length, scores.shape[1] - 1)
         limit = np.full(len(scores), np.inf)

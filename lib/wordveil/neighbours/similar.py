@@ -201,12 +201,12 @@ class SimilarLists:
 class SimilarTask:
     """Task of finding lists of similar words.
 
-    ``vectors``: float32 ``(words, n)``, no row of zeros, whose cosines are similarities. ``other``: float32 ``(words,
-    m)`` of another embedding, whose cosines replace those for the words that it has, ``known``, bool ``(words,)``;
-    other words are last in their lists. ``masses``: uint64 ``(words,)``, with sum at most 2^64. ``budget``: what masses
-    have to add up to, under 2^64. ``partners``: words that come first. ``classes``: int32 ``(words,)``: lists stay
-    inside their word's class; or None. ``search``: ``exact``, ``annoy``, or ``auto``: Annoy for classes of more than
-    :data:`MAX_EXACT` words.
+    ``vectors``: float32 ``(words, n)``, no row of zeros, whose cosines are similarities. ``other``: float32
+    ``(words, m)`` of another embedding, whose cosines replace those for the words that it has, ``known``, bool
+    ``(words,)``; other words are last in their lists. ``masses``: uint64 ``(words,)``, with sum at most 2^64.
+    ``budget``: what masses have to add up to, under 2^64. ``partners``: words that come first. ``classes``: int32
+    ``(words,)``: lists stay inside their word's class; or None. ``search``: ``exact``, ``annoy``, or ``auto``: Annoy
+    for classes of more than :data:`MAX_EXACT` words.
     """
 
     vectors: Float32

@@ -31,13 +31,13 @@ _AN = (
     r"s[^aeu]|t[^eio])))"
 )
 _ONE = r"^(?:one|ones|oneself|once)$|^ou[ij]|^ugand"
-# Of figures the first group is said first: 8, 80 to 89 and 800 to 899 begin with a vowel, and 11 and 18, but not 110.
+# Figures are said from their first group: 8, 80 to 89, 800 to 899, 11 and 18 begin with a vowel, but not 110.
 _FIGURES = r"^0*(?:8|1[18](?:[.,'\x{2019}\x{A0}\x{202F} ]?[0-9]{3})*(?:[^0-9]|$))"
 # Said letter by letter and digit by digit, a zero as "oh".
 _SPELLED = r"^[08aefhilmnorsx]"
 _SPELLED_KINDS = [number for number, kind in enumerate(TYPES) if CLASSES[kind].is_spelled]
 _AMOUNT, _MARKUP = TYPES.index("amount"), TYPES.index("markup")
-# What nobody says: brackets, quotation marks, currencies. A sign before a number is said. Few classes compile fast.
+# Silent: brackets, quotation marks, currencies. A sign before a number is said. Few classes compile fast.
 _SILENT = r"^[ -*,./:-@\[-`{-~\x{A2}-\x{A5}\x{20A0}-\x{20BF}]+"
 _BLANK, _OPENING = 1, 2
 

@@ -100,8 +100,8 @@ class DraftPolicy:
         what happens to a record of another language than ``language``. A text too short to identify counts as
         ``language``.
     max_unknown_share : float or None
-        largest share of a record's words outside the vocabulary, at least 0 and below 1; with more it is refused. None:
-        any share.
+        largest share of a record's words outside the vocabulary, at least 0 and below 1. A record with more is refused.
+        None: any share.
     packages : str or None
         versions of the optional packages that cut texts into words or identify languages
         (:func:`wordveil.text.language.find_packages`), or None.

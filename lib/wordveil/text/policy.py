@@ -185,9 +185,9 @@ def _slot_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
             yield name, "slots: carrier_phrases needs a probability, above 0 and at most 1."
 
 
-# Of policies that copy: since version 2 what is copied enters the noise's context, and version 3 copies less and takes
-# more tokens for names. Version 2 of those where a refused record counts as the empty text, and nothing may show that:
-# one that is refused no more must not be drawn anew. Others draw as before, and keep their fingerprint.
+# Policies that copy: since version 2 what is copied enters the noise's context; version 3 copies less and takes more
+# tokens for names. Version 2 if a refused record counts as the empty text, which nothing may show: a record that is no
+# longer refused must not be drawn again. Others draw as before, and keep their fingerprint.
 _VERSION, _EMPTY_VERSION, _COPYING_VERSION = 1, 2, 3
 
 SLOT_THRESHOLD, SLOT_START_THRESHOLD = 0.02, 0.002
@@ -240,7 +240,7 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
         "types": readable_actions(),
         "names": Names.GAZETTEER,
     },
-    # The same, with the phrases that are common in public text instead of stop-words. An n-gram model is required.
+    # Like that, with phrases common in public text instead of stop-words. An n-gram model is required.
     Profile.CARRIER_PHRASES: {
         "case": Case.RESTORE,
         "punctuation": Punctuation.KEEP,

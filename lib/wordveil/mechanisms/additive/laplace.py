@@ -68,9 +68,9 @@ class LaplaceSettings(MechanismSettings):
     search : "exact" or "annoy"
         how the nearest word is found.
     n_trees : int or None
-        how many trees ``search: annoy`` builds; required there.
+        number of trees that ``search: annoy`` builds; required there.
     search_k : int or None
-        how many points ``search: annoy`` looks at for a query; required there.
+        number of points that ``search: annoy`` inspects for a query; required there.
     pad_height : float or None
         the height at which padding lies over the words. None: the greatest that does not enlarge the diameter.
     """

@@ -1,10 +1,10 @@
-r"""ER-AE: a generator writes each text anew, and draws every symbol by a pure choice (Bo, Ding, Fung, Iqbal 2021).
+r"""ER-AE: a generator rewrites each text, and draws every symbol by a pure choice (Bo, Ding, Fung, Iqbal 2021).
 
 A record's tokens are cut into sequences of ``length`` symbols, the last one filled up with padding. An encoder reads a
 sequence, and a generator weights each possible next symbol: words, and if texts are padded also padding and the end of
-the text. :mod:`wordveil.mechanisms.er_ae.symbol_choice` chooses one by these weights, with a loss of at most ``epsilon
-/ 2 + ln(s - 1)`` for ``s`` symbols, whatever the text and whatever was written before. A text of ``m`` tokens costs
-``m`` times as much, by sequential composition: one changed word may change the law of every symbol.
+the text. :mod:`wordveil.mechanisms.er_ae.symbol_choice` chooses one by these weights, with a loss of at most
+``epsilon / 2 + ln(s - 1)`` for ``s`` symbols, whatever the text and whatever was written before. A text of ``m`` tokens
+costs ``m`` times as much, by sequential composition: one changed word may change the law of every symbol.
 
 The generator reads back the symbols that were *written*. The authors' code feeds the original words back instead: the
 bound is equal, but the generator then continues another text than the one being written.
@@ -59,7 +59,7 @@ _BLOCK = 128
 
 @dataclass(frozen=True, kw_only=True)
 class ErAeSettings(MechanismSettings):
-    """Texts written anew by a generator, each symbol chosen by a pure mechanism.
+    """Texts rewritten by a generator, each symbol chosen by a pure mechanism.
 
     Attributes
     ----------
@@ -72,9 +72,9 @@ class ErAeSettings(MechanismSettings):
         how a symbol is chosen: ``softmax-rr`` keeps one that the generator draws, or takes any other; ``two-set`` draws
         some, and takes one of these or any other, as the paper does. The loss is the same.
     candidates : int
-        how many symbols ``two-set`` draws.
+        number of symbols that ``two-set`` draws.
     corpus : {"public", "private"}
-        which text trained the weights. With the private corpus, every record pays for all that is ever drawn
+        which text trained the weights. With the private corpus, every record is charged for all that is ever drawn
         (:attr:`wordveil.privacy.events.Composition.CORPUS`).
     max_records : int or None
         the most records ever drawn from weights of a private corpus, over all runs and releases of the ledger: required

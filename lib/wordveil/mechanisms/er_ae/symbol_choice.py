@@ -19,9 +19,9 @@ probability ``c / m`` and another one with probability ``(1 - c) / (s - m)``, wh
 numbers, *least* and *most*, which depend on neither the row nor the set. The probability of a column under a row is an
 average of these over all sets, weighted by how likely the row makes each, and is between the same two numbers. Hence no
 two rows differ by more than ``ln(most / least)``, for every column. The set itself must never be shown: given the set,
-the row is not hidden. With ``s - k >= 2`` the extremes are those of ``m = 1``: ``sigma(eps / 2)`` and ``sigma(-eps / 2)
-/ (s - 1)``, and two rows that each have all their weight on one column reach them. Any network may make the weights,
-from the text and from the symbols that were chosen before.
+the row is not hidden. With ``s - k >= 2`` the extremes are those of ``m = 1``: ``sigma(eps / 2)`` and
+``sigma(-eps / 2) / (s - 1)``, and two rows that each have all their weight on one column reach them. Any network may
+make the weights, from the text and from the symbols that were chosen before.
 
 The authors' code rates a set by its sum and takes a second exponential step within it; here means, as in the paper's
 text. Any ratings in [0, 1] lead to the same bounds of the coins.

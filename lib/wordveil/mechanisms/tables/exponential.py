@@ -1,9 +1,9 @@
 """Exponential mechanism over a vocabulary: whole, truncated, and with lists of neighbours.
 
-McSherry and Talwar 2007, for the score ``-d(w, x)``: a word ``w`` becomes ``x`` with probability ``exp(-beta s(w, x)) /
-Z(w)``. Truncated (TEM: Carvalho, Vasiloudis, Feyisetan 2021): ``s = min(d, gamma)``. With lists of the ``k`` nearest
-words: ``s = min(d, r(w))``, where ``r(w)`` is the distance of the nearest word that is not in the list of ``w``; with
-both, the smallest of the three.
+McSherry and Talwar 2007, for the score ``-d(w, x)``: a word ``w`` becomes ``x`` with probability
+``exp(-beta s(w, x)) / Z(w)``. Truncated (TEM: Carvalho, Vasiloudis, Feyisetan 2021): ``s = min(d, gamma)``. With lists
+of the ``k`` nearest words: ``s = min(d, r(w))``, where ``r(w)`` is the distance of the nearest word that is not in the
+list of ``w``; with both, the smallest of the three.
 
 Each of these is 1-Lipschitz in ``w`` for every ``x``: ``d`` by the triangle inequality, ``r`` as the (k + 1)-th
 smallest of such distances, and a minimum of such functions. So

@@ -9,7 +9,7 @@ output's probability is exactly
 
     t / 2^64 / N  +  (o / 2^64 if it is the symbol itself)  +  (1 - (t + o) / 2^64) C / 2^64 if it is listed,
 
-but for the first term's rank, which is uniform to within ``2^-64``. An output that is not listed has the first term
+except for the first term's rank, which is uniform to within ``2^-64``. An output that is not listed has the first term
 alone, the least: the list holds what a weight has beyond it. ``A`` decides most tokens without the list. Only the
 weights are rounded, once, at the build: :func:`certify` measures the error.
 """

@@ -9,11 +9,11 @@ probabilistic dependences in stochastic language modelling", Computer Speech and
 
 with ``c(a, b)`` the count of the pair, 0 where it is not in the model, ``C(a)`` that of ``a``, and ``D`` =
 :data:`wordveil.mechanisms.inputs.DISCOUNT`. After a word that the model does not know ``g`` is 1. What the model left
-out, and ends of texts, are occurrences of ``a`` without a pair, so their share goes to ``g``. Words follow with ``p1(b)
-= (c(b) + 1) / sum over all words v of (c(v) + 1)``, so those that the model does not know have the smallest share. For
-a pair that is not in the model, ``p(b | a) = g(a) p1(b)``: the form of a back-off (Katz, "Estimation of probabilities
-from sparse data", IEEE Transactions on Acoustics, Speech, and Signal Processing 35, 1987). For each ``a`` the
-probabilities add up to 1.
+out, and ends of texts, are occurrences of ``a`` without a pair, so their share goes to ``g``. Words follow with
+``p1(b) = (c(b) + 1) / sum over all words v of (c(v) + 1)``, so those that the model does not know have the smallest
+share. For a pair that is not in the model, ``p(b | a) = g(a) p1(b)``: the form of a back-off (Katz, "Estimation of
+probabilities from sparse data", IEEE Transactions on Acoustics, Speech, and Signal Processing 35, 1987). For each ``a``
+the probabilities add up to 1.
 
 The likeliest sequence is found by dynamic programming (Viterbi, "Error bounds for convolutional codes and an
 asymptotically optimum decoding algorithm", IEEE Transactions on Information Theory 13, 1967). A pair in the model is

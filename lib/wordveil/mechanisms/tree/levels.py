@@ -10,8 +10,8 @@ none is negative where losses rise, and ``1 / A`` is the sum of what ``A`` multi
 numbers over ``2^64``.
 
 Let the lowest common cluster of words ``w`` and ``v`` be of level ``j``. An output below it on the side of ``w`` is at
-level ``l < j`` of ``w`` and, since clusters are nested, at level ``j`` of ``v``. Any other is at the same level ``l >=
-j`` of both. So the loss is the largest of
+level ``l < j`` of ``w`` and, since clusters are nested, at level ``j`` of ``v``. Any other is at the same level
+``l >= j`` of both. So the loss is the largest of
 
     ln p_1(w) - ln p_j(v),   ln p_1(v) - ln p_j(w),   |ln p_l(w) - ln p_l(v)| for l from j to L,
 
@@ -38,7 +38,7 @@ WHOLE = 2**64
 _DIGITS = 50
 _STEPS = 60
 _ZERO, _ONE = Decimal(0), Decimal(1)
-# What is reduced is reduced by this part more, for what whole numbers round.
+# Reduced losses are reduced by this part more, to leave slack for rounding to whole numbers.
 _ROOM = Decimal("1e-12")
 # Intended losses that would grow by less than this are large enough.
 _NEAR = 1 + Decimal("1e-9")

@@ -26,9 +26,9 @@ in the range.
 
 Any word of the drawn lowest cluster may be written: ``member``, the drawn one, or one that is drawn by public frequency
 where positions are clusters; ``representative``, the most frequent one; ``hypernym``, the one above the others, where
-clusters are subtrees (:mod:`wordveil.mechanisms.tree.cuts`); ``fluent``, those that make the
-likeliest text by public counts of pairs of words. The choice depends on the drawn cluster, further random bits and
-public data alone, and costs nothing (Dwork and Roth 2014, proposition 2.1).
+clusters are subtrees (:mod:`wordveil.mechanisms.tree.cuts`); ``fluent``, those that make the likeliest text by public
+counts of pairs of words. The choice depends on the drawn cluster, further random bits and public data alone, and costs
+nothing (Dwork and Roth 2014, proposition 2.1).
 
 Related work: hierarchically well-separated trees for location privacy, Tao et al. 2020; words drawn inside clusters,
 with an infinite loss between them, Chen et al. 2023 (CusText); clusters drawn by distance, Awon et al. 2025 (CluSanT);

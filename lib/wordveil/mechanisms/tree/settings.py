@@ -32,8 +32,8 @@ class TreeSettings(MechanismSettings):
     epsilon : float
         the largest loss of a token between any two words, near or far, in nats. It has no default.
     sizes : sequence of int
-        approximate words of a cluster at each level, the lowest first, without the level of all words: clusters of a
-        level are of equal size.
+        approximate number of words of a cluster at each level, the lowest first, without the level of all words:
+        clusters of a level are of equal size.
     clusters : sequence of int
         instead of ``sizes``: the number of clusters of each level, at least 2, the lowest first, without the level of
         all words. The lowest have any sizes; those of further levels hold equally many of them, to within one.
@@ -55,15 +55,15 @@ class TreeSettings(MechanismSettings):
     written : str or None
         which words may be written: ``ordinary``, no name of the package's lists, and of an English embedding ordinary
         words alone; ``any``; or a file of one word a line. None: ``ordinary`` with ``clusters``, ``any`` with
-        ``sizes``. What may not be written is replaced by the word that stands for its cluster, and
-        for a cluster without any other the nearest word that stands for none.
+        ``sizes``. What may not be written is replaced by the word that stands for its cluster, and for a cluster
+        without any other the nearest word that stands for none.
     losses : sequence of float
         the loss between words of one cluster, for each of ``sizes`` or ``clusters``; the first is 0. Empty: 0, for one
         level.
     output : "member", "representative", "fluent" or "hypernym"
         which word of the drawn lowest cluster is written: the drawn one, or with ``clusters`` one drawn by public
-        frequency; the most frequent; those that make the likeliest text; or with ``clusters``, which are then subtrees
-        of ``pairs``, the hypernym.
+        frequency; the most frequent; those that make the likeliest text; or with ``clusters``, then subtrees of
+        ``pairs`` for words with hypernyms, the hypernym.
     ngrams : str or None
         the n-gram model for ``fluent``: ``demo``, or a path.
     pairs : str or None
@@ -118,7 +118,7 @@ class TreeSettings(MechanismSettings):
         return replace(self, epsilon=epsilon, losses=tuple(scale_losses(self.losses, self.epsilon, epsilon)))
 
     def recipe(self) -> dict[str, Any]:
-        # What is of no use here does not tell one bundle from another.
+        # Unused settings do not distinguish bundles.
         unused = {"sizes"} if self.clusters else {"clusters", "least", "weight", "rarity", "classes", "merge"}
         unused |= set() if self.output == "hypernym" else {"pairs"}
         unused |= set() if "written" in self.files else {"written"}
@@ -136,7 +136,7 @@ class TreeSettings(MechanismSettings):
 
 
 def scale_losses(losses: Sequence[float], before: float, after: float) -> list[float]:
-    """Scale losses in proportion to an epsilon: none above it by rounding, and none too small to be told from 0."""
+    """Scale losses in proportion to an epsilon: none above it by rounding, tiny ones to 0."""
     scaled = (min(loss * (after / before), after) for loss in losses)
     return [loss if loss >= _LEAST_LOSS else 0.0 for loss in scaled]
 

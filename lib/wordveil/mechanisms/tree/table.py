@@ -104,9 +104,9 @@ class TreeTable:
     """Arrays of a tree, which workers map into memory. Rows are lowest clusters, then padding, then the unknown word.
 
     ``rows``: int32 ``(size + 2,)``, the row of each symbol. ``kinds``: int32 ``(clusters + 2,)``. ``ranges``: int32
-    ``(clusters + 2, ranges, 2)``, first position and size, in the order of choice. ``thresholds``: uint64 ``(kinds,
-    ranges - 1)``, not falling. ``written``: int32 ``(positions,)``, or ``(positions + 1,)`` with padding: the output at
-    each position.
+    ``(clusters + 2, ranges, 2)``, first position and size, in the order of choice. ``thresholds``: uint64
+    ``(kinds, ranges - 1)``, not falling. ``written``: int32 ``(positions,)``, or ``(positions + 1,)`` with padding: the
+    output at each position.
     """
 
     rows: Int32
