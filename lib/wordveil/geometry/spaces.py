@@ -59,8 +59,7 @@ class Space:
     def error(self, points: Float64) -> float:
         """Bound the rounding error of a distance between two of ``points``.
 
-        Sums of n terms err by at most n + 3 units in the last place of the result (Higham, section 3.1), directions by
-        as many of 1.
+        Sums of n terms err by at most n + 3 units in the last place (Higham, section 3.1), directions by as many of 1.
         """
         terms: float = 4 * (points.shape[1] + 8) * _UNIT
         if self.code == _ANGULAR:

@@ -298,8 +298,8 @@ class Mechanism(ABC, Generic[Settings]):
     def stays_at(self, epsilons: Sequence[float], words: Int32) -> Float64 | None:
         """Compute the probabilities that words stay themselves at other epsilons, close enough for previews.
 
-        Returns float64 ``(epsilons, count)``, a row of NaN if there is no such mechanism; or None as :meth:`measure_at`
-        does.
+        Returns float64 ``(epsilons, count)``, a row of NaN if there is no such mechanism; or None like
+        :meth:`measure_at`.
         """
         return self.measure_at(epsilons, len(words), lambda changed: changed.stay_probabilities(words))
 

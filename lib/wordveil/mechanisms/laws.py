@@ -48,7 +48,7 @@ class Evidence:
     all words in the guarantee's metric, float64 ``(size,)``; infinite if unknown. ``cap``: the distance beyond which
     all count alike, or infinity. ``embedding``: that of the bundle, or None. ``loss``: the largest loss by the
     mechanism's probabilities, or None. ``alpha``: the probability with which draws may mislead. ``random_words``: draws
-    independent uniform words, uint64 of a shape; the same ones each time.
+    independent uniform words, uint64 of a shape; equal ones each time.
     """
 
     settings: Mapping[str, Any]

@@ -3,7 +3,8 @@
 A mechanism of this package is a file here, a line below, and a YAML in ``conf/mechanisms``. Another package names its
 own in the entry-point group :data:`GROUP` of its metadata::
 
-    [project.entry-points."wordveil.mechanisms"] my-mechanism = "my_package.module:MyMechanism"
+    [project.entry-points."wordveil.mechanisms"]
+    my-mechanism = "my_package.module:MyMechanism"
 
 The configuration, the contract tests and `wordveil plan --compare` read this registry alone.
 """

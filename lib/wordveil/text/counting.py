@@ -81,8 +81,7 @@ def rank_words(counted: pa.Table) -> tuple[pa.StringArray, NDArray[np.int64]]:
 
 
 def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pack batches of :data:`GRAM_FIELDS` into one row each, of :data:`PACKED_FIELDS`, for a driver that takes single
-    rows.
+    """Pack batches of :data:`GRAM_FIELDS` into one row each, of :data:`PACKED_FIELDS`, since drivers take single rows.
 
     A row has the n-grams one after the other, and their numbers as little-endian int64.
     """

@@ -129,7 +129,7 @@ class Pattern:
 
 @compiled
 def find_firsts(forms: NDArray[np.int64], offsets: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Find each token's first position in its record with an equal form, from 0 to ``count - 1``: int64."""
+    """Find the position in its record of the first token with an equal form. ``forms``: from 0 to ``count - 1``."""
     firsts = np.empty(len(forms), np.int64)
     seen = np.full(count, -1, np.int64)
     for record in range(len(offsets) - 1):

@@ -4,12 +4,10 @@ Feyisetan, Diethe, Drake (ICDM 2019, section VII-D) keep sub-phrases that are fr
 phrases, and hide the words with a low transition probability, the slots. A word is decided by the words before it:
 
 - Its context is the words kept since the last hidden one, at most ``max_n - 1``, or since the beginning of the text,
-which
-  counts as a word. So a hidden word influences no other decision.
+  which counts as a word. So a hidden word influences no other decision.
 - The longest end of the context that occurs ``min_count / threshold`` times or more in the public text decides: the
-word
-  is kept if its probability after that is at least ``threshold``. An n-gram that the model left out occurs less than
-  ``min_count`` times, so knowing its count would change no decision.
+  word is kept if its probability after that is at least ``threshold``. An n-gram that the model left out occurs less
+  than ``min_count`` times, so knowing its count would change no decision.
 - Without such an end the word is kept if its share of all words is ``start_threshold`` or more.
 
 Words that the model lacks and words with a digit, which it never holds, are hidden.
@@ -179,8 +177,7 @@ def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: KeepRule, kep
 class Grams:
     """N-grams of texts as bytes, ordered as :func:`assemble_trie` needs them.
 
-    Each is its length, then the words' numbers plus 1 in four bytes, the highest first, and zeros up to ``max_n``
-    words.
+    Each is its length, then the words' numbers plus 1 in four bytes, highest first, and zeros up to ``max_n`` words.
     """
 
     max_n: int

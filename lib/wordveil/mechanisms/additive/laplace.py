@@ -3,8 +3,8 @@
 Fernandes, Dras, McIver 2018, section 5 and Theorem 5.1; 2019, Algorithms 1 and 2. A word's vector ``x`` becomes
 ``x + R U`` with ``R ~ Gamma(shape n, scale 1/epsilon)`` and ``U`` uniform on the unit sphere; the word nearest to it is
 the output. The density at ``z`` is proportional to ``exp(-epsilon |z - x|)``, so by the triangle inequality the noisy
-point is ``epsilon * d``-private, and no better far out on the line of two words. Taking the nearest word is
-post-processing. (A vector uniform in [0, 1]^n, as the 2018 paper's text can be read, would not be private.)
+point is ``epsilon * d``-private, a bound that is reached far out on the line of two words. Taking the nearest word is
+post-processing. (``U`` from a vector uniform in [0, 1]^n, as the 2018 paper's text can be read, would not be private.)
 
 The unknown word is the mean vector. If texts are padded, space gets one more dimension: words lie at height 0, padding
 at the mean vector at a public height ``h``. Padding is perturbed like any word, so no length of the output is certain.

@@ -223,7 +223,7 @@ class SymbolChoice:
     def find_epsilon(self, alpha: float, random_words: Callable[[tuple[int, int]], UInt64]) -> tuple[float, float]:
         """Estimate an interval for epsilon from :data:`CHOICES` choices of a row with all its weight on one column.
 
-        The choice keeps that column with probability ``sigma(epsilon / 2)``. ``alpha``: probability that epsilon is
+        The choice keeps that column with probability ``sigma(epsilon / 2)``. ``alpha``: probability of an epsilon
         outside.
         """
         row = np.zeros((1, self.columns), np.uint32)

@@ -191,8 +191,7 @@ def collect_largest(
 def decode_rows(rows: Int64, table: TableArrays, share: Float64, offsets: Int64, ids: Int32, extras: Float64) -> int:
     """Decode what rows have beyond the common law: outputs and probabilities, the row's own output first.
 
-    Fills ``offsets``, int64 ``(rows + 1,)``, and returns the number of entries. ``share`` is a buffer for the longest
-    row.
+    Fills ``offsets``, int64 ``(rows + 1,)``, and returns the number of entries. ``share``: buffer for the longest row.
     """
     starts, _, table_ids, alias, alike, itself, own = table
     count = 0

@@ -1,7 +1,6 @@
 """Construction of a tree's arrays from clusters: levels that matter, their numbers, rows of symbols, words written.
 
-Draws and their certificate do not depend on which words are written: post-processing (Dwork and Roth 2014, proposition
-2.1).
+Which words are written changes neither draws nor certificate: post-processing (Dwork and Roth 2014, proposition 2.1).
 """
 
 from __future__ import annotations

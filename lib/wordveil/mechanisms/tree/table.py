@@ -165,8 +165,7 @@ class TreeTable:
 
     @cached_property
     def _levels(self) -> list[int]:
-        """Indices of a row's ranges except padding, the lowest level first: a level has fewer clusters than the one
-        below.
+        """Indices of a row's ranges except padding, the lowest level first, which has the most clusters.
 
         Sizes cannot order them: a cluster of one position may lie in another of one position.
         """

@@ -30,7 +30,7 @@ class TypeAction(StrEnum):
     SURROGATE = "surrogate"
     """A value is drawn uniformly from a public list of the class. Nothing of the original shows but its class."""
     RESAMPLE = "resample"
-    """A value of the same shape is drawn uniformly: class and shape show, such as digits, separators, a date's form."""
+    """A value is drawn uniformly from those of its shape (digits, separators, form of a date). Class and shape show."""
 
 
 SHOWN_ACTIONS = (TypeAction.TAG, TypeAction.SURROGATE, TypeAction.RESAMPLE)

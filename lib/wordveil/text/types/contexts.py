@@ -97,7 +97,7 @@ def _read_long(text: UInt8, start: Whole, stop: Whole) -> Whole:
 
 
 INITIAL, WITH_CAPITAL, TITLED, SMALL, UNLISTED, OWNING, BRIEF = (1 << bit for bit in range(7))
-"""Bits: an initial; with a capital; with a capital and small letters; in small letters; in no list; with 's; brief."""
+"""Bits: initial; capital; capital and small letters; small letters; in no list; with 's; up to three letters."""
 PERSON = FIRST | SUR
 
 
@@ -121,7 +121,7 @@ def is_certain(level: Whole, flags: Whole, gap: Whole, following: Whole, before:
 
 @compiled_part
 def is_alone(gap: Whole, following: Whole) -> Whole:
-    """Return whether a word is alone in its cell, line, quotes or brackets, or labels its line by a colon."""
+    """Return whether a word is alone in its cell, line, quotes or brackets, or begins a line before a colon."""
     speaks = gap & (NO_GAP | LINE) != 0 and following & LABELLED != 0 and following & END != 0
     return speaks or (gap & CELL != 0 and following & CELL != 0)
 
