@@ -32,9 +32,9 @@ class Analysis:
     """Terms and topics of a table.
 
     ``table``, ``public_version``, ``output``: what was read and where the tables are. ``documents``: records that have
-    a term. ``terms``: different terms, without stop-words, that occur in enough documents. ``occurrences``: how often
-    these terms occur in all documents. ``topics``: the terms of each topic with the highest weights; fewer topics than
-    requested if there are fewer documents, none without terms.
+    a term. ``terms``: different terms, without stop-words, in enough documents. ``occurrences``: the number of all of
+    them. ``topics``: the terms of each topic with the highest weights; fewer topics than requested if there are fewer
+    documents.
     """
 
     table: str
@@ -64,12 +64,11 @@ def analyse(
     stop_words: Sequence[str] = (),
     progress: Callable[[str], None] = ignore,
 ) -> Analysis:
-    """Count the terms of a published table, find topics by latent Dirichlet allocation, and write both as Delta tables.
+    """Count the terms of a published table, find its topics, and write both as Delta tables.
 
-    ``version``: the table's version to read, by default the latest. ``text``: its column of text. ``topics``: the
-    number of topics; ``shown``: the number of terms that describe each. ``min_documents``: terms of fewer documents are
-    left out. Each table is replaced in one
-    commit.
+    Latent Dirichlet allocation finds the topics. ``version``: the table's version to read, by default the latest.
+    ``text``: its column of text. ``topics``: the number of topics; ``shown``: the number of terms that describe each.
+    ``min_documents``: terms of fewer documents are left out. Each table is replaced in one commit.
 
     Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
     """

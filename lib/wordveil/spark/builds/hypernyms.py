@@ -18,9 +18,7 @@ from wordveil.spark.platform.versions import to_arrow
 
 
 def read_on_executors(session: Callable[[], SparkSession]) -> ReadPairs:
-    """Return a function that reads pairs from Parquet with the executors of ``session``, and pairs from text on the
-    driver. Only Parquet calls ``session``.
-    """
+    """Return a function that reads pairs from Parquet on the executors of ``session``, and from text on the driver."""
 
     def read(path: Path, settings: PoincareSettings) -> pa.Table:
         if path.exists() and is_parquet(path):
@@ -33,10 +31,8 @@ def read_on_executors(session: Callable[[], SparkSession]) -> ReadPairs:
 def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: PoincareSettings) -> pa.Table:
     """Read the distinct pairs at ``path`` that pass the limits of counts and stop-words, in no order.
 
-    The result is a table of ``PAIR_SCHEMA``.
-
-    Filters of single pairs run here, so that :func:`wordveil.embeddings.training.hypernyms.build_hierarchy` builds the
-    same from the result as from all pairs. Every executor must see the path. Raises :class:`EmbeddingError` and
+    Single pairs are filtered here, so :func:`wordveil.embeddings.training.hypernyms.build_hierarchy` builds the same
+    hierarchy as from all pairs. Every executor must see the path. Raises :class:`EmbeddingError` and
     :class:`wordveil.errors.SparkJobError`.
     """
     with job_errors():

@@ -20,7 +20,7 @@ from wordveil.spark.platform.errors import job_errors
 
 @dataclass(frozen=True)
 class SpanLists:
-    """Task of an executor: to compute the lists of one span. The points are public and reach it as a Spark file."""
+    """Task of an executor: the lists of one span. The points are public and reach it as a Spark file."""
 
     file: str
     metric: str
@@ -42,7 +42,7 @@ def _search(file: str, metric: str, most: int | None, within: float) -> Neighbou
 def compute_on_executors(
     session: Callable[[], SparkSession],
 ) -> Callable[[ListTask, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]]:
-    """Return a function that computes blocks on the executors of ``session``, which is called once there is work."""
+    """Return a function that computes blocks on the executors of ``session``, started only if there is work."""
 
     def compute(task: ListTask, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
         if not spans:

@@ -1,8 +1,8 @@
 """Build of an n-gram model of public text on Spark.
 
-There are two passes over the texts. The first counts words. The second counts the n-grams of the words that are
-frequent enough, because any other n-gram is rarer still. Executors count in batches and Spark sums. Frequent n-grams
-reach the driver sorted, partition by partition, so that its memory holds little more than the model.
+The first pass over the texts counts words, the second the n-grams of frequent words: any other n-gram is rarer still.
+Executors count in batches and Spark sums. Frequent n-grams reach the driver sorted, partition by partition, so that its
+memory holds little more than the model.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ MAX_NGRAMS = 50_000_000
 class BuiltNgrams:
     """Built model, and its source.
 
-    ``texts`` were counted; ``left_out`` are those that are null, not UTF-8, longer than :data:`MAX_TEXT_BYTES` or of a
-    script that the tokeniser refuses.
+    ``texts`` were counted; ``left_out`` are null, not UTF-8, longer than :data:`MAX_TEXT_BYTES` or of a refused script.
     """
 
     model: NgramModel
@@ -61,8 +60,8 @@ def build_ngrams(
 ) -> BuiltNgrams:
     """Count the n-grams of the column ``text`` of a public ``table``, and write the model into ``store``.
 
-    ``source``: the origin of the text, for people. The same texts give the same model, however they are partitioned.
-    Raises :class:`ConfigError` for the column, :class:`NgramError` if the model would hold no word or too many n-grams.
+    ``source``: the origin of the text, for people. The model does not depend on the texts' partitions. Raises
+    :class:`ConfigError` for the column, :class:`NgramError` if the model would hold no word or too many n-grams.
     """
     spark = table.sparkSession
     with job_errors("no n-gram model was written"):
@@ -98,7 +97,7 @@ def build_ngrams(
 
 
 def _select_texts(table: DataFrame, name: str) -> DataFrame:
-    """Select the texts alone, as strings that can be read."""
+    """Select the readable texts as strings."""
     if name not in table.columns:
         near = did_you_mean(name, table.columns) or f" It has: {', '.join(table.columns)}."
         raise usage_error("--text", name, f"the table has no such column.{near}")
@@ -122,10 +121,8 @@ def _map_batches(
 
 
 def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringArray, NDArray[np.int64], int]:
-    """Count words, the most frequent first.
-
-    The result has the beginning of a text and the words that are frequent enough, their counts, and the number of words
-    in all texts.
+    """Count words: the text's beginning and the frequent words, most frequent first, their counts, and the number of
+    all.
     """
     counted = (
         _map_batches(texts, CountWords(settings), WORD_FIELDS).groupBy("word").agg(F.sum("number").alias("number"))

@@ -1,7 +1,7 @@
 """Canaries through the whole pipeline: what a release shows of a text, against its claims.
 
-Nothing of the corpus is read, and neither the release's key nor its tables are touched: documents are drawn under a
-public key and a name of their own, and written to a temporary directory.
+No record of the corpus is read, and neither the release's key nor its tables are touched: canaries are drawn under a
+public key and a separate name, and written to a temporary directory.
 """
 
 from __future__ import annotations
@@ -69,9 +69,8 @@ _PARSED = "the canaries are in a Parquet table, of which every row can be parsed
 
 @dataclass(frozen=True)
 class _Pipeline:
-    """Pipeline of the documents: what they are drawn with, and the ``directory`` for their tables, as Spark names it.
-
-    ``given``: the configuration's input.
+    """Pipeline of the canaries. ``given``: the configuration's input. ``directory``: for their tables, as Spark names
+    it.
     """
 
     spark: SparkSession
@@ -83,7 +82,7 @@ class _Pipeline:
 
     @property
     def source(self) -> Source:
-        """Columns of the input, in a Parquet table of documents."""
+        """Columns of the input, in a Parquet table of canaries."""
         columns = {name: getattr(self.given, name) for name in ("id", "text", "keep", "max_bytes", "language")}
         return Source(**columns, path=f"{self.directory}/none", format="parquet")
 
@@ -99,11 +98,11 @@ class _Pipeline:
         return path
 
     def read_input(self, path: str) -> DataFrame:
-        """Read the documents as the pipeline does."""
+        """Read the canaries as the pipeline does."""
         return open_input(self.spark, replace(self.source, path=path)).read()
 
     def release(self, table: DataFrame, path: str, materials: Materials) -> CanaryOutput:
-        """Sanitise documents as the job does, and read the output."""
+        """Sanitise canaries as the job does, and read the output."""
         settings = replace(self.settings, release=_NAME)
         if materials.bundle.mechanism.private_weights == "":
             settings = replace(settings, max_records=None)
@@ -137,21 +136,14 @@ def audit_release(
     seed: int = 0,
     progress: Callable[[str], None] = ignore,
 ) -> Audit:
-    """Draw canaries as a release is drawn, and search for undeclared exposures, and for declared ones that do not show.
+    """Draw canaries as a release is drawn, and test its claims on them.
 
-    ``config``: the release's configuration. Its input is not read, and its key is not used. ``session``: starts the
-    Spark session, or returns the running one. ``alpha``: the probability that any true claim is refuted: all tests
-    together. ``copies``: how many records have each document. ``seed``: chooses the documents and the key.
-    ``progress``: called with what begins.
+    Undeclared exposures are searched for, and declared ones that do not show. ``config``: the release's configuration,
+    whose input and key are not used. ``alpha``: the family-wise false-alarm rate. ``copies``: the number of records
+    with each canary. ``seed``: chooses canaries and key.
 
-    Raises
-    ------
-    BundleError
-        where the store has no bundle of this configuration.
-    ConfigError
-        where there are too few copies.
-    InputError
-        where the text policy hides no words of the vocabulary, so that no document can be made.
+    Raises :class:`BundleError` if the store has no bundle of this configuration, :class:`ConfigError` for too few
+    copies, and :class:`InputError` if the text policy hides no words of the vocabulary, so that no canary can be made.
     """
     bundle = ready_bundle(config, BuildContext(progress))
     model = find_ngrams(config)
@@ -225,9 +217,7 @@ def _make_inputs(source: Source, sanitiser: BundleSanitiser, copies: int, seed: 
 
 @contextmanager
 def _open_directory(spark: SparkSession, output: str) -> Iterator[str]:
-    """Open a directory for tables that all executors see: on this machine, or beside the output. It is deleted after
-    use.
-    """
+    """Open a temporary directory that all executors see: on this machine, or beside the output."""
     if is_local(str(spark.sparkContext.master)):
         with TemporaryDirectory(prefix="wordveil-canaries-") as local:
             yield f"file:{local}"
@@ -261,7 +251,7 @@ def _weigh(table: pa.Table, row: int) -> pa.Table:
 
 
 def _split_path(file: str, root: str) -> tuple[str, str]:
-    """Split a path below ``root`` into the directory of the file, and the part of its name that orders files."""
+    """Split a path below ``root`` into the file's directory and the part of its name that orders files."""
     directory, _, name = file.rpartition("/")
     return directory.partition(root.rpartition("/")[2])[2], name[:10] + name[-20:]
 

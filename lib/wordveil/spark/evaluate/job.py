@@ -1,6 +1,6 @@
 """Evaluation of an output against its originals: its authors, the words recovered from it, and its remaining use.
 
-The evaluation needs no key. An adaptive attacker sanitises its known texts with a throwaway key of its own.
+It needs no key. An adaptive attacker sanitises its known texts with a throwaway key.
 """
 
 from __future__ import annotations
@@ -57,11 +57,10 @@ def evaluate_output(
 ) -> Evaluation:
     """Measure a Parquet output against its input.
 
-    ``config``: that of the run that wrote the output. ``params``: those of ``input.where``.
-
-    Raises :class:`ConfigError` if the input lacks a column of ``evaluation``, :class:`BundleError` if there is no
-    bundle or the output was drawn with another one, :class:`InputError` if there is no output, it is not complete, or
-    it has no record of the input, and :class:`PlatformError` if a package is missing.
+    ``config``: that of the run that wrote the output. ``params``: those of ``input.where``. Raises :class:`ConfigError`
+    if the input lacks a column of ``evaluation``, :class:`BundleError` if there is no bundle or the output was drawn
+    with another one, :class:`InputError` if the output is missing, incomplete or has no record of the input, and
+    :class:`PlatformError` if a package is missing.
     """
     check_params(config.source.where, params)
     context = load_evaluation(config)
@@ -92,7 +91,7 @@ def measure_pairs(
 ) -> Evaluation:
     """Measure all that ``evaluation`` asks for, on records beside their originals.
 
-    ``facts``: their origin, which the report shows. Raises as :func:`evaluate_output`.
+    ``facts``: their origin, for the report. Raises as :func:`evaluate_output`.
     """
     section = context.section
     check_pairs(context, pairs)
@@ -163,8 +162,8 @@ def attack_authors(
 ) -> Figures | None:
     """Attack the authors of records. Return None if fewer than two authors have enough of them.
 
-    ``seed``: selects the records that the attacker knows. ``drawing``: seed of the key by which the attacker draws;
-    None: a fresh one. The draws stay in this process.
+    ``seed``: selects the records that the attacker knows. ``drawing``: seed of the attacker's key; None: a fresh key.
+    The draws stay in this process.
     """
     section = context.section
     parts = split_rows(pairs.authors, section.known_share, section.min_texts, seed)
@@ -181,10 +180,8 @@ def attack_authors(
 def split_rows(labels: Sequence[str | None], share: float, least: int, seed: int) -> tuple[Int64, Int64] | None:
     """Split the records of each label at random: a ``share`` of them, at least one and not all, and the others.
 
-    ``labels``: of each record; those of None are in neither part. ``share``: of the first part, between 0 and 1.
-    ``least``: labels with fewer records are in neither part; at least 2. ``seed``: decides which.
-
-    Returns the rows of both parts, ascending; None if fewer than two labels have enough records.
+    Records without a label, and labels with fewer than ``least`` (2 or more) records, are in neither part. Returns the
+    rows of both parts, ascending, or None if fewer than two labels have enough records.
     """
     names, numbers, counts = np.unique(
         np.array([label or "" for label in labels], np.str_), return_inverse=True, return_counts=True

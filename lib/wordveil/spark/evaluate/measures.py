@@ -30,10 +30,10 @@ from wordveil.spark.plan.sample import draw_words
 from wordveil.text.stop_words import load_stop_words
 
 RELEASE = "release"
-"""The subject of what is measured on sanitised texts; ``original`` is that of the texts that they were made of."""
+"""The subject of figures of sanitised texts; ``original``: that of the texts before."""
 WORDS = "words"
 POOL = 2_000
-"""How many records are linked to their originals, each among as many."""
+"""Number of records in which each is searched for its original."""
 _PRIORS = {
     "uniform": "all words of the vocabulary equally likely",
     "frequency": "words as likely as they are frequent in public text",
@@ -62,9 +62,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Split:
-    """Labelled records in two parts, for learning and for guessing: the original texts, and the same texts as
-    released.
-    """
+    """Labelled records in two parts, for learning and for guessing: original texts, and the same texts as released."""
 
     known: Documents
     others: Documents
@@ -73,7 +71,7 @@ class Split:
 
 
 def measure_words(bundle: Bundle) -> list[Score]:
-    """Report what an attacker recovers of single words: the bundle's own figures, which depend on no text."""
+    """Report the bundle's own figures of recovered single words, which depend on no text."""
     if bundle.recovery is None:
         return []
     priors = {"uniform": bundle.recovery.uniform, "frequency": bundle.recovery.frequency}
@@ -107,8 +105,8 @@ def measure_attacks(
 ) -> Figures:
     """Measure how many authors of the other records attackers name, static and adaptive.
 
-    ``redrawn``: the known texts, sanitised again under a throwaway key. ``embedding``: that of the mechanism; None for
-    the one that comes with the package.
+    ``redrawn``: the known texts, sanitised again under a throwaway key. ``embedding``: that of the mechanism, or None
+    for the package's own.
     """
     figures = Figures()
     for name in names:
@@ -126,19 +124,17 @@ def measure_attacks(
 
 
 def _make(method: Make, embedding: Embedding | None) -> TextClassifier:
-    """Make a classifier, with the mechanism's embedding if it needs one and there is one."""
+    """Make a classifier, with the mechanism's embedding if it needs and has one."""
     made: Any = method()
     classifier: TextClassifier = replace(made, embedding=embedding) if made.needs_embedding and embedding else made
     return classifier
 
 
 def find_attack_to_chance(figures: Figures, bound: float) -> float | None:
-    """Find the largest accuracy of an adaptive attacker divided by its chance level.
+    """Find the largest accuracy of an adaptive attacker (upper end of its interval) divided by its chance level.
 
-    The accuracy is the upper end of its interval.
-
-    None if an attacker is missing, and if so little was measured that no attack would have been above chance, or even
-    one that names all authors within ``bound``: the absence of an attack then proves nothing.
+    Return None if an attacker is missing, or if so little was measured that no attack would have been above chance, or
+    even one that names all authors within ``bound``: the absence of an attack then proves nothing.
     """
     scores = [
         score
@@ -153,10 +149,7 @@ def find_attack_to_chance(figures: Figures, bound: float) -> float | None:
 
 
 def measure_tasks(split: Split, names: Sequence[str], label: str, embedding: Embedding | None, seed: int) -> Figures:
-    """Measure how well labels can be distinguished from sanitised texts alone, and, as the upper bound, from originals.
-
-    ``embedding``: as for :func:`measure_attacks`.
-    """
+    """Measure how well labels are recognised in sanitised texts alone and, as the upper bound, in originals."""
     figures = Figures()
     subjects = {
         ORIGINAL: (split.known, split.others),
@@ -182,10 +175,8 @@ def measure_texts(
 ) -> list[Score]:
     """Measure what needs neither authors nor labels: words, links, terms and ``topics``, style and similarity.
 
-    Words and links are measured on at most :data:`POOL` texts.
-
-    ``sanitiser``: the one that drew the texts. The attacker who links texts draws them again with a throwaway key.
-    ``encoder``: computes the vectors of texts for similarity and linkage.
+    Words and links are measured on at most :data:`POOL` texts. ``sanitiser``: the one that drew the texts; the attacker
+    who links texts draws again with a throwaway key. ``encoder``: computes the vectors for similarity and linkage.
     """
     befores, afters = _choose_pool(originals, released, seed)
     redrawn = _redraw(sanitiser, befores)
@@ -207,9 +198,8 @@ def find_linked(
 ) -> float:
     """Measure the share of at most :data:`POOL` records that the best attacker links to their originals.
 
-    Each is linked among as many. The figure is the upper end of its interval, which is high if there are few records.
-
-    The same texts and ``seed`` give the same figure. The arguments are those of :func:`measure_texts`.
+    The figure is the upper end of its interval, which is high if there are few records. The same texts and ``seed``
+    give the same figure. The arguments are those of :func:`measure_texts`.
     """
     befores, afters = _choose_pool(originals, released, seed)
     redrawn = _redraw(sanitiser, befores, seed)
@@ -224,7 +214,7 @@ def _choose_pool(originals: Sequence[str], released: Sequence[str], seed: int) -
 
 
 def _redraw(sanitiser: BundleSanitiser, texts: Sequence[str], seed: int | None = None) -> Redrawn | None:
-    """Draw texts again by the mechanism; None for several text columns, and for a generator."""
+    """Draw texts again by the mechanism. Return None for several text columns and for a generator."""
     if len(sanitiser.columns.names) == 1:
         with suppress(ValueError):  # it draws texts of other lengths
             return redraw(sanitiser, texts, seed)
@@ -232,7 +222,7 @@ def _redraw(sanitiser: BundleSanitiser, texts: Sequence[str], seed: int | None =
 
 
 def _measure_context(redrawn: Redrawn | None, seed: int) -> list[Score]:
-    """Measure what is recovered of the words of these texts, without the words around them and with them."""
+    """Measure what is recovered of the words of these texts, with and without the words around them."""
     if redrawn is None or redrawn.laws is None:
         return []
     language = PublicLanguage.of(bigrams_of(open_named(DEMO)), redrawn.words)

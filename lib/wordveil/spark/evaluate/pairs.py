@@ -1,7 +1,7 @@
 """Samples of an output's records, each beside its original: one of all records, and one of some authors' records.
 
-The choice of records depends on ids, authors and a seed alone. Spark joins ids, and no texts: the texts of the chosen
-records are read from the input and from the output each on its own, and come together in this process.
+The choice of records depends on ids, authors and a seed alone. Spark joins only ids: the texts of the chosen records
+are read from input and output separately, and come together in this process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TEXT, _BUNDLE, _POLICY = "__released", "__bundle", "__policy"
 
 
 _LEAST_AUTHORS = 50
-"""No author has more than this part of the records that are read for attacks on authors, if there are as many."""
+"""Largest part of the records for attacks on authors that one author has, given enough authors."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,12 @@ class AuthorCounts:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Released records beside their originals, in the order of their ids. Several text columns are on lines of their
-    own.
+    """Released records beside their originals, in the order of their ids; several text columns are separate lines.
 
-    ``records``: the originals as a sanitiser reads them. ``sample``: the rows of a random sample of all records. Other
-    rows are only read for attacks on authors. ``authors``: of the records that are read for attacks on authors; None
-    for others. ``labels``: of the records of the sample; None for others. ``bundles``, ``policies``: fingerprints of
-    what the texts were drawn with. ``total``: how many records the output released of those that the input still has.
+    ``records``: the originals as a sanitiser reads them. ``sample``: the rows of a random sample of all records; other
+    rows are only read for attacks on authors. ``authors``: None for rows outside those attacks. ``labels``: None for
+    rows outside the sample. ``bundles``, ``policies``: fingerprints of what the texts were drawn with. ``total``: the
+    number of released records that the input still has.
     """
 
     records: pa.Table
@@ -82,10 +81,8 @@ class Pairs:
 def read_pairs(source: DataFrame, output: DataFrame, context: EvaluationContext, seed: int) -> Pairs:
     """Read samples of the records that both tables have; ``seed`` selects them.
 
-    ``output``: an output, a release's newest draws or its published table: a row for each record at most.
-
-    Raises :class:`ConfigError` if the input lacks a column of ``evaluation``, and :class:`InputError` if ``output`` is
-    no output of this configuration.
+    ``output`` has at most one row for each record. Raises :class:`ConfigError` if the input lacks a column of
+    ``evaluation``, and :class:`InputError` if ``output`` is no output of this configuration.
     """
     faults = [
         Fault(f"evaluation.{setting}", name, f"the table has no such column. It has: {', '.join(source.columns)}.")
@@ -148,10 +145,11 @@ def _released_rows(output: DataFrame, context: EvaluationContext) -> DataFrame:
 
 
 def _choose_authors(both: DataFrame, section: EvaluationSection, seed: int) -> tuple[DataFrame | None, AuthorCounts]:
-    """Choose the ids, column ``__id``, of records of some authors; None if fewer than two have enough.
+    """Choose the ids, column ``__id``, of records of some authors. Return None if fewer than two have enough.
 
-    Authors are taken in a random order until their records are as many as ``section.records``. Each has a fiftieth of
-    these at most, or an equal part if there are fewer authors: many authors with few records are read as few with many.
+    Authors are taken in a random order until their records are as many as ``section.records``. Each has at most a
+    fiftieth of these, or an equal part if there are fewer authors: many authors with few records are read as few with
+    many.
     """
     named = both.where(F.length(_AUTHOR) > 0)
     counts = named.groupBy(_AUTHOR).count()
@@ -172,8 +170,7 @@ def _choose_authors(both: DataFrame, section: EvaluationSection, seed: int) -> t
 
 
 def _pair(before: pa.Table, after: pa.Table, inputs: tuple[str, ...], sampled: set[Any], attacked: set[Any]) -> Pairs:
-    """Pair the texts. Records whose original cannot be read are left out. ``sampled``, ``attacked``: ids of the sample
-    of all records, and of those that are read for attacks on authors.
+    """Pair the texts, without records whose original cannot be read. ``sampled``, ``attacked``: ids of the two samples.
     """
     rows = {name: row for row, name in enumerate(after.column(_ID).to_pylist())}
     has_text = [

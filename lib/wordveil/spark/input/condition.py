@@ -1,7 +1,7 @@
 """Check of ``input.where`` in Spark's own plan: which columns it names, and whether it selects the same records again.
 
-The output shows which records meet the condition. So it may name only what is public about a record: its id, kept
-columns, and partition columns of the table.
+The output shows which records meet the condition, so it may name only what is public about a record: its id, kept
+columns, and the table's partition columns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wordveil.spark.platform.iceberg import find_iceberg_table
 from wordveil.spark.platform.jvm import find_relation, gateway, list_items
 
 _LONG = 10
-"""The length, including a sign, from which a number may not be an INT."""
+"""Length, including a sign, from which a number may not be an INT."""
 _WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
 _NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[dDfF]?", re.ASCII)
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
@@ -52,10 +52,7 @@ def list_partitions(frame: DataFrame) -> frozenset[str]:
 
 
 def check_condition(spark: SparkSession, plan: Any, source: Source, partitions: Collection[str]) -> None:
-    """Raise :class:`ConfigError` for an unsafe condition, given Spark's ``plan`` of it alone.
-
-    ``partitions``: the partition columns of the table (:func:`list_partitions`).
-    """
+    """Raise :class:`ConfigError` for an unsafe condition, given Spark's ``plan`` of it alone."""
     if problem := next(_problems(spark, plan, source, partitions), None):
         raise ConfigError("configuration", [Fault("input.where", (source.where or "")[:80], problem)])
 
@@ -101,7 +98,7 @@ def _problems(spark: SparkSession, plan: Any, source: Source, partitions: Collec
 def _find_misordered(plan: Any) -> Iterator[tuple[str, str]]:
     """Find columns of directories that are compared as texts but hold only numbers or dates, with those types.
 
-    A column counts if texts have another order than its values, or if no directory spells the compared value like that.
+    A column counts if texts have another order than its values, or if no directory has the compared spelling.
     """
     everything = [*_walk(plan.condition())]
     compared = [node for node in everything if name_class(node) in _COMPARED and _is_string(node.children().head())]
@@ -135,14 +132,14 @@ def _find_literals(nodes: list[Any]) -> Iterator[str]:
 
 
 def _find_kind(values: set[str]) -> str:
-    """Return the type that all values have; empty if they are texts."""
+    """Return the type of all values, or an empty string if they are texts."""
     if all(map(_WHOLE.fullmatch, values)):
         return "INT" if max(map(len, values)) < _LONG else "BIGINT"
     return next((kind for kind in ("DOUBLE", "DATE") if all(_read(value, kind) is not None for value in values)), "")
 
 
 def _read(value: str, kind: str) -> Any:
-    """Parse a value as a number or a day; None for other texts."""
+    """Parse a value as a number or a day. Return None for other texts."""
     if kind == "DATE":
         return tuple(map(int, day.groups())) if (day := _DATE.fullmatch(value)) else None
     return Decimal(number[1]) if (number := _NUMBER.fullmatch(value)) else None

@@ -31,9 +31,7 @@ def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: 
     """Read the columns of the table at ``path``, starting Spark only if nothing else can determine them.
 
     They come from file names, a Delta log, one footer, or the first line of CSV; JSON is read as a whole.
-
-    ``is_release``: whether the table is to be the input of a release, which must be a Delta table. Raises
-    :class:`InputError`.
+    ``is_release``: the table is to be a release's input, so it must be a Delta table. Raises :class:`InputError`.
     """
     is_delta = is_local_delta(path)
     files = FileFormat() if is_delta else find_format(path)
@@ -51,10 +49,7 @@ def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: 
 
 
 def reads_changes(session: Callable[[], SparkSession], path: str) -> bool:
-    """Return whether the change data feed of the Delta table at ``path`` is on. Spark starts only if its log cannot
-    show it.
-
-    Raises :class:`InputError`.
+    """Return whether the Delta table at ``path`` has a change data feed, starting Spark only if its log cannot show it.
     """
     if is_local_delta(path) and (local := read_local_schema(path, SparkSection(), delta=True)):
         return local.has_feed
@@ -85,9 +80,8 @@ def _list_columns(schema: StructType, partitions: Collection[str]) -> list[Colum
 def open_path(session: Callable[[], SparkSession], path: str, option: str, otherwise: str) -> DataFrame:
     """Open the Parquet or Delta table at ``path``, which ``option`` of the command line names.
 
-    It reads file names, a Delta log and one footer. ``session`` is called only if the file's format is right.
-
-    Raises :class:`InputError`; ``otherwise`` is the fix for a Delta table that the session cannot read.
+    Spark starts only if the file's format is right, and reads only metadata. Raises :class:`InputError`; ``otherwise``
+    is the fix for a Delta table that the session cannot read.
     """
     require_parquet(option, path)
     spark = session()

@@ -19,7 +19,7 @@ _HADOOP = "org.apache.hadoop.fs"
 # An empty file of these formats has no records.
 _ROWS = {"CSVFileFormat", "JsonFileFormat", "XmlFileFormat"}
 _HIDDEN = "{_*,.*,*._COPYING_}"
-# Files and directories that writers leave beside their data. They have no records.
+# Files and directories without records that writers leave beside their data.
 _MARKS = re.compile(r"_SUCCESS|_(common_)?metadata|_(committed|started)_\d+|\..*\.crc")
 _LOGS = {"_delta_log", "_spark_metadata"}
 _CATALOGUE, _PATHS, _SINK = "CatalogFileIndex", "InMemoryFileIndex", "MetadataLogFileIndex"
@@ -29,8 +29,8 @@ _LEFT_OUT = "and Spark would leave it out without a word."
 def check_listing(frame: DataFrame, setting: str, name: str) -> None:
     """Raise :class:`InputError` if Spark would leave out a file of a table that ``frame`` reads. Reads no file.
 
-    ``setting`` and ``name`` name the input. Spark lists all files below a directory, but reads no empty file, and none
-    in a directory that is not a partition.
+    Spark lists all files below a directory, but reads no empty file, and none in a directory that is not a partition.
+    ``setting`` and ``name`` name the input.
     """
     for index, kind in _find_indexes(frame, _PATHS):
         if problem := next(_find_unread(frame.sparkSession, index, kind), None):
@@ -93,9 +93,9 @@ def _list_hidden(spark: SparkSession, index: Any, root: str) -> Iterator[str]:
 
 
 def _find_indexes(frame: DataFrame, kind: str) -> Iterator[tuple[Any, str]]:
-    """Find Spark's indexes of the files that a frame reads, of the class ``kind``, each with its format's class name.
+    """Find Spark's indexes of class ``kind`` over the files that a frame reads, each with its format's class name.
 
-    Delta and Iceberg have indexes of their own, in which every file counts.
+    Delta and Iceberg have their own indexes, in which every file counts.
     """
     if is_connect(frame.sparkSession):
         return
@@ -146,7 +146,7 @@ def _find_unread(spark: SparkSession, index: Any, kind: str) -> Iterator[str]:
 
 
 def _describe_unread(file: str, size: int, kind: str) -> Iterator[str]:
-    """Describe the problem of a file that Spark lists and does not read; nothing if it has no record."""
+    """Describe the problem of a file that Spark lists and does not read, unless it has no record."""
     if is_hidden(file.rpartition("/")[2]):
         return
     if size > 0:

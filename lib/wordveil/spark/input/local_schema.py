@@ -1,8 +1,8 @@
 """Reader of a plain table's schema on this machine's disk, without Java, which refuses what Spark may read differently.
 
-Java and Spark take much longer to start than a schema takes to read. Unusual tables are left to Spark: on another
-file system, with types that are not plain, or with features of Delta that change names. The package deltalake reads
-Delta tables; without it they are left to Spark, too.
+Java and Spark take much longer to start than a schema takes to read. Unusual tables are left to Spark: on another file
+system, with types that are not plain, or with features of Delta that change names; and Delta tables if the package
+deltalake is not installed.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class LocalSchema:
 def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSchema | None:
     """Read the schema of a Parquet table, or of a Delta table (``delta``) at its latest version, from its files.
 
-    ``spark``: the settings with which Spark would start. None if only Spark can read it, or explain the table's fault;
-    for a Delta table also if the package deltalake is not installed.
+    ``spark``: the settings with which Spark would start. Returns None if only Spark can read it or explain the table's
+    fault.
     """
     if (root := find_local(path, spark)) is None:
         return None
@@ -80,9 +80,7 @@ def _read_parquet(root: Path) -> LocalSchema | None:
 
 
 def _data_files(root: Path) -> list[Path]:
-    """List the files of a table in directories named ``column=value``. Raises :class:`ValueError` for other
-    directories.
-    """
+    """List the files of a table in directories named ``column=value``. Raises :class:`ValueError` for others."""
     files = [*walk_files(root)]
     folders = {root, *(folder for file in files for folder in file.parents if root in folder.parents)}
     has_summary = any((folder / name).exists() for folder in folders for name in _SUMMARIES)
@@ -126,7 +124,7 @@ def _column_type(column: Any) -> str | None:
 
 
 def _parse_schema(written: str | bytes) -> StructType | None:
-    """Parse a schema in Spark's JSON; None if a column has metadata that change how it is read."""
+    """Parse a schema in Spark's JSON. Return None if a column has metadata that change how it is read."""
     schema = StructType.fromJson(json.loads(written))
     return None if any(set(field.metadata or {}) - {"comment"} for field in schema.fields) else schema
 

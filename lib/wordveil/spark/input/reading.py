@@ -1,8 +1,8 @@
 """Reader of an input's files, or of a Spark source: by format, options and columns.
 
 A row of CSV, JSON or XML that cannot be parsed becomes a row without values, marked in ``__malformed``. Spark's mode
-PERMISSIVE alone would fill its columns with what it could read. After a stray quote in a text, a piece of the text
-could land in another column, which may be published. DROPMALFORMED loses the row; FAILFAST writes it into Spark's logs.
+PERMISSIVE would fill its columns with what it could read: after a stray quote, a piece of the text could land in a
+column that may be published. DROPMALFORMED loses the row; FAILFAST writes it into Spark's logs.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def read_source(
 ) -> DataFrame:
     """Read a source without a ``table``, with ``__malformed`` if rows can be malformed.
 
-    ``columns``: those of :func:`find_columns`, by default found again. ``options``: more options of the reader, such
-    as a version of a Delta table. Raises :class:`ConfigError` if an environment variable is missing or
-    ``input.columns`` cannot be read. Errors of Spark pass through.
+    ``columns``: those of :func:`find_columns`, by default found again. ``options``: more options of the reader, such as
+    a version of a Delta table. Raises :class:`ConfigError` if an environment variable is missing or ``input.columns``
+    cannot be read. Errors of Spark pass through.
     """
     if source.kind in PARSED_FORMATS and columns is None:
         columns = find_columns(spark, source)
@@ -63,8 +63,8 @@ def read_source(
 def find_columns(spark: SparkSession, source: Source) -> StructType | None:
     """Find the columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`.
 
-    They are configured, or come from the first line of CSV, or from reading JSON once. None for other formats, whose
-    files have a schema.
+    They are configured, or come from the first line of CSV, or from reading JSON once. Returns None for other formats,
+    whose files have a schema.
     """
     if source.kind not in PARSED_FORMATS or source.table is not None:
         return None
@@ -149,9 +149,9 @@ def load_files(
 
 
 def _readable_columns(spark: SparkSession, source: Source) -> StructType:
-    """Return the columns of a Parquet file whose types Spark reads: not times of a day, nor times in nanoseconds.
+    """Return a Parquet file's columns without those that Spark cannot read: times of a day or in nanoseconds.
 
-    Raises :class:`InputError` if the configuration names another column.
+    Raises :class:`InputError` if the configuration names such a column.
     """
     files = Files(spark, source.path or "")
     below = sorted(name for name in files.list_files() if not is_hidden(name.rpartition("/")[2]))
@@ -209,8 +209,7 @@ def check_headers(spark: SparkSession, source: Source) -> None:
     Spark takes the names from one file and drops the first line of each. A file with other columns would put its text
     into a column that may be published, and one without a header would lose its first record.
 
-    Raises :class:`InputError`, which names the file and quotes none of its lines, and :class:`ConfigError` if
-    ``input.columns`` has other names.
+    Raises :class:`InputError`, which quotes no line, and :class:`ConfigError` if ``input.columns`` has other names.
     """
     if not has_header(source):
         return
@@ -240,7 +239,7 @@ def check_headers(spark: SparkSession, source: Source) -> None:
 
 
 def _first_line(spark: SparkSession, name: str, source: Source) -> str:
-    """Return the first line with content of a file, which may be compressed; empty if there is none."""
+    """Return the first line with content of a file, which may be compressed, or an empty string."""
     encoding = find_option(source, "encoding") or find_option(source, "charset") or "UTF-8"
     stream: Any = Files(spark, unquote(name)).open_text(encoding)
     try:

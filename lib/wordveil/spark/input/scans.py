@@ -2,7 +2,7 @@
 
 By default Spark ends a record of CSV at each line break, and a piece of a text becomes an id or another column.
 :mod:`wordveil.spark.input.reading` opens such files with options under which no record is cut. How a catalogue, a view
-or the caller of a function has opened them is unknown, so all of these are refused.
+or a caller has opened them is unknown, so all of these are refused.
 
 The plan of rows that a program holds, such as those of ``createDataFrame``, ends there: they may have been collected
 from such a source, and the result of a SQL script always is. Only their owner can vouch for them, by ``own_rows``.
@@ -34,13 +34,12 @@ _SERDES = {
 # The leaves of a plan that read no file: values, and references to other parts of the plan.
 _OWN_ROWS = {"CachedLocalRelation", "LocalRelation", "OneRowRelation"}
 _NO_FILES = {"CTERelationRef", "EmptyRelation", "Range", "UnionLoopRef", *_OWN_ROWS}
-# How Spark names the step of a query, or the call, that made an RDD.
+# Spark's name of the step of a query, or of the call, that made an RDD.
 _PARSING = re.compile(r"(?:Batch)?Scan (csv|hive|json|libsvm|text|xml)\b ?(.*)")
 _LINES = "textFile"
-# Names by which Spark describes the call that read lines of an RDD or of a column as records.
+# Spark's description of the call that read lines of an RDD or of a column as records.
 _PARSED = re.compile(r"(csv|json|xml) at ")
-# Spark Connect shows a plan as text alone. Listed are files that mark where their rows end, and the nodes that read
-# nothing.
+# Spark Connect shows a plan as text alone. These are files that mark where rows end, and nodes that read nothing.
 _FILES = {"avro", "binaryFile", "orc", "parquet"}
 _TEXTS = {"csv", "json", "libsvm", "text", "xml"}
 _NODES = _NO_FILES | {
@@ -68,8 +67,8 @@ _FORMAT = re.compile(r"\] (\w+)$")
 def check_scans(frame: DataFrame, setting: str, value: str = "", *, own_rows: bool = False) -> None:
     """Raise :class:`ConfigError` if a frame reads a source that Spark parses from text. No data is read.
 
-    ``setting``: the setting or the argument that names the frame, and its ``value``. ``own_rows``: whether the caller
-    says that rows without a source are his own.
+    ``setting``, ``value``: the setting or argument that names the frame. ``own_rows``: the caller vouches for rows
+    without a source.
     """
     fault = "configuration" if value else "arguments"
     rows = "" if own_rows else _NO_ORIGIN + ("." if setting.startswith("input.") else _SAY_SO)
@@ -106,12 +105,11 @@ def _has_variable(spark: SparkSession, plan: Any) -> bool:
 
 
 def _inspect_lines(lines: list[str] | None, rows: str = "") -> str:
-    """Explain what is wrong with the text of a plan; empty if nothing is. It never quotes the text.
+    """Explain what is wrong with the text of a plan, without quoting it; empty if nothing is.
 
-    ``rows``: the fault of rows that come from no table; empty if they are accepted.
-
-    Each node begins a line with its name. Column names and literals may add lines, but the last line of a relation
-    always ends with its format. So lines of unknown beginnings or endings are refused, whatever they are.
+    ``rows``: the fault of rows that come from no table; empty if they are accepted. Each node begins a line with its
+    name. Column names and literals may add lines, but the last line of a relation always ends with its format. So lines
+    of unknown beginnings or endings are refused, whatever they are.
     """
     if lines is None:
         return f"has a plan that Spark shows in part. {_UNKNOWN}"
@@ -131,10 +129,9 @@ def _inspect_lines(lines: list[str] | None, rows: str = "") -> str:
 
 @dataclass(frozen=True)
 class _ScanInspector:
-    """Inspector of the leaves of an analysed plan.
+    """Inspector of the leaves of an analysed plan. Unknown leaves are refused: they may read anything.
 
-    Unknown leaves are refused: they may read anything. ``rows``: the fault of rows that come from no table; empty if
-    they are accepted.
+    ``rows``: the fault of rows that come from no table; empty if they are accepted.
     """
 
     spark: SparkSession
@@ -143,7 +140,7 @@ class _ScanInspector:
     def inspect(self, leaf: Any, *, may_compute: bool = False) -> str:
         """Explain what is wrong with a leaf; empty if nothing is.
 
-        ``may_compute``: whether one row without columns is part of a computation, and no record.
+        ``may_compute``: one row without columns is part of a computation, and no record.
         """
         kind = str(leaf.getClass().getSimpleName())
         if kind == "LogicalRelation":
@@ -175,10 +172,7 @@ class _ScanInspector:
         return _describe(table.name(), table.formatName()) if is_text else ""
 
     def _is_text(self, file_format: Any) -> bool:
-        """Return whether a class reads text files.
-
-        All of Spark's that do extend one class, and so do classes made of them.
-        """
+        """Return whether a class reads text files: all of Spark's that do extend one class."""
         return bool(self._find_class("TextBasedFileFormat").isAssignableFrom(file_format))
 
     def _find_class(self, name: str) -> Any:
@@ -192,10 +186,7 @@ def _inspect_hive(table: Any) -> str:
 
 
 def _inspect_rdd(rdd: Any, rows: str) -> str:
-    """Explain what is wrong with the rows of a frame without a plan, such as a batch of a stream.
-
-    Spark still names the steps that made them.
-    """
+    """Explain what is wrong with rows without a plan, such as a stream's batch, by the steps that made them."""
     waiting, seen = [rdd], set()
     while waiting:
         step = waiting.pop()

@@ -37,14 +37,13 @@ def screen_input(
 ) -> DataFrame:
     """Return the columns id, kept, ``internal``, ``__text`` and ``__reason`` of a table.
 
-    Further text columns are ``__text_1`` and so on. A record that Spark refuses has its reason and no text. The
+    Further text columns are ``__text_1`` and so on. A record that Spark refuses has its reason and no text; the
     ``__reason`` of any other holds the language that the record names, if there is a column of languages
-    (:data:`wordveil.records.schema.LANGUAGE_MARK`).
-
-    A record has no text if all its text columns are null, and is too long if all together are.
+    (:data:`wordveil.records.schema.LANGUAGE_MARK`). A record has no text if all its text columns are null, and is too
+    long if all together are.
 
     Spark reads the texts once. To find repeated ids it reads the ids first, unless ``refused`` names a column with the
-    reasons that are known already (null for records without one).
+    known reasons (null for records without one).
     """
     texts = [_to_string(table, path) for path in text_paths(table.schema, columns)]
     sizes = [F.octet_length(text) for text in texts]
@@ -76,8 +75,8 @@ def _to_string(table: DataFrame, path: Sequence[str]) -> Column:
 def flag_invalid_ids(table: DataFrame, columns: Columns, *, is_unique: bool = False) -> tuple[DataFrame, Column]:
     """Return the table, and why each record's id is invalid (null if it is valid).
 
-    It reads only the ids, unless the caller has established that none is repeated (``is_unique``). A row that could not
-    be parsed has no id.
+    Only the ids are read, and nothing with ``is_unique``, if no id is repeated. A row that could not be parsed has no
+    id.
     """
     record_id, is_string = column(columns.id), isinstance(table.schema[columns.id].dataType, StringType)
     table, duplicate = (table, F.lit(False)) if is_unique else _mark_duplicates(table, columns.id)
@@ -92,7 +91,7 @@ def flag_invalid_ids(table: DataFrame, columns: Columns, *, is_unique: bool = Fa
 
 
 def _may_repeat(table: DataFrame, name: str) -> bool:
-    """Return whether some id may be repeated: False only if none is.
+    """Return whether some id may be repeated.
 
     Counting 64-bit hashes takes less than half the time of counting ids.
     """
@@ -101,7 +100,7 @@ def _may_repeat(table: DataFrame, name: str) -> bool:
 
 
 def _mark_duplicates(table: DataFrame, name: str) -> tuple[DataFrame, Column]:
-    """Return the table, and a condition that is true for each record whose id another one has too.
+    """Return the table, and a condition that is true for each record with a repeated id.
 
     Repeated ids are counted first: usually there are none, and the texts then need no join.
     """

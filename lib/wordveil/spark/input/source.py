@@ -44,7 +44,7 @@ from wordveil.spark.platform.versions import file_path
 
 _LOGGER = logging.getLogger(__name__)
 FILE_COLUMN = "__wordveil_file"
-"""The column of :meth:`InputTable.read_with_files`."""
+"""Column of :meth:`InputTable.read_with_files`."""
 _TABLE_NAMES = {"delta": "Delta", "iceberg": "Iceberg"}
 _FORMAT_NAMES = {**_TABLE_NAMES, "parquet": "Parquet", "csv": "CSV", "json": "JSON", "orc": "ORC"}
 # Delta's parser drops the parameters of a query that Spark binds while it parses. Those that the analyser binds stay.
@@ -55,11 +55,10 @@ _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 class InputTable:
     """The opened input. Opening and reading check names, columns, version and condition, and read no data.
 
-    ``latest_version``: the version of the table that the settings choose, by default the latest when it was opened; for
-    an Iceberg table the id of that snapshot. ``table_id``: the format's own identifier of the table; a table that is
-    deleted and created again has another. Both are None for tables without versions. ``is_delta``: whether the table
-    has a change data feed. ``columns``: those of a format whose rows are parsed. ``partitions``: the names of partition
-    columns.
+    ``latest_version``: the version that the settings choose, by default the latest when the table was opened; an
+    Iceberg table's snapshot id. ``table_id``: the format's own identifier; a table that is deleted and created again
+    has another. Both are None for tables without versions. ``is_delta``: the table has a change data feed. ``columns``:
+    those of a format whose rows are parsed.
     """
 
     spark: SparkSession
@@ -113,8 +112,7 @@ class InputTable:
         check_columns(frame.drop(MALFORMED_COLUMN).schema, self.source, where, lists=lists)
 
     def read_with_files(self, names: Collection[str] | None = None) -> DataFrame:
-        """Read the records with :data:`FILE_COLUMN`, the file of each. If ``names`` are given, only these files are
-        opened.
+        """Read the records with their files in :data:`FILE_COLUMN`, opening only the files ``names`` if given.
 
         In a table without files of its own, such as a view, the column is empty and ``names`` are ignored. Raises as
         :meth:`read`.

@@ -18,10 +18,9 @@ _NAMED, _FIRST = "delta.dataSkippingStatsColumns", "delta.dataSkippingNumIndexed
 def require_hidden_texts(table: DataFrame, texts: Sequence[str], setting: str, name: str) -> None:
     """Raise :class:`PlatformError` for statistics of ``texts`` in a session that does not encrypt its scratch.
 
-    The table is a Delta table, whose log has by default the least and the greatest text of each file, cut off. To find
-    the files, Delta shuffles the log, so that these texts get into Spark's scratch.
-
-    ``setting``, ``name``: how the configuration names the table.
+    By default a Delta table's log has the least and the greatest text of each file, cut off. To find the files, Delta
+    shuffles the log, so that these texts get into Spark's scratch. ``setting``, ``name``: how the configuration names
+    the table.
     """
     if (snapshot := find_snapshot(table)) is None:
         return

@@ -1,7 +1,4 @@
-"""Versions of tables: Delta's, and Iceberg's snapshots.
-
-Spark reads both by the options ``versionAsOf`` and ``timestampAsOf``.
-"""
+"""Versions of tables: Delta's, and Iceberg's snapshots. Spark reads both by ``versionAsOf`` and ``timestampAsOf``."""
 
 from __future__ import annotations
 
@@ -26,8 +23,8 @@ _TOO_LATE = "is after the latest version of the Delta table. Use an earlier time
 _NO_TIME = 'is not a date or time that Spark reads. Write it as in "2026-11-20 03:00:00".'
 NO_VERSIONS = "only Delta and Iceberg tables have versions. Remove it."
 _NO_VERSION = "the Delta table does not have this version, or no longer has it."
-# What is wrong, by the beginning of Spark's error condition, or by words of an error that has none: Iceberg's, and
-# those of Delta before 4.1.
+# Problems by the beginning of Spark's error condition, or by words of errors of Iceberg and of Delta before 4.1, which
+# have no condition.
 _PROBLEMS = {
     "UNSUPPORTED_FEATURE.TIME_TRAVEL": NO_VERSIONS,
     "DELTA_VERSION_NOT_FOUND": _NO_VERSION,
@@ -52,7 +49,7 @@ class TableVersion:
     """Version of a table that a frame reads.
 
     ``number``: Delta's version, or the id of Iceberg's snapshot, which is no counter. ``table_id``: the format's own
-    identifier of the table; a table that is deleted and created again has another. ``is_delta``: whether it is Delta's.
+    identifier; a table that is deleted and created again has another.
     """
 
     number: int
@@ -61,7 +58,7 @@ class TableVersion:
 
 
 def find_version(frame: DataFrame, source: Source) -> TableVersion | None:
-    """Find the version that a frame reads; None for tables without versions, and for views.
+    """Find the version that a frame reads. Return None for tables without versions, and for views.
 
     Raises :class:`InputError` for an Iceberg table of which no version can be read again.
     """
@@ -91,10 +88,7 @@ def refresh_table(frame: DataFrame) -> None:
 
 
 def find_snapshot(frame: DataFrame) -> Any:
-    """Return the state of the Delta table that a frame reads.
-
-    None for other tables, and for views, which have no version.
-    """
+    """Return the state of the Delta table that a frame reads, or None for other tables and for views."""
     relation = find_relation(frame, "LogicalRelation")
     files = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
     if relation is None or not is_instance_of(gateway(frame.sparkSession), relation.relation(), files):

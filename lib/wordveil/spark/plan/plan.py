@@ -42,14 +42,14 @@ class Plan:
 
     ``tokens`` is the public length at which a record is priced: ``n_max``, times the records that are ever drawn if the
     private corpus trained the weights; None if each record's own length is public. Then ``epsilon_bound`` and ``delta``
-    are those of one token. Prices are None without a bundle to take the diameter from. ``has_records``: whether the
-    input, under ``input.where``, has a record; None if it was not checked. ``recovery``: the share of single words that
-    an attacker recovers, as :class:`wordveil.privacy.recovery.Recovery` writes it; None without a bundle, or if it
-    lacks the figure. ``output_words``: the number of words of the output for texts of some lengths; empty without a
-    bundle. ``linkage``: the share of records linked to their originals; None without a bundle, if the order of words is
-    hidden, and for a mechanism that does not draw word by word. ``fitting``: the number of records of the public
-    length, or versions of one, that each limit of a pure budget admits, by scope. ``runs_left``: the number of further
-    runs that each limit lasts at the mean rate so far, if the ledger was read.
+    are those of one token. ``has_records``: the input, under ``input.where``, has a record; None if it was not checked.
+    ``recovery``: the share of single words that an attacker recovers, as :class:`wordveil.privacy.recovery.Recovery`
+    writes it. ``output_words``: the number of words of the output for texts of some lengths. ``linkage``: the share of
+    records linked to their originals; None also if the order of words is hidden, and for a mechanism that does not draw
+    word by word. Without a bundle prices, ``recovery`` and ``linkage`` are None and ``output_words`` is empty.
+    ``fitting``: the number of records of the public length, or versions of one, that each limit of a pure budget
+    admits, by scope. ``runs_left``: the number of further runs that each limit lasts at the mean rate so far, if the
+    ledger was read.
     """
 
     release: str
@@ -95,10 +95,8 @@ def make_plan(
     """Check the configuration against the input's schema and price the public maximum length.
 
     ``params``: those of ``input.where``. ``look``: also look for one record that the run would read. Spark starts only
-    if it has to look, or if it alone can read the schema. ``find`` and ``find_trials``: find the bundle, and the trials
-    of linkage, if a command has other uses of them.
-
-    Raises :class:`WordveilError`.
+    to look, or if it alone can read the schema. ``find``, ``find_trials``: find the bundle and the trials of linkage,
+    if a command has other uses of them. Raises :class:`WordveilError`.
     """
     source, policy, problem = config.source, config.policy, None
     check_params(source.where, params)
@@ -168,11 +166,10 @@ def add_typical(plan: Plan, table: TableSample, find_trials: FindTrials, policy:
 
 
 def find_trials_once(policy: TextPolicy, find: FindBundle) -> FindTrials:
-    """Return a function that makes the trials of linkage once, and then returns the same ones: estimating unknown laws
-    takes seconds.
+    """Return a function that makes the trials of linkage once: estimating unknown laws takes seconds.
 
-    It returns None if no bundle is found, if the order of words does not show, and for mechanisms that do not draw word
-    by word.
+    It returns None if no bundle is found, if the order of words is hidden, and for mechanisms that do not draw word by
+    word.
     """
 
     @cache
@@ -205,8 +202,6 @@ def _read_schema(source: Source, spark: SparkSection) -> StructType | None:
 
 
 def _has_records(table: DataFrame) -> bool:
-    """Return whether there is a record: Spark reads files until it finds a row, and only the columns of the
-    condition.
-    """
+    """Return whether there is a record. Spark reads files until it finds a row, and only the condition's columns."""
     with job_errors("nothing was planned"):
         return not table.isEmpty()

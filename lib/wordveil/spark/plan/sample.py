@@ -64,13 +64,10 @@ def new_seed() -> int:
 
 
 def spread_records(counts: Mapping[str, int], rows: int, seed: int) -> dict[str, int]:
-    """Compute the number of records to take from each file.
+    """Compute the number of records to take from each file, without files of which none is taken.
 
-    ``counts``: the number of records of each file. ``rows``: how many records to take of all; all of them where the
-    table has no more. ``seed``: decides where windows begin; 0 to :data:`MAX_SEED`.
-
-    Returns the files of which at least one record is taken, in the order of their names. The numbers add up to
-    ``rows``, and none is greater than the file's count.
+    ``counts``: the number of records of each file. ``rows``: the number to take of all, or all if the table has no
+    more. ``seed``: decides where windows begin; 0 to :data:`MAX_SEED`.
     """
     names = sorted(counts)
     ends = np.cumsum([0, *(counts[name] for name in names)])
@@ -96,19 +93,15 @@ def spread_records(counts: Mapping[str, int], rows: int, seed: int) -> dict[str,
 
 
 def draw_rate(number: int, count: int) -> float:
-    """Compute a chance for each of ``count`` records, drawn singly.
-
-    With it fewer than ``number`` are drawn less than once in a million times.
+    """Compute a chance with which ``count`` records, drawn singly, give fewer than ``number`` once in a million times.
     """
     return min(1.0, (number + 5 * math.sqrt(number) + 12) / count)
 
 
 def choose_records(files: Sequence[str], wanted: Mapping[str, int], seed: int) -> list[int]:
-    """Choose the positions, ascending, of the records to keep of those that were read.
+    """Choose the positions, ascending, of the records to keep: of each file the ``wanted`` number, or all if fewer.
 
-    Of each file they are the number that is ``wanted``, or all if fewer were read.
-
-    ``files``: the file of each record. ``seed``: selects records.
+    ``files``: the file of each record that was read. ``seed``: selects records.
     """
     left = dict(wanted)
     kept = []
@@ -120,9 +113,7 @@ def choose_records(files: Sequence[str], wanted: Mapping[str, int], seed: int) -
 
 
 def draw_words(seed: int, purpose: bytes, count: int) -> NDArray[np.uint64]:
-    """Draw uniform 64-bit words, uint64 ``(count,)``, by seed and purpose alone. ``seed``: 0 to :data:`MAX_SEED`;
-    ``purpose``: at most 16 bytes.
-    """
+    """Draw uniform 64-bit words, uint64 ``(count,)``, by ``seed`` and ``purpose`` (at most 16 bytes) alone."""
     key = hashlib.blake2b(seed.to_bytes(8, "little"), person=purpose, digest_size=32).digest()
     nowhere = np.zeros((count, CONTEXT_BYTES), np.uint8)
     words: NDArray[np.uint64] = KeyedStream(Secret(key), 1).words(nowhere, np.arange(count))[0]
@@ -140,9 +131,9 @@ _RATE, _DRAWN = "__wordveil_rate", "__wordveil_drawn"
 class TableSample:
     """Sample and the table it comes from.
 
-    ``rows``: those of the table, counted without reading any column but those of ``input.where``, in ``files``, of
-    which ``files_read`` were read. ``token_price``: the largest loss of a token, for each record that is ever drawn if
-    the private corpus trained the mechanism's weights. ``seed``: reproduces the sample.
+    ``rows``: those of the table, counted without reading columns outside ``input.where``, in ``files``, of which
+    ``files_read`` were read. ``token_price``: the largest loss of a token, for each record that is ever drawn if the
+    private corpus trained the mechanism's weights. ``seed``: reproduces the sample.
     """
 
     sample: Sample
@@ -185,8 +176,8 @@ class PreviewRequest:
 
 @dataclass(frozen=True)
 class Preview:
-    """Preview of rows and words; empty if nothing was asked for. ``by_cluster``: whether one word is written for each
-    cluster, so that the others never stay.
+    """Preview of rows and words; empty if none were requested. ``by_cluster``: each cluster writes only one of its
+    words.
     """
 
     sample: TableSample | None
@@ -196,7 +187,7 @@ class Preview:
     clusters: list[ClusterPreview] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parts that were asked for, as plain values."""
+        """Return the requested parts as plain values."""
         parts = {
             "sample": self.sample and self.sample.to_dict(),
             "words": [word.to_dict() for word in self.words],
@@ -209,8 +200,7 @@ class Preview:
 def check_preview(
     config: Config, rows: int | None, words: str | None, find: FindBundle | None = None, *, seed: int | None = None
 ) -> PreviewRequest | None:
-    """Check what to show before Spark starts; None if neither ``rows`` nor ``words`` (separated by commas) are given.
-    ``find``: finds the bundle, if a command has other uses of it. ``seed``: selects rows.
+    """Check what to show before Spark starts. Return None without ``rows`` and ``words`` (separated by commas).
 
     Raises :class:`ConfigError`, and :class:`BundleError` if there is no bundle: a preview builds none.
     """
@@ -252,10 +242,9 @@ def make_preview(
     *,
     params: Mapping[str, str] = NO_PARAMS,
 ) -> Preview:
-    """Read the sample and draw with throwaway keys; the configuration's key is not loaded. ``params``: those of
-    ``input.where``.
+    """Read the sample and draw with throwaway keys; the configuration's key is not loaded.
 
-    Raises a :class:`WordveilError`.
+    ``params``: those of ``input.where``. Raises a :class:`WordveilError`.
     """
     if request is None:
         return Preview(None, [])
@@ -272,9 +261,8 @@ def _sample_table(
 ) -> TableSample:
     """Read ``rows`` random records of the corpus and simulate the job on them.
 
-    Each record has the same chance, and few files are read (:func:`spread_records`). The records do not leave this
-    process, and no key is loaded. Duplicate ids are those in the files that were read. Raises a
-    :class:`WordveilError`.
+    The records do not leave this process, and no key is loaded. Duplicate ids are those in the files that were read.
+    Raises a :class:`WordveilError`.
     """
     seed = new_seed() if request.seed is None else request.seed
     sanitiser = request.sanitiser

@@ -44,7 +44,7 @@ def text_paths(schema: StructType, columns: Columns) -> tuple[tuple[str, ...], .
 
 
 def find_field(schema: StructType, path: Sequence[str]) -> StructField | None:
-    """Find the column, or the field of a struct, of exactly this path; None if there is none."""
+    """Find the column, or the field of a struct, of exactly this path, or None."""
     field: StructField | None = None
     kind: DataType = schema
     for part in path:
@@ -58,8 +58,7 @@ def find_field(schema: StructType, path: Sequence[str]) -> StructField | None:
 def check_columns(schema: StructType, columns: Columns, source: str, *, lists: bool = True) -> None:
     """Raise :class:`ConfigError` unless the table has the columns, with types that they may have.
 
-    ``lists``: whether faults list the table's columns, which they must not if the first line of a CSV file may be a
-    record.
+    ``lists``: faults list the table's columns, which they must not if the first line of a CSV file may be a record.
     """
     if faults := list(_schema_faults(schema, columns, lists=lists)):
         raise ConfigError(source, faults)

@@ -59,9 +59,7 @@ def check_server(session: SparkSession, *, allow_unencrypted: bool) -> None:
 
 
 def is_beside(session: SparkSession) -> bool:
-    """Return whether the server is reached without leaving this machine. A channel of the caller's own may lead
-    anywhere.
-    """
+    """Return whether the server is on this machine. A caller's own channel may lead anywhere."""
     if (builder := _find_builder(session)) is None:
         return False
     try:
@@ -83,7 +81,7 @@ def _find_builder(session: Any) -> Any:
 
 
 def ask_worker(session: SparkSession, question: Callable[[Iterable[str]], Any], given: Iterable[str]) -> Any:
-    """Return a worker's answer, by way of JSON. Both functions travel as code: the worker need not have this module."""
+    """Return a worker's answer as JSON values. Both functions travel as code: the worker need not have this module."""
 
     def answer(batches: Iterator[Any]) -> Iterator[Any]:
         import json
@@ -110,7 +108,7 @@ def send_archive(session: Any, path: Path) -> None:
 
 
 def list_plan_lines(frame: Any) -> list[str] | None:
-    """List the lines of the analysed plan, or more; None if the plan's text is cut. They may quote values of records.
+    """List the lines of the analysed plan, or more, which may quote records. Return None if the plan's text is cut.
 
     A literal can have line breaks, and headings in it. The whole plan is between the first heading and the last.
     """

@@ -1,7 +1,7 @@
 """Delta in a Spark session: its options, its jars, and whether a session has it.
 
-Its commits on object stores are exclusive: the package has a log store for S3, and a probe of what the object store
-itself promises.
+Commits on object stores are exclusive: the package has a log store for S3, and a probe of the object store's own
+promise.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def require_exclusive_commits(spark: SparkSession, paths: Mapping[str, str], *, 
     """Raise :class:`ConfigError` for ``paths``, by setting, if two writers may overwrite each other's commits.
 
     Delta's own log stores are exclusive on HDFS, Azure and Google; that for S3 is for a single driver, and others are
-    not known. A log store of the user's is trusted; for that of this package, each bucket must pass a probe.
+    unknown. A user's own log store is trusted; for this package's, each bucket must pass a probe.
     """
     if is_only_writer:
         return
@@ -136,7 +136,7 @@ def _probe(spark: SparkSession, files: Files) -> tuple[str, str] | None:
 
 
 def _create(store: Any, path: Any, actions: Any, conf: Any) -> str | None:
-    """Commit once; return the class of the error, None if there was none."""
+    """Commit once, and return the class of the error, or None."""
     try:
         store.write(path, actions, False, conf)
     except Py4JJavaError as error:
@@ -174,8 +174,8 @@ OPTIONS: dict[str, str] = {
     # The number of tasks that compute a table's state. Delta's default of 50 takes seconds. On two cores, more than one
     # gain nothing, even over 50,000 files of one commit.
     "spark.databricks.delta.snapshotPartitions": "1",
-    # Delta would repeat a small table's files in the summary of each version, which nothing here reads. Where the time
-    # zone is not UTC, it would compute the table's state anew at each commit to check them.
+    # Delta would repeat a small table's files in the summary of each version, which nothing here reads. In another time
+    # zone than UTC, it would compute the table's state again at each commit to check them.
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
 }
 INSTALL = "Install it with: pip install 'wordveil[spark]'"
@@ -188,8 +188,8 @@ def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -
     """Return the options that a new session needs for Delta, in addition to the options ``given``.
 
     ``submitted``: spark-submit started its Java process, which takes no more jars. ``jars``: a directory
-    (``spark.delta_jars``); by default the jars that Ivy has fetched, or else fetches.
-    Raises :class:`PlatformError` if delta-spark is not installed or the directory lacks a jar.
+    (``spark.delta_jars``); by default the jars that Ivy has fetched, or else fetches. Raises :class:`PlatformError` if
+    delta-spark is not installed or the directory lacks a jar.
     """
     options = {name: value for name, value in OPTIONS.items() if name not in given}
     extensions = given.get("spark.sql.extensions", "")
@@ -204,9 +204,8 @@ def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -
 
 
 def require_delta(session: SparkSession) -> None:
-    """Raise :class:`PlatformError` unless the session has Delta's extension, jars and catalogue.
-
-    A catalogue that passes on to Delta's counts, too.
+    """Raise :class:`PlatformError` unless the session has Delta's extension, jars and catalogue, or one that passes on
+    to it.
     """
     hint = (
         f"Start it with spark.sql.extensions={EXTENSION}, spark.sql.catalog.spark_catalog={CATALOG} and Delta's jars "
@@ -258,10 +257,9 @@ def open_snapshot(log: Any, version: int, none: Any) -> Any:
 def read_delta_files(spark: SparkSession, log: Any, version: int, names: Collection[str]) -> DataFrame:
     """Read the rows of some data files of a Delta table and open no other file.
 
-    Given a condition on file names, Delta would open them all.
-
-    ``log``: Delta's own object of the table. ``names``: as in Spark's metadata column ``file_path``. Raises a Py4J
-    error if Delta's classes differ from those of the tested version.
+    Given a condition on file names, Delta would open them all. ``log``: Delta's own object of the table. ``names``: as
+    in Spark's metadata column ``file_path``. Raises a Py4J error if Delta's classes differ from those of the tested
+    version.
     """
     none = java_class(spark, "scala.Option").apply(None)
     snapshot = open_snapshot(log, version, none)
@@ -282,7 +280,7 @@ def read_delta_version(spark: SparkSession, log: Any, version: int) -> DataFrame
 
 
 def _find_end(name: str, ends: Collection[str]) -> str | None:
-    """Find the longest of ``ends`` that a file's name ends with; None if there is none."""
+    """Find the longest of ``ends`` that a file's name ends with, or None."""
     return next((name[at:] for at, letter in enumerate(name) if letter == "/" and name[at:] in ends), None)
 
 
@@ -308,9 +306,7 @@ def list_jars(coordinates: Iterable[str], ivy: Path) -> list[Path]:
 
 
 def ivy_home() -> Path:
-    """Return the directory in which Spark's Ivy keeps fetched jars: in the account's home, because Java ignores
-    HOME.
-    """
+    """Return the directory of jars that Spark's Ivy fetched: in the account's home, because Java ignores HOME."""
     try:
         home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError:

@@ -26,7 +26,7 @@ from wordveil.spark.platform.progress import ignore
 
 _LOGGER = logging.getLogger(__name__)
 FILE_ROWS = 1_000_000
-"""The maximum number of rows of a file that is appended, unless an output says otherwise."""
+"""Largest number of rows of an appended file, unless an output has its own."""
 _SWAP = "wordveil swap"
 _DEFAULT = "spark.databricks.delta.properties.defaults."
 # After a conflict the table is read again. A table that changes during this many attempts is not used as intended.
@@ -47,7 +47,7 @@ def _delta() -> Any:
 
 @contextmanager
 def _defaults_kept(spark: SparkSession, names: Collection[str] | None) -> Iterator[None]:
-    """Give new tables only these properties of those that the session gives by default; None: all."""
+    """Give new tables only the properties ``names`` of the session's defaults; None: all."""
     options = spark.sql("SET").collect() if names is not None else []
     given = {row.key: row.value for row in options if row.key.startswith(_DEFAULT)}
     others = {key: value for key, value in given.items() if f"delta.{key.removeprefix(_DEFAULT)}" not in (names or ())}
@@ -67,7 +67,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Decision(Generic[Result]):
-    """A decision on one version of a table: rows to append, or None, and a result for the caller."""
+    """Decision on one version of a table: rows to append, or None, and a result for the caller."""
 
     rows: DataFrame | None
     result: Result
@@ -102,7 +102,7 @@ class DeltaTable:
             raise lost_version(f"{self.kind} {self.path}", version) from None
 
     def find_directory(self) -> Path | None:
-        """Return the table's directory on this machine's disk; None if it is elsewhere."""
+        """Return the table's directory on this machine's disk, or None if it is elsewhere."""
         files = Files(self.spark, self.path)
         return Path(str(files.path.toUri().getPath())) if files.is_local else None
 
@@ -125,8 +125,8 @@ class DeltaTable:
         """Create the table if there is none. Raises :class:`ReleaseError` for a table of another layout.
 
         ``indexed``: the columns whose minimum and maximum Delta may write into its log; by default the first 32. A text
-        must not be among them: it would remain in the log after its deletion. ``defaults``: the properties that it may
-        take from the session's defaults for new tables; None: all.
+        must not be among them: it would remain in the log after its deletion. ``defaults``: the properties that the
+        table may take from the session's defaults for new tables; None: all.
         """
         if self.exists():
             self.check()
@@ -166,7 +166,7 @@ class DeltaTable:
         return self.number(idempotency_key) is not None
 
     def number(self, idempotency_key: str) -> int | None:
-        """Return the last number with which :meth:`append` wrote under ``idempotency_key``; None if it never did."""
+        """Return the last number with which :meth:`append` wrote under ``idempotency_key``, or None."""
         found = self._snapshot().transactions().get(f"wordveil {idempotency_key}")
         return int(found.get()) if found.isDefined() else None
 
@@ -182,7 +182,7 @@ class DeltaTable:
         return bool(last == "RESTORE")
 
     def list_files(self, snapshot: Any) -> list[Row]:
-        """Return the log's row about each data file of a :meth:`snapshot`."""
+        """List the log's rows about the data files of a :meth:`snapshot`."""
         return DataFrame(snapshot.allFiles().toDF(), self.spark).collect()
 
     def read(self, version: int | None = None) -> DataFrame:
@@ -214,17 +214,17 @@ class DeltaTable:
         self._end_commit(step)
 
     def replace(self, rows: DataFrame, *, where: str | None = None, records_per_file: int | None = None) -> int:
-        """Replace all rows in one commit, and add their new columns.
+        """Replace all rows in one commit, add their new columns, and return the commit's version.
 
-        Returns the commit's version, which may not be the newest if others write. ``where``: replace only the rows that
-        meet this condition on the table's partition columns, in SQL.
+        Others may have committed since. ``where``: replace only the rows that meet this condition on the partition
+        columns, in SQL.
         """
         # Some sessions replace only partitions that have new rows. Withdrawn text would remain in the others.
         writer = rows.write.mode("overwrite").option("partitionOverwriteMode", "static").option("mergeSchema", "true")
         return self._write(writer.option("replaceWhere", where) if where else writer, records_per_file)
 
     def add(self, rows: DataFrame, *, records_per_file: int | None = None) -> int:
-        """Append in one commit at each call. Returns the commit's version, as :meth:`replace` does."""
+        """Append in one commit at each call, and return the commit's version."""
         return self._write(rows.write.mode("append"), records_per_file)
 
     def _write(self, writer: DataFrameWriter, records_per_file: int | None) -> int:

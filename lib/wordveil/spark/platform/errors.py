@@ -87,7 +87,7 @@ def job_errors(outcome: str = "nothing was written") -> Iterator[None]:
 
 @contextmanager
 def input_errors(setting: str, source: str, kind: str = "table") -> Iterator[None]:
-    """Turn an error of Spark into an :class:`InputError` that names the ``setting``, its value ``source`` and why."""
+    """Turn an error of Spark into an :class:`InputError` that names ``setting``, its value ``source`` and the cause."""
     try:
         with silence_query_logs():
             yield

@@ -40,8 +40,8 @@ def has_glob(path: str) -> bool:
 def load_path(spark: SparkSession, reader: DataFrameReader, path: str | list[str]) -> DataFrame:
     """Read ``path``, or several, each as it is written and never as a glob.
 
-    Partition columns for which the reader has no type are strings, as the names of the directories have them. Spark
-    would guess types from all values: 007 would become 7, and 1d a number.
+    Partition columns for which the reader has no type are strings, as in the names of the directories. Spark would
+    guess types from all values: 007 would become 7, and 1d a number.
     """
     before = spark.conf.get(_GUESS_TYPES, None)
     spark.conf.set(_GUESS_TYPES, "false")
@@ -68,7 +68,7 @@ class Files:
 
     @property
     def is_local(self) -> bool:
-        """True if the path is on a file system that this machine has mounted."""
+        """True if this machine has mounted the path's file system."""
         return bool(self.path.toUri().getScheme() == "file")
 
     def sibling(self, name: str) -> Any:
@@ -84,12 +84,12 @@ class Files:
         return bool(self._system.exists(path or self.path))
 
     def is_file(self, path: Any) -> bool:
-        """Return whether there is a file at the path, and no directory."""
+        """Return whether the path is a file, not a directory."""
         return bool(self._system.getFileStatus(path).isFile())
 
     def move(self, source: Any, target: Any, *, over: bool = False) -> None:
-        """Rename. If ``target`` exists this fails (a plain rename would move the source into it); with ``over`` it
-        replaces the target.
+        """Rename. An existing ``target`` is replaced if ``over``, and an error otherwise: a plain rename would move
+        into it.
         """
         rename = java_class(self._spark, f"{_HADOOP}.Options$Rename")
         options = java_array(self._spark, rename, *([rename.OVERWRITE] if over else []))
@@ -99,10 +99,7 @@ class Files:
         return java_class(self._spark, f"{_HADOOP}.FileContext").getFileContext(self.path.toUri(), self._conf)
 
     def try_directory(self, path: Any) -> None:
-        """Create a directory and remove it.
-
-        A job of hours must not fail at its end because it cannot write.
-        """
+        """Create a directory and remove it: a job of hours must not fail at its end because it cannot write."""
         try:
             self._context().mkdir(path, None, True)
         except BaseException:
@@ -140,9 +137,7 @@ class Files:
                 file.unlink()
 
     def list_files(self, directory: Any | None = None) -> dict[str, int]:
-        """Return all files below this directory, or below ``directory``, by their paths relative to it, with their
-        sizes in bytes.
-        """
+        """Return the sizes in bytes of all files below this path, or ``directory``, by their relative paths."""
         top = directory or self.path
         if not self._system.exists(top):
             return {}
@@ -195,7 +190,7 @@ class Files:
         self.move(draft, self.path, over=True)
 
     def write_new(self, text: str, path: Any | None = None) -> None:
-        """Write a small file, this one or the one at ``path``; fails if it exists. S3 itself refuses then."""
+        """Write a new small file, this one or the one at ``path``; fails if it exists, by S3's own refusal there."""
         builder = self._system.createFile(path or self.path).recursive().overwrite(False)
         self._fill(builder.opt("fs.option.create.conditional.overwrite", True).build(), text)
 
@@ -210,8 +205,7 @@ class Files:
 def replace_file(path: str, text: str) -> None:
     """Write the small file ``path`` through the running session.
 
-    Raises :class:`ConfigError` if there is no session, because the command ended before it started one, or if the file
-    cannot be written.
+    Raises :class:`ConfigError` if the command ended before it started a session, or if the file cannot be written.
     """
     session = SparkSession.getActiveSession()
     if session is None:
@@ -227,9 +221,7 @@ def replace_file(path: str, text: str) -> None:
 
 
 def require_free_paths(spark: SparkSession | None, output: OutputSection, ledger: LedgerSection | None) -> None:
-    """Check as :func:`wordveil.assembly.local_paths.require_free_paths` does. Without a session only paths on this
-    machine's disk are checked.
-    """
+    """Check as :func:`wordveil.assembly.local_paths.require_free_paths`; without a session only local paths."""
     if spark is None:
         local_paths.require_free_paths(output, ledger)
     else:

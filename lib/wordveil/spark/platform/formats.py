@@ -22,7 +22,7 @@ _CSV = "d.CsvFileFormat(c.ParseOptions({delimiter}newlines_in_values=True))"
 
 
 class _Known(NamedTuple):
-    """A format: its name, its name in pyarrow.dataset, and the settings that read it; empty if not supported."""
+    """Format: its name, its name in pyarrow.dataset, and the settings that read it; empty if not supported."""
 
     name: str = ""
     arrow: str = ""
@@ -47,7 +47,7 @@ _FORMATS = {
 
 @dataclass(frozen=True)
 class FileFormat:
-    """The settings ``input.format`` and ``input.options`` that read a file, the latter as YAML between braces."""
+    """Settings ``input.format`` and ``input.options`` that read a file, the latter as YAML between braces."""
 
     kind: str = "parquet"
     options: str = ""

@@ -24,7 +24,7 @@ def fetched_iceberg_jars() -> list[Path]:
 
 
 def find_iceberg_table(frame: DataFrame) -> Any:
-    """Return Iceberg's object of the table that a frame reads; None for other tables, and for views."""
+    """Return Iceberg's object of the table that a frame reads, or None for other tables and for views."""
     relation = find_relation(frame, "DataSourceV2Relation")
     # By its name: a session without Iceberg has no such class.
     is_iceberg = relation is not None and relation.table().getClass().getName() == _TABLE
@@ -32,10 +32,7 @@ def find_iceberg_table(frame: DataFrame) -> Any:
 
 
 def find_iceberg_path(spark: SparkSession, path: str) -> str | None:
-    """Find the directory of the Iceberg table whose data files are at ``path``, if it has the usual layout.
-
-    None if there is none.
-    """
+    """Find the directory of the Iceberg table whose data files are at ``path`` in the usual layout, or None."""
     layout = re.fullmatch(r"(.+)/data(/.*)?", path)
     if layout is None or not Files(spark, f"{layout[1]}/metadata/any").list_matching("*.metadata.json"):
         return None

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from wordveil.errors import PlatformError
 
 JAVA_VERSIONS = range(17, 23)
-"""Later versions refuse calls that Hadoop makes: Spark starts and cannot write a file."""
+"""Java versions; later ones refuse calls that Hadoop makes: Spark starts and cannot write a file."""
 _VERSIONS = f"Java {JAVA_VERSIONS[0]} to {JAVA_VERSIONS[-1]}"
 _HINT = f"Install {_VERSIONS} (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
 _STANDARD_ERROR = 2
@@ -31,9 +31,9 @@ _ROUTINE = re.compile(r"WARNING: Using incubator modules|^\s*$|^:: |^\t|SLF4J|Se
 
 
 class JavaLog:
-    """A file for the output of Spark's Java process, unless that goes to a terminal or the user's own log.
+    """Private file for the output of Spark's Java process, unless that goes to a terminal or the user's own log.
 
-    Only its owner can read it. It is deleted when Python ends, unless a message has named it.
+    It is deleted when Python ends, unless a message has named it.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class JavaLog:
             yield stream
 
     def name(self) -> str | None:
-        """Return the file's path for a message, and keep the file; None if there is none."""
+        """Return the file's path for a message, and keep the file, or None."""
         if self._path is None or not self._path.exists():
             return None
         self._is_kept = True
@@ -93,10 +93,7 @@ def check_java() -> None:
 
 
 def check_user() -> None:
-    """Raise :class:`PlatformError` for a user without a name, which Java's login needs.
-
-    Containers that start with a bare user id have none.
-    """
+    """Raise :class:`PlatformError` for a user without a name, as in containers: Java's login needs one."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -148,7 +145,7 @@ def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
 def redirect_console(spark: SparkSession) -> None:
     """Send output of Scala code in this thread, such as Delta's VACUUM, to Java's standard error.
 
-    Needed in a Java process that spark-submit started: results go to its standard output.
+    Results go to standard output in a Java process that spark-submit started.
     """
     console = getattr(java_class(spark, "scala.Console$"), "MODULE$")
     console.setOutDirect(java_class(spark, "java.lang.System").err)
@@ -171,7 +168,7 @@ def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
 
 
 def find_relation(frame: DataFrame, kind: str) -> Any:
-    """Find Spark's own object of the table that a frame reads; None unless it has the class ``kind``.
+    """Find Spark's own object of the table that a frame reads, or None unless it has the class ``kind``.
 
     ``frame`` reads a table or a path, and selects nothing from it. Views have no such object.
     """

@@ -1,11 +1,10 @@
 """Locks between processes that write to one local file system, where Delta's commits are not exclusive, and leases.
 
-The Java virtual machine holds the lock, because it is the process that commits. It holds the lock until it ends,
-however it ends, even if the Python that drives it ends first.
+The Java virtual machine holds the lock, because it is the process that commits, until it ends, even if the Python that
+drives it ends first.
 
-Leases are the way for runs to wait for each other on file systems where no file can be locked. A lease only makes
-others wait. A process that pauses for too long loses its lease without notice: preventing two processes from
-overwriting each other's commits is up to Delta's log store.
+Where no file can be locked, runs wait for each other by leases. A process that pauses for too long loses its lease
+without notice: preventing two processes from overwriting each other's commits is up to Delta's log store.
 """
 
 from __future__ import annotations

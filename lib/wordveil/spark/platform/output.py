@@ -34,8 +34,8 @@ class Draft:
         return str(self.directory)
 
     def publish(self, *, overwrite: bool) -> None:
-        """Move the table to its final path, without checksum files. With ``overwrite``, an existing table is moved
-        aside first and deleted last.
+        """Move the table to its final path, without checksum files. ``overwrite`` moves an existing one aside, then
+        deletes it.
         """
         self.files.delete_checksums(self.directory)
         sizes = None if _is_atomic(self.files) else self.files.list_files(self.directory)
@@ -61,7 +61,7 @@ class Draft:
             self.files.delete(aside)
 
     def _mark(self, sizes: dict[str, int]) -> None:
-        """State that the table is complete. Two runs may have moved their files there at the same time."""
+        """Mark the table as complete. Two runs may have moved their files there at the same time."""
         try:
             self.files.write_new(json.dumps({"run_id": self.run_id, "files": sizes}), self.files.below(MARKER))
         except Py4JError:
@@ -112,7 +112,7 @@ def require_complete(files: Files) -> None:
 
 
 def _find_fault(files: Files) -> str | None:
-    """Explain why an output is not complete; None if it is."""
+    """Explain why an output is not complete, or return None."""
     if _is_atomic(files):
         return None
     marker = files.below(MARKER)

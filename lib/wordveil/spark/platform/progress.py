@@ -12,7 +12,7 @@ from pyspark import SparkContext
 _INTERVAL = 0.25
 _PATIENCE = 10.0
 TaskProgress = Callable[[int, int], None]
-"""Function called with the numbers of tasks done and of tasks known so far."""
+"""Callback for the numbers of finished tasks and of tasks known so far."""
 
 
 def ignore(*_: object) -> None:

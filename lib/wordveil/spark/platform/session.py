@@ -97,8 +97,8 @@ def start_session(config: Config) -> SparkSession:
     Parameters
     ----------
     config : Config
-        What ``wordveil.load_config`` returned. Its section ``spark`` has the master and further options; a release, and
-        an input in Delta, bring Delta.
+        From ``wordveil.load_config``. Its section ``spark`` has the master and further options; a release, and an input
+        in Delta, bring Delta.
 
     Returns
     -------
@@ -120,9 +120,9 @@ def start_session(config: Config) -> SparkSession:
 def build_session(section: SparkSection, *, delta: bool = False, is_short: bool = False) -> SparkSession:
     """Start a session with :data:`OPTIONS`, or set those that the running session can take.
 
-    ``delta``: require Delta. ``is_short``: in local mode, start fast, for few rows.
+    ``delta``: require Delta. ``is_short``: in local mode, start fast, for few rows. Options given to spark-submit
+    override :data:`OPTIONS` except :data:`SAFETY`; ``section.options`` override all.
 
-    Options given to spark-submit override :data:`OPTIONS` except :data:`SAFETY`; ``section.options`` override all.
     Raises :class:`PlatformError` if Java or Delta is missing or does not fit, in a process of Spark Connect, and
     outside local mode for a session without :data:`ENCRYPTION`, unless ``section.allow_unencrypted`` is set.
     """
@@ -159,7 +159,7 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
 
 
 def _find_running() -> SparkSession | None:
-    """Return the running session, if any. A process of Spark Connect can have no classic session."""
+    """Return the running session, or None. A process of Spark Connect can have no classic session."""
     if is_remote() or "SPARK_REMOTE" in os.environ:
         raise PlatformError(SERVED_ALONE)
     if (running := SparkSession.getActiveSession()) is not None:
@@ -222,9 +222,8 @@ def is_local(master: str) -> bool:
 
 
 def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> None:
-    """Raise :class:`PlatformError` for a session outside local mode that lacks part of :data:`ENCRYPTION`.
-
-    ``allow_unencrypted`` accepts such a session.
+    """Raise :class:`PlatformError` for a session outside local mode that lacks part of :data:`ENCRYPTION`, unless
+    allowed.
     """
     options = _read_options(session)
     missing = [name for name in ENCRYPTION if str(options.get(name, "false")).lower() != "true"]
@@ -240,8 +239,7 @@ def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> Non
 def require_encrypted_scratch(session: SparkSession, why: str, instead: str) -> None:
     """Raise :class:`PlatformError` for unencrypted scratch to which texts would be written.
 
-    The configuration cannot allow it. ``why``: a clause with the reason that texts are written; ``instead``: a clause
-    with the way to prevent that.
+    The configuration cannot allow it. ``why``, ``instead``: clauses with the reason and the way to prevent that.
     """
     if str(_read_options(session).get("spark.io.encryption.enabled", "false")).lower() != "true":
         raise PlatformError(
@@ -269,9 +267,8 @@ def require_classic(session: SparkSession) -> None:
 
 
 def check_session(session: SparkSession, *, allow_unencrypted: bool = False, may_connect: bool = False) -> None:
-    """Raise :class:`PlatformError` unless a session that wordveil did not build can be used as it is.
-
-    ``may_connect``: accept a session of Spark Connect.
+    """Raise :class:`PlatformError` unless a session that wordveil did not build, or Spark Connect, can be used as it
+    is.
     """
     if may_connect and is_connect(session):
         check_server(session, allow_unencrypted=allow_unencrypted)
@@ -328,10 +325,8 @@ _EXCLUDED = (
 def s3_options(given: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
     """Return the options that bring S3A to a new session, in addition to those ``given``.
 
-    They name jars that Ivy has fetched, or will fetch. None if spark-submit started its Java process, which takes no
-    more jars.
-
-    Raises :class:`PlatformError` before Spark 4.1, which has an older Hadoop.
+    They name jars that Ivy has fetched, or will fetch. Java takes no more jars if spark-submit started it
+    (``submitted``). Raises :class:`PlatformError` before Spark 4.1, which has an older Hadoop.
     """
     if submitted:
         return {}

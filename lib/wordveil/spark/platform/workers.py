@@ -1,8 +1,7 @@
 """Check of Spark's Python workers, once for each session before anything is drawn.
 
-A script that does not activate its environment gets workers of the first ``python3`` on the PATH. That Python may be
-another version, or may lack this package. Spark reports that only inside the first job, at the end of a Java stack
-trace.
+A script that does not activate its environment gets workers of the first ``python3`` on the PATH, maybe of another
+version or without this package. Spark reports that only in the first job, at the end of a Java stack trace.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ _checked: WeakKeyDictionary[SparkContext | SparkSession, str] = WeakKeyDictionar
 
 @dataclass(frozen=True)
 class WorkerPython:
-    """Answer of a worker.
-
-    It has its Python with the version, ``major.minor``; the version of wordveil that it imports, empty for none; and
-    the :data:`MODULES` that it cannot import.
+    """Answer of a worker: its Python and version, its version of wordveil or "", and the :data:`MODULES` that it lacks.
     """
 
     executable: str
@@ -45,8 +41,8 @@ class WorkerPython:
 def require_workers(spark: SparkSession) -> None:
     """Check that the session's Python workers run this Python version and can import what they need.
 
-    One task in one worker imports :data:`MODULES`. It reads no data and draws nothing. A session that passed is not
-    checked again. Raises :class:`PlatformError`, which names the missing modules and the fix.
+    One task in one worker imports :data:`MODULES`, once for each session. Raises :class:`PlatformError`, which names
+    the missing modules and the fix.
     """
     executable = _find_executable(spark)
     owner = spark if is_connect(spark) else spark.sparkContext  # which all classic sessions share
@@ -94,9 +90,7 @@ def _ask_worker(spark: SparkSession) -> WorkerPython:
 
 
 def _make_question() -> Callable[[Iterable[str]], tuple[str, str, str, tuple[str, ...]]]:
-    """Make the function that a worker runs. A function inside a function travels as code: the worker need not have this
-    module.
-    """
+    """Make the function that a worker runs. It travels as code, so the worker need not have this module."""
 
     def answer(modules: Iterable[str]) -> tuple[str, str, str, tuple[str, ...]]:
         import importlib

@@ -42,8 +42,7 @@ def admit_candidates(
 ) -> DataFrame:
     """Add ``reason`` to ``candidates`` (record_id, author, tokens, is_charged): null, or the budget that refuses them.
 
-    ``number``: the number of candidates, if that is known. With few candidates, the ledger's entries of other keys are
-    not summed.
+    ``number``: the number of candidates, if known; the ledger's entries of few keys are summed without the others.
     """
     own = ["record_id", "author", "tokens", "is_charged"]
     sums = [*_list_sums(budget, terms.release)]
@@ -73,7 +72,7 @@ class _Sum(NamedTuple):
     """Limited sum.
 
     ``rank``: that of its reason. ``key``: the key of the sum, from the columns of a candidate or an entry. ``counts``:
-    whether it counts an entry. ``price``: that of a unit, from the columns of an entry.
+    the sum counts an entry. ``price``: that of a unit, from the columns of an entry.
     """
 
     rank: int
@@ -108,9 +107,7 @@ def _part(item: _Sum, quantities: Mapping[str, Column], key: Column, **further: 
 
 
 def price_of(budget: Budget) -> Column:
-    """Return the cost of one unit of an entry in the budget: a token's price or a draw's epsilon. It is infinite if the
-    budget does not cover it.
-    """
+    """Return the cost of one unit, a token's price or a draw's epsilon; infinite if the budget does not cover it."""
     covering = [str(relation) for relation in Relation if relation.covers(budget.relation)]
     if budget.unit == PURE:
         return F.when(F.col("relation").isin(covering), F.col("price")).otherwise(F.lit(math.inf))

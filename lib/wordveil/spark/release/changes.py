@@ -43,7 +43,7 @@ from wordveil.spark.sanitise.worker import Inspect
 
 WAS_COLUMN, UNSOUND_COLUMN, STANDING_COLUMN = "__was", "__unsound", "__standing"
 CHANGED_COLUMN, CORRECTED_COLUMN = "__changed", "__corrected"
-# Why other settings than the policy's refuse records: such records are tried again when those settings change.
+# Reasons of other settings than the policy's: such records are tried again when those settings change.
 _RETRIED = (*BUDGET_REASONS, OVERSIZE)
 _TASK_ROWS = 20_000
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
@@ -54,12 +54,12 @@ class Candidates:
     """Records that a run is about.
 
     ``rows``: records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used,
-    or null. ``compared``: where contents were compared or tokens counted: id, ``__author``, ``__reason``, ``__tag``,
-    ``__tokens``, ``__was`` (the reason of the newest draw) and ``__standing`` (whether that is released). It holds
-    those of ``rows`` that are to be drawn or refused (``__changed``), or whose author is not that of their newest draw
-    (``__corrected``). None: all rows are to be drawn. ``leaving``: ids and reasons, columns ``__id`` and ``__reason``,
-    of records that leave the release. None: no record does. ``cached``: other frames that are kept in memory or
-    scratch, as ``compared`` is, each before those made from it.
+    or null. ``compared``: if contents were compared or tokens counted, id, ``__author``, ``__reason``, ``__tag``,
+    ``__tokens``, ``__was`` (the reason of the newest draw) and ``__standing`` (whether that is released) of the
+    ``rows`` that are to be drawn or refused (``__changed``), or whose author is not that of their newest draw
+    (``__corrected``). None: all rows are to be drawn. ``leaving``: ``__id`` and ``__reason`` of records that leave the
+    release, or None. ``cached``: other frames that are kept in memory or scratch, as ``compared`` is, each before those
+    made from it.
     """
 
     rows: DataFrame
@@ -74,8 +74,7 @@ class Candidates:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Numbers of ``compared`` that are ``changed``, have another author (``corrected``), and nothing but another
-        author (``same``). Empty without ``compared``.
+        """Numbers of ``compared`` that are ``changed``, ``corrected`` (another author), or ``same`` but for the author.
         """
         if self.compared is None:
             return {}
@@ -86,7 +85,7 @@ class Candidates:
 
     @property
     def number(self) -> int | None:
-        """Number of records to be drawn or refused, if that is known."""
+        """Number of records to be drawn or refused, if known."""
         return self.counts.get("changed")
 
     def unpersist(self) -> None:
@@ -100,7 +99,7 @@ class _Changes(NamedTuple):
     """Records that may have changed since the release last read its input.
 
     ``rows``: those that may be new or changed, with the newest draws, as :func:`latest_state` gives them, of these
-    records at least. ``is_unique``: whether no two rows have the same id. The others as in :class:`Candidates`.
+    records at least. ``is_unique``: no two rows have the same id. The others as in :class:`Candidates`.
     """
 
     rows: DataFrame
@@ -121,8 +120,8 @@ def find_candidates(
 ) -> Candidates:
     """Find the candidates of a run.
 
-    ``draws``: the release's draws, or None if there are none yet. ``withdrawn``: records, column ``record_id``, that
-    were withdrawn permanently.
+    ``draws``: the release's draws, or None before the first. ``withdrawn``: the column ``record_id`` of permanently
+    withdrawn records.
     """
     if draws is None:
         rows = _identify(_drop_withdrawn(source.read(intent.version), withdrawn, columns.id), columns)
@@ -176,7 +175,7 @@ def _inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
 
 
 def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns, inspect: Inspect) -> DataFrame:
-    """Select the records that are new, differ from their newest draw, or have another author than it."""
+    """Select the records that are new, or differ from their newest draw in content or author."""
     bare = replace(columns, keep=())
     seen = _inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
     if state is None:
@@ -287,8 +286,8 @@ def _sort_out(named: DataFrame, state: DataFrame, *, is_alone: bool) -> tuple[Da
     """Count the records of each id: those before, by its newest draw, and those that the feed adds or takes away.
 
     Returns the ids that exactly one record has now, the one of ``__version``; the ids that no record has now; and those
-    whose number of records the feed alone does not determine. ``is_alone``: whether the newest draws are those of the
-    slice; otherwise the feed determines it for none.
+    whose number of records the feed alone does not determine. ``is_alone``: the newest draws are those of the slice;
+    otherwise the feed determines it for none.
     """
     is_gone = F.col("status").isNull() | (F.col("status") == WITHDRAWN)
     before = F.when(is_gone, 0).when(F.col("reason").isin(DUPLICATE_ID, INVALID_ID), 2).otherwise(1)
@@ -302,17 +301,14 @@ def _sort_out(named: DataFrame, state: DataFrame, *, is_alone: bool) -> tuple[Da
 
 
 def _fetch_rows(feed: DataFrame, single: DataFrame, name: str, number: int) -> DataFrame:
-    """Fetch the images of the ids in ``single`` that their versions have left. ``number``: the largest number of
-    them.
-    """
+    """Fetch the images of the ids in ``single`` (at most ``number``) that their versions have left."""
     keyed = feed.where(_is_after()).withColumn("__key", F.struct(column(name), "_commit_version"))
     keys = single.select(F.struct(F.col("__id").alias(name), F.col("__version").alias("_commit_version")).alias("__id"))
     return filter_by_ids(keyed, "__key", keys, number=number, texts=True)
 
 
 def _find_nameless(feed: DataFrame, name: str) -> DataFrame:
-    """Find the records without an id of versions that have left more of them than before. They are
-    indistinguishable.
+    """Find the records without an id, which are indistinguishable, of versions that have left more of them than before.
     """
     images = feed.where(column(name).isNull())
     more = images.groupBy("_commit_version").agg(_sum_images().alias("__more"))
@@ -321,10 +317,7 @@ def _find_nameless(feed: DataFrame, name: str) -> DataFrame:
 
 
 def _read_beside(source: InputTable, beside: list[tuple[str, dict[str, str]]], version: int) -> DataFrame:
-    """Read the records of the other slices of a table.
-
-    A slice that cannot be read any more, because a column of its condition is gone, has none.
-    """
+    """Read the records of the other slices of a table. A slice whose condition names a lost column has none."""
     readable = set()
     for where, params in dict(beside).items():
         with suppress(ConfigError):

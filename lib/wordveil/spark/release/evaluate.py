@@ -37,9 +37,8 @@ def evaluate_release(
 ) -> Evaluation:
     """Measure a release against its originals: its newest draws, or the ``published`` rows.
 
-    ``params``: those of ``input.where``: the records of this slice are measured; without any, all are.
-
-    Raises :class:`ReleaseError` if nothing was drawn, or published, yet; and as
+    ``params``: those of ``input.where``: the records of this slice are measured; without any, all are. Raises
+    :class:`ReleaseError` if nothing was drawn, or published, yet; and as
     :func:`wordveil.spark.evaluate.job.evaluate_output`.
     """
     context = load_evaluation(config)
@@ -59,14 +58,11 @@ def measure_gate_attacks(
     rows: DataFrame,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Measure the figures of the rules ``attack_to_chance`` and ``linked`` on the newest draws in ``rows``.
+    """Measure the figures of the gate's rules ``attack_to_chance`` and ``linked`` on the newest draws in ``rows``.
 
-    Only the gate's own rules are measured. The first figure is None if fewer than two authors have enough records, or
-    if these could not have shown an attack above the bound.
-
-    Nothing of it is left to chance, not even the attacker's draws: the same draws give the same figure, so that
-    repeating a gate repeats its decision. The attacker's draws stay in this process. Raises as
-    :func:`evaluate_release`.
+    The first is None if fewer than two authors have enough records, or if these could not have shown an attack above
+    the bound. Nothing is left to chance, not even the attacker's draws, which stay in this process: repeating a gate
+    repeats its decision. Raises as :func:`evaluate_release`.
     """
     source, _ = _read_originals(context.source, release, NO_PARAMS)
     pairs = read_pairs(source, rows, context, _GATE_SEED)

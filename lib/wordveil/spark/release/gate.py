@@ -1,4 +1,4 @@
-"""Gate of a release: it is measured and checked against rules, and its journal records which version passed."""
+"""Gate of a release: it is measured and checked against rules, and its journal records the version that passed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class GateDecision:
         return {**self.to_event(), "runs": self.runs, "fingerprints": self.fingerprints}
 
     def to_event(self) -> dict[str, Any]:
-        """Return the body of the journal's event, which has the runs already."""
+        """Return the body of the journal's event, without the runs, which it has already."""
         versions = {DRAWS_VERSION: self.draws_version, LEDGER_VERSION: self.ledger_version}
         return {"release": self.release, **versions, **self.result.to_dict(), "rules": self.rules}
 
@@ -62,8 +62,8 @@ def run_gate(
 ) -> GateDecision:
     """Check the newest draws against the rules of ``gate`` and record the decision.
 
-    Raises :class:`ReleaseError` if the release has no runs, has an open one, or is frozen; and with the rules
-    ``attack_to_chance`` and ``linked`` as :func:`wordveil.spark.release.evaluate.measure_gate_attacks`.
+    Raises :class:`ReleaseError` if the release has no runs, has an open one, or is frozen; and with rules on attacks as
+    :func:`wordveil.spark.release.evaluate.measure_gate_attacks`.
     """
     settings, rules, audits = config.record_settings(""), config.gate.rules, partial(find_audits, config)
     attackers = load_attackers(config)
@@ -92,7 +92,7 @@ def gate_release(
         progress("measuring")
         rows = release.newest_rows(version)
         shown = published_exposes(settings.shown, journal)
-        # Distinct words are counted for their rule alone: that takes a shuffle of all words.
+        # Distinct words are counted only for their rule: that takes a shuffle of all words.
         has_word_rule = rules.min_distinct_words is not None
         distinct = _count_distinct_words(rows, settings.columns) if has_word_rule else None
         measured = _measure(release.count_rows(version, settings.columns), shown, distinct)
@@ -121,10 +121,9 @@ def gate_release(
 def published_exposes(configured: Collection[str], journal: Journal) -> tuple[str, ...]:
     """List the exposures of a publication in addition to those that each row had when it was drawn, sorted.
 
-    They are those ``configured`` now, those of the runs, and those of earlier publications.
-
-    A record that a budget kept out has no row that could state that. And readers remember earlier
-    exposures, such as that private rules passed, when the rules are gone.
+    They are those ``configured`` now, those of the runs, and those of earlier publications. A record that a budget kept
+    out has no row that could state that; and readers remember earlier exposures, such as that private rules passed,
+    when the rules are gone.
     """
     before = journal.latest(PUBLISHED)
     seen = before.body["exposes"] if before else ()
@@ -132,8 +131,8 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
 
 
 def _measure(counted: Row, shown: Collection[str], distinct_words: int | None) -> Measured:
-    """Collect the figures of a release. ``counted``: by :func:`wordveil.spark.release.latest.count_newest`. ``shown``:
-    the exposures of a publication besides those of its rows.
+    """Collect the figures of a release from :func:`wordveil.spark.release.latest.count_newest`, with exposures
+    ``shown``.
     """
     exposes = tuple(sorted({*counted.exposes, *shown}))
     relations = {Relation(name) for name in counted.relations}

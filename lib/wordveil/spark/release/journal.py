@@ -44,8 +44,7 @@ class Journal(Events):
             self.events, self._version = self._load(self._table.read(), version), version
 
     def _load(self, events: DataFrame, version: int) -> list[Event]:
-        """Load the events of the table at a version. On this machine's disk no job of Spark reads the few rows, which
-        would take most of a second of the processor.
+        """Load the events at a version. On this machine's disk no job of Spark does, which would take most of a second.
         """
         if (directory := self._table.find_directory()) is not None:
             with suppress(*UNREAD):
@@ -110,9 +109,7 @@ class Journal(Events):
             raise ReleaseError(f"release {self.release}: {problem}")
 
     def require_same_terms(self, terms: RunTerms) -> None:
-        """Raise :class:`ReleaseError` if the fixed ``terms`` differ from those that a release with runs began with.
-
-        The message says which settings have changed.
+        """Raise :class:`ReleaseError` with the changed settings if fixed ``terms`` differ from those of the first run.
         """
         intents = self.intents()
         first = intents[0].terms.fixed

@@ -22,7 +22,7 @@ _FEW = 1_000_000
 class NewestRows:
     """Newest draw of each record: the draws without those that a later run has superseded.
 
-    ``again``: ids that may have been drawn more than once, which the session keeps; None if there are none.
+    ``again``: ids that may have been drawn more than once, which the session keeps, or None.
     """
 
     rows: DataFrame
@@ -58,9 +58,8 @@ class NewestRows:
 
 
 def latest_state(draws: DataFrame, name: str, before: int | None = None) -> DataFrame:
-    """Find the newest draw of each record, of runs before ``before``.
-
-    Columns are ``__id``, status, reason, content_tag, ``__author``.
+    """Find ``__id``, status, reason, content_tag and ``__author`` of the newest draw of each record, of runs before
+    ``before``.
     """
     seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
     state = F.max_by(F.struct("status", "reason", "content_tag", AUTHOR_COLUMN), F.col(SEQ_COLUMN)).alias("state")
@@ -101,10 +100,7 @@ def join_texts(texts: TextColumns) -> Column:
 
 
 def count_statuses(draws: DataFrame, name: str) -> dict[str, tuple[int, int]]:
-    """Count the records of each status in one pass, and those that have a text in the draws.
-
-    A text of an earlier run counts, too. ``name``: the id column.
-    """
+    """Count the records of each status in one pass, and those that have a text in the draws, even of an earlier run."""
     seq = F.col(SEQ_COLUMN)
     has_text = (F.col("status") == RELEASED) & (seq >= 0)
     records = (
@@ -127,11 +123,9 @@ def filter_by_ids(
 ) -> DataFrame:
     """Join ``rows`` with ``ids`` (column ``__id``) on the id column ``name``; by default, filter the rows by id.
 
-    Few ids are sent to the rows, and not the rows to the ids.
-
-    ``how``: the kind of join. ``number``: the number of ids, if that is known. ``texts``: whether the rows hold
-    original texts, which are not shuffled in the open: raises :class:`PlatformError` for many ids in a session that
-    does not encrypt its scratch.
+    Few ids are sent to the rows, and not the rows to the ids. ``how``: the kind of join. ``number``: the number of ids,
+    if known. ``texts``: the rows hold original texts, which are not shuffled unencrypted: raises :class:`PlatformError`
+    for many ids in a session that does not encrypt its scratch.
     """
     few = (ids.limit(_FEW + 1).count() if number is None else number) <= _FEW
     if texts and not few:

@@ -41,14 +41,14 @@ SCHEMA = (
     "string,content_tag binary, epoch int, epoch_key string, reserved_tokens bigint, reserved_draws bigint, "
     "spent_tokens bigint,spent_draws bigint, price double, epsilon double, delta double, metric string, relation string"
 )
-"""``tables``: Delta's identifier of the release's draws. ``origin``: of an ``attribute`` entry, the run that drew the
-context. ``epoch_key``: the fingerprint of the noise epoch's key; the epoch's number is not enough, since a key file can
-be restored and rotated again. ``price``: epsilon per token, under ``relation``. ``delta``: per token. ``epsilon``: of a
-draw, per unit of ``metric``. ``draws``: contexts.
+"""Columns of the ledger. ``tables``: Delta's identifier of the release's draws. ``origin``: of an ``attribute`` entry,
+the run that drew the context. ``epoch_key``: the fingerprint of the noise epoch's key; the epoch's number is not
+enough, since a key file can be restored and rotated again. ``price``: epsilon per token, under ``relation``.
+``delta``: per token. ``epsilon``: of a draw, per unit of ``metric``. ``draws``: contexts.
 """
 INDEXED = ("release", "run_id", "kind")
-"""The columns by which Delta can skip files. The values of the other columns are spread over all files, and their
-statistics would make an entry a third more expensive.
+"""Columns by which Delta can skip files. The values of the others are spread over all files, and their statistics would
+make an entry a third more expensive.
 """
 
 _TASKS_A_CORE = 4
@@ -92,8 +92,8 @@ class Reservation:
     """Request of a run to the ledger.
 
     ``records``: record_id, author, reason (null if the record is admitted), tokens, the most that can be drawn, and
-    is_charged, whether nothing is reserved for it. ``exceeding``: the number that exceed a budget that fails the run;
-    if any do, nothing is reserved.
+    is_charged (nothing is reserved for it). ``exceeding``: the number over a budget that fails the run; if there is
+    any, nothing is reserved.
     """
 
     records: DataFrame
@@ -127,15 +127,14 @@ class Ledger:
         *,
         is_fresh: bool = False,
     ) -> int:
-        """Write, once for each run, the reservations and refusals of ``decide(ledger)``, while nobody else adds to the
-        ledger.
+        """Write, once for each run, the reservations and refusals of ``decide(ledger)``, without other writers.
 
-        ``terms``: what a draw of the run costs. ``decide``: called with the ledger's entries. ``find_corrected``: gives
-        record_id and author of records that may have another author than before; None: there are none. What was drawn
-        of them is charged to that author too, in the same commit, and is in the ledger that ``decide`` is given.
-        ``is_fresh``: whether it is known that this run has reserved nothing so far.
+        ``terms``: cost of a draw of the run. ``decide``: called with the ledger's entries. ``find_corrected``: gives
+        record_id and author of records that may have another author than before, or None. Their draws are charged to
+        that author too, in the same commit, and ``decide`` gets these entries too. ``is_fresh``: this run has reserved
+        nothing so far.
 
-        Returns how many records exceed a budget that fails the run, so that nothing was written; otherwise 0.
+        Returns the number of records over a budget that fails the run, so that nothing was written; otherwise 0.
         """
 
         def decide_entries(ledger: DataFrame, _: int) -> Decision[int]:
@@ -173,11 +172,11 @@ class Ledger:
         """Settle the reservations of a run, once.
 
         ``drawn``: record_id, author, reserved (null if nothing was), tokens (null if the record was not drawn) and
-        content_tag; ``number``: their largest number, if that is known. ``is_fresh``: whether it is known that this run
-        has settled nothing so far, and that this process made the reservations. Otherwise reservations are looked up:
-        only those that exist are taken back, and draws without one are charged too. ``is_first``: whether the ledger
-        knew nothing of the release when the run began. ``is_marked``: whether nothing was reserved for a context that
-        has been charged before, so that a fresh run need not look for these again.
+        content_tag; ``number``: their largest number, if known. ``is_fresh``: this run has settled nothing so far, and
+        this process made the reservations. Otherwise reservations are looked up: only those that exist are taken back,
+        and draws without one are charged too. ``is_first``: the ledger had no entry of the release when the run began.
+        ``is_marked``: nothing was reserved for a context that has been charged before, so that a fresh run need not
+        look for these again.
         """
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
@@ -250,10 +249,7 @@ class Ledger:
         self.table.compare_and_append(decide, step="withdraw")
 
     def withdrawn(self, release: str) -> DataFrame:
-        """List the records of a release whose withdrawal was requested, even if its tables were lost.
-
-        The column is ``record_id``; some may occur more than once.
-        """
+        """List ``record_id`` of a release's requested withdrawals, maybe repeated, even if its tables were lost."""
         entries = self.table.read().where((F.col("release") == release) & (F.col("kind") == WITHDRAW))
         return entries.select("record_id")
 
@@ -283,7 +279,7 @@ class Ledger:
 
 
 def count_returned(unit: Literal["tokens", "draws"]) -> Column:
-    """Count what an entry takes back for a context that had been charged before: it adds nothing to the spent cost."""
+    """Count what an entry takes back for a context that was charged before: it adds nothing to the spent cost."""
     is_repeated = F.col("content_tag").isNotNull() & (F.col("spent_draws") == 0)
     return F.when(is_repeated, -F.least(F.col(f"reserved_{unit}"), F.lit(0))).otherwise(F.lit(0))
 
@@ -299,8 +295,8 @@ def count_used(unit: Literal["tokens", "draws"]) -> Column:
 def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> DataFrame:
     """Make entries that charge the draws of ``records`` (record_id, author) to these authors, unless already charged.
 
-    They cover all contexts of a record that the release has charged to anyone, at the price of that time. Versions
-    that came back are reserved and taken back, so that they count for the new author and are not charged.
+    They cover all contexts of a record that the release has charged to anyone, at the price of that time. Versions that
+    came back are reserved and taken back, so that they count for the new author and are not charged.
     """
     is_returned = count_returned("draws") > 0
     ours = ledger.where((F.col("release") == terms.release) & ((F.col("spent_draws") > 0) | is_returned))
@@ -327,10 +323,10 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
 
 
 def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms, number: int | None = None) -> DataFrame:
-    """Add ``is_charged`` to ``records`` (record_id, content_tag): whether the release was charged for the context
-    in this epoch before.
+    """Add ``is_charged`` to ``records`` (record_id, content_tag): drawing the context again in this epoch costs
+    nothing.
 
-    Drawing it again then costs nothing. ``number``: their largest number, if that is known.
+    ``number``: their largest number, if known.
     """
     # The contexts of few records are found before they are shuffled.
     ids = records.select(F.col("record_id").alias("__id"))
@@ -361,15 +357,12 @@ def _make_entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFram
 
 
 def _merge_tasks(entries: DataFrame) -> DataFrame:
-    """Merge ``entries`` into few tasks. If texts are read, tasks are many and small, and a file for each of them would
-    cost more than the entries in it.
-    """
+    """Merge ``entries`` into few tasks: a file for each of many small ones would cost more than its entries."""
     return entries.coalesce(_TASKS_A_CORE * entries.sparkSession.sparkContext.defaultParallelism)
 
 
 class RecordLimitError(ReleaseError):
-    """Error for a run that would draw more from the weights than its ledger has room for, by ``over`` records. Nothing
-    was drawn or charged.
+    """Error for a run of which ``over`` records exceed the draws that are left from the weights. Nothing was charged.
     """
 
     def __init__(self, message: str, over: int) -> None:
@@ -382,15 +375,12 @@ def check_record_limit(candidates: DataFrame, ledger: DataFrame, terms: Terms, m
 
     Every record pays for ``mechanism.max_records`` draws from the first one on, so that more must never be drawn: not
     in this run, and not in another run or release of the ledger. All draws of a ledger from such weights have one
-    metric (:func:`wordveil.privacy.guarantees.charge_corpus`), by which they are counted. One under another name would
-    be a draw from other weights, or at another price, which records that were charged before have not paid for: it is
-    refused.
+    metric (:func:`wordveil.privacy.guarantees.charge_corpus`), by which they are counted. A draw under another name
+    would be from other weights, or at another price, which records that were charged before have not paid for.
 
-    ``candidates``: what the run asks for, with ``reason``, null where the record is admitted. ``ledger``: the ledger's
-    entries, of all its releases. ``terms``: what a draw of the run costs. ``max_records``: the most records that are
-    ever drawn from the weights.
-
-    Raises :class:`RecordLimitError` if the ledger has draws from such weights under another metric, or too many.
+    ``candidates``: with ``reason``, null if admitted. ``ledger``: entries of all releases. ``terms``: cost of a draw of
+    the run. Raises :class:`RecordLimitError` if the ledger has draws from such weights under another metric, or too
+    many.
     """
     drawn = ledger.where(F.col("kind").isin(RESERVE, SETTLE, ABANDON) & F.col("metric").startswith(f"{CORPUS_METRIC}:"))
     counted = drawn.groupBy("metric").agg(F.sum(count_used("draws")).alias("draws"))

@@ -70,15 +70,12 @@ def sum_costs(
 ) -> DataFrame:
     """Sum a row for each record, author or release.
 
-    Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite where the
-    budget does not cover them. ``returned`` is what versions that came back count, which are not charged again.
-    ``delta`` is the sum of the deltas of what is spent and reserved. ``left`` is what the limit leaves; null without a
-    limit, and where the costs are infinite. A row of a release also has ``corpus``, the
-    maximum that an author (or a record without one) has used in it. Entries without an author count for no author.
-
-    ``entries``: the ledger's entries. ``by``: what a row is about. ``budget``: unit, relation and limits. ``release``:
-    the release whose records and corpus are limited; authors are limited over all releases. ``limited``: whether
-    ``budget`` limits anything here; if not, ``left`` is null.
+    Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite if the
+    budget does not cover them. ``returned`` counts versions that came back, which are not charged again. ``delta`` sums
+    the deltas of what is spent and reserved. ``left`` is the rest of the limit; null unless ``limited`` by a finite
+    sum. A row of a release also has ``corpus``, the maximum that an author (or a record without one) has used in it.
+    Entries without an author count for no author. ``release``: the release whose records and corpus are limited;
+    authors are limited over all releases.
     """
     keys = KEYS[by]
     # What was charged to a further author only counts for authors.
@@ -111,7 +108,7 @@ def forecast_runs(
 ) -> dict[str, int]:
     """Forecast the runs left for the most expensive key in each scope with a limit, by :func:`count_runs_left`.
 
-    Nothing without budgets, and before the first run.
+    The result is empty without budgets, and before the first run.
     """
     if budget is None or ledger is None or not DeltaTable(spark, ledger.path, "ledger").exists():
         return {}
@@ -127,9 +124,8 @@ def forecast_runs(
 
 
 def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
-    """List a row for each context that is charged, or reserved by a run that has not ended.
-
-    Each further author to whom a context is charged has one more row.
+    """List a row for each context that is charged, or reserved by a run that has not ended, and for each further
+    author.
     """
     ended = entries.where(F.col("kind").isin(SETTLE, ABANDON)).select("release", "run_id").distinct()
     # There are few runs and many contexts.
@@ -162,10 +158,7 @@ def order_by_cost(rows: DataFrame) -> DataFrame:
 
 
 def _used(entries: DataFrame, keys: tuple[str, ...], budget: Budget) -> DataFrame:
-    """Sum the use of each key: contexts, tokens, ``spent``, ``reserved``, ``returned``, and all of it as ``used``.
-
-    The sums include the ``delta`` of spent and reserved costs.
-    """
+    """Sum each key's contexts, tokens, ``spent``, ``reserved``, ``returned``, ``delta``, and all costs as ``used``."""
     kinds = ("spent", "reserved", "returned")
     returned = {"returned_tokens": count_returned("tokens"), "returned_draws": count_returned("draws")}
     priced = (

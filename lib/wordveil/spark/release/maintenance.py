@@ -29,7 +29,7 @@ FILE_BYTES = 128 * 2**20
 
 
 def purge(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore) -> int:
-    """Delete the draws of withdrawn records from the newest version of the draws. Returns the number of deleted rows.
+    """Delete the draws of withdrawn records from the newest version of the draws, and return their number.
 
     Their text stays in old files until those are vacuumed, and in the public table until the next publication.
     """
@@ -62,12 +62,10 @@ def compact(
     retain_hours: int = DEFAULT_RETAIN_HOURS,
     progress: Callable[[str], None] = ignore,
 ) -> dict[str, dict[str, int]]:
-    """Merge small files, and delete files that no version of the last ``retain_hours`` needs.
+    """Merge small files of draws, journal and ledger, and delete files that no recent version of any table needs.
 
-    It covers draws, journal, public table and ledger.
-
-    The public table's files are not merged: its manifest names them, so they stay as they are until the next
-    publication. Returns, for each table, files and bytes before and after, data files of old versions included.
+    Files of the last ``retain_hours`` stay. The public table's are not merged: its manifest names them. Returns, for
+    each table, files and bytes before and after, data files of old versions included.
     """
     done = {}
     with open_release(config.home, session, progress, outcome="no row was changed") as release:
@@ -125,11 +123,10 @@ def reset(
 
 
 def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore) -> str:
-    """Mark a release whose key is about to be destroyed: nothing is drawn, gated or published afterwards. Return the
-    time since when it is frozen (UTC).
+    """Mark a release whose key is about to be destroyed as frozen, and return the time since when it is (UTC).
 
-    Freezing a release a second time does nothing. Raises :class:`ReleaseError` for a release without runs, with an
-    open one, or with another key.
+    Nothing is drawn, gated or published afterwards; freezing again does nothing. Raises :class:`ReleaseError` for a
+    release without runs, with an open one, or with another key.
     """
     key = load_key(config.key.file, config.key.env)
     with open_release(config.home, session, progress, outcome="nothing was destroyed") as release:
@@ -145,6 +142,7 @@ def show(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> dict[str, Any]:
     """Describe the state of a release: its runs, its records, its publication, and withdrawn text that still exists.
+
     For most releases :func:`wordveil.assembly.local_state.read_local_state` does so without Spark.
     """
     with open_release(config.home, session, progress, outcome="nothing was changed", is_locked=False) as release:
@@ -195,7 +193,7 @@ def _compaction_settings(spark: SparkSession, retain_hours: int) -> Iterator[Non
 
 
 def _files_on_disk(table: DeltaTable) -> dict[str, int]:
-    """List the data files under the table, whether its newest version needs them or not, with their bytes."""
+    """List the data files under the table, of any version, with their bytes."""
     return {
         name: size
         for name, size in Files(table.spark, table.path).list_files().items()

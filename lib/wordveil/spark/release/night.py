@@ -1,7 +1,7 @@
 """Nightly run of a release in one Spark session: update it, gate it and publish it, by the steps of the three commands.
 
-A nightly run has no state outside the release. One that was stopped is simply started again, and does what the three
-commands would do: it finishes the run, gates the draws and publishes them if they passed.
+A nightly run has no state outside the release. One that was stopped is simply started again: it finishes the run, gates
+the draws and publishes them if they passed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ from wordveil.spark.sanitise.report import RunReport
 
 @dataclass(frozen=True)
 class Night:
-    """Results of the steps of a nightly run.
-
-    None for a step that has not ended, and for a publication that did not pass the gate.
+    """Results of the steps of a nightly run: None for a step that has not ended or a publication that failed the gate.
     """
 
     report: RunReport | None = None
@@ -39,8 +37,7 @@ class Night:
     publication: Publication | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: ``sanitise``, ``gate`` and ``publish``, each as its own command does, or
-        None.
+        """Return plain values for JSON: ``sanitise``, ``gate`` and ``publish``, each as its own command does, or None.
         """
         parts = {"sanitise": self.report, "gate": self.decision, "publish": self.publication}
         return {name: part.to_dict() if part else None for name, part in parts.items()}
@@ -60,10 +57,8 @@ def run_night(
     """Update a release from its input, gate it and, if it passes, publish it.
 
     Parameters are those of :func:`wordveil.spark.release.run.run_release`; ``done`` is called after each step with the
-    results so far.
-
-    Raises what a step raises: the steps after it are not begun, and the results of the steps before it stay. A gate
-    that does not pass is no error: the nightly run then has no publication.
+    results so far. Raises a step's error: later steps are not begun, and earlier results stay. A gate that does not
+    pass is no error: the nightly run then has no publication.
     """
     rules, audits, recovery = config.gate.rules, partial(find_audits, config), partial(find_recovery, config)
     job = load_release_job(config, BuildContext(progress, tasks))

@@ -68,8 +68,8 @@ _SPARE_FILES = 50
 class Increment:
     """Increment that a publication writes, while other files stay.
 
-    ``where``: the directories whose rows are replaced, as a condition in SQL. None: the rows that were drawn since the
-    last publication are added, and none is replaced.
+    ``where``: the directories whose rows are replaced, as a condition in SQL. None: the rows drawn since the last
+    publication are added, and none is replaced.
     """
 
     where: str | None = None
@@ -112,7 +112,9 @@ def find_increment(
 def describe_directories(
     fields: Sequence[StructField], directories: Collection[tuple[str | None, ...]], signed: Snapshot
 ) -> str | None:
-    """Write ``directories`` as a condition in SQL; None if it cannot name them, or no ``signed`` file would stay."""
+    """Write ``directories`` as a condition in SQL. Return None if it cannot name them, or no ``signed`` file would
+    stay.
+    """
     texts = (value for directory in directories for value in directory if value is not None)
     if len(directories) > _MOST or not all(map(_PLAIN.fullmatch, texts)):
         return None
@@ -132,7 +134,7 @@ def _is_crowded(signed: Snapshot, output: OutputSection) -> bool:
 
 
 def _is_as_signed(public: DeltaTable, signed: Manifest, output: OutputSection) -> bool:
-    """Return whether files of the public table may stay: they are as signed, and arranged as ``output`` says.
+    """Return whether files of the public table may stay: they are as signed, and arranged as ``output`` requires.
 
     Delta may have added versions without a change, such as those of a VACUUM.
     """
@@ -162,17 +164,13 @@ def _name_directory(fields: Sequence[StructField], values: Sequence[str | None])
 _SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptography")
 _OUTCOME = "what was published before is unchanged"
 _MOVE = "Move its directory away and publish again: this writes the table again from the draws."
-# As Spark names them, in any directory of partitions.
+# Spark's names of data files, in any directory of partitions.
 _DATA_FILE = re.compile(r"([^_./][^/]*/)*part-\d{5}-[\w.-]+\.parquet")
 
 
 @dataclass(frozen=True)
 class Publication:
-    """Publication of a release.
-
-    It has the paths of the public table and its manifest, the digest of the manifest's file in hexadecimal, and the
-    signed manifest.
-    """
+    """Publication of a release: paths of table and manifest, the SHA-256 of the manifest's file, and the manifest."""
 
     table: str
     manifest_path: str
@@ -274,9 +272,7 @@ def publish_release(
 
 
 def _find_passed_gate(release: Release, rules: str) -> Event:
-    """Find the last decision of the gate.
-
-    Raises :class:`ReleaseError` unless it passed the current draws by the ``rules`` of that digest.
+    """Find the gate's last decision; raise :class:`ReleaseError` unless it passed the current draws by these ``rules``.
     """
     gate, version = release.journal.latest(GATE), release.draws.version()
     where, hint = f"release {release.name}:", "Run `wordveil release gate` with this configuration."
@@ -305,10 +301,9 @@ def _write_table(
     signed: Manifest | None,
     seq: int | None,
 ) -> tuple[int, Snapshot]:
-    """Write the ``number`` released rows of a ``version`` of the draws.
+    """Write the ``number`` released rows of a ``version`` of the draws; return the public table's version and snapshot.
 
-    Unchanged files of a table that was ``signed`` after the run ``seq`` stay. Returns the public table's version, and
-    what its readers see.
+    Unchanged files of a table that was ``signed`` after the run ``seq`` stay.
     """
     home, journal, public = release.home, release.journal, release.public
     before = public.version()
@@ -319,7 +314,7 @@ def _write_table(
         drawn = release.draws.read(version).where(is_since)
         increment = find_increment(drawn, home.id, rows, public, signed, home.output)
     fields = StructType(rows.schema.fields)
-    # Another property, such as a change feed, would be refused by whoever verifies the table.
+    # Anyone who verifies the table would refuse another property, such as a change feed.
     public.create(fields, partition_by=home.output.partition_by, indexed=[home.id], defaults=PROPERTIES)
     _register(public, home.output.public_table)  # a catalogue may refuse, so it is asked before there is a row
     if signed is None or increment is None:
@@ -367,10 +362,9 @@ def _write_rows(
     number: int | None,
     increment: Increment | None = None,
 ) -> int:
-    """Replace the public table's rows by the given ones, ordered by ``seed``.
+    """Replace the public table's rows by ``rows``, ordered by ``seed``, and return its version.
 
-    With an ``increment``, only those that it replaces, or none. ``number``: the number written, if that is known.
-    Returns the table's version.
+    With an ``increment``, only those that it replaces, or none. ``number``: the number of rows, if known.
     """
     output = home.output
     where = increment.where if increment else None
@@ -425,8 +419,7 @@ def _find_signed(release: Release, last: Event | None, shown: tuple[str, ...], p
 
 
 def _require_unchanged(public: DeltaTable, signed: Manifest) -> None:
-    """Raise :class:`ReleaseError` if the table has changed since it was ``signed``: a new signature would confirm the
-    change.
+    """Raise :class:`ReleaseError` if the table has changed since it was ``signed``: signing would confirm the change.
     """
     try:
         compare_with(SparkTable(public), signed)
@@ -437,10 +430,7 @@ def _require_unchanged(public: DeltaTable, signed: Manifest) -> None:
 
 
 def _next_publication(release: Release, public_key: str) -> int:
-    """Compute one more than the last publication's number.
-
-    That is in the journal, and in the public table after a reset of the release.
-    """
+    """Compute the number after the last publication's, from the journal and, after a reset, the public table."""
     numbers = [event.body.get("publication", 0) for event in release.journal.events if event.event == PUBLISHED]
     manifest = Files(release.spark, f"{release.public.path}/{MANIFEST}")
     # Another release's manifest, or a damaged one, has no number of this release.

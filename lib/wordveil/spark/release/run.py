@@ -1,7 +1,6 @@
 """Commands that run a release: update it from its input, withdraw records, give up a run.
 
-A run records its intent, then reserves, draws and settles. Each step is done exactly once, even if processes crash in
-between.
+A run records its intent, then reserves, draws and settles, each exactly once, even if processes crash in between.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ _LOGGER = logging.getLogger(__name__)
 class ReleaseRunner:
     """Runner of one release that is open.
 
-    ``params``: the parameters of ``input.where``. ``progress`` gets each step that begins, and ``tasks`` the number of
-    finished tasks.
+    ``params``: those of ``input.where``. ``progress`` gets each step that begins, and ``tasks`` the finished tasks.
     """
 
     release: Release
@@ -93,9 +91,7 @@ class ReleaseRunner:
         return self.job.home.name
 
     def _repeat(self, run_id: str | None, begin: Callable[[], RunReport | None]) -> RunReport:
-        """Finish interrupted runs, then begin this one unless it was among them. Start over if another process has
-        added to the journal meanwhile.
-        """
+        """Finish interrupted runs, then begin this one unless it was among them. Repeat if the journal has grown."""
         while True:
             self._refresh_journal()
             for intent in self._journal.open_intents():
@@ -163,7 +159,7 @@ class ReleaseRunner:
         return report
 
     def _refuse(self, intent: Intent, over: int) -> None:
-        """Record that a run was refused, so that it is not open. ``over``: the records that were too many."""
+        """Record that a run was refused, so that it is not open. ``over``: the number of records over the budget."""
         self._journal.add(REFUSED, intent.run_id, lambda _: {"over": over})
 
     @property
@@ -199,7 +195,7 @@ class ReleaseRunner:
         return table
 
     def _settings_of(self, intent: Intent) -> RecordSettings:
-        """Return the settings that a run's rows state: those of its beginning."""
+        """Return the settings of a run's beginning, which its rows state."""
         return replace(self.job.settings, run_id=intent.run_id, shown=intent.terms.shown)
 
     def _terms(self) -> RunTerms:
@@ -272,7 +268,7 @@ class ReleaseRunner:
 
 
 def require_feed(last: Intent, intent: Intent) -> None:
-    """Raise :class:`ReleaseError` where the input's change feed does not lead from the ``last`` run to this one."""
+    """Raise :class:`ReleaseError` if the input's change feed does not lead from the ``last`` run to this one."""
     if last.source_id != intent.source_id:
         raise ReleaseError(
             f"input {intent.source}: is not the table that the release has read so far, so its change feed does not "
@@ -319,8 +315,7 @@ def withdraw(
     progress: Callable[[str], None] = ignore,
     tasks: TaskProgress = ignore,
 ) -> RunReport:
-    """Withdraw records from a release permanently. The next publication removes their public text, and a purge their
-    draws.
+    """Withdraw records permanently. The next publication removes their public text, and a purge their draws.
 
     Raises as :func:`run_release` does, and :class:`ReleaseError` for ids that the release does not hold.
     """

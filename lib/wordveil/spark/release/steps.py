@@ -44,8 +44,8 @@ _REFUSED, _OVER, _READMITTED = "__refused", "__over", "__readmitted"
 class RunSteps:
     """Execution of one intent: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order.
 
-    ``table``: the input; None for a withdrawal. ``is_fresh``: whether the intent was just written and no other process
-    can have seen it, so that no step has been done.
+    ``table``: the input; None for a withdrawal. ``is_fresh``: no other process can have seen the intent, so that no
+    step has been done.
     """
 
     release: Release
@@ -81,8 +81,8 @@ class RunSteps:
     def reserve(self) -> int:
         """Reserve the run's draws; record a withdrawal in the ledger, which outlives the draws.
 
-        Returns the number of records that exceed a budget that fails the run, so that nothing was reserved; otherwise
-        0. Raises :class:`RecordLimitError` if the ledger has no room for them.
+        Returns the number of records over a budget that fails the run, so that nothing was reserved; otherwise 0.
+        Raises :class:`RecordLimitError` if the ledger has no room for them.
         """
         if self._has_drawn():
             return 0
@@ -178,7 +178,7 @@ class RunSteps:
         return {row.reason: row["count"] for row in entries.sort("reason").collect()}
 
     def _seen_decisions(self) -> dict[str, int] | None:
-        """Count the refused records, by reason, and the readmitted ones; None if an earlier call decided."""
+        """Count the refused records, by reason, and the readmitted ones. Return None if an earlier call decided."""
         return None if self._decided is None else read_observation(self._decided)
 
     def _has_drawn(self) -> bool:
@@ -202,9 +202,7 @@ class RunSteps:
         return self._known
 
     def _find_corrected(self) -> DataFrame | None:
-        """Find record_id and author of records that may have been charged to another author; None if there can be
-        none.
-        """
+        """Find record_id and author of records that may have been charged to another author, or None."""
         if self.columns.author is None or self._is_first:
             return None
         candidates = self._candidates()
@@ -226,16 +224,11 @@ class RunSteps:
 
     @property
     def _readmits(self) -> bool:
-        """True if a charged context is admitted at no cost.
-
-        That is so if lengths are visible, and thus also which records a budget refuses.
-        """
+        """True if a charged context is admitted at no cost: lengths, and thus a budget's refusals, are visible."""
         return self.terms.n_max is None
 
     def _price(self, candidates: Candidates) -> DataFrame:
-        """List who may be charged, and for how many tokens: record_id, author, tokens. Also content_tag if contents are
-        compared.
-        """
+        """List record_id, author and tokens of chargeable records, and content_tag if contents are compared."""
         named = {"record_id": self._record_id(), "author": F.col(AUTHOR_COLUMN), "tokens": self._fixed_price()}
         if (changed := candidates.changed) is None:
             sound = candidates.rows.where(F.col(UNSOUND_COLUMN).isNull())
@@ -245,7 +238,7 @@ class RunSteps:
         return sound.select(*(value.alias(name) for name, value in named.items()))
 
     def _fixed_price(self) -> Column:
-        """Return the tokens if no contents are compared."""
+        """Return the tokens of a record whose content is not compared."""
         return F.lit(self.terms.tokens).cast("bigint")
 
     def _make_draws(self) -> DataFrame:
@@ -285,7 +278,7 @@ class RunSteps:
         return self.intent.budget is not None and self.intent.budget.on_exceeded == "keep_last"
 
     def _find_decided(self) -> DataFrame:
-        """Find the records (``__id``, as text) that reserved nothing: ``__over``, which budget refuses the record, or
+        """Find the records (``__id``, as text) that reserved nothing: the budget ``__over`` refuses them, or
         ``__readmitted``.
         """
         entries = self.release.ledger.entries(self._costs, REFUSE, READMIT)
@@ -293,10 +286,10 @@ class RunSteps:
         return entries.select(F.col("record_id").alias("__id"), F.col("reason").alias(_OVER), is_readmitted)
 
     def _find_copied(self, compared: DataFrame) -> DataFrame:
-        """Find the records whose newest draw is copied.
+        """Find the records whose newest draw is copied: ``__id``, ``__now`` (author) and ``__over`` (budget that
+        refuses).
 
-        Columns are ``__id``, ``__now`` (the author now), and ``__over`` (which budget refuses the record's edit, null
-        if only the author has changed).
+        The last is null if only the author has changed.
         """
         named = column(self.columns.id).alias("__id"), F.col(AUTHOR_COLUMN).alias("__now")
         same = compared.where(~F.col(CHANGED_COLUMN)).select(*named, F.lit(None).cast("string").alias(_OVER))
@@ -308,12 +301,10 @@ class RunSteps:
         return same.unionByName(refused.where(~F.col(WAS_COLUMN).eqNullSafe(F.col(_OVER))).select(*named, _OVER))
 
     def _add_copies(self, rows: DataFrame) -> DataFrame:
-        """Add to ``rows`` copies of the newest draws of records that keep them.
+        """Add to ``rows`` copies of the newest draws of records that keep them; nothing is drawn for these.
 
-        These are records of which only the author has changed, and those whose edit a budget refuses if their released
-        version is kept.
-
-        Nothing is drawn for these records. A later run compares its input with the new author.
+        Only their author has changed, or a budget refuses their edit and their released version is kept. A later run
+        compares its input with the new author.
         """
         known = self._known
         if known is None or known.compared is None or self.intent.changes == "all":
@@ -344,9 +335,7 @@ class RunSteps:
         )
 
     def _as_table(self, rows: DataFrame, filled: Mapping[str, Column] | None = None) -> DataFrame:
-        """Give ``rows`` exactly the columns of the draws table: those in ``filled``, otherwise their own, otherwise
-        null.
-        """
+        """Give ``rows`` exactly the columns of the draws table: those in ``filled``, their own, or null."""
         chosen = filled or {SEQ_COLUMN: F.lit(self.intent.seq), EPOCH_COLUMN: F.lit(self.intent.terms.epoch)}
         known = {**{name: column(name) for name in rows.columns}, **chosen}
         fields = self.release.draws.read().schema.fields

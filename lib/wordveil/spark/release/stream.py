@@ -1,4 +1,4 @@
-"""A release that follows a stream: each micro-batch lands in the release's input, and becomes one nightly run.
+"""Release that follows a stream: each micro-batch lands in the release's input, and becomes one nightly run.
 
 A batch may begin again after a crash. Its rows land once, by the number that Delta keeps of the stream; its run has the
 batch's name, and a run that has ended is not repeated. So a replayed batch draws and charges nothing.
@@ -45,7 +45,7 @@ _PLACES = 2**32
 """Delta's number of a batch is the batch's own number times this, plus a digest of its end."""
 _INTERVAL = 0.25
 _COMPACT_AFTER = 50
-"""Batches after which their files are merged. Without that, a hundred batches double the time of each."""
+"""Number of batches after which files are merged. Without that, a hundred batches double the time of each."""
 
 
 def run_stream(
@@ -61,10 +61,9 @@ def run_stream(
 
     ``every``: an interval of Spark's, such as ``5 minutes``, at which batches are taken until the process is stopped;
     None takes the available rows and ends. ``done`` is called after each batch; an error in it stops the stream, and
-    the batch begins again with the next call.
-
-    Raises :class:`ConfigError` without a section ``stream`` or if the source lacks the release's columns,
-    :class:`InputError` for a source that cannot be read, and the errors of :func:`run_night`.
+    the batch begins again with the next call. Raises :class:`ConfigError` without a section ``stream`` or if the source
+    lacks the release's columns, :class:`InputError` for a source that cannot be read, and the errors of
+    :func:`run_night`.
     """
     stream, landing = config.stream, config.input.path
     if stream is None or landing is None:
@@ -130,12 +129,12 @@ class _Checkpoint:
     stream: StreamSection
 
     def read(self, name: str) -> str | None:
-        """Read a file's text; None if there is no file."""
+        """Read a file's text, or None if there is no file."""
         files = Files(self.spark, f"{self.stream.checkpoint}/{name}")
         return files.read() if files.exists() else None
 
     def find_query(self) -> str | None:
-        """Return the identifier of the query; None before it has begun."""
+        """Return the identifier of the query, or None before it has begun."""
         return None if (text := self.read("metadata")) is None else str(json.loads(text)["id"])
 
     def is_begun(self, number: int) -> bool:
@@ -149,7 +148,7 @@ class _Checkpoint:
     def find_end(self, number: int) -> int | None:
         """Return a digest of a batch's end in its source: the offsets and the last commit that it has read.
 
-        None if Delta has deleted that commit since, as it does after some weeks.
+        Return None if Delta has deleted that commit since, as it does after some weeks.
         """
         offsets = (self.read(f"offsets/{number}") or "").splitlines()[2:]  # after the format and the batch's settings
         commit = self._read_commit(json.loads(offsets[0]))
@@ -160,7 +159,7 @@ class _Checkpoint:
     def _read_commit(self, offset: dict[str, int]) -> str | None:
         """Read the last commit of a Delta table that lies wholly or in part before an offset.
 
-        Empty if the table does not have it yet, None if the table has deleted it.
+        Return an empty string if the table does not have it yet, None if the table has deleted it.
         """
         version = offset["reservoirVersion"] - (offset["index"] < 0)
         if (snapshot := find_snapshot(_read_table(self.spark, self.stream))) is None:
@@ -188,7 +187,7 @@ class _Batches:
     done: Callable[[Night], None]
     failure: Exception | None = field(default=None, init=False)
     others: bool | None = field(default=None, init=False)
-    """True if the landing table has rows of another query; None until the first batch has looked."""
+    """True if the landing table has rows of another query; None before the first batch."""
 
     def create(self, source: DataFrame) -> None:
         """Create the landing table if there is none, with its change data feed on."""

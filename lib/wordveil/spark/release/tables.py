@@ -1,7 +1,4 @@
-"""Tables of a release: its draws, its journal, its public table, and the ledger that it is charged to.
-
-:func:`open_release` opens them for a command, with the release's lock unless the command only reads.
-"""
+"""Tables of a release: its draws, its journal, its public table, and its ledger."""
 
 from __future__ import annotations
 
@@ -48,10 +45,10 @@ from wordveil.spark.sanitise.layout import check_directories
 
 
 class Release:
-    """One release: its tables under ``output.path``, and its ledger, which other releases may be charged to as well.
+    """One release: its tables under ``output.path``, and its ledger, which it may share with other releases.
 
-    ``path``: its directory, without a slash at its end. ``is_exclusive``: whether no other process can work on it until
-    it is closed.
+    ``path``: its directory, without a slash at its end. ``is_exclusive``: no other process can work on it until it is
+    closed.
     """
 
     def __init__(self, spark: SparkSession, home: ReleaseHome) -> None:
@@ -84,7 +81,7 @@ class Release:
     def journal(self) -> Journal:
         """Events of the release, read at the first use.
 
-        Raises :class:`ReleaseError` if one of its tables is missing or older than its events say, or if the events are
+        Raises :class:`ReleaseError` if one of its tables is missing or older than in its events, or if the events are
         those of another release.
         """
         with job_errors("nothing was changed"):
@@ -121,10 +118,7 @@ class Release:
         )
 
     def _check(self, table: DeltaTable, journal: Journal, name: str) -> None:
-        """Raise :class:`ReleaseError` if a table is gone, or older than the journal has seen it.
-
-        Only this table was then restored from a backup.
-        """
+        """Raise :class:`ReleaseError` if a table is gone, or an older backup than the journal's version of it."""
         version, seen = table.version(), journal.newest_version(name)
         if version < 0:
             raise ReleaseError(
@@ -206,11 +200,11 @@ class Release:
         return given.select(try_cast("__id", kind).alias("__id"), F.col("__id").alias("named"))
 
     def find_known_ids(self, ids: Collection[str]) -> tuple[str, ...]:
-        """Return ``ids`` as the release has them, each once. An id that it lacks may stand for one that has spaces at
-        its end: Spark reads the ids of a column ``CHAR(n)`` that way.
+        """Return ``ids`` as the release has them, each once.
 
-        Raises :class:`ReleaseError` for ids that are not in the release, stand for several records, or have been
-        withdrawn. The message quotes one of them.
+        An id that it lacks may stand for one with spaces at its end, as Spark reads the ids of a column ``CHAR(n)``.
+        Raises :class:`ReleaseError`, quoting one id, for ids that are not in the release, stand for several records, or
+        have been withdrawn.
         """
         known = latest_state(self.draws.read(), self.home.id)
         known = known.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED))).select("__id")
@@ -229,8 +223,7 @@ class Release:
 
 
 def _draws_schema(passed: DataFrame, texts: TextColumns) -> StructType:
-    """Make the columns of the draws table: those of a Parquet output, the ``passed`` ones first, and internal ones that
-    begin with two underscores.
+    """Make the columns of the draws table: those of a Parquet output, ``passed`` ones first, then ``__`` internal ones.
     """
     made = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS])).fields
     internal = [
@@ -255,9 +248,8 @@ def open_release(
     """Open the release at ``home``, and close it after the ``with`` block.
 
     ``session``: starts the Spark session, or returns the running one. ``progress``: called with what begins, and with
-    what is waited for. ``outcome``: what holds when a Spark job of the block fails; it completes the sentence "the
-    Spark job failed and". ``waiting_for``: what holds the lock as a rule. ``is_locked``: whether other runs, gates and
-    publications of the release wait until it is closed.
+    what is waited for. ``outcome``: completes the sentence "the Spark job failed and". ``waiting_for``: the usual
+    holder of the lock. ``is_locked``: other runs, gates and publications of the release wait until it is closed.
 
     Raises :class:`PlatformError` if the session cannot be used, and :class:`ConfigError` if a table would be created
     inside another release or a Delta table, or is where several writers overwrite each other's commits. Spark's own

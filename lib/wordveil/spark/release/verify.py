@@ -44,12 +44,12 @@ class SparkTable(PublishedTable):
         return files.read_bytes(files.below(path))
 
     def read_text(self, path: str) -> str | None:
-        """Read the text of a file, of the table or another; None if there is none."""
+        """Read the text of a file, of the table or another, or None if there is none."""
         file = Files(self._table.spark, path)
         return file.read() if file.exists() else None
 
     def find_directory(self) -> Path | None:
-        """Find the table on this machine's disk; None if it is elsewhere."""
+        """Find the table on this machine's disk, or None if it is elsewhere."""
         return self._table.find_directory()
 
     def newest_version(self) -> int:

@@ -1,7 +1,4 @@
-"""Process from which Spark's Python workers fork. It imports what they need, so that each has it at once.
-
-A worker that imports it by itself takes four seconds of the processor.
-"""
+"""Process from which Spark's Python workers fork, with their imports done: each alone would take four seconds."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ The bundle's identity (manifest and checksums; a few kilobytes) travels with the
 driver's path read the payload there. Otherwise Spark sends it once to each executor as an uncompressed archive and
 unpacks it beside the executor's other files. Either way workers map the files into memory: one copy for each executor,
 however many Python workers it runs. A bundle of a private corpus is sent encrypted
-(:mod:`wordveil.spark.sanitise.sealed`). An n-gram model is distributed in the same way; its identity is its digest,
-which the policy names.
+(:mod:`wordveil.spark.sanitise.sealed`). An n-gram model is distributed in the same way, under the digest that the
+policy names.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def distribute(spark: SparkSession, bundle: Bundle, how: str) -> BundlePlace:
 
 
 def distribute_model(spark: SparkSession, model: NgramModel | None, how: str) -> BundlePlace | None:
-    """Make an n-gram model readable by every executor; None if there is none. ``how``: as for the bundle."""
+    """Make an n-gram model readable by every executor, if there is one. ``how``: as for the bundle."""
     return None if model is None else _distribute_directory(spark, model.path, f"wordveil-ngrams-{model.digest}", how)
 
 

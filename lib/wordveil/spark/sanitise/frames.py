@@ -79,8 +79,8 @@ def sanitise(
     keep : sequence of str, default ()
         Public columns that the result keeps as they are.
     policy : mapping or TextSection, optional
-        The settings of the configuration's ``text`` section, or that section of a configuration (``config.text``). Left
-        out, the profile ``strict``, which needs ``n_max``.
+        The configuration's ``text`` section (``config.text``) or its settings. Left out, the profile ``strict``, which
+        needs ``n_max``.
     max_bytes : int, default 16777216
         Texts of more UTF-8 bytes are quarantined.
     how : {"auto", "path", "archive"}, default "auto"
@@ -88,7 +88,7 @@ def sanitise(
     order : {"hashed", "input"}, default "hashed"
         ``hashed`` returns rows in the order of keyed hashes of their ids; what is written from the result has that
         order, and files cut by row counts. ``input`` keeps the order of ``frame`` and takes no shuffle. That order
-        shows the sizes of the texts, and ``exposes`` then says ``layout``.
+        shows the sizes of the texts, and ``exposes`` then has ``layout``.
     allow_unencrypted : bool, default False
         Whether a session outside local mode may lack Spark's authentication or encryption.
     own_rows : bool, default False
@@ -159,11 +159,11 @@ def register(
     """Register ``sanitise(record_id, text)`` as a function of the session's SQL.
 
     The function returns a struct of ``text``, ``status``, ``reason`` and ``privacy``. With ``text=["subject", "body"]``
-    it is ``sanitise(record_id, subject, body)``, and the struct has these fields in place of ``text``.
+    it is ``sanitise(record_id, subject, body)``, and the struct has these fields instead of ``text``.
 
     The function sees one row at a time: it cannot find ids that are listed more than once, and two records with one id
-    and one text get the same noise. Rows stay where they are, so ``exposes`` says ``layout``. Nor can it know how Spark
-    reads the rows: do not apply it to CSV, JSON, XML or lines of text, of which :func:`sanitise` refuses a DataFrame.
+    and one text get the same noise. Rows stay where they are, so ``exposes`` has ``layout``. Do not apply it to CSV,
+    JSON, XML or lines of text, of which :func:`sanitise` refuses a DataFrame: it cannot check how Spark reads the rows.
 
     Parameters
     ----------
@@ -174,8 +174,8 @@ def register(
     run : Run
         The release and the key to draw under: :meth:`Run.recorded` or :meth:`Run.throwaway`.
     policy : mapping or TextSection, optional
-        The settings of the configuration's ``text`` section, or that section of a configuration (``config.text``). Left
-        out, the profile ``strict``, which needs ``n_max``.
+        The configuration's ``text`` section (``config.text``) or its settings. Left out, the profile ``strict``, which
+        needs ``n_max``.
     text : str or sequence of str, default "text"
         The name of the text, or of the texts of a record, which are paid for together.
     max_bytes : int, default 16777216
@@ -238,8 +238,9 @@ def _make_job(
     how: str,
     shown: tuple[str, ...],
 ) -> Sanitise:
-    """Make what workers do in a run over ``bundle``, and record the run before anything can be drawn. ``text``: the
-    settings that made ``policy``; ``texts``: the text columns of the output.
+    """Make the workers' job over ``bundle``, and record the run before anything can be drawn.
+
+    ``text``: the settings that made ``policy``; ``texts``: the text columns of the output.
     """
     opened = bundle if isinstance(bundle, Bundle) else open_bundle(bundle)
     opened.check_policy(policy, texts.widths)

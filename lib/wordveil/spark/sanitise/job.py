@@ -102,11 +102,10 @@ def write_sanitised(
     output: OutputSection,
     progress: Callable[[str], None] = ignore,
 ) -> dict[str, Any]:
-    """Sanitise ``table`` and write the result as Parquet to the new directory ``path``.
+    """Sanitise ``table``, write the result as Parquet to the new directory ``path``, and return the run's counts.
 
     ``output``: the order of rows, the columns that name directories, the rows of a file, and whether only publishable
-    columns are written; its ``path`` is not used. ``progress`` gets each step that begins. Returns the counts of
-    :func:`wordveil.spark.sanitise.report.report_counts`. Errors of Spark and of workers pass through.
+    columns are written; its ``path`` is not used. Errors of Spark and of workers pass through.
     """
     progress("looking for duplicate ids")
     rows = sanitise_records(screen_input(table, columns), job)

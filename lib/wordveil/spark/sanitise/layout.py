@@ -36,9 +36,7 @@ _ROWS, _BEFORE = "__rows", "__before"
 
 
 def check_directories(rows: DataFrame, partition_by: Sequence[str]) -> None:
-    """Raise :class:`InputError` if a value of ``partition_by`` cannot be read back from a directory's name. Only these
-    columns are read.
-    """
+    """Raise :class:`InputError` if a value of ``partition_by``, all that is read, is lost in a directory's name."""
     for name in partition_by:
         if not isinstance(rows.schema[name].dataType, StringType):
             continue
