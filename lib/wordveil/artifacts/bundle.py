@@ -8,10 +8,10 @@ A *store* is a directory of bundles, each named by its mechanism fingerprint:
     <store>/<fingerprint>/<file>          files in a library's own format (Annoy's trees), mapped by that library
     <store>/<fingerprint>-<digits>/...    the same, built by another recipe
 
-The fingerprint covers all that decides draws and the price stated in a row: vocabulary, arrays, files,
-parameters, padding, the certified guarantee, and the versions of sampler and certificate. It covers no software
-versions, no time, and nothing that only describes the build. :mod:`wordveil.artifacts.content_store` writes, verifies
-and maps such directories.
+The fingerprint covers all that decides draws and the price stated in a row: vocabulary, arrays, files, parameters,
+padding, the certified guarantee, and the versions of sampler and certificate. It covers no software versions, no time,
+and nothing that only describes the build. :mod:`wordveil.artifacts.content_store` writes, verifies and maps such
+directories.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ _KEYS = MasterKey(bytes(range(32))).for_release("draws")  # no secret: nothing p
 def digest_built(
     mechanism: type[Mechanism[Any]], content: Mapping[str, Any], built: MechanismArtifact, directory: Path
 ) -> str:
-    """Digest the draws of a ``built`` mechanism, with its files in ``directory``. ``content``: that of the bundle's
-    manifest.
+    """Digest the draws of a ``built`` mechanism, with its files in ``directory`` and the ``content`` of its manifest.
     """
     files = {name: directory / name for name in built.files}
     return _digest_draws(mechanism.load(content["size"], built.parameters, built.arrays, files), content)
@@ -58,6 +57,7 @@ def digest_built(
 
 def check_draws(mechanism: Mechanism[Any], manifest: Mapping[str, Any], path: Path) -> None:
     """Raise :class:`BundleError` if another package's mechanism draws differently than when its bundle was built.
+
     wordveil's own have golden outputs, which its tests compare.
     """
     wanted, content = manifest.get("draws"), manifest["content"]
@@ -70,8 +70,9 @@ def check_draws(mechanism: Mechanism[Any], manifest: Mapping[str, Any], path: Pa
 
 
 def _digest_draws(mechanism: Mechanism[Any], content: Mapping[str, Any]) -> str:
-    """Compute the SHA-256 of what ``mechanism`` draws and writes for 256 symbols. It is empty for a mechanism that
-    reads a text as a whole, which may draw texts of some lengths alone.
+    """Compute the SHA-256 of what ``mechanism`` draws and writes for 256 symbols.
+
+    It is empty for a mechanism that reads a text as a whole, which may draw texts of some lengths alone.
     """
     if mechanism.reads_context:
         return ""
@@ -104,7 +105,7 @@ KIND = content_store.Kind(
 )
 _WORDS, _LISTS = "words.txt", "lists.bin"
 KEEP_ONLY = "keep_only"
-"""The public file of a recipe that the section ``text`` names: the list to which the vocabulary is confined."""
+"""Public file of a recipe that the section ``text`` names: the list to which the vocabulary is confined."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Recipe:
     def differences(self, manifest: Mapping[str, Any]) -> list[str]:
         """List the differences of a bundle from this recipe, in the configuration's terms; empty if it matches.
 
-        Files whose content is not known (a digest is empty) are compared by name.
+        Files whose content is unknown (a digest is empty) are compared by name.
         """
         other = manifest["recipe"]
         pairs = [("mechanism.name", self.mechanism, other["mechanism"]), ("padding", self.padding, other["padding"])]
@@ -171,22 +172,9 @@ def name_setting(file: str) -> str:
 class Bundle:
     """Verified, memory-mapped bundle.
 
-    Attributes
-    ----------
-    path
-        its directory.
-    fingerprint
-        the mechanism fingerprint, 64 hexadecimal digits.
-    manifest
-        the manifest as written.
-    vocabulary
-        the words.
-    guarantee
-        the certified constants of one token.
-    mechanism
-        ready to draw.
-    lists
-        the public lists from which typed tokens are drawn; None if the bundle has none.
+    ``path``: its directory. ``fingerprint``: the mechanism's, 64 hexadecimal digits. ``manifest``: as written.
+    ``vocabulary``: the words. ``guarantee``: the certified constants of one token. ``mechanism``: ready to draw.
+    ``lists``: the public lists from which typed tokens are drawn, or None.
     """
 
     path: Path
@@ -204,25 +192,24 @@ class Bundle:
 
     @property
     def recovery(self) -> Recovery | None:
-        """Share of words that an attacker recovers. None if the build did not measure it."""
+        """Share of words that an attacker recovers, or None if the build did not measure it."""
         recovery = self.manifest["recovery"]
         return Recovery.from_dict(recovery) if recovery else None
 
     @property
     def suitability(self) -> dict[str, Any] | None:
-        """Suitability of the embedding (:class:`wordveil.measures.suitability.Suitability`), as plain values. None if
-        the build did not measure it.
+        """Plain values of :class:`wordveil.measures.suitability.Suitability`, or None if the build did not measure it.
         """
         suitability: dict[str, Any] | None = self.manifest["suitability"]
         return suitability
 
     def count_preview(self, records: int) -> int | None:
-        """Return the ``max_records`` of an internal preview; None for a mechanism made from public data alone."""
+        """Return the ``max_records`` of an internal preview, or None for a mechanism made from public data alone."""
         return max(records, 1) if self.mechanism.private_weights else None
 
     @property
     def identity(self) -> bytes:
-        """Manifest as bytes, with which a worker checks the payload it finds."""
+        """Manifest as bytes, against which a worker checks the payload."""
         return content_store.encode_canonical(self.manifest)
 
     def check_policy(self, policy: TextPolicy, widths: Sequence[int] = ()) -> None:
@@ -282,12 +269,10 @@ def write(
 ) -> Path:
     """Write a bundle into ``store`` and return its directory.
 
-    ``recovery``: the attackers' recovery, if it was measured. ``suitability``: the embedding's, as plain values, if it
-    was measured.
-
-    The directory gets its name only once all files are on disk. An existing bundle with the same content stays
-    unchanged. If it was built by another recipe, the new one is kept beside it with the same fingerprint: a file may
-    change without changing draws, and each configuration must find a bundle of its own recipe.
+    ``recovery``, ``suitability``: figures of attackers and embedding, if measured. The directory gets its name only
+    once all files are on disk. An existing bundle with the same content stays unchanged. If it was built by another
+    recipe, the new one is kept beside it with the same fingerprint: a file may change without changing draws, and each
+    configuration must find a bundle of its own recipe.
     """
     measured = {"recovery": recovery.to_dict() if recovery else None, "suitability": suitability}
     return content_store.write_directory(
@@ -341,8 +326,8 @@ def _fill(
 def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     """Open and verify a bundle: every file's size and SHA-256, the manifest's own checksum and the fingerprint.
 
-    ``identity``: the manifest that it must have (:attr:`Bundle.identity`), if the caller knows it. Raises
-    :class:`BundleError`, which names the file, also if others can read a bundle of a private corpus.
+    ``identity``: the required manifest (:attr:`Bundle.identity`), if known. Raises :class:`BundleError`, which names
+    the file, also if others can read a bundle of a private corpus.
     """
     manifest = _read_manifest(path)
     if identity is not None and content_store.encode_canonical(manifest) != identity:
@@ -376,9 +361,7 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
 
 
 def is_private(path: Path) -> bool:
-    """Return whether a private corpus trained the bundle at ``path``, by its manifest alone. Raises
-    :class:`BundleError`.
-    """
+    """Return whether a private corpus trained the bundle at ``path``, by its manifest. Raises :class:`BundleError`."""
     return bool(_read_manifest(path)["content"]["parameters"].get(PRIVATE_WEIGHTS))
 
 
@@ -393,7 +376,7 @@ def find_store(path: Path) -> Path:
 
 
 def find(store: Path, recipe: Recipe, location: str = "") -> Path | None:
-    """Find the bundle that matches ``recipe`` in ``store``, which may be a bundle itself. Return None if there are no
+    """Find the bundle that matches ``recipe`` in ``store``, which may be a bundle itself, or return None without
     bundles.
 
     ``location``: the store's name in messages; by default its path. Raises :class:`BundleError` if there are bundles

@@ -31,8 +31,7 @@ class Kind:
     """Kind of stored content.
 
     ``noun``: its name in messages. ``error``: the class of its errors. ``digest_key``: the key of its digest in the
-    manifest. ``origin``: a sentence on how it is made. ``describe``: makes a short description that distinguishes it
-    from others, from its manifest.
+    manifest. ``origin``: a sentence on how it is made. ``describe``: makes a short description from a manifest.
     """
 
     noun: str
@@ -103,8 +102,8 @@ def write_directory(
 
     ``fill`` writes its files and returns the manifest, whose digest becomes the directory's name. An existing directory
     with the same content stays unchanged, once ``verify`` has opened it. ``variant`` gets its manifest and may return a
-    suffix, under which the new directory is then kept beside it. ``private``: whether only its owner can read it;
-    otherwise the umask decides.
+    suffix, under which the new directory is then kept beside it. ``private``: only its owner can read it; otherwise the
+    umask decides.
     """
     store.mkdir(parents=True, exist_ok=True)
     draft = store / f".building-{secrets.token_hex(8)}"
@@ -127,7 +126,7 @@ def write_directory(
 
 
 def _rename(draft: Path, target: Path) -> bool:
-    """Rename a directory; return False if there is a finished one already."""
+    """Rename a directory, or return False if there is a finished one already."""
     try:
         draft.rename(target)
     except OSError:
@@ -169,7 +168,7 @@ def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
 
 
 def write_file(file: Path, data: memoryview) -> dict[str, Any]:
-    """Write a file to the disk. Returns its entry in the manifest: ``bytes`` and ``sha256``."""
+    """Write a file to the disk, and return its entry in the manifest: ``bytes`` and ``sha256``."""
     with file.open("wb") as stream:
         stream.write(data)
         stream.flush()
@@ -178,14 +177,14 @@ def write_file(file: Path, data: memoryview) -> dict[str, Any]:
 
 
 def write_array(draft: Path, name: str, array: NDArray[Any]) -> dict[str, dict[str, Any]]:
-    """Write ``array`` as the file ``<name>.bin``. Returns the file's name with its entry in the manifest."""
+    """Write ``array`` as the file ``<name>.bin``, and return the file's name with its entry in the manifest."""
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     entry = write_file(draft / f"{name}.bin", memoryview(little.tobytes()))
     return {f"{name}.bin": {**entry, "array": name, "dtype": little.dtype.str, "shape": list(little.shape)}}
 
 
 def sync_file(file: Path) -> dict[str, Any]:
-    """Flush a file that a library wrote to the disk. Returns its entry as :func:`write_file` does."""
+    """Flush a file that a library wrote to the disk, and return its entry in the manifest."""
     with file.open("rb+") as stream:
         os.fsync(stream.fileno())
         return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}

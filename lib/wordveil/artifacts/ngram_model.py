@@ -36,8 +36,8 @@ def _describe(manifest: Mapping[str, Any]) -> str:
 _ORIGIN = "Make one with `wordveil ngrams` from public text."
 KIND = content_store.Kind("n-gram model", NgramError, "digest", FORMAT_VERSION, _ORIGIN, _describe)
 DEMO = "demo"
-"""Name of the package's own model: bigrams of old novels and of WordNet's sentences, over the words of the
-embeddings ``glove`` and ``demo``.
+"""Name of the package's own model: bigrams of old novels and WordNet's sentences, with the words of ``glove`` and
+``demo``.
 """
 _ARRAYS = ("word_bytes", "word_offsets", "word_slots", "words", "counts", "first")
 
@@ -66,7 +66,7 @@ def write_model(
 def open_model(path: Path, digest: str | None = None) -> NgramModel:
     """Open and verify the model at ``path``: every file's size and SHA-256, the manifest's checksum and the digest.
 
-    ``digest``: the expected one, if the caller has it. Raises :class:`NgramError`, which names the file.
+    ``digest``: the expected one, if known. Raises :class:`NgramError`, which names the file.
     """
     manifest = read_model(path)
     if digest is not None and manifest["digest"] != digest:

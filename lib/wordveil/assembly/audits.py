@@ -11,7 +11,7 @@ from wordveil.config.load import Config
 
 
 def keep_audit(config: Config, audit: Audit) -> tuple[str, str | None]:
-    """Keep an audit beside the bundles. Return its location, and that of one that refutes the same thing, if any."""
+    """Keep an audit beside the bundles. Return its location, and that of a refutation of the same thing, or None."""
     kept = open_store(config.bundle_store)
     path = save_audit(kept.root, audit)
     kept.save(path)
@@ -22,9 +22,8 @@ def keep_audit(config: Config, audit: Audit) -> tuple[str, str | None]:
 def identify_release(config: Config, fingerprint: str) -> str:
     """Identify what decides the outputs of a release except for its input, key and name: 64 hexadecimal digits.
 
-    ``fingerprint``: that of the bundle. An audit of a release counts as long as the identity stays. It covers the
-    mechanism, the text policy, the text columns, the kept columns and the condition, and the exposures of the output's
-    form.
+    ``fingerprint``: that of the bundle. An audit of a release counts as long as the identity stays: mechanism, text
+    policy, text columns, kept columns, condition, and the exposures of the output's form.
     """
     terms = {
         "mechanism": fingerprint,
@@ -41,9 +40,6 @@ def identify_release(config: Config, fingerprint: str) -> str:
 
 
 def find_audits(config: Config, fingerprint: str) -> tuple[str, ...]:
-    """Find the kinds of audits that passed and count for what the configuration makes now, sorted.
-
-    ``fingerprint``: that of the bundle that drew.
-    """
+    """Find the kinds of audits that passed for what the bundle of that fingerprint would draw now, sorted."""
     identities = {BUNDLE: fingerprint, RELEASE: identify_release(config, fingerprint)}
     return find_passed(open_store(config.bundle_store).root, identities)

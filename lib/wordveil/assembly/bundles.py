@@ -46,11 +46,10 @@ FindBundle = Callable[[], Bundle | None]
 def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Bundle:
     """Build the configuration's bundle, or return the one that exists.
 
-    Parts of a build that take long are kept in the store until the bundle is written, so that an interrupted build
-    continues where it was. A trained embedding stays there, for bundles with other settings of the mechanism.
-
-    ``work`` reports progress and finds neighbours, by default silently in this process. ``read`` reads the pairs from
-    which an embedding is trained.
+    Expensive parts are kept in the store until the bundle is written, so that an interrupted build continues where it
+    was. A trained embedding stays there, for bundles with other settings of the mechanism. ``work`` reports progress
+    and finds neighbours, by default silently in this process. ``read`` reads the pairs from which an embedding is
+    trained.
 
     Raises :class:`BundleError` if the mechanism cannot be built, :class:`wordveil.errors.EmbeddingError` if the
     embedding cannot be read or trained, and :class:`wordveil.errors.PublicFileError` or
@@ -123,10 +122,10 @@ def _load_embedding(config: Config, store: Path, work: BuildContext, read: ReadP
 
 
 def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: None) -> Embedding | None:
-    """Read the public embedding of the mechanism. Return None if it is not available or is trained from pairs: means of
-    its vectors, which lie in a hyperbolic space, do not describe a text.
+    """Read the mechanism's public embedding, or return None if it is missing or hyperbolic.
 
-    Raises :class:`wordveil.errors.EmbeddingError` if it cannot be read.
+    Means of vectors in a hyperbolic space do not describe a text. Raises :class:`wordveil.errors.EmbeddingError` if it
+    cannot be read.
     """
     config = fetch_files(config)
     section = config.mechanism
@@ -150,7 +149,7 @@ class PublicParts:
 
 @contextmanager
 def open_parts(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Iterator[PublicParts]:
-    """Read the embedding and the other public files of a configuration, to build mechanisms that no bundle is made of.
+    """Read the public files of a configuration, to build mechanisms without a bundle.
 
     Neighbours and clusters are kept in the bundle store, by the embedding's content, if it is writable: the next
     epsilon, and the next command, finds them there. They are public, as the embedding is. Those unused for a day are
@@ -182,10 +181,9 @@ def compare_mechanisms(config: Config, text: str, work: BuildContext | None = No
 
 
 def measure_texts(config: Config, find: FindBundle, texts: tuple[str, str]) -> TextDistance:
-    """Measure how far apart two public texts are under the configuration.
+    """Measure the distance of two public texts under the configuration.
 
-    Raises :class:`BundleError` if it has no bundle, otherwise as
-    :func:`wordveil.measures.text_distance.measure_distance` does.
+    Raises :class:`BundleError` without a bundle, otherwise as :func:`wordveil.measures.text_distance.measure_distance`.
     """
     bundle = find()
     if bundle is None:
@@ -204,8 +202,8 @@ def measure_texts(config: Config, find: FindBundle, texts: tuple[str, str]) -> T
 def find_bundle(config: Config) -> Bundle | None:
     """Open the configuration's bundle. Return None if its store is empty.
 
-    The contents of the embedding and of other public files are compared if they are on this machine, otherwise their
-    names. Raises :class:`BundleError` if there are bundles and none matches.
+    The contents of public files are compared if they are on this machine, otherwise their names. Raises
+    :class:`BundleError` if there are bundles and none matches.
     """
     source = config.mechanism.embedding
     digest = embeddings.digest_source(source) if embeddings.embedding_exists(source) else ""
@@ -224,17 +222,12 @@ def open_bundle(location: str | Path) -> Bundle:
 
 
 def find_once(config: Config) -> FindBundle:
-    """Return a function that opens and verifies the configuration's bundle once, and then returns the same one.
-
-    It serves commands of several parts: verifying a bundle takes as long as reading all of it.
-    """
+    """Return a function that opens the configuration's bundle once: verifying it takes as long as reading it."""
     return cache(partial(find_bundle, config))
 
 
 def find_recovery(config: Config, fingerprint: str) -> Recovery | None:
-    """Find the share of words that an attacker recovers from the bundle of that fingerprint. Return None if the
-    configuration's bundle is a different one, is not available, or lacks the figure.
-    """
+    """Find the share of words that an attacker recovers from the configuration's bundle, if it has that fingerprint."""
     with suppress(WordveilError):
         bundle = find_bundle(config)
         # Weights that the private corpus trained recover words of it: that is not published.
@@ -244,9 +237,7 @@ def find_recovery(config: Config, fingerprint: str) -> Recovery | None:
 
 
 def find_ngrams(config: Config) -> NgramModel | None:
-    """Open and verify the n-gram model of the text policy. Return None if the policy has none.
-
-    Raises :class:`wordveil.errors.NgramError`.
+    """Open and verify the n-gram model of the text policy, if it has one. Raises :class:`wordveil.errors.NgramError`.
     """
     return open_model(find_model(Path(config.text.ngrams))) if config.text.ngrams else None
 

@@ -1,7 +1,4 @@
-"""Calibration of a configuration: the meaning of epsilons for its public vocabulary. It reads no corpus and no key.
-
-Its arguments are epsilons, targets, and words that are public.
-"""
+"""Calibration of a configuration: the meaning of epsilons for its public vocabulary. It reads no corpus and no key."""
 
 from __future__ import annotations
 
@@ -81,18 +78,18 @@ class Request:
 
     @property
     def epsilons(self) -> tuple[float, ...]:
-        """Epsilons, rising and each once. The request must be checked."""
+        """Epsilons of a checked request, rising and each once."""
         return () if self.epsilon is None else tuple(sorted({float(part) for part in self.epsilon.split(",")}))
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """Targets. The request must be checked."""
+        """Targets of a checked request."""
         pairs = (text.partition("=") for text in self.target)
         return tuple(Target(name.strip(), float(value)) for name, _, value in pairs)
 
     @property
     def plan(self) -> WordPlan:
-        """Plan for measuring words. The request must be checked."""
+        """Plan for measuring words of a checked request."""
         return WordPlan(self.words, self.runs, self.threshold)
 
     def load(self) -> Config:
@@ -136,12 +133,10 @@ _DRAWN_NOTE = "The mechanism draws noise: its figures are counts of draws, and t
 def run_calibration(request: Request, config: Config, work: BuildContext) -> Calibration:
     """Find the epsilons that a checked request asks for, and measure the meaning of these and of its own, rising.
 
-    ``config`` is what :meth:`Request.load` read.
-
-    Raises :class:`wordveil.errors.ConfigError` for a fault of the configuration to match, and where no epsilon gives a
-    target; :class:`wordveil.errors.BundleError` where a mechanism cannot be built, or is not one of single words; and
-    :class:`wordveil.errors.EmbeddingError` or :class:`wordveil.errors.PublicFileError` where public data cannot be
-    read.
+    ``config``: from :meth:`Request.load`. Raises :class:`wordveil.errors.ConfigError` for a fault of the configuration
+    to match, and if no epsilon gives a target; :class:`wordveil.errors.BundleError` if a mechanism cannot be built, or
+    is not one of single words; and :class:`wordveil.errors.EmbeddingError` or :class:`wordveil.errors.PublicFileError`
+    if public data cannot be read.
     """
     other = None if request.match is None else load_config(request.match)
     with open_subject(config, work) as (subject, fitted):
@@ -168,9 +163,7 @@ def run_calibration(request: Request, config: Config, work: BuildContext) -> Cal
 
 
 def _read_hierarchy(config: Config, subject: Subject) -> WordHierarchy | None:
-    """Read the pairs that the embedding was trained from, or those of the package. Return None if no pair has both
-    words in the embedding.
-    """
+    """Read the pairs that the embedding was trained from, or the package's, or return None if it has none of them."""
     section, words = config.mechanism, subject.embedding.words
     if section.embedding_format == HYPERNYMS:
         pairs = fetch("mechanism.embedding", section.embedding)

@@ -21,8 +21,8 @@ class EvaluationContext:
     """Sections and materials of an evaluation.
 
     ``output``: the path that messages name. ``policy``: the fingerprint of the text policy and the text columns.
-    ``author``: the column of authors; None if there is none. ``sanitiser``: the bundle with the text policy.
-    ``embedding``: that of the mechanism; None if it is not available.
+    ``author``: the column of authors, or None. ``sanitiser``: the bundle with the text policy. ``embedding``: that of
+    the mechanism, or None if it is missing.
     """
 
     release: str
@@ -72,6 +72,6 @@ def load_evaluation(config: Config) -> EvaluationContext:
 
 
 def load_attackers(config: Config) -> EvaluationContext | None:
-    """Load the context for the gate's rules on attacks, which takes a second; None without such a rule."""
+    """Load the context for the gate's rules on attacks, which takes a second, or return None without such a rule."""
     rules = config.gate.rules
     return None if rules.attack_to_chance is None and rules.linked is None else load_evaluation(config)

@@ -62,11 +62,10 @@ def train_generator(
     observe: Callable[[Any, int], None] = lambda _row, _total: None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Trained:
-    """Prepare the texts of a configuration and train its generator, or resume an interrupted training. The weights are
-    returned, and not written.
+    """Prepare the texts of a configuration and train its generator, or resume an interrupted training.
 
-    ``observe`` gets each row of figures and the number of steps of all epochs, ``progress`` a line about each step that
-    begins. The directory of checkpoints is created.
+    The weights are returned, and not written; the directory of checkpoints is created. ``observe`` gets each row of
+    figures and the number of steps of all epochs, ``progress`` a line about each step that begins.
 
     Raises :class:`wordveil.errors.PlatformError` if JAX, Flax or Optax is not installed, and
     :class:`wordveil.errors.EmbeddingError`, :class:`InputError` or :class:`GeneratorError` if the embedding or the

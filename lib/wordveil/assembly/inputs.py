@@ -84,11 +84,9 @@ class FittedInputs:
 
 
 def read_files(sources: Mapping[str, str], progress: Progress = lambda _: None) -> PublicFiles:
-    """Read and check public files: their paths or names by setting.
+    """Read and check public files: their paths or names by setting (:attr:`MechanismSection.public_files`).
 
-    ``sources`` has the form of :attr:`wordveil.config.mechanisms.MechanismSection.public_files`.
-
-    Raises the error of the file's kind if it is missing or has a fault. The message names setting, file and line.
+    Raises the error of the file's kind, with setting, file and line, if it is missing or has a fault.
     """
     contents: dict[str, Any] = {}
     for name, source in sources.items():
@@ -98,9 +96,7 @@ def read_files(sources: Mapping[str, str], progress: Progress = lambda _: None) 
 
 
 def digest_files(sources: Mapping[str, str], *, missing_allowed: bool = False) -> dict[str, str]:
-    """Identify public files by their content, as a recipe does.
-
-    By setting, the digest is the SHA-256 of a file or of an embedding's files, or an n-gram model's own, hexadecimal.
+    """Identify public files by setting: the SHA-256 of a file or of an embedding's files, or an n-gram model's digest.
 
     ``missing_allowed``: leave out files that do not exist. Raises the error of the file's kind if it is missing or
     cannot be read.
@@ -135,8 +131,8 @@ def confine_embedding(embedding: Embedding, source: str) -> Embedding:
 
 
 def _fit_frequencies(table: WordTable, to: FittedWords) -> NDArray[np.float64]:
-    """Compute shares of counts, 0.5 added to each (Krichevsky, Trofimov 1981): float64 ``(size,)``, the same on any
-    machine.
+    """Compute shares of counts, 0.5 added to each (Krichevsky, Trofimov 1981): float64 ``(size,)``, on any machine the
+    same.
     """
     counts, ids = table.whole_numbers(1), to.find(table.columns[0])
     known = int((ids >= 0).sum())
@@ -171,9 +167,7 @@ def _fit_pairs(table: WordTable, to: FittedWords) -> Pairs:
 
 
 def _fit_classes(table: WordTable, to: FittedWords) -> NDArray[np.int32]:
-    """Assign numbers to classes by the first word of each in the embedding. Words that are not listed are one more
-    class.
-    """
+    """Number classes by their first word in the embedding. Words that are not listed are one more class."""
     ids = to.find(table.columns[0])
     known = ids >= 0
     if not known.any():
@@ -219,9 +213,7 @@ def _read_pairs(source: str, setting: str, _: Progress) -> WordTable:
 
 
 def _read_hypernyms(setting: str) -> WordTable:
-    """Read the package's pairs of a word and its hypernyms. A specific hypernym is more similar than a general one: the
-    fewer words are below it, the more.
-    """
+    """Read the package's pairs of a word and its hypernyms: the fewer words are below a hypernym, the more similar."""
     table = read_word_table(str(SHIPPED_PAIRS), setting, ("word", "hypernym"))
     counts = np.unique(np.asarray(table.columns[1]), return_inverse=True, return_counts=True)
     similarities = pa.array(1.0 / counts[2][counts[1]]).cast(pa.string())

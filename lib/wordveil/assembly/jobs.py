@@ -19,9 +19,7 @@ from wordveil.text.slots import NgramModel
 
 @dataclass(frozen=True)
 class Materials:
-    """Materials that a job draws with, and the way of bundle and model to the executors: ``auto``, ``path`` or
-    ``archive``.
-    """
+    """Materials that a job draws with, and their way to the executors: ``auto``, ``path`` or ``archive``."""
 
     key: MasterKey
     bundle: Bundle
@@ -51,8 +49,9 @@ def load_materials(config: Config, work: BuildContext) -> Materials:
 
 
 def load_release_job(config: Config, work: BuildContext) -> ReleaseJob:
-    """Load the job of a release's run. Raises as :func:`load_materials`, and :class:`ConfigError` for a budget that
-    does not fit what the bundle guarantees.
+    """Load the job of a release's run.
+
+    Raises as :func:`load_materials`, and :class:`ConfigError` for a budget that does not fit the bundle's guarantee.
     """
     settings, source, budget = config.record_settings(""), config.source, config.budget
     materials = load_materials(config, work)

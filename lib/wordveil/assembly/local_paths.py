@@ -1,6 +1,4 @@
-"""Paths that are surely on this machine's disk, whatever Spark is configured with; and paths where no table may be
-created: inside an existing release or Delta table.
-"""
+"""Paths that are surely on this machine's disk, and paths where no table may be created."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ _HARMLESS = re.compile(
 
 
 def find_local(path: str, spark: SparkSection) -> Path | None:
-    """Return ``path`` on this machine's disk if Spark, started with ``spark``, would surely read that one; otherwise
-    None.
-    """
+    """Return ``path`` on this machine's disk if Spark, started with ``spark``, would surely read that, or None."""
     if not _PLAIN_PATH.fullmatch(path) or not is_plain(spark):
         return None
     return Path(path.removeprefix("file:"))
@@ -56,9 +52,7 @@ def is_spark_configured() -> bool:
 
 
 def is_small(config: Config) -> bool:
-    """Return whether all that a run reads is surely on this machine's disk, and small: the input, and a release's
-    tables.
-    """
+    """Return whether the input and a release's tables are surely small and on this machine's disk."""
     paths = [config.input.path]
     if config.output.format == "delta":
         paths += [config.output.path, config.output.public, config.ledger.path if config.ledger else None]
@@ -91,7 +85,6 @@ def require_free_paths(
     """Raise :class:`ConfigError` if a table would be created inside a release or a Delta table.
 
     Their clean-up or removal would delete it too. Tables of the configuration that exist already stay where they are.
-
     ``exists``, ``list_ancestors``: those of a file system; by default only paths on this machine's disk are checked.
     """
     faults = [

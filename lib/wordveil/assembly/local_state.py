@@ -35,7 +35,7 @@ from wordveil.release.layout import (
 MAX_ROWS = 5_000_000
 """Largest number of draws read here; Spark needs no memory for all ids at once."""
 UNREAD = (OSError, ValueError, KeyError, TypeError, pa.ArrowException)
-"""Errors that reading raises for a table that Spark has to read."""
+"""Errors of tables that Spark has to read."""
 
 
 def read_local_state(config: Config) -> dict[str, Any] | None:
@@ -67,7 +67,7 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
 
 
 def read_events(root: Path, version: int | None = None) -> list[Event]:
-    """Read the events of the journal in the directory ``root``, at ``version`` or the newest one, oldest first.
+    """Read the events of the journal in ``root``, at ``version`` or the newest one, oldest first.
 
     Raises one of :data:`UNREAD` if Spark has to read it.
     """
@@ -81,7 +81,7 @@ def _describe_release(config: Config, events: Events) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _LocalTable:
-    """A version of the table in the directory ``root``: its data files, relative to it, and its partition columns."""
+    """Version of the table in the directory ``root``: its data files, relative to it, and its partition columns."""
 
     root: Path
     version: int
@@ -90,8 +90,9 @@ class _LocalTable:
 
 
 def _open_table(root: Path, min_version: int = 0, *, version: int | None = None) -> _LocalTable:
-    """Open a table of this format, at ``version``, by default the newest, which is ``min_version`` or newer. Raises
-    :class:`UnusualTableError` for others.
+    """Open a table of this format at ``version``, by default the newest, at least ``min_version``.
+
+    Raises :class:`UnusualTableError` for others.
     """
     table = open_plain(root, version)
     metadata = table.metadata()
@@ -101,10 +102,7 @@ def _open_table(root: Path, min_version: int = 0, *, version: int | None = None)
 
 
 def _read_rows(table: _LocalTable, columns: Sequence[str]) -> pa.Table:
-    """Read columns of the table.
-
-    Raises :class:`UnusualTableError` for values that are in directory names, and for more than :data:`MAX_ROWS` rows.
-    """
+    """Read columns. Raises :class:`UnusualTableError` for partition columns and more than :data:`MAX_ROWS` rows."""
     if set(columns) & set(table.partition_by):
         raise UnusualTableError(columns)
     opened = [pq.ParquetFile(table.root / name) for name in table.files]
@@ -130,9 +128,10 @@ def _count_records(draws: _LocalTable, public: _LocalTable | None, name: str) ->
 def count_latest(
     ids: pa.ChunkedArray, statuses: pa.ChunkedArray, seqs: pa.ChunkedArray
 ) -> tuple[dict[str, tuple[int, int]], pa.Array]:
-    """Count statuses as :func:`wordveil.spark.release.latest.count_statuses` does, from columns of draws.
+    """Count statuses as :func:`wordveil.spark.release.latest.count_statuses` does, and list the ids of withdrawn
+    records.
 
-    Ids are not null. Also returns the ids of the withdrawn records.
+    ``ids`` are not null.
     """
     if not len(ids):
         return {}, pa.array([], ids.type)
@@ -151,7 +150,7 @@ def count_latest(
 
 
 def _walk_data(root: Path) -> Iterator[str]:
-    """Yield the data files below ``root``, whether the newest version needs them or not."""
+    """Yield the data files below ``root``, of any version."""
     for path in root.rglob("*.parquet"):
         name = str(path.relative_to(root))
         if f"{DELTA_LOG}/" not in name and path.is_file():

@@ -35,10 +35,10 @@ def is_remote(location: str) -> bool:
 
 
 def fetch(setting: str, location: str) -> str:
-    """Copy a public file or directory to this machine, unless its copy is as new. Return the copy's path, or
-    ``location`` itself if it has no scheme.
+    """Copy a public file or directory to this machine, unless its copy is as new, and return the copy's path.
 
-    ``setting`` names it in messages. Raises :class:`PublicFileError` if it cannot be read.
+    A ``location`` without a scheme is returned as it is. ``setting`` names it in messages. Raises
+    :class:`PublicFileError` if it cannot be read.
     """
     if not is_remote(location):
         return location
@@ -54,8 +54,8 @@ def fetch(setting: str, location: str) -> str:
 class BundleStore:
     """Store of bundles on this machine, or the copy of a remote one.
 
-    ``location``: what the configuration calls it. ``path``: the store, or the one bundle that is named. ``copy``: the
-    copy of the whole store, if it is remote.
+    ``location``: as configured. ``path``: the store, or the one bundle that is named. ``copy``: the copy of the whole
+    store, if it is remote.
     """
 
     location: str
@@ -68,14 +68,12 @@ class BundleStore:
         return bundles.find_store(self.path)
 
     def find(self, recipe: bundles.Recipe) -> Path | None:
-        """Find the directory of the bundle that matches ``recipe``, on this machine. None and errors are those of
-        :func:`wordveil.artifacts.bundle.find`.
-        """
+        """Find the directory of the bundle that matches ``recipe``, as :func:`wordveil.artifacts.bundle.find` does."""
         path = bundles.find(self.path, recipe, self.location)
         return path and self._fetch(path)
 
     def find_one(self) -> Path:
-        """Find the directory of the only bundle, on this machine. Raises :class:`wordveil.errors.BundleError`."""
+        """Find the directory of the only bundle. Raises :class:`wordveil.errors.BundleError`."""
         return self._fetch(bundles.find_one(self.path))
 
     def _fetch(self, bundle: Path) -> Path:
@@ -149,8 +147,7 @@ class _Copy:
         return set(files)
 
     def _claim(self) -> None:
-        """Make the copy the owner's alone. What is copied shows only once it is here: the manifest of a private bundle
-        is secret too. And who can write to the cache decides what is drawn.
+        """Make the copy the owner's alone: a private bundle's manifest is secret, and the cache decides what is drawn.
         """
         for directory in (cache_directory(), self.path.parent):
             try:

@@ -1,8 +1,8 @@
 """Tables and lists of public words: text in UTF-8 with a tab between columns and no header, each line checked.
 
-The package wordfreq has public frequencies too: ``wordfreq:de`` names one of its lists instead of a file.
 The suffix of a name (.gz, .bz2, .zst, .lz4) determines the compression. A byte order mark and any line ends are
-accepted. Nothing is trimmed or quoted: words are compared with those of the embedding byte by byte.
+accepted. Nothing is trimmed or quoted: words are compared with those of the embedding byte by byte. ``wordfreq:de``
+names a list of frequencies of the package wordfreq instead of a file.
 
 The package has an English list of words of special categories (``data/word_lists/sensitive.tsv``), which
 ``mechanism.merge`` joins, and one of ordinary words (``ordinary.tsv``). `make word-lists` makes both from WordNet.
@@ -146,7 +146,7 @@ def read_word_table(source: str, setting: str, names: Sequence[str]) -> WordTabl
 
 
 def _decoded(data: bytes, fault: Callable[[str], PublicFileError]) -> bytes:
-    """Return the same bytes, once they are text."""
+    """Return the data, once they are text."""
     if not data.removeprefix(b"\xef\xbb\xbf").strip():
         raise fault("is empty.")
     try:
@@ -225,9 +225,8 @@ def read_wordfreq(source: str, setting: str) -> WordTable:
 
     wordfreq counted words of 42 languages in subtitles, news, books, encyclopaedias and web pages until 2021 (Speer
     2022, doi:10.5281/zenodo.7199437), and is not updated: later web pages hold texts that machines wrote. A recipe has
-    the digest of the counts themselves, so another version of the package with the same counts changes nothing.
-
-    Raises :class:`PublicFileError` if wordfreq is not installed, or has no list of the language.
+    the digest of the counts, so another version of the package with the same counts changes nothing. Raises
+    :class:`PublicFileError` if wordfreq is not installed, or has no list of the language.
     """
     if find_version("wordfreq") is None:
         problem = "needs wordfreq, which Python does not have here. Run `pip install 'wordveil[languages]'`."
@@ -271,9 +270,7 @@ def read_groups(source: str, setting: str) -> WordTable:
 
 
 def fit_groups(table: WordTable, to: FittedWords) -> Groups:
-    """Fit groups to an embedding, numbered in the table's order.
-
-    A word that names a group is in it, unless it is in another one.
+    """Fit groups to an embedding, numbered in the table's order. A word that names a group is in it unless in another.
     """
     ids = to.find(table.columns[0])
     if not (ids >= 0).any():
@@ -332,9 +329,8 @@ def fit_writable(table: WordTable, to: FittedWords) -> NDArray[np.bool_]:
 
 
 def find_names(words: pa.StringArray) -> NDArray[np.bool_]:
-    """Find names, places and nationalities of any language's list among lower-case words: bool ``(words,)``.
-
-    A word with ``'s`` or a plural ending counts, too.
+    """Find names, places and nationalities of all lists among lower-case words, with ``'s`` or plural: bool
+    ``(words,)``.
     """
     found = np.zeros(len(words), np.bool_)
     stems = pc.replace_substring_regex(words, "['\u2019]s?$", "")
@@ -349,10 +345,7 @@ def _names() -> WordIndex:
 
 
 def list_names(*, world: bool = True) -> set[str]:
-    """List names, places and nationalities of all lists, in lower case.
-
-    ``world``: include names that are never drawn.
-    """
+    """List names, places and nationalities of all lists, in lower case. ``world``: with names that are never drawn."""
     lists = [PublicLists.load(language) for language in LISTED_LANGUAGES]
     kinds = [names for one in lists for names in (one.first_names, one.surnames, one.places, one.nationalities)]
     kinds += [names for one in lists for names, _ in one.others.values() if world]

@@ -122,8 +122,7 @@ class MasterKey:
         return _derive(self._epochs[0], purpose, release)
 
     def for_release(self, release: str, epoch: int | None = None) -> ReleaseKeys:
-        """Derive all subkeys of ``release`` in an epoch, by default the current one. Those of tags and layout are the
-        root's in every epoch.
+        """Derive all subkeys of ``release`` in an epoch, by default the current one; tags' and layout's are the root's.
 
         Raises :class:`IndexError` for an epoch that the key does not have.
         """
@@ -164,8 +163,8 @@ def encode_public_key(key: Ed25519PrivateKey) -> str:
 def find_key_fault(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKey) -> str | None:
     """Explain why ``key`` cannot serve a release that recorded these fingerprints, or return None if it can.
 
-    ``recorded_epochs`` holds one fingerprint for each epoch, the root's first. A key with more epochs than were
-    recorded is right: it was rotated since.
+    ``recorded_epochs`` holds one fingerprint for each epoch, the root's first. A key that was rotated since, with more
+    epochs, is right.
     """
     epochs = key.epoch_fingerprints
     if key.fingerprint != recorded_root:
@@ -232,7 +231,7 @@ def destroy_key(file: Path) -> Tombstone:
     """Overwrite a key file in place with a :class:`Tombstone`, which makes :func:`load_key` refuse it.
 
     This overwrites the blocks that the file has now. It does not reach backups, snapshots, copies elsewhere, or earlier
-    blocks where the storage never overwrites (copy-on-write, flash). Raises :class:`KeyMaterialError`.
+    blocks on storage that never overwrites (copy-on-write, flash). Raises :class:`KeyMaterialError`.
     """
     master = load_key(str(file), None)
     tombstone = Tombstone(master.fingerprint, f"{datetime.now(UTC):%Y-%m-%d}")
@@ -288,8 +287,7 @@ def load_key(file: str | None, env: str | None) -> MasterKey:
     """Load the master key from a file or an environment variable, exactly one of which is named.
 
     The content is 64 hexadecimal digits for each epoch, the root's first, separated by white space. Only its owner may
-    be able to read the file. Raises :class:`KeyMaterialError`, which names file or variable and never shows the
-    content.
+    be able to read the file. Raises :class:`KeyMaterialError`, which never shows the content.
     """
     if (file is None) == (env is None):
         raise KeyMaterialError("Name exactly one of key.file and key.env. Nothing is drawn without a key.")

@@ -10,8 +10,7 @@ from typing import BinaryIO
 
 
 def create_file(path: Path, *, private: bool) -> BinaryIO:
-    """Create a file to write to, replacing any that exists. If ``private``, no other user can ever read it; otherwise
-    the umask decides.
+    """Create or replace a file to write to, which no other user can read if ``private``; otherwise the umask decides.
 
     Raises :class:`OSError`.
     """
@@ -21,18 +20,18 @@ def create_file(path: Path, *, private: bool) -> BinaryIO:
 
 
 def create_directory(path: Path, *, private: bool, exist_ok: bool = False) -> None:
-    """Create a directory, with those above it. If ``private``, no other user can ever enter it; otherwise the umask
-    decides. An existing one stays as it is.
+    """Create a directory, with those above it, which no other user can enter if ``private``; otherwise the umask
+    decides.
 
-    Raises :class:`OSError`.
+    An existing one stays as it is. Raises :class:`OSError`.
     """
     path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=exist_ok)
 
 
 def claim_directory(path: Path) -> None:
-    """Create a directory as :func:`create_directory` does, or take what others may do with an existing one from them.
+    """Create a directory as :func:`create_directory` does, or withdraw others' permissions on an existing one.
 
-    Raises :class:`OSError`, and :class:`PermissionError` where it belongs to another user, who decides what is in it.
+    Raises :class:`OSError`, and :class:`PermissionError` if it belongs to another user, who decides what is in it.
     """
     create_directory(path, private=True, exist_ok=True)
     owners = {path.lstat().st_uid, path.stat().st_uid}  # a link may be another user's
@@ -42,10 +41,7 @@ def claim_directory(path: Path) -> None:
 
 
 def find_exposure(path: Path) -> str | None:
-    """Describe how other users may read or write a file or directory, and the remedy. Return None if they may not.
-
-    Raises :class:`OSError`.
-    """
+    """Describe how other users may read or write a path, and the remedy, or return None. Raises :class:`OSError`."""
     mode = path.stat().st_mode
     if not stat.S_IMODE(mode) & 0o077:
         return None

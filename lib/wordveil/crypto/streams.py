@@ -1,8 +1,8 @@
 """Keyed streams: from contexts to uniforms and integers, a whole batch at a time.
 
-Noise is a pseudo-random function of a *context* and a position in it; nothing is drawn from global state. The
-context of a record covers everything that must change the noise when it changes: release, mechanism, policy, record id,
-the canonical token ids and what the policy copies. Equal contexts lead to equal draws, so that a retried task reveals
+Noise is a pseudo-random function of a *context* and a position in it; nothing is drawn from global state. The context
+of a record covers everything that must change the noise when it changes: release, mechanism, policy, record id, the
+canonical token ids and what the policy copies. Equal contexts lead to equal draws, so that a retried task reveals
 nothing new; different contexts lead to independent draws up to the security of the MAC and of AES.
 
 Counter block: the first 96 bits are the context's MAC, the last 32 an injective number of (position, block). 96 bits
@@ -45,10 +45,7 @@ def frame_parts(*parts: bytes) -> bytes:
 
 
 def frame_records(record_ids: Sequence[bytes], payloads: Sequence[Payload]) -> list[bytes]:
-    """Join each record's id and its slice of each payload into one message.
-
-    A payload is a buffer with int64 ``(records + 1,)`` byte offsets into it.
-    """
+    """Join each record's id and its slice of each payload (a buffer with byte offsets) into one message."""
     lengths = [np.diff(offsets).astype("<u8").tobytes() for _, offsets in payloads]
     bounds = [(memoryview(data), offsets.tolist()) for data, offsets in payloads]
     messages = []
@@ -61,9 +58,7 @@ def frame_records(record_ids: Sequence[bytes], payloads: Sequence[Payload]) -> l
 
 
 def compute_macs(key: Secret, scope: bytes, messages: Sequence[bytes], size: int) -> UInt8:
-    """Compute a keyed BLAKE2b over ``scope`` and each record's message (:func:`frame_records`): uint8 ``(records,
-    size)``.
-    """
+    """Compute a keyed BLAKE2b over ``scope`` and each message of :func:`frame_records`: uint8 ``(records, size)``."""
     base = hashlib.blake2b(frame_parts(scope), key=key.reveal(), digest_size=size)
     out = bytearray()
     for message in messages:
@@ -96,8 +91,8 @@ def max_positions(blocks: int) -> int:
 class KeyedStream:
     """Stream of random words addressed by (context, position): AES-256-ECB over counter blocks.
 
-    ``blocks`` is the number of 16-byte blocks that one position owns; position ``p`` uses the counters
-    ``p * blocks`` to ``p * blocks + blocks - 1``.
+    ``blocks`` is the number of 16-byte blocks that one position owns; position ``p`` uses the counters ``p * blocks``
+    to ``p * blocks + blocks - 1``.
     """
 
     def __init__(self, key: Secret, blocks: int) -> None:
@@ -128,10 +123,8 @@ class KeyedStream:
     def record_words(self, contexts: Contexts, offsets: Int64) -> UInt64:
         """Compute two uniform 64-bit words for each position of each record: uint64 ``(tokens, 2)``.
 
-        It is for a stream of one block for each position.
-
-        ``contexts``: uint8 ``(records, 12)``; ``offsets``: int64 ``(records + 1,)``. Raises
-        :class:`CounterOverflowError`.
+        The stream has one block for each position. ``contexts``: uint8 ``(records, 12)``; ``offsets``: int64 ``(records
+        + 1,)``. Raises :class:`CounterOverflowError`.
         """
         assert self.blocks == 1
         longest = int(np.diff(offsets).max(initial=0))
@@ -164,8 +157,7 @@ class KeyedStream:
         return cipher[: plain.nbytes].view("<u8")
 
     def uniforms(self, context: Contexts, position: Int64, part: tuple[int, int] | None = None) -> Float64:
-        """Compute uniforms ``(k + 0.5) / 2**52`` with ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or
-        1.
+        """Compute uniforms ``(k + 0.5) / 2**52``, ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or 1.
 
         ``part``: as in :meth:`words`.
         """

@@ -46,7 +46,7 @@ def fold_name(name: str) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a column of the output has this name. For Spark names that differ only in case are the same."""
+    """Return whether a name is a column of the output. For Spark names that differ only in case are the same."""
     return fold_name(name) in RESERVED_COLUMNS or name.startswith("__")
 
 
@@ -66,7 +66,7 @@ def find_column_faults(source: Columns) -> Iterable[Fault]:
 
 
 def _text_column_faults(source: Columns, text: str) -> Iterable[Fault]:
-    """List text columns with another role, too. As for Spark, names that differ only in case are the same."""
+    """List text columns with another role, too. For Spark names that differ only in case are the same."""
     roots = {fold_name(text), fold_name(read_path(text)[0])}
     if fold_name(source.id) in roots:
         problem = "is also the id column. An id is published unchanged, so it must not be the text."

@@ -1,6 +1,4 @@
-"""Formats of inputs and the options of their readers.
-
-Settings that would lose records, or change types between nightly runs, are faults.
+"""Formats of inputs and options of their readers. Options that lose records, or change types between runs, are faults.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ KNOWN = ("parquet", "delta", "iceberg", "orc", "json", "csv", "text", "avro", "j
 FILE_FORMATS = frozenset({"parquet", "delta", "iceberg", "orc", "json", "csv", "text", "avro", "xml"})
 """Formats of files, which require a path."""
 CORRUPT_COLUMN = "__corrupt"
-"""The column in which Spark puts a row that it cannot parse."""
+"""Column in which Spark puts a row that it cannot parse."""
 
 # With Spark's own defaults for CSV a line break or a quote inside a quoted text cuts the record: then pieces of the
 # text are in other columns, which may be published. With columnPruning Spark would not notice missing or extra columns.
@@ -30,14 +28,14 @@ NO_FEED = (
     "Iceberg tables have no change data feed. Set input.changes: scan, which compares the contents of all records, or "
     "remove it."
 )
-"""Why ``input.changes: feed`` is a fault for an Iceberg table."""
+"""Fault of ``input.changes: feed`` for an Iceberg table."""
 _TIME_TRAVEL = "Set input.version or input.timestamp."
 _FEED = "Set input.changes."
 _PART = "would read only a part of the table. Remove it; a release finds what changed by comparing contents."
 _TYPES = "takes types from the data, so that they may differ from night to night. Name them in input.columns."
 _LOSES = "would drop records silently. Remove it."
 _OURS = "is set by wordveil, so that no row is lost silently. Remove it."
-# By name in lower case: what each option would do, and what to do instead.
+# By name in lower case: the effect of each option, and what to do instead.
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "path": "is not an option here. Set input.path.",
@@ -64,7 +62,7 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
         "enforceschema": _OURS,
     }
 )
-# The same for formats whose rows are parsed: what could cut a text, lose a piece of it, or write it into a log.
+# Options that could cut a text, lose a piece of it, or write it into a log, for formats whose rows are parsed.
 _REFUSED_PARSED: Mapping[str, str] = MappingProxyType(
     {
         "multiline": "is set by wordveil, so that a line break in a text does not end its record. Remove it.",
@@ -164,7 +162,7 @@ def has_header(source: Source) -> bool:
 def reader_options(source: Source, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the options of Spark's reader: wordveil's, replaced by those that the configuration sets.
 
-    ``variables``: the environment. Raises :class:`KeyError` for a variable that is not there.
+    ``variables``: the environment. Raises :class:`KeyError` for a missing variable.
     """
     given = {**source.options, **{name: variables[variable] for name, variable in source.options_env.items()}}
     folded = {name.lower() for name in given}

@@ -13,7 +13,7 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
 def make_absolute(path: str, directory: Path | None = None) -> str:
-    """Resolve a relative path from ``directory``, by default the working directory, as text alone: no link is followed.
+    """Resolve a relative path from ``directory``, by default the working directory, without following links.
 
     An absolute path and one with a scheme (``s3a://``, ``file:/``) stay as they are.
     """
@@ -30,10 +30,7 @@ def relative_to_file(path: str, file: Path) -> str:
 
 
 def cache_directory() -> Path:
-    """Return the directory of this user for files that can be fetched or made again.
-
-    Raises :class:`PlatformError` for a user without a home.
-    """
+    """Return this user's directory for files that can be made again. Raises :class:`PlatformError` without a home."""
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "wordveil"
     except RuntimeError:

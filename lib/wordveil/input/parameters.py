@@ -47,9 +47,7 @@ def find_parameter_names(condition: str) -> list[str]:
 
 
 def join_conditions(conditions: Sequence[tuple[str, Mapping[str, str]]]) -> tuple[str, dict[str, str]]:
-    """Join ``conditions`` to one that holds if one of them does, and its parameters.
-
-    Each is given with its own; an empty one always holds.
+    """Join ``conditions``, each with its parameters, to one that holds if one of them does; an empty one always holds.
     """
     parts: list[str] = []
     joined: dict[str, str] = {}

@@ -12,8 +12,8 @@ from wordveil.privacy.relations import Exposure
 PARSED_FORMATS = frozenset({"csv", "json", "xml"})
 """Formats of rows that may be impossible to parse. Such a row is quarantined."""
 VERSIONED_FORMATS = frozenset({"delta", "iceberg"})
-"""Formats of tables that can be read again as they once were."""
-# Other names of Spark's own readers: the packages that they once were, and their classes.
+"""Formats of tables whose earlier versions can be read."""
+# Other names of Spark's own readers: their former packages, and their classes.
 _READER = re.compile(
     r"(?:com\.databricks\.spark|org\.apache\.spark\.sql(?:\.execution\.datasources)?(?:\.v2)?)"
     r"\.(avro|binaryfile|csv|delta|jdbc|json|orc|parquet|text|xml)(?:\..+)?",

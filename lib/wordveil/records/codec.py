@@ -89,9 +89,9 @@ def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contex
 class TokenLayout:
     """Layout of the tokens of several columns among those of their records.
 
-    ``offsets``: int64 ``(records + 1,)``, of the tokens of each record. ``bounds``: int64
-    ``(records * columns + 1,)``, of those of each column of each record. ``rows``: for each column int64
-    ``(its tokens,)``, the index of each of its tokens among all.
+    ``offsets``: int64 ``(records + 1,)``, of the tokens of each record. ``bounds``: int64 ``(records * columns + 1,)``,
+    of those of each column of each record. ``rows``: for each column int64 ``(its tokens,)``, the index of each of its
+    tokens among all.
     """
 
     offsets: NDArray[np.int64]
@@ -147,7 +147,7 @@ class Texts:
 
     @cached_property
     def shown(self) -> ShownTexts | None:
-        """Typed tokens whose class shows; None if the policy shows no class."""
+        """Typed tokens whose class shows, or None if the policy shows no class."""
         return ShownTexts.of([column.shown for column in self.columns])
 
     @property
@@ -167,7 +167,7 @@ class Texts:
 
     @property
     def refused(self) -> NDArray[np.object_]:
-        """Reason why each record is refused, or None: that of its first refused column."""
+        """Reason of each record's first refused column, or None."""
         refused = self.columns[0].refused.copy()
         for column in self.columns[1:]:
             refused = np.where(refused == None, column.refused, refused)  # noqa: E711 - elementwise
@@ -181,14 +181,14 @@ def _add(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class ShownTexts:
-    """Typed tokens of records whose class shows, from all columns. ``layout``: the places of those of each column."""
+    """Typed tokens of records whose class shows, from all columns. ``layout``: the places of each column's tokens."""
 
     tokens: ShownTokens
     layout: TokenLayout
 
     @classmethod
     def of(cls, columns: Sequence[ShownTokens | None]) -> ShownTexts | None:
-        """Make from the tokens of each column; None if the policy shows no class."""
+        """Make from the tokens of each column. Return None if the policy shows no class."""
         present = [column for column in columns if column is not None]
         if not present:
             return None
@@ -249,10 +249,10 @@ class ColumnsCodec:
         return self._codecs[0].find_other(pc.binary_join_element_wise(*columns, "\n"), named)
 
     def encode(self, columns: Sequence[pa.StringArray], other: NDArray[np.bool_] | None = None) -> Texts:
-        """Encode the texts of each column, string arrays without nulls, valid UTF-8. ``other``: the result of
-        :meth:`find_other`, which is called by default.
+        """Encode the texts of each column, string arrays without nulls, valid UTF-8.
 
-        Under ``refused: empty`` a record with a refused column is encoded as one without any text.
+        ``other``: by default from :meth:`find_other`. Under ``refused: empty`` a record with a refused column is
+        encoded as one without any text.
         """
         other = self.find_other(columns) if other is None else other
         texts = self._encode(columns, other)
@@ -287,8 +287,9 @@ class ColumnsCodec:
     def decode(
         self, ids: NDArray[np.int32], layout: TokenLayout, texts: Texts, values: pa.StringArray | None
     ) -> list[pa.StringArray]:
-        """Decode drawn ids into the texts of each column; padding leaves no trace. ``values``: the texts to write for
-        the tokens of :attr:`Texts.shown`.
+        """Decode drawn ids into the texts of each column, with ``values`` for the tokens of :attr:`Texts.shown`.
+
+        Padding leaves no trace.
         """
         shown: Sequence[pa.StringArray | None] = [None] * len(texts.columns)
         if texts.shown is not None and values is not None:
@@ -323,11 +324,10 @@ def write_words(
 ) -> Written:
     """Draw the words of records and choose the words to write for them.
 
-    ``mechanism``: what draws and renders. ``batch``: the tokens of records. ``keys``: the keys of noise and order.
-    ``pattern``: which tokens are the same word. Each word is drawn once, and its position is the number of distinct
-    words before it. What is rendered for its first occurrence is written for all. None: every token is drawn. ``bag``:
-    whether each text's tokens are written in a random order. ``bounds``: int64 ``(texts + 1,)``, the tokens of each
-    text. Each record has the same number of texts. None: one.
+    ``keys``: those of noise and order. ``pattern``: the tokens that are the same word. Each word is drawn once, and its
+    position is the number of distinct words before it; what is rendered for its first occurrence is written for all.
+    None: every token is drawn. ``bag``: each text's tokens are written in a random order. ``bounds``: int64 ``(texts +
+    1,)``, the tokens of each text, of which each record has the same number. None: one.
     """
     if pattern is None:
         drawn = mechanism.draw(batch, keys)
@@ -350,13 +350,11 @@ def write_words(
 def draw_shown(
     shown: ShownTokens | None, contexts: Contexts, keys: ReleaseKeys, policy: TextPolicy, lists: PublicLists | None
 ) -> pa.StringArray | None:
-    """Draw the texts to write for tokens whose class shows: uniformly, by class and shape alone.
+    """Draw the texts to write for tokens whose class shows, by class and shape alone: strings ``(shown,)``.
 
-    Within a class and shape a draw costs nothing, because the original token does not enter it. Equal tokens are drawn
-    once if the policy draws words once. Of ``keys`` only ``types`` is used.
-
-    Returns strings ``(shown,)``; None if the policy shows no class. ``lists``: the public lists, if the policy draws
-    from them.
+    Draws are uniform and cost nothing, because the original token does not enter them. Equal tokens are drawn once if
+    the policy draws words once. Of ``keys`` only ``types`` is used. ``lists``: the public lists, if the policy draws
+    from them. Returns None if the policy shows no class.
     """
     if shown is None:
         return None

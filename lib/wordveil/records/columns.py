@@ -29,7 +29,7 @@ def text_inputs(count: int) -> tuple[str, ...]:
 class TextColumns:
     """Text columns of an output.
 
-    ``names``: their names in the output: ``text`` for a single one, those in the input for several, where a dotted one
+    ``names``: their names in the output: ``text`` for a single one; for several those in the input, where a dotted one
     becomes a field of a struct. ``widths``: the public number of tokens of each, whose sum is the policy's ``n_max``;
     empty unless the policy hides lengths.
     """
@@ -76,9 +76,7 @@ class TextColumns:
         return tuple(replace(policy, n_max=width) for width in self.widths)
 
     def fingerprint(self, policy: TextPolicy) -> str:
-        """Compute the SHA-256 of all that decides the texts, apart from bundle and keys: for one column the policy's
-        own.
-        """
+        """Compute the SHA-256 of all but bundle and keys that decides the texts: for one column the policy's own."""
         if len(self.names) == 1:
             return policy.fingerprint
         content = {"policy": policy.fingerprint, "columns": self.paths, "widths": self.widths}

@@ -44,7 +44,7 @@ def list_settings(policy: TextPolicy, bundle: Bundle, columns: TextColumns = ONE
 
 
 def _plain(value: Any) -> str:
-    """Convert a value to text; a list of words, which may be long, to its digest."""
+    """Convert a value to text, and a list of words, which may be long, to its digest."""
     if isinstance(value, tuple) and value and isinstance(value[0], tuple):
         return ", ".join(f"{kind}: {action}" for kind, action in value)
     if isinstance(value, tuple | list) and value and isinstance(value[0], str):
@@ -55,8 +55,8 @@ def _plain(value: Any) -> str:
 def explain_change(term: str, now: str, before: str, settings: Mapping[str, str], recorded: Mapping[str, str]) -> str:
     """Explain which settings make a fixed term of a release differ: ``mechanism.epsilon is 5.0 now and was 4.0``.
 
-    ``term``: such as ``policy_fingerprint``, with its values ``now`` and ``before``. ``settings``: those of
-    :func:`list_settings` now. ``recorded``: those of the first run.
+    ``term``: such as ``policy_fingerprint``, with its values ``now`` and ``before``. ``settings``, ``recorded``: those
+    of :func:`list_settings` now and in the first run.
     """
     whole = f"{term} is {now} now and was {before}"
     if term == "columns":

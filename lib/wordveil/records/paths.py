@@ -1,6 +1,4 @@
-"""Names of columns and of fields of structs, as Spark splits them. The command line checks conditions by them, and
-loads no Arrow for that.
-"""
+"""Names of columns and of struct fields, as Spark splits them, without Arrow, which the command line need not load."""
 
 from __future__ import annotations
 
@@ -10,10 +8,9 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 
 
 def parse_path(name: str) -> tuple[str, ...]:
-    """Split a column's name into parts as Spark does.
+    """Split a column's name into parts as Spark does: ``message.body`` is a field, a dot in backticks part of a name.
 
-    ``message.body`` is a field of a struct, and a dot in backticks belongs to a name. Raises :class:`ValueError` for a
-    malformed name.
+    Raises :class:`ValueError` for a malformed name.
     """
     parts, end = [], 0
     while part := _PART.match(name, end):

@@ -64,10 +64,9 @@ class RecordSettings:
     """Settings of a release, beyond its bundle and keys.
 
     ``kept``: the columns that are published unchanged, which ``exposes`` lists. ``shown``: the configuration's other
-    exposures, such as ``gate``. ``internal``: the number of columns that pass unchanged and are never
-    published. ``columns``: the text columns, over which the policy's ``n_max`` is the sum. ``max_records``: the most
-    records that are ever drawn from weights that the private corpus trained; None for a mechanism made from public data
-    alone.
+    exposures, such as ``gate``. ``internal``: the number of columns that pass unchanged and are never published.
+    ``columns``: the text columns, over which the policy's ``n_max`` is the sum. ``max_records``: the most records that
+    are ever drawn from weights that the private corpus trained; None for a mechanism made from public data alone.
     """
 
     release: str
@@ -135,13 +134,11 @@ class RecordSanitiser:
     """Sanitiser of Arrow batches.
 
     Batches have the columns id, kept and internal columns, :attr:`TextColumns.inputs` (string) and ``__reason``
-    (string), in this order.
-
-    A record with a ``__reason`` was refused earlier; its texts are null. A ``__reason`` may also be the language that a
-    record names (:data:`wordveil.records.schema.LANGUAGE_MARK`). A null among several texts is an empty text. Each
-    batch becomes one or more output batches with the same records in the same order and the columns id, kept and
-    internal columns, :attr:`TextColumns.output_fields` and :data:`STATISTIC_FIELDS`. ``model``: the policy's n-gram
-    model, if it has one.
+    (string), in this order. A record with a ``__reason`` was refused earlier; its texts are null. A ``__reason`` may
+    also be the language that a record names (:data:`wordveil.records.schema.LANGUAGE_MARK`). A null among several texts
+    is an empty text. Each batch becomes one or more output batches with the same records in the same order and the
+    columns id, kept and internal columns, :attr:`TextColumns.output_fields` and :data:`STATISTIC_FIELDS`. ``model``:
+    the policy's n-gram model, if it has one.
     """
 
     def __init__(
@@ -172,11 +169,9 @@ class RecordSanitiser:
             yield self._assemble(part, *self._encode(part))
 
     def inspect(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Compute everything but the text, with :data:`INSPECTED_FIELDS`, in slices.
+        """Compute reason, or content tag and tokens to be paid (:data:`INSPECTED_FIELDS`), in slices, and draw nothing.
 
-        That is the reason why a record would be refused, or its content tag and the tokens that it would cost.
-
-        Nothing is drawn. ``batch`` has the id first, and the texts and ``__reason`` last.
+        ``batch`` has the id first, and the texts and ``__reason`` last.
         """
         for start in range(0, batch.num_rows, self._slice_rows):
             part = batch.slice(start, self._slice_rows)
@@ -301,9 +296,7 @@ def _read_messages(batch: pa.RecordBatch, accepted: NDArray[np.intp], texts: Tex
 
 
 def _content(texts: Texts) -> list[Payload]:
-    """Collect all of each record that its output depends on, column by column, each part after its length. With several
-    columns this includes which words are the same across them.
-    """
+    """Collect all of each record that its output depends on, by column and, of several, the words that they share."""
     content = [part for column in texts.columns for part in _column_content(column)]
     if len(texts.columns) > 1 and texts.pattern is not None:
         content.append(texts.pattern.payload)
@@ -315,21 +308,18 @@ def _content(texts: Texts) -> list[Payload]:
 def _column_content(encoded: Encoded) -> list[Payload]:
     """Collect all of each text that its output depends on.
 
-    That is the hidden words' ids, what the policy copies with the classes that it shows, and which positions hold the
-    same word or token.
-
-    Both the content tag and the context of the noise cover all of it. If two versions of a record that differ in a
-    comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed. Unknown
-    words share an id, so versions of which only one repeats an unknown word have the same ids.
+    These are the hidden words' ids, what the policy copies with the classes that it shows, and the positions of equal
+    words or tokens. Both the content tag and the context of the noise cover all of it. If two versions of a record that
+    differ in a comma shared their noise, equal hidden words in both outputs would prove that no hidden word had
+    changed. Unknown words share an id, so versions of which only one repeats an unknown word have the same ids.
     """
     return [id_payload(encoded.ids, encoded.offsets), *encoded.shown_content]
 
 
 def find_refusals(ids: pa.Array, texts: Sequence[pa.Array], max_bytes: int) -> pa.StringArray:
-    """Find why each record is refused before its texts are encoded, or null.
+    """Find why each record is refused before its texts are encoded, or null, if no Spark query has checked it.
 
-    It is for ids (strings or whole numbers) and texts (strings, by column) that no Spark query has checked.
-    ``max_bytes``: of all texts of a record together. Duplicate ids are not found.
+    ``ids`` are strings or whole numbers. ``max_bytes``: of all texts of a record together. Duplicate ids are not found.
     """
     reason = pa.nulls(len(ids), pa.string())
     sizes = [pc.cast(pc.fill_null(pc.binary_length(column), 0), pa.int64()) for column in texts]

@@ -11,8 +11,7 @@ QUARANTINED = "quarantined"
 WITHDRAWN = "withdrawn"
 # Reasons of withdrawals. A requested withdrawal is final, even while the input still has the record.
 REQUESTED, DELETED, ABSENT = "requested", "deleted", "absent"
-# Reasons about ids: a record without a valid id cannot be drawn, whatever its text. The id of a malformed row is
-# unknown, too.
+# Reasons about ids: a record without a valid id, such as a malformed row, cannot be drawn, whatever its text.
 NULL_ID, INVALID_ID, DUPLICATE_ID, MALFORMED = "null_id", "invalid_id", "duplicate_id", "malformed"
 ID_REASONS = (NULL_ID, INVALID_ID, DUPLICATE_ID, MALFORMED)
 # Reasons about texts before they are split into words; the codec adds its own.
@@ -79,10 +78,7 @@ def is_internal(name: str) -> bool:
 
 
 def split_reasons(reasons: NDArray[np.object_]) -> tuple[NDArray[np.object_], list[str | None]]:
-    """Split the values of ``__reason``, object ``(records,)``, into reasons and languages.
-
-    Reasons are None for records that are not refused, and languages None for records that name none.
-    """
+    """Split the values of ``__reason``, object ``(records,)``, into reasons and languages, or None."""
     named = [reason[len(LANGUAGE_MARK) :] if str(reason).startswith(LANGUAGE_MARK) else None for reason in reasons]
     marked = np.array([language is not None for language in named], np.bool_)
     left = reasons.copy()

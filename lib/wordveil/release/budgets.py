@@ -2,9 +2,9 @@
 
 A cost is a whole number times a price: tokens times the price of a token, or contexts times epsilon. Sums do not depend
 on the order of additions. Whole numbers at one price are added first; then comes one multiplication in float64, rounded
-to nearest as IEEE 754 says. Costs at several prices are added in ascending order of price, from the left, in float64;
-where a run asks whether something more fits, its own price comes last. A cost is within a limit if it is ``<=`` it,
-without tolerance. So a limit of exactly what ``epsilon_bound`` shows admits that record.
+to nearest as in IEEE 754. Costs at several prices are added in ascending order of price, from the left, in float64; to
+decide whether something more fits, its own price comes last. A cost is within a limit if it is ``<=`` it, without
+tolerance. So a limit of exactly ``epsilon_bound`` admits that record.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ OVER_AUTHOR_BUDGET = "over_author_budget"
 OVER_CORPUS_BUDGET = "over_corpus_budget"
 NULL_AUTHOR = "null_author"
 STALE = "stale"
-"""The public column of a release that keeps the last version of a record whose edit a budget refuses."""
+"""Public column of a release that keeps the last version of a record whose edit a budget refuses."""
 BUDGET_REASONS = (OVER_RECORD_BUDGET, OVER_AUTHOR_BUDGET, OVER_CORPUS_BUDGET, NULL_AUTHOR)
 
 MAX_EXACT = 2**53
-"""float64 represents all whole numbers up to this one. No sum of tokens may exceed it."""
+"""Largest n up to which float64 represents all whole numbers. No sum of tokens may exceed it."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,15 @@ class Budget:
     """Limits on what is spent, in one unit. A limit of None is no limit.
 
     ``unit``: ``pure``, or the identifier of a metric (``euclidean:1f0c9a...``). ``relation``: the pairs of texts for
-    which the sums must hold. A cost under a relation that does not cover it is infinite. ``record``: what one record of
+    which the sums must hold; a cost under a relation that does not cover it is infinite. ``record``: what one record of
     the release may cost, all its versions together. ``author``: what one author may cost, over all releases of the
-    ledger. ``corpus``: what the most expensive author of the release may cost; the most expensive record, where there
-    are no authors. ``on_exceeded``: ``quarantine`` the records that would exceed a limit; ``keep_last`` does so too,
-    but leaves the last released version of an edited record in the release, marked as stale; or ``fail`` the run before
-    anything is drawn. ``delta``: what the deltas of each scope with a limit may add up to. A pure unit needs it where a
-    mechanism has a delta, because its epsilon alone bounds nothing there.
+    ledger. ``corpus``: what the release's most expensive author may cost, or record if there are no authors.
+    ``on_exceeded``: ``quarantine`` the records that would exceed a limit; ``keep_last`` does so too, but leaves the
+    last released version of an edited record in the release, marked as stale; or ``fail`` the run before anything is
+    drawn. ``delta``: the limit on the deltas of each scope with a limit. A pure unit needs it if a mechanism has a
+    delta, because its epsilon alone bounds nothing there.
 
-    Raises
-    ------
-    ValueError
-        If a limit is no finite number of at least 0, a delta is 1 or more, or the unit is empty.
+    Raises :class:`ValueError` if a limit is no finite number of at least 0, a delta is 1 or more, or the unit is empty.
     """
 
     unit: str
@@ -89,8 +86,9 @@ def count_fitting(limit: float, price: float, tokens: int) -> int:
 
 
 def count_runs_left(row: Mapping[str, Any], runs: int) -> int | None:
-    """Estimate how many more runs fit into a row of the ledger's report, at the mean rate of its ``runs``. Return None
-    if nothing limits it.
+    """Estimate how many more runs fit into a row of the ledger's report, or return None if nothing limits it.
+
+    The mean rate of its ``runs`` is assumed to go on.
     """
     used = row.get("corpus", row["spent"] + row.get("returned", 0))
     return int(max(row["left"], 0) * runs / used) if runs and used and row.get("left") is not None else None
@@ -100,8 +98,8 @@ def count_runs_left(row: Mapping[str, Any], runs: int) -> int | None:
 class ReleaseFacts:
     """Facts about a release against which a budget is checked before anything is read.
 
-    ``tokens``: the number that every record pays for, None if its own text decides. ``has_authors``: whether the input
-    names an author column. ``guarantee``: the cost of a token, None while there is no bundle.
+    ``tokens``: the number that every record pays for, None if its own text decides. ``has_authors``: the input names an
+    author column. ``guarantee``: the cost of a token, None without a bundle.
     """
 
     relation: Relation
@@ -111,7 +109,7 @@ class ReleaseFacts:
 
 
 def find_budget_faults(budget: Budget | None, facts: ReleaseFacts) -> list[Fault]:
-    """List the reasons why no run could meet ``budget``: none if one could, or without a budget."""
+    """List the reasons why no run could meet ``budget``, if there are any."""
     if budget is None:
         return []
     if not budget.limits:

@@ -34,13 +34,13 @@ _PARSED = {"stats_parsed": "stats", "partitionValues_parsed": "partitionValues"}
 
 
 class LogError(ValueError):
-    """A file of a log that contradicts itself or has what no manifest covers, which the message describes."""
+    """Error of a log file that contradicts itself or has content that no manifest covers."""
 
 
 def read_checkpoint(content: bytes, declared: Any = None) -> list[tuple[str, dict[str, Any]]]:
     """Read the actions of a checkpoint in one file, each with its kind.
 
-    ``declared``: its schema as Spark writes it, if another file declares one. Raises :class:`LogError`, and pyarrow's
+    ``declared``: its schema in Spark's JSON, if another file declares one. Raises :class:`LogError`, and pyarrow's
     errors for a damaged file.
     """
     file = pq.ParquetFile(pa.BufferReader(content))
@@ -179,7 +179,7 @@ def _check_bounds(table: pa.Table, group: Any) -> None:
 
 
 def _list_leaves(array: Any, kind: pa.DataType) -> Iterator[Any]:
-    """Yield the columns of a file in order; None for one with several values a row."""
+    """Yield the columns of a file in order, None for one with several values a row."""
     if pa.types.is_struct(kind):
         for place in range(kind.num_fields):
             child = None if array is None else pc.struct_field(array, [place])

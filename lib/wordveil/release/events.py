@@ -15,8 +15,8 @@ from wordveil.release.budgets import Budget
 INTENT, FINISHED, ABANDONED, REFUSED = "intent", "finished", "abandoned", "refused"
 GATE, PUBLISHED, PURGED, VACUUMED, FROZEN = "gate", "published", "purged", "vacuumed", "frozen"
 _ROW_COUNTS = ("records", "withdrawn", "corrected", "stale")
-"""What a run reports of the rows that it drew or copied."""
-# What the last of these events makes of a run.
+"""Counts that a run reports of the rows that it drew or copied."""
+# State of a run by the last of these events.
 _RUN_STATES = {INTENT: "open", FINISHED: FINISHED, ABANDONED: ABANDONED, REFUSED: REFUSED}
 
 
@@ -25,9 +25,8 @@ class RunTerms:
     """Terms under which a run draws.
 
     ``fixed``: fingerprints of mechanism, policy and root key, and the columns, the same for all runs of a release.
-    ``epoch``: the key's noise epoch; ``epochs``: the fingerprints of all. ``shown``: what the release has exposed in
-    addition to policy and columns. ``settings``: those behind ``fixed``; empty in runs of versions that did not record
-    them.
+    ``epoch``: the key's noise epoch; ``epochs``: the fingerprints of all. ``shown``: exposures in addition to policy
+    and columns. ``settings``: those behind ``fixed``; empty in runs of versions that did not record them.
     """
 
     fixed: Mapping[str, str]
@@ -39,19 +38,18 @@ class RunTerms:
 
 @dataclass(frozen=True)
 class Intent:
-    """Plan of a run, written before it draws. A retry does exactly this.
+    """Plan of a run, written before it draws. A retry does exactly this, even if the configuration has changed.
 
     ``seq``: the run's number in the release, which its draws carry: of two draws of a record the greater one is newer.
     ``kind``: ``sanitise``, or ``withdraw`` (of the records listed in ``ids``). ``source``, ``source_id``: the input as
-    the configuration names it, and the identifier that Delta or Iceberg gave that table. ``version``, ``since``: the
-    input's version, or the id of its Iceberg snapshot; with ``changes: feed`` the version up to which the slice has
-    been read before. ``where``, ``params``: the slice of the input. ``changes``: ``feed``, ``scan``, or ``all`` for a
-    slice of which nothing is known yet. ``full_snapshot``: whether records that are not in the input leave the release.
-    ``budgets``, ``max_bytes``: what decides, besides the policy, which records are refused. A retry uses these values,
-    even if the configuration has changed. ``retried``: whether budgets or max_bytes differ from the last run over the
-    slice. ``anew``: whether the release had other tables before, which were given up: the ledger then knows draws that
-    are not in its table of draws. ``null_id_count``: how many records without an id the earlier runs over the slice
-    have reported.
+    the configuration names it, and Delta's or Iceberg's identifier of that table. ``version``: the input's version, or
+    the id of its Iceberg snapshot; with ``changes: feed``, ``since`` is the version up to which the slice was read
+    before. ``where``, ``params``: the slice of the input. ``changes``: ``feed``, ``scan``, or ``all`` for a slice that
+    was never read. ``full_snapshot``: records that are not in the input leave the release. ``budgets``, ``max_bytes``:
+    what decides, besides the policy, which records are refused. ``retried``: budgets or max_bytes differ from the last
+    run over the slice. ``anew``: the release had other tables before, which were given up: the ledger then has draws
+    that are not in its table of draws. ``null_id_count``: the number of records without an id in the reports of earlier
+    runs over the slice.
     """
 
     run_id: str
@@ -75,24 +73,22 @@ class Intent:
 
     @property
     def slice(self) -> str:
-        """Description of the part of the input that the run reads: equal texts for equal parts."""
+        """Description of the slice that the run reads: equal texts for equal slices."""
         return json.dumps([self.source, self.where, self.params], sort_keys=True)
 
     @property
     def budget(self) -> Budget | None:
-        """Limits of the run; None if there are none."""
+        """Limits of the run, or None."""
         if self.budgets is None:
             return None
         return Budget(**{**self.budgets, "relation": Relation(self.budgets["relation"])})
 
     def refuses_as(self, other: Intent) -> bool:
-        """Return whether both refuse the same records, as far as settings that may change between runs decide it."""
+        """Return whether both refuse the same records, by the settings that may change between runs."""
         return (self.budgets, self.max_bytes) == (other.budgets, other.max_bytes)
 
     def reads_as(self, other: Intent) -> bool:
-        """Return whether both read the same version of the same table and refuse the same records. A feed differs from
-        a scan.
-        """
+        """Return whether both read the same table version (a feed is no scan) and refuse the same records."""
         is_as_whole = self.changes != "feed" or other.changes == "feed"
         same = (self.version, self.source_id) == (other.version, other.source_id)
         return is_as_whole and same and self.refuses_as(other)
@@ -160,9 +156,7 @@ class Events:
         ]
 
     def finished(self, run_id: str) -> dict[str, Any] | None:
-        """Return the report of a finished run, or None for another run. Raises :class:`ReleaseError` for an abandoned
-        one.
-        """
+        """Return the report of a finished run, or None. Raises :class:`ReleaseError` for an abandoned run."""
         for event in self.events:
             if event.run_id == run_id and event.event == ABANDONED:
                 raise ReleaseError(
@@ -173,8 +167,8 @@ class Events:
         return None
 
     def first_draws(self) -> tuple[int, int]:
-        """Return the ``seq`` of the run that finished first, and the rows that later runs drew or copied. 0 if none has
-        finished.
+        """Return the ``seq`` of the run that finished first, or 0, and the number of rows that later runs drew or
+        copied.
         """
         begun = {event.run_id: event.seq for event in self.events if event.event == INTENT}
         done = [event for event in self.events if event.event == FINISHED]
@@ -194,8 +188,7 @@ class Events:
         return list(slices.values())
 
     def is_read_alone(self, intent: Intent) -> bool:
-        """Return whether no other slice was read since a run's slice was read as a whole. The newest draws then show
-        how many of its records have an id.
+        """Return whether no other slice was read since the run's slice was read whole, so that its draws count its ids.
         """
         for run in reversed(self._read_before(intent)):
             if (run.slice, run.source_id) != (intent.slice, intent.source_id):
@@ -235,7 +228,7 @@ def parse_events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
 
 
 def describe_release(release: str, path: str, writers: str | None, events: Events) -> dict[str, Any]:
-    """Describe a release's events as plain values. ``writers``: the writers that the configuration states."""
+    """Describe a release's events as plain values. ``writers``: as configured."""
     return {
         "release": release,
         "path": path,
@@ -253,9 +246,9 @@ def describe_records(
 ) -> dict[str, Any]:
     """Count records by status, and copies of withdrawn text that remain, as plain values.
 
-    ``draws_version``: the newest version of the draws. ``counts``: for each status how many records there are, and of
-    how many the draws have a text. ``in_public``: how many withdrawn records the public table has. ``old_files``: for
-    each table how many files it has that its newest version does not need.
+    ``draws_version``: the newest version of the draws. ``counts``: for each status the number of records, and of those
+    with a text in the draws. ``in_public``: the number of withdrawn records in the public table. ``old_files``: for
+    each table the number of files that its newest version does not need.
     """
     withdrawn, in_draws = counts.get(WITHDRAWN, (0, 0))
     return {

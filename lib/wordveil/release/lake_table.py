@@ -42,7 +42,7 @@ _SHOWN = 300
 
 
 class UnusualTableError(ValueError):
-    """A table that is left to Spark, which may read it differently from deltalake."""
+    """Error of a table that is left to Spark, which may read it differently from deltalake."""
 
 
 def is_installed() -> bool:
@@ -99,7 +99,7 @@ def _find_scheme(path: str) -> str:
 
 
 class LakeTable(PublishedTable):
-    """A table as deltalake reads it.
+    """Table as deltalake reads it.
 
     Each method raises :class:`ReleaseError` if the store cannot be read, and :class:`UnusualTableError` for a table
     that is left to Spark.
@@ -126,7 +126,7 @@ class LakeTable(PublishedTable):
             return _read_file(self._store(), path)
 
     def read_text(self, path: str) -> str | None:
-        """Return the text of a file, of the table or another; None if there is none."""
+        """Return the text of a file, of the table or another, or None if there is none."""
         from deltalake.exceptions import TableNotFoundError
 
         directory, _, name = path.rpartition("/")
@@ -137,7 +137,7 @@ class LakeTable(PublishedTable):
                 return None
 
     def find_directory(self) -> Path | None:
-        """Return the table's directory on this machine's disk; None if it is elsewhere."""
+        """Return the table's directory on this machine's disk, or None if it is elsewhere."""
         return _find_directory(self.path) if _find_scheme(self.path) in ("", "file") else None
 
     def newest_version(self) -> int:
@@ -227,7 +227,7 @@ def _count_rows(store: FileSystem, path: str) -> int:
 
 
 def _open_store(directory: str) -> FileSystem:
-    """Open the directory as a file system of its own, which opens nothing outside it."""
+    """Open the directory as a separate file system, which opens nothing outside it."""
     from deltalake.fs import DeltaStorageHandler
 
     return PyFileSystem(DeltaStorageHandler(_make_uri(directory)))

@@ -32,12 +32,12 @@ _CREATED = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class File(NamedTuple):
-    """A data file of a table.
+    """Data file of a table.
 
     ``path``: relative to the table, with ``/``. ``bytes``: its size. ``sha256``: of its content, in hexadecimal; empty
     if the file is missing. ``partition``: the values of the partition columns in its rows, which readers take from the
-    table's log. ``statistics``: the SHA-256 of the log's statistics of its columns, by which readers skip files; empty
-    if there are none.
+    table's log. ``statistics``: the SHA-256 of the log's statistics of its columns, by which readers skip files; may be
+    empty.
     """
 
     path: str
@@ -49,7 +49,7 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The content of one version of a Delta table, as far as readers see it.
+    """Content of one version of a Delta table, as far as readers see it.
 
     ``schema``: as in Delta's log. ``partition_by``: the columns whose values are in the log and not in the files.
     ``metadata``: the rest of the log's description: the table's identifier, and its properties as ``configuration``.
@@ -66,24 +66,21 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The description of a published table.
+    """Description of a published table.
 
     ``publication``: rises with each publication, so that readers recognise an older table. ``draws_version``,
-    ``public_version``: versions of the draws table and of the public table. ``run_ids``: runs whose draws the
-    table holds. ``mechanism``, ``policy``, ``key``: the fingerprints; for the key, its root's. ``epoch``: the last
-    noise epoch that drew. ``relation``, ``exposes``: as in the ``privacy`` column. ``input``, ``input_version``: the
-    identifier of the corpus that Delta or Iceberg gave it, and its version or the id of its snapshot. Its path would
-    reveal private storage. ``n_max``: the public number of tokens if the length is hidden, else None. ``rules``: the
-    digest of the gate's rules. ``gate``: one entry for each rule, as :func:`gate_entries` makes them, without values of
-    private rules. ``software``: versions by name. ``created``: UTC, as ``2026-11-20T02:00:00Z``. ``snapshot``: what
-    readers of the public version see. ``recovery``: what an attacker recovers of single words, a function of public
-    data alone; None if it is not known. ``writers``: ``one`` if the owner states that one process at a time wrote
-    to the release and its ledger; otherwise the document lacks it.
+    ``public_version``: versions of the draws table and of the public table. ``run_ids``: runs whose draws the table
+    holds. ``mechanism``, ``policy``, ``key``: the fingerprints; for the key, its root's. ``epoch``: the last noise
+    epoch that drew. ``relation``, ``exposes``: as in the ``privacy`` column. ``input``, ``input_version``: Delta's or
+    Iceberg's identifier of the corpus, whose path would reveal private storage, and its version or snapshot. ``n_max``:
+    the public number of tokens if the length is hidden, else None. ``rules``: the digest of the gate's rules. ``gate``:
+    one entry for each rule, as :func:`gate_entries` makes them, without values of private rules. ``software``: versions
+    by name. ``created``: UTC, as ``2026-11-20T02:00:00Z``. ``snapshot``: what readers of the public version see.
+    ``recovery``: what an attacker recovers of single words, a function of public data alone, or None. ``writers``:
+    ``one`` if the owner states that one process at a time wrote to the release and its ledger; otherwise the document
+    lacks it.
 
-    Raises
-    ------
-    ValueError
-        If something must not be published, cannot be signed, or names a file outside the table.
+    Raises :class:`ValueError` if something must not be published, cannot be signed, or names a file outside the table.
     """
 
     release: str
@@ -312,10 +309,7 @@ def _plain(value: Any) -> Any:
 
 
 def _canonical(values: Mapping[str, Any]) -> bytes:
-    """Return the bytes to sign.
-
-    Raises :class:`ValueError` for a number that is not whole, or text that is not valid UTF-8.
-    """
+    """Return the bytes to sign. Raises :class:`ValueError` for a number that is not whole, or text that is no UTF-8."""
     _refuse_floats(values)
     return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
 

@@ -61,7 +61,7 @@ PROPERTIES = {
     "delta.logRetentionDuration",
     "delta.targetFileSize",
 }
-"""Properties that wordveil sets, and those that only say when files are merged, summed up or deleted."""
+"""Properties that wordveil sets, and those that only decide when files are merged, summed up or deleted."""
 _VALUES = {"delta.enableDeletionVectors": "false"}
 # Properties of a column by which Spark computes its values, or finds it under another name.
 _COLUMN_PROPERTY = re.compile(r"delta\..*|(current|exists)_default", re.IGNORECASE)
@@ -76,12 +76,12 @@ _SHOWN = 200
 
 
 class LostVersionError(ValueError):
-    """A log that lacks what a version needs."""
+    """Error of a log that lacks what a version needs."""
 
 
 @dataclass(frozen=True)
 class State:
-    """A version of a table: its actions ``metaData`` and ``protocol``, and ``add`` of each file by its path.
+    """Version of a table: its actions ``metaData`` and ``protocol``, and ``add`` of each file by its path.
 
     Paths are relative and without escapes. Null values are left out.
     """
@@ -99,7 +99,7 @@ class State:
 
 @dataclass(frozen=True)
 class PublishedLog:
-    """The content of a log.
+    """Content of a log.
 
     ``states``: the table at the newest version, and at the requested versions that the log has. ``named``: the paths of
     all files that any version names.
@@ -111,7 +111,7 @@ class PublishedLog:
 
 
 def find_newest(names: Iterable[str]) -> int:
-    """Return the greatest version of a log's files, given their names; -1 if there is none."""
+    """Return the greatest version of a log's files, given their names, or -1."""
     return max((int(match[1]) for match in map(_VERSION.fullmatch, names) if match), default=-1)
 
 
@@ -157,7 +157,7 @@ def make_state(actions: Actions) -> State:
 
 
 class _Files:
-    """The files of a log by their kinds; ``begin`` is the first readable version."""
+    """Files of a log by their kinds; ``begin`` is the first readable version."""
 
     def __init__(self, names: Iterable[str], read: Callable[[str], bytes]) -> None:
         self._read = read
@@ -199,7 +199,7 @@ class _Files:
 
 
 class _Replay:
-    """A table after the actions so far. ``spelled``: each path as the log spells it."""
+    """Table after the actions so far. ``spelled``: each path as in the log."""
 
     def __init__(self) -> None:
         self._state: dict[str, Mapping[str, Any]] = {}
@@ -305,10 +305,7 @@ def _check_action(kind: str, action: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _refuse_variants(names: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Raise :class:`LogError` for another spelling of a known name, even without a value.
-
-    Some readers do not distinguish the spellings.
-    """
+    """Raise :class:`LogError` for another spelling of a known name, which some readers do not distinguish."""
     variants = {name.lower(): name for name in known}
     for name in names:
         if variants.get(name.strip().lower(), name) != name:

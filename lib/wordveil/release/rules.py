@@ -27,16 +27,14 @@ def is_exposure(name: str) -> bool:
 
 
 def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max: int | None) -> tuple[str, ...]:
-    """List what an output exposes by the order of its rows. A release also exposes what it follows in its input, and
-    what it refuses for a budget.
+    """List what an output exposes by the order of its rows, and a release by following its input and refusing records.
 
-    ``order``: ``hashed`` or ``input``. ``is_release``: whether the output follows its input, and is no table of one
-    job. ``budget``: the limits; None where there are none. ``n_max``: the public number of tokens of a record; None
-    where the length is visible.
+    ``order``: ``hashed`` or ``input``. ``is_release``: the output follows its input, and is no table of one job.
+    ``budget``: the limits, if any. ``n_max``: the public number of tokens of a record; None if the length is visible.
     """
     if not is_release:
         return ORDER_EXPOSES[order]
-    # Where costs follow from texts, so does which records are refused. An author's limit counts other releases too, and
+    # If costs follow from texts, so does which records are refused. An author's limit counts other releases too, and
     # costs of visible lengths are finite but for any text.
     follows = n_max is None or bool(budget and budget.author is not None and budget.relation is not Relation.ANY_TEXT)
     refused = (str(Exposure.PRESENCE),) if budget and budget.limits and follows else ()
@@ -46,7 +44,7 @@ def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max
 Value = float | int | str | tuple[str, ...]
 
 AUDITS = ("bundle", "release")
-"""The kinds of audits that a gate can ask for."""
+"""Kinds of audits that a gate can ask for."""
 
 
 class Kind(StrEnum):
@@ -62,16 +60,16 @@ class Measured:
     """Figures of one release. None means that a figure is missing, and fails the rules that need it.
 
     ``relation``, ``exposes``: of the release, as in the ``privacy`` column. ``epsilon_pure``, ``epsilon_bound``: the
-    maximum over the records, in nats. None also means infinite. ``records``: records of the input. ``released``,
+    maximum over the records, in nats; None also means infinite. ``records``: records of the input. ``released``,
     ``quarantined``: records with a text, and without. ``empty``: released records whose sanitised text is empty.
     ``distinct_words``: distinct words in all sanitised texts. ``stale``: released records whose last edit a budget has
     refused, so that an earlier version stays. ``words``: words of the released records' original texts, before the text
-    policy. ``unknown``: those of them that are not in the vocabulary. ``unchanged``: those of them that are unchanged
-    in the sanitised text. ``attack_to_chance``: the accuracy of the best adaptive attacker on authors, at the upper end
-    of its 95% interval, divided by the chance level; None also where too few authors or records were measured to show
-    an attack above the bound. ``linked``: the share of records, among those that ``evaluation`` takes, that the best
-    attacker links to their originals, at the upper end of its 95% interval. ``audited``: the kinds of audits that
-    passed of what made the release as it is.
+    policy. ``unknown``, ``unchanged``: those of them that are not in the vocabulary, or unchanged in the sanitised
+    text. ``attack_to_chance``: the accuracy of the best adaptive attacker on authors, at the upper end of its 95%
+    interval, divided by the chance level; None also if too few authors or records were measured to show an attack above
+    the bound. ``linked``: the share of the records of ``evaluation`` that the best attacker links to their originals,
+    at the upper end of its 95% interval. ``audited``: the kinds of audits that the release's present makers have
+    passed.
     """
 
     relation: Relation | None = None
@@ -165,8 +163,7 @@ def _at_least(value: float, bound: float) -> bool:
 
 
 def _share(part: str, whole: str) -> Callable[[Measured], float | None]:
-    """Return a function for the share that one count has of another. It returns 0 if both are 0, None if one is missing
-    or the part is larger.
+    """Return a function for the share of one count in another: 0 if both are 0, None if one is missing or it exceeds 1.
     """
 
     def figure(measured: Measured) -> float | None:
@@ -180,12 +177,10 @@ def _share(part: str, whole: str) -> Callable[[Measured], float | None]:
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule of a gate. ``figure`` takes the figure it needs from a release's, or None if that is missing;
-    ``holds(figure, bound)`` decides.
+    """Rule of a gate: ``holds(figure, bound)`` decides.
 
-    ``kind``: what decides it. ``figure``: takes the figure that it needs from those of a release; None where that is
-    missing. ``holds``: whether a figure, its first argument, meets a bound, its second one. ``meaning``: what it asks
-    for.
+    ``kind``: the source of its decision. ``figure``: takes its figure from a release's, None if it is missing.
+    ``meaning``: its requirement, in words.
     """
 
     kind: Kind
@@ -335,12 +330,12 @@ def evaluate(rules: GateRules, measured: Measured) -> GateResult:
 def find_gate_faults(
     exposes: Sequence[str] | None, rules: Callable[[], GateRules], relation: Relation, shown: tuple[str, ...]
 ) -> Iterator[Fault]:
-    """List exposures that do not exist, and public rules that fail whatever is drawn. Such a release could never be
-    published, and its draws would be wasted.
+    """List exposures that do not exist, and public rules that fail whatever is drawn, so that all draws would be
+    wasted.
 
-    ``exposes``: what the gate allows to be shown; None where it allows all. ``rules``: makes the gate's rules, where
-    these exposures exist. ``relation``: the pairs of texts for which the release's bound holds. ``shown``: what the
-    release shows without the gate.
+    ``exposes``: what the gate allows to be shown; None allows all. ``rules``: makes the gate's rules, if these
+    exposures exist. ``relation``: the pairs of texts for which the release's bound holds. ``shown``: what the release
+    shows without the gate.
     """
     unknown = [name for name in exposes or () if not is_exposure(name)]
     for name in unknown:

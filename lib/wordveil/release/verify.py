@@ -31,7 +31,7 @@ from wordveil.release.published_log import (
 )
 
 MANIFEST = "_manifest.json"
-"""The manifest's name inside the public table. Readers of Delta and Parquet skip it."""
+"""Name of the manifest inside the public table. Readers of Delta and Parquet skip it."""
 _IN_LOG = f"{DELTA_LOG}/"
 # Directories that Delta makes in a log. Spark may take another directory for a commit, by its name.
 _IN_LOGS = {f"{DELTA_LOG}/{name}" for name in ("_staged_commits", "_sidecars", "_commits")}
@@ -40,7 +40,7 @@ _FORGED = "The table is not the one that was signed."
 
 
 class PublishedTable(ABC):
-    """A published table at ``path`` as one implementation of Delta reads it."""
+    """Published table at ``path`` as one implementation of Delta reads it."""
 
     path: str
 
@@ -54,11 +54,11 @@ class PublishedTable(ABC):
 
     @abstractmethod
     def read_text(self, path: str) -> str | None:
-        """Return the text of a file, of the table or another; None if there is none."""
+        """Return the text of a file, of the table or another, or None if there is none."""
 
     @abstractmethod
     def find_directory(self) -> Path | None:
-        """Return the table's directory on this machine's disk; None if it is elsewhere."""
+        """Return the table's directory on this machine's disk, or None if it is elsewhere."""
 
     @abstractmethod
     def is_read_as(self, version: int, state: State) -> bool:
@@ -100,7 +100,7 @@ class PublishedTable(ABC):
         return {path: about.st_size for path, about in found.items() if stat.S_ISREG(about.st_mode)}
 
     def version(self) -> int:
-        """Return the greatest version of any file of the log; -1 if there is no table."""
+        """Return the greatest version of any file of the log, or -1 if there is no table."""
         return find_newest(_names_of_log(self.list_files()))
 
     def read_log(self, *versions: int) -> PublishedLog:
@@ -162,7 +162,7 @@ class PublishedTable(ABC):
 
 @dataclass(frozen=True)
 class Verified:
-    """A manifest that its table matches, and the digest of the manifest's file."""
+    """Manifest that its table matches, and the digest of the manifest's file."""
 
     manifest: Manifest
     manifest_sha256: str
@@ -171,12 +171,12 @@ class Verified:
 def verify_table(
     table: PublishedTable, manifest: str | None = None, public_key: str | None = None, at_least: int = 0
 ) -> Verified:
-    """Check a published table against its manifest. This needs neither key nor configuration.
+    """Check a published table against its manifest, without key or configuration.
 
-    ``manifest``: the path of the manifest; None: the one inside the table. ``public_key``: the release's public key,
-    64 hexadecimal digits, from another source than the table; None: any key will do. ``at_least``: the smallest number
-    of the publication; nothing else reveals that somebody has put back an older one. Raises :class:`ReleaseError` with
-    the differences if the table is not the one that was signed.
+    ``manifest``: the path of the manifest; None: the one inside the table. ``public_key``: the release's public key, 64
+    hexadecimal digits, from another source than the table; None: any key will do. ``at_least``: the smallest number of
+    the publication; nothing else reveals an older table that was put back. Raises :class:`ReleaseError` with the
+    differences if the table is not the one that was signed.
     """
     file = manifest or f"{table.path}/{MANIFEST}"
     text = table.read_text(file)

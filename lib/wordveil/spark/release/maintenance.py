@@ -100,8 +100,7 @@ def compact(
 def reset(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> list[str]:
-    """Give up the lost tables of a release, so that the next run may make new ones. Return Delta's identifiers of these
-    tables.
+    """Give up the lost tables of a release, so that the next run may make new ones, and return their identifiers.
 
     Spent budget stays spent, and records whose withdrawal was requested stay out. Raises :class:`ReleaseError` if the
     tables exist, or if the ledger has no entry of the release.

@@ -506,7 +506,7 @@ def _describe_release(
 def software_versions(spark_version: str) -> dict[str, str]:
     """Collect the versions of the software that drew and wrote.
 
-    ``spark_version``: that of a Spark that is not an installed package, but was unpacked or belongs to a platform.
+    ``spark_version``: for a Spark that is not an installed package, but was unpacked or belongs to a platform.
     """
     versions = {"pyspark": spark_version}
     for name in _SOFTWARE:

@@ -69,9 +69,8 @@ def arrange_rows(
     """Arrange ``rows`` in the order of keyed hashes of their ids, which are in the column ``name``.
 
     ``seed``: :attr:`wordveil.crypto.keys.ReleaseKeys.layout_seed`. ``number``: the number of rows; None counts them.
-    ``kept``: the columns that order rows whose ``reason`` is about their id. ``partition_by``: the columns by whose
-    values the rows will be written to directories. ``counted``: rows to count instead of them, which have the same
-    values of these columns and are read sooner.
+    ``kept``: the columns that order rows whose ``reason`` is about their id. ``partition_by``: the columns of
+    directories. ``counted``: rows to count instead, which are read sooner.
     """
     counted, directories = rows if counted is None else counted, None
     if partition_by and (number is None or number > TASK_ROWS):

@@ -1,4 +1,4 @@
-"""Report of a run, and the counts in it: aggregates that are observed while its table is written, or computed later."""
+"""Report of a run, and its counts: aggregates that are observed while its table is written, or computed later."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _REASONS = (*ID_REASONS, *TEXT_REASONS, *BUDGET_REASONS)
 
 @dataclass(frozen=True)
 class RunReport:
-    """Report of a run. Counts are of this run's input; nothing here is text.
+    """Report of a run. Counts are of this run's input; it has no text.
 
     ``epsilon_bound`` and ``epsilon_pure``: the minimum and maximum price of a released record; None without released
-    records or, of the latter, without a pure bound under the relation. ``delta``: the maximum of a released record.
-    ``changes``: the way in which a release's run found its records: ``all``, ``feed``, ``scan``, ``none`` if the input
-    had not changed and nothing was read, or ``withdraw``. ``corrected``: records of which only the author had changed,
-    so that nothing was drawn. ``refused``: records that a budget keeps out, by its name, those among them that the last
-    run had refused already. ``stale``: records whose edit a budget has refused in this run and whose last version stays
-    released. ``recovery``: the share of single words that an attacker recovers, as
-    :class:`wordveil.privacy.recovery.Recovery` writes it; None if the bundle lacks it. ``padding_as_words``: the share
-    of padding that becomes words, by the mechanism's law, so that it reveals nothing of the texts; None if none is
-    drawn or the law is not known.
+    records, and ``epsilon_pure`` also without a pure bound under the relation. ``delta``: the maximum of a released
+    record. ``changes``: the way in which a release's run found its records: ``all``, ``feed``, ``scan``, ``none`` if
+    the input had not changed and nothing was read, or ``withdraw``. ``corrected``: records of which only the author had
+    changed, so that nothing was drawn. ``refused``: records that a budget keeps out, by its name, including those that
+    the last run had refused already. ``stale``: records whose edit a budget has refused in this run and whose last
+    version stays released. ``recovery``: the share of single words that an attacker recovers, as
+    :class:`wordveil.privacy.recovery.Recovery` writes it, or None. ``padding_as_words``: the share of padding that
+    becomes words, by the mechanism's law, so that it reveals nothing of the texts; None if none is drawn or the law is
+    unknown.
     """
 
     run_id: str
@@ -89,7 +89,7 @@ class RunReport:
 
     @property
     def tokens_per_second(self) -> float:
-        """Number of tokens drawn per second, over the time from reading to the finished table."""
+        """Number of tokens drawn per second, from reading to the finished table."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
     @classmethod
@@ -116,9 +116,9 @@ def make_report(
     changes: str = "all",
     input_version: int | None = None,
 ) -> RunReport:
-    """Make the report of a run under ``settings``. ``notes`` follow those of the bundle.
+    """Make the report of a run under ``settings``, from the ``counts`` of :func:`report_counts` and of releases.
 
-    ``counts``: those of :func:`report_counts`, and further ones of releases.
+    ``notes`` follow those of the bundle.
     """
     terms = release_terms(settings, bundle)
     return RunReport(
@@ -167,7 +167,7 @@ def count_rows(rows: DataFrame) -> dict[str, Any]:
 
 
 def read_observation(observation: Observation) -> dict[str, Any] | None:
-    """Read the aggregates observed of the written rows; None if none were written, because Delta already had them."""
+    """Read the aggregates of the written rows, or None if none were written, because Delta already had them."""
     values: Any = observation._jo  # noqa: SLF001 - PySpark can only wait for the values, here possibly forever
     if not values.future().isCompleted():
         return None

@@ -75,9 +75,9 @@ class Run:
     ) -> Self:
         """Make a run of a release with the release's key.
 
-        The run leaves a file ``<run_log_dir>/<release>/<run id>.json`` before it draws. The file holds the run id, when
-        the run began, the fingerprints of bundle, policy and key, the settings of bundle and policy, and the columns;
-        nothing secret. A release keeps the bundle, the policy and the key of its first run.
+        The run leaves a file ``<run_log_dir>/<release>/<run id>.json`` before it draws: run id, start, fingerprints of
+        bundle, policy and key, settings of bundle and policy, and columns; nothing secret. A release keeps the bundle,
+        the policy and the key of its first run.
 
         Parameters
         ----------
@@ -143,9 +143,8 @@ class Run:
         columns: Columns,
         texts: TextColumns | None = None,
     ) -> None:
-        """Write down what is about to be drawn; nothing for a throwaway key.
-
-        :func:`wordveil.sanitise` and :func:`wordveil.register` call it.
+        """Record what is about to be drawn, as :func:`wordveil.sanitise` and :func:`wordveil.register` do, unless
+        throwaway.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """Bundles of a private corpus on their way to the executors: an encrypted archive, and a directory for its owner alone.
 
-Spark writes archives and unpacked files with the modes of the umask, so that every user of an executor's machine could
-read them. Therefore Spark gets them encrypted with AES-256 in counter mode. The key is random, belongs to the session
-and reaches the workers in the task, as the keys of the release do. The manifest's checksums show alterations.
+With the umask, all users of an executor's machine could read the archives and files that Spark writes. Therefore Spark
+gets them encrypted with AES-256 in counter mode. The key is random, belongs to the session and reaches the workers in
+the task, as the release's keys do. The manifest's checksums show alterations.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from wordveil.crypto.keys import Secret
 from wordveil.crypto.private_files import create_file
 
 SEALED = "sealed.bin"
-"""Name of the only file of the archive that Spark gets."""
+"""Name of the only file of Spark's archive."""
 _NONCE = 16
 
 
 class _Encrypted:
-    """Stream that encrypts what is written to it, or decrypts what is read. In counter mode both are the same."""
+    """Stream that encrypts what is written or decrypts what is read; counter mode does both alike."""
 
     def __init__(self, stream: BinaryIO, key: Secret, nonce: bytes) -> None:
         self._stream = stream
@@ -52,9 +52,9 @@ def seal(directory: Path, file: Path, key: Secret) -> None:
 
 
 def unseal(directory: Path, key: Secret) -> Path:
-    """Open the archive in a directory, once for all workers that share it.
+    """Open the archive in a directory, once for all workers that share it, and return its files' directory beside it.
 
-    Returns the directory of its files, beside the archive's. At every moment only its owner can read it.
+    At every moment only its owner can read it.
     """
     target = directory.with_name(f"{directory.name}.open")
     if target.exists():

@@ -30,10 +30,9 @@ _PACKAGE = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class BundlePlace:
-    """Place of a bundle or an n-gram model for a worker.
+    """Place of a bundle or an n-gram model for a worker: ``path``, or Spark's unpacked ``archive`` of that name.
 
-    It is at ``path`` or, if ``archive``, in Spark's unpacked archive of that name. ``key``: that of an encrypted
-    archive.
+    ``key``: that of an encrypted archive.
     """
 
     path: str
@@ -54,8 +53,8 @@ class BundlePlace:
 class Sanitise:
     """Body of ``mapInArrow``: takes batches and returns sanitised batches, without side effects.
 
-    ``identity`` carries the bundle's manifest. Each worker checks the payload at ``location`` against it once.
-    ``model`` is the place of the n-gram model, if the policy names one; each worker checks its digest once.
+    ``identity`` carries the bundle's manifest. Each worker checks the payload at ``location`` and the n-gram ``model``,
+    if the policy names one, once.
     """
 
     settings: RecordSettings
@@ -92,11 +91,7 @@ class Inspect:
 
 @dataclass(frozen=True)
 class SanitiseColumns:
-    """Body of a function for SQL.
-
-    It takes ids and the text columns, and returns structs of
-    :attr:`wordveil.records.columns.TextColumns.struct_fields`.
-    """
+    """Body of a function for SQL, from ids and text columns to structs of :attr:`TextColumns.struct_fields`."""
 
     job: Sanitise
     max_bytes: int
