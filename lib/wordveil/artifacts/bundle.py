@@ -49,8 +49,7 @@ _KEYS = MasterKey(bytes(range(32))).for_release("draws")  # no secret: nothing p
 def digest_built(
     mechanism: type[Mechanism[Any]], content: Mapping[str, Any], built: MechanismArtifact, directory: Path
 ) -> str:
-    """Digest the draws of a ``built`` mechanism, with its files in ``directory`` and the ``content`` of its manifest.
-    """
+    """Digest the draws of a ``built`` mechanism, with its files in ``directory``. ``content``: the manifest's."""
     files = {name: directory / name for name in built.files}
     return _digest_draws(mechanism.load(content["size"], built.parameters, built.arrays, files), content)
 
@@ -58,7 +57,7 @@ def digest_built(
 def check_draws(mechanism: Mechanism[Any], manifest: Mapping[str, Any], path: Path) -> None:
     """Raise :class:`BundleError` if another package's mechanism draws differently than when its bundle was built.
 
-    wordveil's own have golden outputs, which its tests compare.
+    Golden outputs in tests do so for wordveil's own.
     """
     wanted, content = manifest.get("draws"), manifest["content"]
     if wanted and wanted != _digest_draws(mechanism, content):
@@ -147,7 +146,6 @@ class Recipe:
 
 
 def _public_files(recipe: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Collect the embedding and the other files of a recipe, by setting."""
     embedding = {"name": recipe["embedding"], "digest": recipe["embedding_digest"]}
     return {"embedding": embedding, **recipe["inputs"]}
 
@@ -155,9 +153,7 @@ def _public_files(recipe: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 def _compare_files(
     setting: str, mine: Mapping[str, str] | None, theirs: Mapping[str, str] | None
 ) -> tuple[str, str | None, str | None]:
-    """Make a row of :meth:`Recipe.differences`: the contents of two files if both are known, otherwise their
-    sources.
-    """
+    """Make a row of :meth:`Recipe.differences`: contents of two files if both are known, or their sources."""
     if mine and theirs and mine["digest"] and theirs["digest"]:
         return f"content of {setting}", mine["digest"], theirs["digest"]
     return setting, mine["name"] if mine else None, theirs["name"] if theirs else None
@@ -198,8 +194,7 @@ class Bundle:
 
     @property
     def suitability(self) -> dict[str, Any] | None:
-        """Plain values of :class:`wordveil.measures.suitability.Suitability`, or None if the build did not measure it.
-        """
+        """Plain values of the embedding's :class:`wordveil.measures.suitability.Suitability`, or None."""
         suitability: dict[str, Any] | None = self.manifest["suitability"]
         return suitability
 
@@ -376,8 +371,7 @@ def find_store(path: Path) -> Path:
 
 
 def find(store: Path, recipe: Recipe, location: str = "") -> Path | None:
-    """Find the bundle that matches ``recipe`` in ``store``, which may be a bundle itself, or return None without
-    bundles.
+    """Find the bundle of ``recipe`` in ``store``, which may be a bundle itself, or return None without bundles.
 
     ``location``: the store's name in messages; by default its path. Raises :class:`BundleError` if there are bundles
     and none matches, with the differences of the nearest one; or if several match that were built from different files.
@@ -418,7 +412,6 @@ def find(store: Path, recipe: Recipe, location: str = "") -> Path | None:
 
 
 def _contents_of(recipe: Mapping[str, Any]) -> str:
-    """Join the digests of the files that a bundle was built from into one string."""
     inputs = sorted((setting, entry["digest"]) for setting, entry in recipe["inputs"].items())
     return str((recipe["embedding_digest"], inputs))
 

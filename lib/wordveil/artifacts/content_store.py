@@ -63,10 +63,10 @@ def list_directories(store: Path) -> list[Path]:
 
 
 def find_one(path: Path, kind: Kind, setting: str) -> Path:
-    """Return ``path`` itself, or the only directory of the store ``path``.
-
-    ``setting``: the setting that names the path, for messages. Raises ``kind.error`` if there is none, or more than
+    """Return ``path`` itself, or the only directory of the store ``path``. Raises ``kind.error`` if there is no only
     one.
+
+    ``setting``: the setting that names the path, for messages.
     """
     if is_finished(path):
         return path

@@ -36,9 +36,7 @@ def _describe(manifest: Mapping[str, Any]) -> str:
 _ORIGIN = "Make one with `wordveil ngrams` from public text."
 KIND = content_store.Kind("n-gram model", NgramError, "digest", FORMAT_VERSION, _ORIGIN, _describe)
 DEMO = "demo"
-"""Name of the package's own model: bigrams of old novels and WordNet's sentences, with the words of ``glove`` and
-``demo``.
-"""
+"""Name of the package's own model: bigrams of old novels and WordNet's sentences, over the shipped words."""
 _ARRAYS = ("word_bytes", "word_offsets", "word_slots", "words", "counts", "first")
 
 

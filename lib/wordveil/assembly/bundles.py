@@ -103,7 +103,6 @@ def fetch_files(config: Config) -> Config:
 
 
 def _digest_inputs(config: Config, *, missing_allowed: bool = False) -> dict[str, str]:
-    """Digest all existing public files besides the embedding."""
     digests = digest_files(config.mechanism.public_files, missing_allowed=missing_allowed)
     listed = config.text.keep_only
     if listed and not (missing_allowed and not Path(listed).exists()):
@@ -122,10 +121,9 @@ def _load_embedding(config: Config, store: Path, work: BuildContext, read: ReadP
 
 
 def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: None) -> Embedding | None:
-    """Read the mechanism's public embedding, or return None if it is missing or hyperbolic.
+    """Read the mechanism's public embedding, or return None if it is missing or hyperbolic: its means describe no text.
 
-    Means of vectors in a hyperbolic space do not describe a text. Raises :class:`wordveil.errors.EmbeddingError` if it
-    cannot be read.
+    Raises :class:`wordveil.errors.EmbeddingError` if it cannot be read.
     """
     config = fetch_files(config)
     section = config.mechanism
@@ -237,8 +235,7 @@ def find_recovery(config: Config, fingerprint: str) -> Recovery | None:
 
 
 def find_ngrams(config: Config) -> NgramModel | None:
-    """Open and verify the n-gram model of the text policy, if it has one. Raises :class:`wordveil.errors.NgramError`.
-    """
+    """Open and verify the text policy's n-gram model, if any. Raises :class:`wordveil.errors.NgramError`."""
     return open_model(find_model(Path(config.text.ngrams))) if config.text.ngrams else None
 
 

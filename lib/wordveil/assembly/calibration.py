@@ -95,8 +95,7 @@ class Request:
     def load(self) -> Config:
         """Read the configuration at the first epsilon of the request. It needs no ``mechanism.epsilon`` of its own.
 
-        Raises :class:`ConfigError` with every fault of the file, for an epsilon that the mechanism cannot have, and for
-        a mechanism without one.
+        Raises :class:`ConfigError` with every fault of the file, and for a mechanism without this epsilon.
         """
         section = read_yaml(self.config).get("mechanism")
         written = section if isinstance(section, dict) else {}
@@ -190,7 +189,6 @@ def _match(subject: Subject, config: Config, request: Request, work: BuildContex
 
 @contextmanager
 def _reaching(option: str, value: str) -> Iterator[None]:
-    """Turn a figure that no epsilon gives into a fault of the option that asks for it."""
     try:
         yield
     except UnreachableError as error:
@@ -201,8 +199,7 @@ def _reaching(option: str, value: str) -> Iterator[None]:
 def open_subject(config: Config, work: BuildContext) -> Iterator[tuple[Subject, tuple[str, ...]]]:
     """Open the mechanism of a configuration with its epsilon free, and remarks on how its public files fit.
 
-    Raises as :func:`wordveil.assembly.bundles.open_parts`, and :class:`BundleError` if its words alone describe no
-    text.
+    Raises as :func:`open_parts`, and :class:`BundleError` if its words alone describe no text.
     """
     section = config.mechanism
     with open_parts(config, work) as parts:

@@ -88,8 +88,7 @@ def train_generator(
 def prepare_corpus(
     section: GeneratorSection, vocabulary: Vocabulary, words: str, progress: Callable[[str], None] = lambda _: None
 ) -> Corpus:
-    """Turn texts into sequences in the directory of checkpoints, or find those that exist. ``words``: the digest of the
-    vocabulary.
+    """Turn texts into sequences in the directory of checkpoints, or find those for the ``words`` of that digest.
 
     Raises :class:`InputError`, and :class:`GeneratorError` if others can read the directory of a private corpus.
     """

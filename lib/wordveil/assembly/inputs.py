@@ -62,8 +62,8 @@ class PublicFiles:
     def fit(self, words: pa.StringArray) -> FittedInputs:
         """Bring the contents into the order of an embedding's words, which are distinct.
 
-        Raises :class:`PublicFileError` or :class:`EmbeddingError` if a file has too few of the words, and
-        :class:`GeneratorError` if a generator has others.
+        Raises :class:`PublicFileError`, :class:`EmbeddingError` or :class:`GeneratorError` if the words differ too
+        much.
         """
         fitted: dict[str, Any] = {}
         notes: list[str] = []
@@ -98,8 +98,7 @@ def read_files(sources: Mapping[str, str], progress: Progress = lambda _: None) 
 def digest_files(sources: Mapping[str, str], *, missing_allowed: bool = False) -> dict[str, str]:
     """Identify public files by setting: the SHA-256 of a file or of an embedding's files, or an n-gram model's digest.
 
-    ``missing_allowed``: leave out files that do not exist. Raises the error of the file's kind if it is missing or
-    cannot be read.
+    ``missing_allowed``: leave out missing files. Raises the error of the file's kind if it cannot be read.
     """
     return {
         name: _KINDS[name].digest(source, f"mechanism.{name}")
@@ -131,9 +130,7 @@ def confine_embedding(embedding: Embedding, source: str) -> Embedding:
 
 
 def _fit_frequencies(table: WordTable, to: FittedWords) -> NDArray[np.float64]:
-    """Compute shares of counts, 0.5 added to each (Krichevsky, Trofimov 1981): float64 ``(size,)``, on any machine the
-    same.
-    """
+    """Compute shares of counts, 0.5 added to each (Krichevsky, Trofimov 1981): the same float64 on any machine."""
     counts, ids = table.whole_numbers(1), to.find(table.columns[0])
     known = int((ids >= 0).sum())
     if 2 * known < len(to):
@@ -167,7 +164,7 @@ def _fit_pairs(table: WordTable, to: FittedWords) -> Pairs:
 
 
 def _fit_classes(table: WordTable, to: FittedWords) -> NDArray[np.int32]:
-    """Number classes by their first word in the embedding. Words that are not listed are one more class."""
+    """Assign classes, in the order of their first words in the embedding. Unlisted words are one more class."""
     ids = to.find(table.columns[0])
     known = ids >= 0
     if not known.any():

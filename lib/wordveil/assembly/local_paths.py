@@ -65,13 +65,11 @@ def is_small(config: Config) -> bool:
 
 
 def _exists(path: str) -> bool:
-    """Return whether the path exists on this machine's disk."""
     local = Path(path.removeprefix("file:"))
     return local.is_absolute() and local.exists()
 
 
 def _list_ancestors(path: str) -> Iterator[str]:
-    """Yield ``path`` and the directories above it, without a slash at the end."""
     local = Path(path.removeprefix("file:"))
     yield from (str(directory).rstrip("/") for directory in (local, *local.parents))
 
@@ -99,7 +97,6 @@ def require_free_paths(
 def _list_new_tables(
     output: OutputSection, ledger: LedgerSection | None, exists: Callable[[str], bool]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the settings whose tables a run would create, with their paths."""
     if output.format != "delta":
         yield "output.path", output.path
         return

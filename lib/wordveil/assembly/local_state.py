@@ -90,10 +90,7 @@ class _LocalTable:
 
 
 def _open_table(root: Path, min_version: int = 0, *, version: int | None = None) -> _LocalTable:
-    """Open a table of this format at ``version``, by default the newest, at least ``min_version``.
-
-    Raises :class:`UnusualTableError` for others.
-    """
+    """Open a table of this format at ``version`` or the newest, or raise :class:`UnusualTableError`."""
     table = open_plain(root, version)
     metadata = table.metadata()
     if metadata.configuration.get(VERSION_PROPERTY) != str(TABLE_VERSION) or table.version() < min_version:
@@ -128,11 +125,7 @@ def _count_records(draws: _LocalTable, public: _LocalTable | None, name: str) ->
 def count_latest(
     ids: pa.ChunkedArray, statuses: pa.ChunkedArray, seqs: pa.ChunkedArray
 ) -> tuple[dict[str, tuple[int, int]], pa.Array]:
-    """Count statuses as :func:`wordveil.spark.release.latest.count_statuses` does, and list the ids of withdrawn
-    records.
-
-    ``ids`` are not null.
-    """
+    """Count statuses as :func:`count_statuses` does, from columns without null ids, and list withdrawn ids."""
     if not len(ids):
         return {}, pa.array([], ids.type)
     coded = pc.dictionary_encode(ids).combine_chunks()

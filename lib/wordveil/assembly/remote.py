@@ -54,8 +54,7 @@ def fetch(setting: str, location: str) -> str:
 class BundleStore:
     """Store of bundles on this machine, or the copy of a remote one.
 
-    ``location``: as configured. ``path``: the store, or the one bundle that is named. ``copy``: the copy of the whole
-    store, if it is remote.
+    ``location``: as configured. ``path``: the store, or the one named bundle. ``copy``: of the whole remote store.
     """
 
     location: str
@@ -97,10 +96,9 @@ class BundleStore:
 
 
 def open_store(location: str, setting: str = "bundle_store") -> BundleStore:
-    """Open the store of bundles at ``location``, or the one bundle there.
+    """Open the store of bundles at ``location``, or the one bundle there; update a remote one's manifests and audits.
 
-    Manifests and audits of a remote one are updated first. ``setting`` names it in messages. Raises
-    :class:`PublicFileError` if it cannot be read.
+    ``setting`` names it in messages. Raises :class:`PublicFileError` if it cannot be read.
     """
     if not is_remote(location):
         return BundleStore(location, Path(location))
@@ -130,8 +128,7 @@ class _Copy:
     def update(self, pattern: str = ".*", directory: str = "") -> set[str]:
         """Copy the files whose name fits the pattern, unless the copy has their size and time.
 
-        Returns the names of all files at the location, or in a ``directory`` there, relative to the location; ``"."``
-        for a file.
+        Returns the names of all files at the location, or in its ``directory``, relative to it; ``"."`` for a file.
         """
         with self._open() as (store, root):
             place = f"{root}/{directory}".rstrip("/")
@@ -147,8 +144,7 @@ class _Copy:
         return set(files)
 
     def _claim(self) -> None:
-        """Make the copy the owner's alone: a private bundle's manifest is secret, and the cache decides what is drawn.
-        """
+        """Make the copy the owner's alone: a manifest may be private, and the cache decides what is drawn."""
         for directory in (cache_directory(), self.path.parent):
             try:
                 claim_directory(directory)
@@ -183,7 +179,6 @@ class _Copy:
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Any, str]]:
-        """Open the file system, with the location's path there."""
         try:
             yield fs.FileSystem.from_uri(re.sub("^s3[an]:", "s3:", self.location))
         except (OSError, pa.ArrowException) as error:

@@ -96,7 +96,6 @@ class WordTable:
 
 
 def _number_values(values: pa.Array) -> NDArray[np.int64]:
-    """Assign a number to each distinct value, in the order of first occurrence."""
     return np.asarray(values.dictionary_encode().indices).astype(np.int64)
 
 
@@ -117,8 +116,7 @@ def require_file(source: str, setting: str) -> Path:
 def read_word_table(source: str, setting: str, names: Sequence[str]) -> WordTable:
     """Read a file whose lines have the columns ``names``, which its messages use.
 
-    Raises :class:`PublicFileError` if there is no such file, or for a line that is not UTF-8, has another number of
-    columns or an empty one.
+    Raises :class:`PublicFileError` if it is missing, not UTF-8, or has lines of other or empty columns.
     """
     path = require_file(source, setting)
 
@@ -146,7 +144,6 @@ def read_word_table(source: str, setting: str, names: Sequence[str]) -> WordTabl
 
 
 def _decoded(data: bytes, fault: Callable[[str], PublicFileError]) -> bytes:
-    """Return the data, once they are text."""
     if not data.removeprefix(b"\xef\xbb\xbf").strip():
         raise fault("is empty.")
     try:
@@ -254,7 +251,6 @@ def _languages() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _load(language: str) -> tuple[list[str], list[int]]:
-    """Load the words, sorted, and their counts."""
     import wordfreq
 
     shares = wordfreq.get_frequency_dict(language, "best")
@@ -270,8 +266,7 @@ def read_groups(source: str, setting: str) -> WordTable:
 
 
 def fit_groups(table: WordTable, to: FittedWords) -> Groups:
-    """Fit groups to an embedding, numbered in the table's order. A word that names a group is in it unless in another.
-    """
+    """Fit groups to an embedding, numbered in the table's order. A group's name is in it unless in another."""
     ids = to.find(table.columns[0])
     if not (ids >= 0).any():
         raise table.error("has no word of the embedding.", f"Name another file. {CASE}")
@@ -307,8 +302,7 @@ def read_writable(source: str, setting: str) -> WordTable:
 def fit_writable(table: WordTable, to: FittedWords) -> NDArray[np.bool_]:
     """Select the words of an embedding that may be written: bool ``(size,)``.
 
-    They are those of a file or, for ``ordinary``, all except names and, if the embedding is English, words that the
-    list lacks.
+    For ``ordinary`` these are all except names and, in an English embedding, words that the list lacks.
     """
     if to.source != ORDINARY:
         ids = to.find(table.columns[0])
@@ -329,9 +323,7 @@ def fit_writable(table: WordTable, to: FittedWords) -> NDArray[np.bool_]:
 
 
 def find_names(words: pa.StringArray) -> NDArray[np.bool_]:
-    """Find names, places and nationalities of all lists among lower-case words, with ``'s`` or plural: bool
-    ``(words,)``.
-    """
+    """Find names, places and nationalities among lower-case words, also with ``'s`` or in plural."""
     found = np.zeros(len(words), np.bool_)
     stems = pc.replace_substring_regex(words, "['\u2019]s?$", "")
     for forms in (words, stems, pc.replace_substring_regex(stems, "s$", "")):

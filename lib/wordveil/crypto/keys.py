@@ -163,8 +163,7 @@ def encode_public_key(key: Ed25519PrivateKey) -> str:
 def find_key_fault(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKey) -> str | None:
     """Explain why ``key`` cannot serve a release that recorded these fingerprints, or return None if it can.
 
-    ``recorded_epochs`` holds one fingerprint for each epoch, the root's first. A key that was rotated since, with more
-    epochs, is right.
+    ``recorded_epochs``: one for each epoch, the root's first. A key that was rotated since, with more epochs, is right.
     """
     epochs = key.epoch_fingerprints
     if key.fingerprint != recorded_root:
@@ -328,7 +327,6 @@ def _parse(content: str, source: str) -> MasterKey:
 
 
 def _parse_digits(content: str, source: str) -> list[str]:
-    """Parse the digits of each epoch."""
     content = content.removeprefix("\ufeff")  # Windows' editors write it first
     if dead := _TOMBSTONE.fullmatch(content):
         raise KeyMaterialError(

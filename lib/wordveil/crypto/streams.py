@@ -77,8 +77,7 @@ def derive_contexts(key: Secret, scope: bytes, messages: Sequence[bytes]) -> Con
     """Derive the context of each record: uint8 ``(records, 12)``.
 
     ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``messages`` (:func:`frame_records`) the
-    ragged canonical token ids after the text policy (:func:`id_payload`), and what the policy copies, if it copies
-    anything.
+    ragged canonical token ids after the text policy (:func:`id_payload`), and what the policy copies.
     """
     return compute_macs(key, scope, messages, CONTEXT_BYTES)
 
@@ -123,8 +122,8 @@ class KeyedStream:
     def record_words(self, contexts: Contexts, offsets: Int64) -> UInt64:
         """Compute two uniform 64-bit words for each position of each record: uint64 ``(tokens, 2)``.
 
-        The stream has one block for each position. ``contexts``: uint8 ``(records, 12)``; ``offsets``: int64 ``(records
-        + 1,)``. Raises :class:`CounterOverflowError`.
+        The stream has one block for each position. ``contexts``, ``offsets``: as in batches of records. Raises
+        :class:`CounterOverflowError`.
         """
         assert self.blocks == 1
         longest = int(np.diff(offsets).max(initial=0))

@@ -1,5 +1,4 @@
-"""Formats of inputs and options of their readers. Options that lose records, or change types between runs, are faults.
-"""
+"""Formats of inputs and options of their readers. Options that lose records, or change types, are faults."""
 
 from __future__ import annotations
 

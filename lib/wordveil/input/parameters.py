@@ -47,8 +47,7 @@ def find_parameter_names(condition: str) -> list[str]:
 
 
 def join_conditions(conditions: Sequence[tuple[str, Mapping[str, str]]]) -> tuple[str, dict[str, str]]:
-    """Join ``conditions``, each with its parameters, to one that holds if one of them does; an empty one always holds.
-    """
+    """Join ``conditions``, each with its parameters, to one that holds if one of them does; an empty one holds."""
     parts: list[str] = []
     joined: dict[str, str] = {}
     for number, (condition, params) in enumerate(conditions):

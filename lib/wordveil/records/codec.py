@@ -36,7 +36,6 @@ from wordveil.text.types.typed import ShownTokens
 def _draw_stream(
     key: Secret, contexts: Contexts, offsets: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Compute the record of each token, and a uniform 64-bit word for it."""
     record = np.repeat(np.arange(len(contexts)), np.diff(offsets))
     return record, KeyedStream(key, 1).record_words(contexts, offsets)[:, 0]
 
@@ -89,9 +88,8 @@ def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contex
 class TokenLayout:
     """Layout of the tokens of several columns among those of their records.
 
-    ``offsets``: int64 ``(records + 1,)``, of the tokens of each record. ``bounds``: int64 ``(records * columns + 1,)``,
-    of those of each column of each record. ``rows``: for each column int64 ``(its tokens,)``, the index of each of its
-    tokens among all.
+    ``offsets``: int64 ``(records + 1,)``, of each record's tokens. ``bounds``: int64 ``(records * columns + 1,)``, of
+    those of each of its columns. ``rows``: for each column int64, the index of each of its tokens among all.
     """
 
     offsets: NDArray[np.int64]
@@ -241,8 +239,9 @@ class ColumnsCodec:
     def find_other(
         self, columns: Sequence[pa.StringArray], named: Sequence[str | None] | None = None
     ) -> NDArray[np.bool_]:
-        """Find the records in another language, by all their texts together: bool ``(records,)``. ``columns`` as in
-        :meth:`encode`; ``named``: the languages that records name.
+        """Find the records in another language, by all their texts together: bool ``(records,)``.
+
+        ``columns``: as in :meth:`encode`. ``named``: the languages that records name.
         """
         if len(columns) == 1 or self._policy.other_language == OtherLanguage.RELEASE:
             return self._codecs[0].find_other(columns[0], named)
@@ -287,10 +286,7 @@ class ColumnsCodec:
     def decode(
         self, ids: NDArray[np.int32], layout: TokenLayout, texts: Texts, values: pa.StringArray | None
     ) -> list[pa.StringArray]:
-        """Decode drawn ids into the texts of each column, with ``values`` for the tokens of :attr:`Texts.shown`.
-
-        Padding leaves no trace.
-        """
+        """Decode drawn ids into the texts of each column, with ``values`` for :attr:`Texts.shown`, without padding."""
         shown: Sequence[pa.StringArray | None] = [None] * len(texts.columns)
         if texts.shown is not None and values is not None:
             shown = texts.shown.split(values)
@@ -304,8 +300,7 @@ class ColumnsCodec:
 class Written:
     """Tokens written for those of records, with their offsets.
 
-    ``replaced``: int32 ``(tokens,)``, the id that each written one replaces. ``drawn``: int64 ``(records,)``, the
-    number of tokens drawn.
+    ``replaced``: int32 ``(tokens,)``, the id that each replaces. ``drawn``: int64 ``(records,)``, the number drawn.
     """
 
     batch: TokenBatch
@@ -326,8 +321,8 @@ def write_words(
 
     ``keys``: those of noise and order. ``pattern``: the tokens that are the same word. Each word is drawn once, and its
     position is the number of distinct words before it; what is rendered for its first occurrence is written for all.
-    None: every token is drawn. ``bag``: each text's tokens are written in a random order. ``bounds``: int64 ``(texts +
-    1,)``, the tokens of each text, of which each record has the same number. None: one.
+    None: every token is drawn. ``bag``: each text's tokens are written in a random order. ``bounds``: int64, those of
+    the texts' tokens if each record has several texts, of the same number.
     """
     if pattern is None:
         drawn = mechanism.draw(batch, keys)

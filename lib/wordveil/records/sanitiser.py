@@ -224,7 +224,6 @@ class RecordSanitiser:
         return self._extend(batch, columns, (*self._columns.output_fields, *STATISTIC_FIELDS))
 
     def _extend(self, batch: pa.RecordBatch, columns: list[pa.Array], fields: Sequence[pa.Field]) -> pa.RecordBatch:
-        """Return the columns of ``batch`` that pass unchanged, and ``columns`` after them."""
         passed = batch.num_columns - self._unpassed
         schema = pa.schema([*list(batch.schema)[:passed], *fields])
         return pa.RecordBatch.from_arrays([*batch.columns[:passed], *columns], schema=schema)
@@ -309,9 +308,9 @@ def _column_content(encoded: Encoded) -> list[Payload]:
     """Collect all of each text that its output depends on.
 
     These are the hidden words' ids, what the policy copies with the classes that it shows, and the positions of equal
-    words or tokens. Both the content tag and the context of the noise cover all of it. If two versions of a record that
-    differ in a comma shared their noise, equal hidden words in both outputs would prove that no hidden word had
-    changed. Unknown words share an id, so versions of which only one repeats an unknown word have the same ids.
+    words or tokens. Content tag and context of the noise cover all of it. If two versions of a record that differ in a
+    comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed. Unknown
+    words share an id, so versions of which only one repeats an unknown word have the same ids.
     """
     return [id_payload(encoded.ids, encoded.offsets), *encoded.shown_content]
 

@@ -86,10 +86,7 @@ def count_fitting(limit: float, price: float, tokens: int) -> int:
 
 
 def count_runs_left(row: Mapping[str, Any], runs: int) -> int | None:
-    """Estimate how many more runs fit into a row of the ledger's report, or return None if nothing limits it.
-
-    The mean rate of its ``runs`` is assumed to go on.
-    """
+    """Estimate how many more runs fit into a row of the ledger's report, at the mean rate so far, or return None."""
     used = row.get("corpus", row["spent"] + row.get("returned", 0))
     return int(max(row["left"], 0) * runs / used) if runs and used and row.get("left") is not None else None
 
@@ -155,7 +152,6 @@ def _find_delta_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[Fault]:
 
 
 def _find_cost_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[Fault]:
-    """List limits that every record exceeds, whatever its text."""
     quantity = facts.tokens if budget.unit == PURE else 1
     if facts.guarantee is None or quantity is None:
         return

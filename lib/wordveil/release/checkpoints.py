@@ -40,8 +40,7 @@ class LogError(ValueError):
 def read_checkpoint(content: bytes, declared: Any = None) -> list[tuple[str, dict[str, Any]]]:
     """Read the actions of a checkpoint in one file, each with its kind.
 
-    ``declared``: its schema in Spark's JSON, if another file declares one. Raises :class:`LogError`, and pyarrow's
-    errors for a damaged file.
+    ``declared``: its schema in another file, if any. Raises :class:`LogError`, and pyarrow's errors.
     """
     file = pq.ParquetFile(pa.BufferReader(content))
     _check_footer(file, declared)

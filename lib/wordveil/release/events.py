@@ -167,9 +167,7 @@ class Events:
         return None
 
     def first_draws(self) -> tuple[int, int]:
-        """Return the ``seq`` of the run that finished first, or 0, and the number of rows that later runs drew or
-        copied.
-        """
+        """Return the ``seq`` of the run that finished first, or 0, and the number of rows of later runs."""
         begun = {event.run_id: event.seq for event in self.events if event.event == INTENT}
         done = [event for event in self.events if event.event == FINISHED]
         first = begun[done[0].run_id] if done else 0
@@ -188,8 +186,7 @@ class Events:
         return list(slices.values())
 
     def is_read_alone(self, intent: Intent) -> bool:
-        """Return whether no other slice was read since the run's slice was read whole, so that its draws count its ids.
-        """
+        """Return whether no other slice was read since a whole read of the run's: its draws then count its ids."""
         for run in reversed(self._read_before(intent)):
             if (run.slice, run.source_id) != (intent.slice, intent.source_id):
                 return False

@@ -53,8 +53,7 @@ def is_installed() -> bool:
 def open_plain(root: Path, version: int | None = None) -> DeltaTable:
     """Open the Delta table in a directory of this machine's disk, at ``version`` or the newest one.
 
-    Raises :class:`UnusualTableError` if deltalake is not installed or cannot read the table, and for features that
-    change names or types.
+    Raises :class:`UnusualTableError` without deltalake, and for tables that it may read differently.
     """
     if not is_installed():
         raise UnusualTableError("deltalake is not installed")
@@ -101,8 +100,7 @@ def _find_scheme(path: str) -> str:
 class LakeTable(PublishedTable):
     """Table as deltalake reads it.
 
-    Each method raises :class:`ReleaseError` if the store cannot be read, and :class:`UnusualTableError` for a table
-    that is left to Spark.
+    Methods raise :class:`ReleaseError` for unreadable stores, :class:`UnusualTableError` for tables left to Spark.
     """
 
     def __init__(self, path: str) -> None:
@@ -191,7 +189,6 @@ class LakeTable(PublishedTable):
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn errors of stores and of deltalake into the errors of this class."""
         from deltalake.exceptions import DeltaError, DeltaProtocolError
 
         try:
@@ -203,7 +200,6 @@ class LakeTable(PublishedTable):
 
 
 def _read_file(store: FileSystem, path: str) -> bytes:
-    """Read a small file whole. Raises :class:`OSError`."""
     with store.open_input_stream(path) as stream:
         content: bytes = stream.read()
     return content
@@ -245,6 +241,5 @@ def _find_directory(path: str) -> Path:
 
 
 def _describe(error: Exception) -> str:
-    """Return the error's message in one line, without deltalake's colours."""
     text = " ".join(re.sub(r"\x1b\[[0-9;]*m|\u21b3", "", str(error)).split())
     return (text[:_SHOWN] or type(error).__name__).rstrip(".")

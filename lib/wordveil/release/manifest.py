@@ -270,7 +270,6 @@ def _differing_columns(signed: Snapshot, seen: Snapshot) -> set[str]:
 
 
 def _list_properties(table: Snapshot) -> dict[str, str]:
-    """Return everything except columns and files, as texts by their names."""
     about = {**table.metadata, **table.protocol}
     properties = about.pop("configuration", {})
     about |= {"partition_by": ", ".join(table.partition_by) or "none", "records": table.records, **properties}
@@ -286,10 +285,7 @@ def _names(paths: Iterable[str]) -> str:
 
 
 def is_inside(path: str) -> bool:
-    """Return whether a path leads to a file below the table, in its only spelling.
-
-    A line feed would make the lines of the checksum ambiguous.
-    """
+    """Return whether a path leads below the table in its only spelling, without a line feed, as checksums need."""
     parts = PurePosixPath(path).parts
     is_plain = path == "/".join(parts) and not path.startswith("/") and not set(path) & set("\n\r\0")
     return bool(parts) and is_plain and ".." not in parts

@@ -81,10 +81,7 @@ class LostVersionError(ValueError):
 
 @dataclass(frozen=True)
 class State:
-    """Version of a table: its actions ``metaData`` and ``protocol``, and ``add`` of each file by its path.
-
-    Paths are relative and without escapes. Null values are left out.
-    """
+    """Version of a table: actions ``metaData`` and ``protocol``, and ``add`` of each file by its unescaped path."""
 
     metadata: Mapping[str, Any]
     protocol: Mapping[str, Any]
@@ -99,11 +96,7 @@ class State:
 
 @dataclass(frozen=True)
 class PublishedLog:
-    """Content of a log.
-
-    ``states``: the table at the newest version, and at the requested versions that the log has. ``named``: the paths of
-    all files that any version names.
-    """
+    """Content of a log: ``states`` at the newest and the requested versions, and ``named``: the paths of all files."""
 
     newest: int
     states: Mapping[int, State]
@@ -328,7 +321,6 @@ def _check_metadata(metadata: Mapping[str, Any]) -> None:
 
 
 def _list_column_properties(schema: Any) -> Iterator[str]:
-    """List the names of the properties of a schema's columns, including nested ones."""
     if isinstance(schema, list):
         for item in schema:
             yield from _list_column_properties(item)

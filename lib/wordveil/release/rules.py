@@ -163,8 +163,7 @@ def _at_least(value: float, bound: float) -> bool:
 
 
 def _share(part: str, whole: str) -> Callable[[Measured], float | None]:
-    """Return a function for the share of one count in another: 0 if both are 0, None if one is missing or it exceeds 1.
-    """
+    """Return a function for the share of one count in another: 0 if both are 0, None if it has none up to 1."""
 
     def figure(measured: Measured) -> float | None:
         counts = getattr(measured, part), getattr(measured, whole)
@@ -179,8 +178,7 @@ def _share(part: str, whole: str) -> Callable[[Measured], float | None]:
 class Rule:
     """Rule of a gate: ``holds(figure, bound)`` decides.
 
-    ``kind``: the source of its decision. ``figure``: takes its figure from a release's, None if it is missing.
-    ``meaning``: its requirement, in words.
+    ``kind``: what the decision reads. ``figure``: takes its figure from a release's. ``meaning``: in words.
     """
 
     kind: Kind
@@ -330,8 +328,7 @@ def evaluate(rules: GateRules, measured: Measured) -> GateResult:
 def find_gate_faults(
     exposes: Sequence[str] | None, rules: Callable[[], GateRules], relation: Relation, shown: tuple[str, ...]
 ) -> Iterator[Fault]:
-    """List exposures that do not exist, and public rules that fail whatever is drawn, so that all draws would be
-    wasted.
+    """List exposures that do not exist, and public rules that fail whatever is drawn, which would waste all draws.
 
     ``exposes``: what the gate allows to be shown; None allows all. ``rules``: makes the gate's rules, if these
     exposures exist. ``relation``: the pairs of texts for which the release's bound holds. ``shown``: what the release
@@ -351,7 +348,6 @@ def find_gate_faults(
 
 
 def _list_failures(rules: GateRules, relation: Relation, shown: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """List public rules that fail whatever is drawn, as (rule, fault and remedy)."""
     if rules.relation is not None and not relation.covers(rules.relation):
         problem = f"the bound under text only holds for {relation}. Change it, or the rule."
         yield "relation", problem

@@ -32,9 +32,8 @@ class Analysis:
     """Terms and topics of a table.
 
     ``table``, ``public_version``, ``output``: what was read and where the tables are. ``documents``: records that have
-    a term. ``terms``: different terms, without stop-words, in enough documents. ``occurrences``: the number of all of
-    them. ``topics``: the terms of each topic with the highest weights; fewer topics than requested if there are fewer
-    documents.
+    a term. ``terms``: different terms, without stop-words, in enough documents. ``occurrences``: their total number.
+    ``topics``: the terms of each topic with the highest weights; no more topics than documents.
     """
 
     table: str

@@ -40,9 +40,8 @@ MAX_NGRAMS = 50_000_000
 
 @dataclass(frozen=True)
 class BuiltNgrams:
-    """Built model, and its source.
-
-    ``texts`` were counted; ``left_out`` are null, not UTF-8, longer than :data:`MAX_TEXT_BYTES` or of a refused script.
+    """Built model, its source, and the number of ``texts`` that were counted, or ``left_out`` as unreadable or too
+    long.
     """
 
     model: NgramModel
@@ -97,7 +96,6 @@ def build_ngrams(
 
 
 def _select_texts(table: DataFrame, name: str) -> DataFrame:
-    """Select the readable texts as strings."""
     if name not in table.columns:
         near = did_you_mean(name, table.columns) or f" It has: {', '.join(table.columns)}."
         raise usage_error("--text", name, f"the table has no such column.{near}")
@@ -121,9 +119,7 @@ def _map_batches(
 
 
 def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringArray, NDArray[np.int64], int]:
-    """Count words: the text's beginning and the frequent words, most frequent first, their counts, and the number of
-    all.
-    """
+    """Count words: the frequent ones, after the text's beginning and by falling counts, their counts, and the total."""
     counted = (
         _map_batches(texts, CountWords(settings), WORD_FIELDS).groupBy("word").agg(F.sum("number").alias("number"))
     )

@@ -69,9 +69,7 @@ _PARSED = "the canaries are in a Parquet table, of which every row can be parsed
 
 @dataclass(frozen=True)
 class _Pipeline:
-    """Pipeline of the canaries. ``given``: the configuration's input. ``directory``: for their tables, as Spark names
-    it.
-    """
+    """Pipeline of the canaries. ``given``: the configuration's input. ``directory``: for tables, as Spark names it."""
 
     spark: SparkSession
     settings: RecordSettings
@@ -257,7 +255,6 @@ def _split_path(file: str, root: str) -> tuple[str, str]:
 
 
 def _list_notes(source: Source, output: OutputSection) -> Iterator[str]:
-    """List remarks on what was not audited."""
     yield "what the mechanism loses about words was not audited here: `wordveil audit bundle` audits it."
     if output.format == "delta":
         yield "documents were drawn as one run; runs over time, budgets and the gate were not audited."

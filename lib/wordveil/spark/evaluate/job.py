@@ -1,7 +1,4 @@
-"""Evaluation of an output against its originals: its authors, the words recovered from it, and its remaining use.
-
-It needs no key. An adaptive attacker sanitises its known texts with a throwaway key.
-"""
+"""Evaluation of an output against its originals: authors, recovered words and remaining use. It needs no key."""
 
 from __future__ import annotations
 
@@ -89,10 +86,7 @@ def measure_pairs(
     facts: Mapping[str, str],
     progress: Callable[[str], None] = ignore,
 ) -> Evaluation:
-    """Measure all that ``evaluation`` asks for, on records beside their originals.
-
-    ``facts``: their origin, for the report. Raises as :func:`evaluate_output`.
-    """
+    """Measure all that ``evaluation`` asks for. ``facts``: the records' origin. Raises as :func:`evaluate_output`."""
     section = context.section
     check_pairs(context, pairs)
     figures = Figures(scores=measure_words(context.bundle))
@@ -163,7 +157,6 @@ def attack_authors(
     """Attack the authors of records. Return None if fewer than two authors have enough of them.
 
     ``seed``: selects the records that the attacker knows. ``drawing``: seed of the attacker's key; None: a fresh key.
-    The draws stay in this process.
     """
     section = context.section
     parts = split_rows(pairs.authors, section.known_share, section.min_texts, seed)
@@ -225,7 +218,6 @@ def _say_scope(context: EvaluationContext, pairs: Pairs) -> tuple[str, ...]:
 
 
 def _describe(context: EvaluationContext, pairs: Pairs) -> dict[str, str]:
-    """Collect the facts of an evaluation for its readers."""
     section = context.section
     facts = {
         "mechanism": f"{context.mechanism}, epsilon {context.bundle.guarantee.epsilon:g}",

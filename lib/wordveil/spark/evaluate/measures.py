@@ -105,8 +105,7 @@ def measure_attacks(
 ) -> Figures:
     """Measure how many authors of the other records attackers name, static and adaptive.
 
-    ``redrawn``: the known texts, sanitised again under a throwaway key. ``embedding``: that of the mechanism, or None
-    for the package's own.
+    ``redrawn``: the known texts under a throwaway key. ``embedding``: the mechanism's, or None for the package's.
     """
     figures = Figures()
     for name in names:
@@ -208,7 +207,6 @@ def find_linked(
 
 
 def _choose_pool(originals: Sequence[str], released: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
-    """Choose random records: their originals, and their released texts."""
     pool = np.argsort(draw_words(seed, b"linkage", len(originals)), kind="stable")[:POOL].tolist()
     return [originals[row] for row in pool], [released[row] for row in pool]
 

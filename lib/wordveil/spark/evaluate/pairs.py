@@ -126,7 +126,6 @@ def _as_text(name: str | None) -> Column:
 
 
 def _released_rows(output: DataFrame, context: EvaluationContext) -> DataFrame:
-    """Select ids, texts and fingerprints of the records that were released."""
     needed = [(context.source.id,), *context.columns.paths, ("privacy", "bundle"), ("privacy", "policy")]
     if missing := [".".join(path) for path in needed if find_field(output.schema, path) is None]:
         raise InputError(
@@ -170,8 +169,7 @@ def _choose_authors(both: DataFrame, section: EvaluationSection, seed: int) -> t
 
 
 def _pair(before: pa.Table, after: pa.Table, inputs: tuple[str, ...], sampled: set[Any], attacked: set[Any]) -> Pairs:
-    """Pair the texts, without records whose original cannot be read. ``sampled``, ``attacked``: ids of the two samples.
-    """
+    """Pair the texts, without records whose original cannot be read. ``sampled``, ``attacked``: ids of both samples."""
     rows = {name: row for row, name in enumerate(after.column(_ID).to_pylist())}
     has_text = [
         any(texts) for texts in zip(*(before.column(name).is_valid().to_pylist() for name in inputs), strict=True)

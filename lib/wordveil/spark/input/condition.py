@@ -1,7 +1,6 @@
 """Check of ``input.where`` in Spark's own plan: which columns it names, and whether it selects the same records again.
 
-The output shows which records meet the condition, so it may name only what is public about a record: its id, kept
-columns, and the table's partition columns.
+The output shows which records meet it, so it may name only public columns: id, kept and partition columns.
 """
 
 from __future__ import annotations
@@ -146,7 +145,6 @@ def _read(value: str, kind: str) -> Any:
 
 
 def _find_values(plan: Any) -> dict[str, set[str]]:
-    """Return the values of each text column of directories, except null."""
     found: dict[str, set[str]] = {}
     indexes = [relation.location() for relation in find_relations(plan)]
     for spec in (index.partitionSpec() for index in indexes if name_class(index) == "InMemoryFileIndex"):

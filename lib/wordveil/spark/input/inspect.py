@@ -49,15 +49,13 @@ def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: 
 
 
 def reads_changes(session: Callable[[], SparkSession], path: str) -> bool:
-    """Return whether the Delta table at ``path`` has a change data feed, starting Spark only if its log cannot show it.
-    """
+    """Return whether the Delta table at ``path`` has a change feed. Spark starts only if its log cannot show it."""
     if is_local_delta(path) and (local := read_local_schema(path, SparkSection(), delta=True)):
         return local.has_feed
     return has_change_feed(open_path(session, path, "--from", "Draft an incremental release of it with --release."))
 
 
 def _read_files(session: Callable[[], SparkSession], path: str, files: FileFormat) -> list[Column]:
-    """Read the columns of files that are neither Parquet nor Delta."""
     source = Source("id", "text", path=path, format=files.kind, options=files.options_map)
     spark = session()
     with input_errors("--from", path, files.kind):

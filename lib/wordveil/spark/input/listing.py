@@ -30,7 +30,6 @@ def check_listing(frame: DataFrame, setting: str, name: str) -> None:
     """Raise :class:`InputError` if Spark would leave out a file of a table that ``frame`` reads. Reads no file.
 
     Spark lists all files below a directory, but reads no empty file, and none in a directory that is not a partition.
-    ``setting`` and ``name`` name the input.
     """
     for index, kind in _find_indexes(frame, _PATHS):
         if problem := next(_find_unread(frame.sparkSession, index, kind), None):

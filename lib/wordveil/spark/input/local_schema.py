@@ -55,8 +55,7 @@ class LocalSchema:
 def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSchema | None:
     """Read the schema of a Parquet table, or of a Delta table (``delta``) at its latest version, from its files.
 
-    ``spark``: the settings with which Spark would start. Returns None if only Spark can read it or explain the table's
-    fault.
+    Return None if only Spark, started with the settings ``spark``, can read it or explain its fault.
     """
     if (root := find_local(path, spark)) is None:
         return None

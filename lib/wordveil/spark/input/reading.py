@@ -61,10 +61,9 @@ def read_source(
 
 
 def find_columns(spark: SparkSession, source: Source) -> StructType | None:
-    """Find the columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`.
+    """Find the columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`, or None for other formats.
 
-    They are configured, or come from the first line of CSV, or from reading JSON once. Returns None for other formats,
-    whose files have a schema.
+    They are configured, or come from the first line of CSV, or from reading JSON once.
     """
     if source.kind not in PARSED_FORMATS or source.table is not None:
         return None
@@ -149,7 +148,7 @@ def load_files(
 
 
 def _readable_columns(spark: SparkSession, source: Source) -> StructType:
-    """Return a Parquet file's columns without those that Spark cannot read: times of a day or in nanoseconds.
+    """Return a Parquet file's columns except times of a day or in nanoseconds, which Spark cannot read.
 
     Raises :class:`InputError` if the configuration names such a column.
     """

@@ -67,8 +67,7 @@ _FORMAT = re.compile(r"\] (\w+)$")
 def check_scans(frame: DataFrame, setting: str, value: str = "", *, own_rows: bool = False) -> None:
     """Raise :class:`ConfigError` if a frame reads a source that Spark parses from text. No data is read.
 
-    ``setting``, ``value``: the setting or argument that names the frame. ``own_rows``: the caller vouches for rows
-    without a source.
+    ``setting``, ``value``: what names the frame. ``own_rows``: the caller vouches for rows without a source.
     """
     fault = "configuration" if value else "arguments"
     rows = "" if own_rows else _NO_ORIGIN + ("." if setting.startswith("input.") else _SAY_SO)
@@ -129,18 +128,13 @@ def _inspect_lines(lines: list[str] | None, rows: str = "") -> str:
 
 @dataclass(frozen=True)
 class _ScanInspector:
-    """Inspector of the leaves of an analysed plan. Unknown leaves are refused: they may read anything.
-
-    ``rows``: the fault of rows that come from no table; empty if they are accepted.
-    """
+    """Inspector of the leaves of an analysed plan. Unknown leaves, and ``rows`` unless empty, are refused."""
 
     spark: SparkSession
     rows: str
 
     def inspect(self, leaf: Any, *, may_compute: bool = False) -> str:
-        """Explain what is wrong with a leaf; empty if nothing is.
-
-        ``may_compute``: one row without columns is part of a computation, and no record.
+        """Explain what is wrong with a leaf; empty if nothing is. ``may_compute``: a single row need not be a record.
         """
         kind = str(leaf.getClass().getSimpleName())
         if kind == "LogicalRelation":

@@ -114,8 +114,7 @@ class InputTable:
     def read_with_files(self, names: Collection[str] | None = None) -> DataFrame:
         """Read the records with their files in :data:`FILE_COLUMN`, opening only the files ``names`` if given.
 
-        In a table without files of its own, such as a view, the column is empty and ``names`` are ignored. Raises as
-        :meth:`read`.
+        If a table has no files, as a view, the column is empty and ``names`` are ignored. Raises as :meth:`read`.
         """
         frame = self._load_version(None)
         self._check(frame)

@@ -43,8 +43,7 @@ def _find(properties: Any, key: str) -> str | None:
 def _has_statistics(named: str | None, first: str | None, texts: Sequence[str]) -> bool:
     """Return whether Delta may have statistics of ``texts``.
 
-    ``named``: the columns that have them; ``first``: the number of first columns that do if none is named. A column
-    without a text may be counted, too.
+    ``named``: the columns that have them; ``first``: if none is named, the number of first columns that do.
     """
     if named is None:
         return first != "0"

@@ -58,7 +58,7 @@ class TableVersion:
 
 
 def find_version(frame: DataFrame, source: Source) -> TableVersion | None:
-    """Find the version that a frame reads. Return None for tables without versions, and for views.
+    """Find the version that a frame reads, or None for tables without versions and for views.
 
     Raises :class:`InputError` for an Iceberg table of which no version can be read again.
     """
@@ -125,7 +125,6 @@ def wrong_version(source: Source, problem: str) -> ConfigError:
 
 
 def _selected(source: Source) -> InputError:
-    """Make the error for a name or a session that chooses a branch, a tag or a snapshot of Iceberg."""
     return InputError(
         f"{source.setting} = {source.name}: is read at a branch, a tag or a snapshot of its own, so that no version "
         "can be chosen. Name the table itself, and set input.version to that snapshot."

@@ -168,8 +168,7 @@ def add_typical(plan: Plan, table: TableSample, find_trials: FindTrials, policy:
 def find_trials_once(policy: TextPolicy, find: FindBundle) -> FindTrials:
     """Return a function that makes the trials of linkage once: estimating unknown laws takes seconds.
 
-    It returns None if no bundle is found, if the order of words is hidden, and for mechanisms that do not draw word by
-    word.
+    It returns None without a bundle, if the order of words is hidden, and if words are not drawn one by one.
     """
 
     @cache

@@ -93,16 +93,12 @@ def spread_records(counts: Mapping[str, int], rows: int, seed: int) -> dict[str,
 
 
 def draw_rate(number: int, count: int) -> float:
-    """Compute a chance with which ``count`` records, drawn singly, give fewer than ``number`` once in a million times.
-    """
+    """Compute a chance that gives fewer than ``number`` of ``count`` records once in a million times."""
     return min(1.0, (number + 5 * math.sqrt(number) + 12) / count)
 
 
 def choose_records(files: Sequence[str], wanted: Mapping[str, int], seed: int) -> list[int]:
-    """Choose the positions, ascending, of the records to keep: of each file the ``wanted`` number, or all if fewer.
-
-    ``files``: the file of each record that was read. ``seed``: selects records.
-    """
+    """Choose the ascending positions of the records to keep: the ``wanted`` number of each of their ``files``."""
     left = dict(wanted)
     kept = []
     for position in np.argsort(draw_words(seed, b"kept", len(files)), kind="stable").tolist():
@@ -160,9 +156,9 @@ class TableSample:
 
 @dataclass(frozen=True)
 class PreviewRequest:
-    """Request for a preview: ``rows`` of the input ``source`` unless None, and ``words``, by ``sanitiser``.
+    """Request for a preview of ``rows`` of ``source`` and ``words``, by ``sanitiser``; ``unknown`` words stay apart.
 
-    ``unknown``: words that the vocabulary lacks. ``seed``: selects rows; None: a new seed.
+    ``seed``: selects rows; None: a new seed.
     """
 
     sanitiser: BundleSanitiser
@@ -176,9 +172,7 @@ class PreviewRequest:
 
 @dataclass(frozen=True)
 class Preview:
-    """Preview of rows and words; empty if none were requested. ``by_cluster``: each cluster writes only one of its
-    words.
-    """
+    """Preview of rows and words, if requested. ``by_cluster``: only one word of each cluster is ever written."""
 
     sample: TableSample | None
     words: list[WordPreview]
@@ -259,10 +253,9 @@ def make_preview(
 def _sample_table(
     request: PreviewRequest, rows: int, source: InputTable, progress: Callable[[str], None]
 ) -> TableSample:
-    """Read ``rows`` random records of the corpus and simulate the job on them.
+    """Read ``rows`` random records of the corpus and simulate the job on them. Raises a :class:`WordveilError`.
 
     The records do not leave this process, and no key is loaded. Duplicate ids are those in the files that were read.
-    Raises a :class:`WordveilError`.
     """
     seed = new_seed() if request.seed is None else request.seed
     sanitiser = request.sanitiser
@@ -301,7 +294,6 @@ def _read_records(
 
 
 def _make_batches(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Make batches as small as the job's from rows of texts and reason."""
     for start in range(0, len(rows), _BATCH):
         columns = zip(*rows[start : start + _BATCH], strict=True)
         yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names=list(names))

@@ -96,7 +96,6 @@ def _suggest_column(name: str, names: list[str], *, lists: bool) -> str:
 
 
 def _missing_text(schema: StructType, path: Sequence[str], *, lists: bool) -> str:
-    """Explain why there is no text column of this path."""
     if len(path) == 1:
         return f"the table has no such column.{_suggest_column(path[0], schema.names, lists=lists)}"
     struct = find_field(schema, path[:-1])
@@ -109,7 +108,6 @@ def _missing_text(schema: StructType, path: Sequence[str], *, lists: bool) -> st
 
 
 def _text_problem(kind: DataType) -> str:
-    """Explain why a column of this type cannot be a text."""
     shown = kind.simpleString()
     if isinstance(kind, (StringType, BinaryType, NullType, IntegralType, BooleanType, DateType)):
         return ""

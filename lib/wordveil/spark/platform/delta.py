@@ -1,7 +1,6 @@
-"""Delta in a Spark session: its options, its jars, and whether a session has it.
+"""Delta in a Spark session: its options, its jars, and exclusive commits on object stores.
 
-Commits on object stores are exclusive: the package has a log store for S3, and a probe of the object store's own
-promise.
+The package has a log store for S3, and a probe of what the object store itself promises.
 """
 
 from __future__ import annotations
@@ -204,9 +203,7 @@ def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -
 
 
 def require_delta(session: SparkSession) -> None:
-    """Raise :class:`PlatformError` unless the session has Delta's extension, jars and catalogue, or one that passes on
-    to it.
-    """
+    """Raise :class:`PlatformError` unless the session has Delta's extension, jars and (maybe wrapped) catalogue."""
     hint = (
         f"Start it with spark.sql.extensions={EXTENSION}, spark.sql.catalog.spark_catalog={CATALOG} and Delta's jars "
         f"({' and '.join(_JARS)}): name them in spark.jars or --jars, or fetch them with --packages."

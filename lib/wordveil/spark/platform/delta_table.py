@@ -88,7 +88,6 @@ class DeltaTable:
         return log, java_class(self.spark, "scala.Option").apply(None)
 
     def _snapshot(self) -> Any:
-        """Return Delta's own view of the table as it is now."""
         log, none = self._log()
         return log.update(False, none, none)
 
@@ -216,8 +215,7 @@ class DeltaTable:
     def replace(self, rows: DataFrame, *, where: str | None = None, records_per_file: int | None = None) -> int:
         """Replace all rows in one commit, add their new columns, and return the commit's version.
 
-        Others may have committed since. ``where``: replace only the rows that meet this condition on the partition
-        columns, in SQL.
+        Others may have committed since. ``where``: replace only rows that meet this SQL on partition columns.
         """
         # Some sessions replace only partitions that have new rows. Withdrawn text would remain in the others.
         writer = rows.write.mode("overwrite").option("partitionOverwriteMode", "static").option("mergeSchema", "true")
@@ -228,7 +226,6 @@ class DeltaTable:
         return self._write(rows.write.mode("append"), records_per_file)
 
     def _write(self, writer: DataFrameWriter, records_per_file: int | None) -> int:
-        """Write in one commit, and return its version."""
         token = secrets.token_hex(16)
         if records_per_file:
             writer = writer.option("maxRecordsPerFile", records_per_file)
@@ -298,9 +295,7 @@ class DeltaTable:
         )
 
     def _last_swap(self, snapshot: Any) -> int:
-        """Return the number of the last swap; 0 if there was none.
-
-        The last commit usually has it, so that Delta need not compute its whole state.
+        """Return the number of the last swap, or 0. Usually the last commit has it, and Delta's state is not computed.
         """
         for action in self._actions(int(snapshot.version())):
             transaction = action.get("txn", {})
@@ -310,12 +305,10 @@ class DeltaTable:
         return int(last.get()) if last.isDefined() else 0
 
     def _actions(self, version: int) -> list[dict[str, Any]]:
-        """Read the actions of a commit."""
         commit = Files(self.spark, f"{self.path}/{DELTA_LOG}/{version:020d}.json").read()
         return [json.loads(line) for line in commit.splitlines()]
 
     def _commit_of(self, token: str, after: int) -> int | None:
-        """Find the version newer than ``after`` whose commit carries ``token``."""
         for version in range(after + 1, self.version() + 1):
             if any(action.get("commitInfo", {}).get("userMetadata") == token for action in self._actions(version)):
                 return version

@@ -167,7 +167,6 @@ def _write_trace(error: BaseException) -> str:
 
 
 def _list_causes(error: BaseException) -> Iterator[Any]:
-    """List Java's exceptions behind an error, outermost first."""
     cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     while cause is not None:
         yield cause

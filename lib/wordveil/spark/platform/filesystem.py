@@ -88,9 +88,7 @@ class Files:
         return bool(self._system.getFileStatus(path).isFile())
 
     def move(self, source: Any, target: Any, *, over: bool = False) -> None:
-        """Rename. An existing ``target`` is replaced if ``over``, and an error otherwise: a plain rename would move
-        into it.
-        """
+        """Rename. With ``over`` it replaces ``target``; otherwise an existing one is an error, and not moved into."""
         rename = java_class(self._spark, f"{_HADOOP}.Options$Rename")
         options = java_array(self._spark, rename, *([rename.OVERWRITE] if over else []))
         self._context().rename(source, target, options)
@@ -229,7 +227,6 @@ def require_free_paths(spark: SparkSession | None, output: OutputSection, ledger
 
 
 def _list_ancestors(spark: SparkSession, path: str) -> Iterator[str]:
-    """Yield ``path`` and the directories above it, without a slash at the end."""
     with suppress(Py4JError):  # a file system that cannot be reached; opening the table says how
         directory: Any = Files(spark, path).path
         while directory is not None:

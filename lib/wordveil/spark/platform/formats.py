@@ -159,7 +159,6 @@ def _starts_as_parquet(file: Path) -> bool:
 
 
 def _find_known(path: str) -> _Known:
-    """Find the format by a file's name, compressed or not."""
     name = path.lower()
     for suffix in _COMPRESSED:
         name = name.removesuffix(suffix)
@@ -167,7 +166,6 @@ def _find_known(path: str) -> _Known:
 
 
 def _conversion(path: str, file: str) -> str:
-    """Write instructions to convert ``path``, which is ``file`` or a directory of such files."""
     reader = _find_known(file).arrow
     if not reader:
         return "Write it as Parquet first, with a column for the id and one for the text."

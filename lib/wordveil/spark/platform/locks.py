@@ -1,7 +1,6 @@
 """Locks between processes that write to one local file system, where Delta's commits are not exclusive, and leases.
 
-The Java virtual machine holds the lock, because it is the process that commits, until it ends, even if the Python that
-drives it ends first.
+The Java virtual machine holds the lock until it ends, because it is the process that commits.
 
 Where no file can be locked, runs wait for each other by leases. A process that pauses for too long loses its lease
 without notice: preventing two processes from overwriting each other's commits is up to Delta's log store.
@@ -56,7 +55,6 @@ def hold_lock(spark: SparkSession, path: str, waiting: Callable[[], None] = lamb
 
 
 def _acquire(spark: SparkSession, files: Files, name: str, waiting: Callable[[], None]) -> Any:
-    """Open a channel on the file and lock it."""
     files.make_parent()
     channel = java_class(spark, "java.io.RandomAccessFile")(name, "rw").getChannel()
     has_reported = False

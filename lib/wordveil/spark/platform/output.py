@@ -34,9 +34,7 @@ class Draft:
         return str(self.directory)
 
     def publish(self, *, overwrite: bool) -> None:
-        """Move the table to its final path, without checksum files. ``overwrite`` moves an existing one aside, then
-        deletes it.
-        """
+        """Move the table to its final path, without checksum files. ``overwrite`` replaces an existing one."""
         self.files.delete_checksums(self.directory)
         sizes = None if _is_atomic(self.files) else self.files.list_files(self.directory)
         aside = None
@@ -79,8 +77,7 @@ class Draft:
 def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool) -> Draft:
     """Return the draft of an output, at a path that no other attempt uses.
 
-    Raises :class:`OutputExistsError` if the output exists and ``overwrite`` is not set, and :class:`ConfigError` if
-    nothing can be written.
+    Raises :class:`OutputExistsError` without ``overwrite``, and :class:`ConfigError` if nothing can be written.
     """
     files = Files(spark, path)
     if files.exists() and not overwrite:
@@ -112,7 +109,6 @@ def require_complete(files: Files) -> None:
 
 
 def _find_fault(files: Files) -> str | None:
-    """Explain why an output is not complete, or return None."""
     if _is_atomic(files):
         return None
     marker = files.below(MARKER)

@@ -168,7 +168,6 @@ def _find_running() -> SparkSession | None:
 
 
 def _start(options: dict[str, str]) -> SparkSession:
-    """Start Java, unless it runs, and a session in it."""
     try:
         # A log configuration of the user's own decides where Java prints.
         start_java(options, is_logged=_LOG_OPTION in options.get(_JAVA_OPTIONS, ""))
@@ -222,9 +221,7 @@ def is_local(master: str) -> bool:
 
 
 def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> None:
-    """Raise :class:`PlatformError` for a session outside local mode that lacks part of :data:`ENCRYPTION`, unless
-    allowed.
-    """
+    """Raise :class:`PlatformError` for a session outside local mode without :data:`ENCRYPTION`, unless allowed."""
     options = _read_options(session)
     missing = [name for name in ENCRYPTION if str(options.get(name, "false")).lower() != "true"]
     if missing and not allow_unencrypted and not is_local(str(options.get("spark.master", ""))):
@@ -267,9 +264,7 @@ def require_classic(session: SparkSession) -> None:
 
 
 def check_session(session: SparkSession, *, allow_unencrypted: bool = False, may_connect: bool = False) -> None:
-    """Raise :class:`PlatformError` unless a session that wordveil did not build, or Spark Connect, can be used as it
-    is.
-    """
+    """Raise :class:`PlatformError` unless a session of another builder, or of Spark Connect, can be used."""
     if may_connect and is_connect(session):
         check_server(session, allow_unencrypted=allow_unencrypted)
     else:

@@ -29,8 +29,7 @@ _checked: WeakKeyDictionary[SparkContext | SparkSession, str] = WeakKeyDictionar
 
 @dataclass(frozen=True)
 class WorkerPython:
-    """Answer of a worker: its Python and version, its version of wordveil or "", and the :data:`MODULES` that it lacks.
-    """
+    """Answer of a worker: its Python, that and wordveil's version, and the :data:`MODULES` that it lacks."""
 
     executable: str
     version: str
@@ -39,10 +38,9 @@ class WorkerPython:
 
 
 def require_workers(spark: SparkSession) -> None:
-    """Check that the session's Python workers run this Python version and can import what they need.
+    """Check that the session's Python workers run this Python version and can import :data:`MODULES`.
 
-    One task in one worker imports :data:`MODULES`, once for each session. Raises :class:`PlatformError`, which names
-    the missing modules and the fix.
+    It takes one task, once for each session. Raises :class:`PlatformError` with the missing modules and the fix.
     """
     executable = _find_executable(spark)
     owner = spark if is_connect(spark) else spark.sparkContext  # which all classic sessions share
@@ -110,7 +108,6 @@ def _make_question() -> Callable[[Iterable[str]], tuple[str, str, str, tuple[str
 
 
 def _describe_failure(executable: str, error: BaseException) -> str:
-    """Explain why the worker gave no answer."""
     text = str(error)
     subject = f"Spark's workers run {executable}"
     if "PYTHON_VERSION_MISMATCH" in text:

@@ -74,7 +74,7 @@ class Candidates:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Numbers of ``compared`` that are ``changed``, ``corrected`` (another author), or ``same`` but for the author.
+        """Numbers of ``compared`` that are ``changed``, ``corrected`` (other author), or ``same`` but for the author.
         """
         if self.compared is None:
             return {}
@@ -118,10 +118,7 @@ def find_candidates(
     inspect: Inspect,
     journal: Events,
 ) -> Candidates:
-    """Find the candidates of a run.
-
-    ``draws``: the release's draws, or None before the first. ``withdrawn``: the column ``record_id`` of permanently
-    withdrawn records.
+    """Find the candidates of a run, without the ``record_id`` of ``withdrawn``. ``draws``: None before the first run.
     """
     if draws is None:
         rows = _identify(_drop_withdrawn(source.read(intent.version), withdrawn, columns.id), columns)
@@ -145,7 +142,6 @@ def find_candidates(
 
 
 def _read_snapshot(source: InputTable, draws: DataFrame, intent: Intent, name: str) -> _Changes:
-    """Read all records of the input, to be compared with their newest draws."""
     # Used several times: to find the newest draw of each record, all draws are read and sorted.
     state = latest_state(draws, name, intent.seq).persist()
     rows, without_id = source.read(intent.version), column(name).isNull()
@@ -205,7 +201,6 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
 
 
 def _drop_withdrawn(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
-    """Drop the records whose withdrawal was requested, column ``record_id``."""
     if withdrawn.isEmpty():
         return rows
     ids = withdrawn.select(try_cast("record_id", rows.schema[name].dataType).alias("__id"))
@@ -308,8 +303,7 @@ def _fetch_rows(feed: DataFrame, single: DataFrame, name: str, number: int) -> D
 
 
 def _find_nameless(feed: DataFrame, name: str) -> DataFrame:
-    """Find the records without an id, which are indistinguishable, of versions that have left more of them than before.
-    """
+    """Find the records without an id, which all look alike, of versions that have left more of them than before."""
     images = feed.where(column(name).isNull())
     more = images.groupBy("_commit_version").agg(_sum_images().alias("__more"))
     versions = [row[0] for row in more.where("__more > 0").collect()]

@@ -37,9 +37,8 @@ def evaluate_release(
 ) -> Evaluation:
     """Measure a release against its originals: its newest draws, or the ``published`` rows.
 
-    ``params``: those of ``input.where``: the records of this slice are measured; without any, all are. Raises
-    :class:`ReleaseError` if nothing was drawn, or published, yet; and as
-    :func:`wordveil.spark.evaluate.job.evaluate_output`.
+    ``params``: those of ``input.where``, to measure that slice; by default all. Raises :class:`ReleaseError` if nothing
+    was drawn, or published, yet; and as :func:`wordveil.spark.evaluate.job.evaluate_output`.
     """
     context = load_evaluation(config)
     with open_release(config.home, session, progress, outcome=OUTCOME, is_locked=False) as release:
@@ -79,7 +78,6 @@ def measure_gate_attacks(
 
 
 def _read_rows(release: Release, *, published: bool) -> tuple[DataFrame, str]:
-    """Read the rows to measure, with their description."""
     if published:
         if not release.public.exists():
             raise ReleaseError(f"release {release.name}: nothing was published yet. Measure its draws.")

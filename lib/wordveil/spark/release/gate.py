@@ -131,9 +131,7 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
 
 
 def _measure(counted: Row, shown: Collection[str], distinct_words: int | None) -> Measured:
-    """Collect the figures of a release from :func:`wordveil.spark.release.latest.count_newest`, with exposures
-    ``shown``.
-    """
+    """Collect a release's figures from those of :func:`count_newest` and the further exposures ``shown``."""
     exposes = tuple(sorted({*counted.exposes, *shown}))
     relations = {Relation(name) for name in counted.relations}
     return Measured(

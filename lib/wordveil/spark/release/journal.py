@@ -44,8 +44,7 @@ class Journal(Events):
             self.events, self._version = self._load(self._table.read(), version), version
 
     def _load(self, events: DataFrame, version: int) -> list[Event]:
-        """Load the events at a version. On this machine's disk no job of Spark does, which would take most of a second.
-        """
+        """Load the events at a version, locally without a job of Spark, which would take most of a second."""
         if (directory := self._table.find_directory()) is not None:
             with suppress(*UNREAD):
                 return read_events(directory, version)
@@ -109,8 +108,7 @@ class Journal(Events):
             raise ReleaseError(f"release {self.release}: {problem}")
 
     def require_same_terms(self, terms: RunTerms) -> None:
-        """Raise :class:`ReleaseError` with the changed settings if fixed ``terms`` differ from those of the first run.
-        """
+        """Raise :class:`ReleaseError` with the settings by which fixed ``terms`` differ from the first run's."""
         intents = self.intents()
         first = intents[0].terms.fixed
         for name, value in terms.fixed.items():

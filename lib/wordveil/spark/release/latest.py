@@ -58,9 +58,7 @@ class NewestRows:
 
 
 def latest_state(draws: DataFrame, name: str, before: int | None = None) -> DataFrame:
-    """Find ``__id``, status, reason, content_tag and ``__author`` of the newest draw of each record, of runs before
-    ``before``.
-    """
+    """Find ``__id``, status, reason, content_tag and ``__author`` of newest draws, of runs before ``before``."""
     seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
     state = F.max_by(F.struct("status", "reason", "content_tag", AUTHOR_COLUMN), F.col(SEQ_COLUMN)).alias("state")
     return seen.where(column(name).isNotNull()).groupBy(column(name).alias("__id")).agg(state).select("__id", "state.*")

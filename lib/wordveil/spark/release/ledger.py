@@ -323,10 +323,7 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
 
 
 def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms, number: int | None = None) -> DataFrame:
-    """Add ``is_charged`` to ``records`` (record_id, content_tag): drawing the context again in this epoch costs
-    nothing.
-
-    ``number``: their largest number, if known.
+    """Add ``is_charged`` to ``records`` (record_id, content_tag; at most ``number``): this epoch has paid the context.
     """
     # The contexts of few records are found before they are shuffled.
     ids = records.select(F.col("record_id").alias("__id"))
@@ -362,8 +359,7 @@ def _merge_tasks(entries: DataFrame) -> DataFrame:
 
 
 class RecordLimitError(ReleaseError):
-    """Error for a run of which ``over`` records exceed the draws that are left from the weights. Nothing was charged.
-    """
+    """Error for a run with ``over`` records more than may still be drawn from the weights. Nothing was charged."""
 
     def __init__(self, message: str, over: int) -> None:
         super().__init__(message)

@@ -106,7 +106,7 @@ def count_runs(entries: DataFrame) -> int:
 def forecast_runs(
     spark: SparkSession, budget: Budget | None, ledger: LedgerSection | None, release: str
 ) -> dict[str, int]:
-    """Forecast the runs left for the most expensive key in each scope with a limit, by :func:`count_runs_left`.
+    """Forecast the runs left for the most expensive key of each limited scope, by :func:`count_runs_left`.
 
     The result is empty without budgets, and before the first run.
     """
@@ -124,9 +124,7 @@ def forecast_runs(
 
 
 def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
-    """List a row for each context that is charged, or reserved by a run that has not ended, and for each further
-    author.
-    """
+    """List a row for each context that is charged, or reserved by an open run, and for each further author."""
     ended = entries.where(F.col("kind").isin(SETTLE, ABANDON)).select("release", "run_id").distinct()
     # There are few runs and many contexts.
     open_ = entries.where(F.col("kind") == RESERVE).join(F.broadcast(ended), ["release", "run_id"], "left_anti")

@@ -51,7 +51,6 @@ def purge(config: Config, session: Callable[[], SparkSession], *, progress: Call
 
 
 def _withdrawn_ids(release: Release) -> DataFrame:
-    """List the ids of withdrawn records, column ``__id``."""
     return latest_state(release.draws.read(), release.home.id).where(f"status = '{WITHDRAWN}'").select("__id")
 
 
@@ -152,7 +151,6 @@ def show(
 
 
 def _count_records(release: Release) -> dict[str, Any]:
-    """Count records by status, and copies of withdrawn text that remain."""
     counts = count_statuses(release.draws.read(), release.home.id)
     withdrawn, _ = counts.get(WITHDRAWN, (0, 0))
     in_public = 0
@@ -201,6 +199,5 @@ def _files_on_disk(table: DeltaTable) -> dict[str, int]:
 
 
 def _current_files(table: DeltaTable) -> set[str]:
-    """List the data files of the table's newest version."""
     root = str(Files(table.spark, table.path).path.toUri().getPath()).rstrip("/") + "/"
     return {unquote(name).split(root, 1)[1] for name in table.read().inputFiles()}

@@ -29,16 +29,14 @@ from wordveil.spark.sanitise.report import RunReport
 
 @dataclass(frozen=True)
 class Night:
-    """Results of the steps of a nightly run: None for a step that has not ended or a publication that failed the gate.
-    """
+    """Results of a nightly run's steps: None if a step has not ended or the gate did not pass."""
 
     report: RunReport | None = None
     decision: GateDecision | None = None
     publication: Publication | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: ``sanitise``, ``gate`` and ``publish``, each as its own command does, or None.
-        """
+        """Return plain values for JSON: ``sanitise``, ``gate`` and ``publish``, as each command does, or None."""
         parts = {"sanitise": self.report, "gate": self.decision, "publish": self.publication}
         return {name: part.to_dict() if part else None for name, part in parts.items()}
 

@@ -1,6 +1,6 @@
 """Publication: the released rows of the version that passed the gate, and a signed manifest.
 
-A publication writes everything, some of the table's directories, or new records alone.
+It writes everything, some of the table's directories, or new records alone.
 """
 
 from __future__ import annotations
@@ -112,9 +112,7 @@ def find_increment(
 def describe_directories(
     fields: Sequence[StructField], directories: Collection[tuple[str | None, ...]], signed: Snapshot
 ) -> str | None:
-    """Write ``directories`` as a condition in SQL. Return None if it cannot name them, or no ``signed`` file would
-    stay.
-    """
+    """Write ``directories`` as SQL. Return None if that is impossible, or no ``signed`` file would stay."""
     texts = (value for directory in directories for value in directory if value is not None)
     if len(directories) > _MOST or not all(map(_PLAIN.fullmatch, texts)):
         return None
@@ -153,7 +151,6 @@ def _is_as_signed(public: DeltaTable, signed: Manifest, output: OutputSection) -
 
 
 def _name_directory(fields: Sequence[StructField], values: Sequence[str | None]) -> str:
-    """Write one directory as a condition."""
     same = []
     for field, value in zip(fields, values, strict=True):
         wanted = "IS NULL" if value is None else f"= CAST('{value}' AS {field.dataType.simpleString()})"
@@ -272,8 +269,7 @@ def publish_release(
 
 
 def _find_passed_gate(release: Release, rules: str) -> Event:
-    """Find the gate's last decision; raise :class:`ReleaseError` unless it passed the current draws by these ``rules``.
-    """
+    """Find the gate's last decision, or raise :class:`ReleaseError` if the current draws failed these ``rules``."""
     gate, version = release.journal.latest(GATE), release.draws.version()
     where, hint = f"release {release.name}:", "Run `wordveil release gate` with this configuration."
     if gate is None:
@@ -378,7 +374,6 @@ def _write_rows(
 
 
 def _make_public(released: DataFrame, journal: Journal, shown: tuple[str, ...]) -> DataFrame:
-    """Make the public columns of ``released`` draws, with the table's exposures ``shown``."""
     # The later edit of such a row was refused by a budget.
     budgets = (intent.budget for intent in journal.intents())
     if any(budget is not None and budget.on_exceeded == "keep_last" for budget in budgets):
@@ -402,7 +397,6 @@ def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
 
 
 def _kept_manifest(release: Release, publication: int) -> Files:
-    """Return the release's own copy of a publication's manifest."""
     return Files(release.spark, f"{release.path}/manifests/{publication:020d}.json")
 
 
@@ -419,8 +413,7 @@ def _find_signed(release: Release, last: Event | None, shown: tuple[str, ...], p
 
 
 def _require_unchanged(public: DeltaTable, signed: Manifest) -> None:
-    """Raise :class:`ReleaseError` if the table has changed since it was ``signed``: signing would confirm the change.
-    """
+    """Raise :class:`ReleaseError` if the table differs from the ``signed`` one: signing would confirm that."""
     try:
         compare_with(SparkTable(public), signed)
     except ReleaseError as error:

@@ -39,10 +39,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ReleaseRunner:
-    """Runner of one release that is open.
-
-    ``params``: those of ``input.where``. ``progress`` gets each step that begins, and ``tasks`` the finished tasks.
-    """
+    """Runner of one open release. ``progress`` gets each step that begins, and ``tasks`` the finished tasks."""
 
     release: Release
     job: ReleaseJob
@@ -175,7 +172,6 @@ class ReleaseRunner:
             self._journal.require_same_terms(self._terms())
 
     def _reopen_input(self, intent: Intent) -> InputTable:
-        """Open the input of an interrupted run, at its version."""
         hint = (
             "Finish the run with its own configuration, or give it up, which charges it in full: "
             f"`wordveil release abandon {intent.run_id}`"
@@ -199,13 +195,11 @@ class ReleaseRunner:
         return replace(self.job.settings, run_id=intent.run_id, shown=intent.terms.shown)
 
     def _terms(self) -> RunTerms:
-        """Return the terms of a run that begins now."""
         key = self.job.materials.key
         settings = list_settings(self.job.settings.policy, self.job.materials.bundle, self.job.settings.columns)
         return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self.job.settings.shown, settings)
 
     def _fixed_terms(self) -> dict[str, str]:
-        """Return the terms that are the same in all runs of a release."""
         source = self.job.source
         text = source.texts[0] if len(source.texts) == 1 else source.texts
         columns = {"id": source.id, "text": text, "author": source.author, "keep": source.keep}
@@ -224,7 +218,6 @@ class ReleaseRunner:
         }
 
     def _make_intent(self, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
-        """Make the intent of a new run."""
         source, budget, runs = self.job.source, self.job.budget, self._journal.intents()
         if full_snapshot and source.where:
             raise ReleaseError(

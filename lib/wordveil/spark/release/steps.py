@@ -44,8 +44,7 @@ _REFUSED, _OVER, _READMITTED = "__refused", "__over", "__readmitted"
 class RunSteps:
     """Execution of one intent: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order.
 
-    ``table``: the input; None for a withdrawal. ``is_fresh``: no other process can have seen the intent, so that no
-    step has been done.
+    ``table``: the input; None for a withdrawal. ``is_fresh``: the intent is new, so that no step has been done.
     """
 
     release: Release
@@ -63,7 +62,6 @@ class RunSteps:
 
     @cached_property
     def _costs(self) -> Terms:
-        """Cost of a draw of the run, for the ledger."""
         epoch = self.intent.terms.epoch
         return Terms.of(
             self.terms,
@@ -171,7 +169,6 @@ class RunSteps:
         return {**count_rows(drawn.where(is_own)), **copies, **refused}
 
     def _count_refused(self) -> dict[str, int]:
-        """Count the records that each budget refused, by reason."""
         if (seen := self._seen_decisions()) is not None:
             return {name: seen[name] for name in sorted(BUDGET_REASONS) if seen[name]}
         entries = self.release.ledger.entries(self._costs, REFUSE).groupBy("reason").count()
@@ -242,7 +239,6 @@ class RunSteps:
         return F.lit(self.terms.tokens).cast("bigint")
 
     def _make_draws(self) -> DataFrame:
-        """Make the run's part of the draws table."""
         candidates = self._candidates()
         rows, tokens = candidates.rows, self._fixed_price()
         was, is_standing = F.lit(None).cast("string"), F.lit(False)
@@ -278,19 +274,13 @@ class RunSteps:
         return self.intent.budget is not None and self.intent.budget.on_exceeded == "keep_last"
 
     def _find_decided(self) -> DataFrame:
-        """Find the records (``__id``, as text) that reserved nothing: the budget ``__over`` refuses them, or
-        ``__readmitted``.
-        """
+        """Find the records (``__id``, as text) that reserved nothing: by the budget ``__over``, or ``__readmitted``."""
         entries = self.release.ledger.entries(self._costs, REFUSE, READMIT)
         is_readmitted = F.when(F.col("kind") == READMIT, F.lit(True)).alias(_READMITTED)
         return entries.select(F.col("record_id").alias("__id"), F.col("reason").alias(_OVER), is_readmitted)
 
     def _find_copied(self, compared: DataFrame) -> DataFrame:
-        """Find the records whose newest draw is copied: ``__id``, ``__now`` (author) and ``__over`` (budget that
-        refuses).
-
-        The last is null if only the author has changed.
-        """
+        """Find ``__id``, ``__now`` (author) and ``__over`` (refusing budget, or null) of draws that are copied."""
         named = column(self.columns.id).alias("__id"), F.col(AUTHOR_COLUMN).alias("__now")
         same = compared.where(~F.col(CHANGED_COLUMN)).select(*named, F.lit(None).cast("string").alias(_OVER))
         if not self._keeps_last:

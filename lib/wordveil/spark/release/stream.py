@@ -116,7 +116,6 @@ def _read_source(spark: SparkSession, stream: StreamSection) -> DataFrame:
 
 
 def _read_table(spark: SparkSession, stream: StreamSection) -> DataFrame:
-    """Read the source's table as it is now."""
     reader = spark.read.format("delta")
     return reader.table(stream.name) if stream.table else reader.load(stream.name)
 

@@ -45,10 +45,9 @@ from wordveil.spark.sanitise.layout import check_directories
 
 
 class Release:
-    """One release: its tables under ``output.path``, and its ledger, which it may share with other releases.
+    """Tables of one release under ``path``, and its ledger, which it may share with other releases.
 
-    ``path``: its directory, without a slash at its end. ``is_exclusive``: no other process can work on it until it is
-    closed.
+    ``is_exclusive``: no other process can work on it until it is closed.
     """
 
     def __init__(self, spark: SparkSession, home: ReleaseHome) -> None:
@@ -81,8 +80,7 @@ class Release:
     def journal(self) -> Journal:
         """Events of the release, read at the first use.
 
-        Raises :class:`ReleaseError` if one of its tables is missing or older than in its events, or if the events are
-        those of another release.
+        Raises :class:`ReleaseError` for missing or outdated tables, and for events of another release.
         """
         with job_errors("nothing was changed"):
             if not self.journal_table.exists():
@@ -203,8 +201,7 @@ class Release:
         """Return ``ids`` as the release has them, each once.
 
         An id that it lacks may stand for one with spaces at its end, as Spark reads the ids of a column ``CHAR(n)``.
-        Raises :class:`ReleaseError`, quoting one id, for ids that are not in the release, stand for several records, or
-        have been withdrawn.
+        Raises :class:`ReleaseError`, quoting one id, for unknown, ambiguous and withdrawn ids.
         """
         known = latest_state(self.draws.read(), self.home.id)
         known = known.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED))).select("__id")
@@ -223,8 +220,7 @@ class Release:
 
 
 def _draws_schema(passed: DataFrame, texts: TextColumns) -> StructType:
-    """Make the columns of the draws table: those of a Parquet output, ``passed`` ones first, then ``__`` internal ones.
-    """
+    """Make the columns of the draws table: ``passed``, a Parquet output's, and internal ones with ``__``."""
     made = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS])).fields
     internal = [
         StructField(AUTHOR_COLUMN, StringType()),

@@ -221,7 +221,6 @@ def register(
 def _parse(
     policy: Mapping[str, Any] | TextSection | None, text: str | Sequence[str], **columns: Any
 ) -> tuple[Mapping[str, Any], Columns, TextPolicy, TextColumns]:
-    """Parse the settings of the policy, and the arguments by :func:`parse_arguments`."""
     settings = policy.model_dump(exclude_none=True) if isinstance(policy, TextSection) else policy or {}
     names = text if isinstance(text, str) else list(text)
     return settings, *parse_arguments({"text": names, **columns}, settings)

@@ -141,7 +141,6 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
 
 
 def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any]:
-    """Write the table and return the run's counts, observed in the same pass."""
     observation = Observation()
     rows = result.observe(observation, *aggregates())
     if output.public_only:

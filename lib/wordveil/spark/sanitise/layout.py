@@ -108,7 +108,6 @@ def _count_directories(rows: DataFrame, partition_by: Sequence[str]) -> tuple[Da
 
 
 def _tie(rows: DataFrame, kept: Sequence[str]) -> Column:
-    """Return the expression that orders rows with the same id, or without one."""
     if not kept or "reason" not in rows.columns:
         return F.lit(None).cast("string")
     return F.when(F.col("reason").isin(*ID_REASONS), F.to_json(F.struct(*map(column, kept))))

@@ -52,10 +52,7 @@ def seal(directory: Path, file: Path, key: Secret) -> None:
 
 
 def unseal(directory: Path, key: Secret) -> Path:
-    """Open the archive in a directory, once for all workers that share it, and return its files' directory beside it.
-
-    At every moment only its owner can read it.
-    """
+    """Open the archive in a directory, once for all workers, and return the owner-only directory of its files."""
     target = directory.with_name(f"{directory.name}.open")
     if target.exists():
         return target

@@ -30,10 +30,7 @@ _PACKAGE = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class BundlePlace:
-    """Place of a bundle or an n-gram model for a worker: ``path``, or Spark's unpacked ``archive`` of that name.
-
-    ``key``: that of an encrypted archive.
-    """
+    """Place of a bundle or an n-gram model: ``path``, or an ``archive`` that Spark unpacked, maybe with a ``key``."""
 
     path: str
     archive: bool
@@ -144,7 +141,6 @@ def load_bundle(location: BundlePlace, identity: bytes) -> Bundle:
 
 @lru_cache(maxsize=1)
 def _model(location: BundlePlace, digest: str | None) -> NgramModel:
-    """Load and verify the n-gram model, kept in the same way."""
     return open_model(location.resolve(), digest)
 
 
@@ -182,7 +178,6 @@ def _stamp(archive: str) -> tuple[int, int] | None:
 
 
 def _find_line(traceback: TracebackType | None) -> str:
-    """Find the innermost line of this package in a traceback."""
     line = "an unknown line"
     while traceback is not None:
         file = Path(traceback.tb_frame.f_code.co_filename)
