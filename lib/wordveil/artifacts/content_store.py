@@ -63,10 +63,9 @@ def list_directories(store: Path) -> list[Path]:
 
 
 def find_one(path: Path, kind: Kind, setting: str) -> Path:
-    """Return ``path`` itself, or the only directory of the store ``path``. Raises ``kind.error`` if there is no only
-    one.
+    """Return ``path`` itself, or the only directory of the store ``path``.
 
-    ``setting``: the setting that names the path, for messages.
+    ``setting`` names it in messages. Raises ``kind.error`` unless there is exactly one.
     """
     if is_finished(path):
         return path

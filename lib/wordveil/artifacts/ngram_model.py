@@ -36,7 +36,7 @@ def _describe(manifest: Mapping[str, Any]) -> str:
 _ORIGIN = "Make one with `wordveil ngrams` from public text."
 KIND = content_store.Kind("n-gram model", NgramError, "digest", FORMAT_VERSION, _ORIGIN, _describe)
 DEMO = "demo"
-"""Name of the package's own model: bigrams of old novels and WordNet's sentences, over the shipped words."""
+"""Name of the package's model: bigrams of old novels and WordNet's sentences, with words of ``glove`` and ``demo``."""
 _ARRAYS = ("word_bytes", "word_offsets", "word_slots", "words", "counts", "first")
 
 
@@ -86,7 +86,7 @@ def read_model(path: Path) -> dict[str, Any]:
 
 
 def open_named(source: str, setting: str = "mechanism.ngrams") -> NgramModel:
-    """Open and verify the model at ``source``: :data:`DEMO`, or the path of a model or of a store with no other.
+    """Open and verify the model at ``source``: :data:`DEMO`, or a path of a model or of a store with no other.
 
     ``setting``: the setting that names it, for messages. Raises :class:`NgramError`.
     """

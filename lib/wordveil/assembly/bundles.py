@@ -240,7 +240,7 @@ def find_ngrams(config: Config) -> NgramModel | None:
 
 
 def ready_bundle(config: Config, work: BuildContext | None = None) -> Bundle:
-    """Find the bundle of a run, or build it if the configuration says so. Raises :class:`BundleError`."""
+    """Find the bundle of a run, or build it if configured. Raises :class:`BundleError`."""
     bundle = build_bundle(config, work) if config.build_missing else find_bundle(config)
     if bundle is None:
         raise BundleError(

@@ -95,7 +95,7 @@ class Request:
     def load(self) -> Config:
         """Read the configuration at the first epsilon of the request. It needs no ``mechanism.epsilon`` of its own.
 
-        Raises :class:`ConfigError` with every fault of the file, and for a mechanism without this epsilon.
+        Raises :class:`ConfigError` with every fault of the file, and for a mechanism without epsilon, or this one.
         """
         section = read_yaml(self.config).get("mechanism")
         written = section if isinstance(section, dict) else {}
@@ -130,7 +130,7 @@ _DRAWN_NOTE = "The mechanism draws noise: its figures are counts of draws, and t
 
 
 def run_calibration(request: Request, config: Config, work: BuildContext) -> Calibration:
-    """Find the epsilons that a checked request asks for, and measure the meaning of these and of its own, rising.
+    """Find the epsilons of a checked request, those that reach its targets included, and measure their meaning.
 
     ``config``: from :meth:`Request.load`. Raises :class:`wordveil.errors.ConfigError` for a fault of the configuration
     to match, and if no epsilon gives a target; :class:`wordveil.errors.BundleError` if a mechanism cannot be built, or
@@ -162,7 +162,7 @@ def run_calibration(request: Request, config: Config, work: BuildContext) -> Cal
 
 
 def _read_hierarchy(config: Config, subject: Subject) -> WordHierarchy | None:
-    """Read the pairs that the embedding was trained from, or the package's, or return None if it has none of them."""
+    """Read the pairs that the embedding was trained from, or the package's, or return None if it has no pair."""
     section, words = config.mechanism, subject.embedding.words
     if section.embedding_format == HYPERNYMS:
         pairs = fetch("mechanism.embedding", section.embedding)

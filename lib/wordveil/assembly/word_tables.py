@@ -49,7 +49,7 @@ class WordTable:
     setting: str
     source: str
     columns: tuple[pa.StringArray, ...]
-    """Of shape ``(lines,)``, without empty cells."""
+    """Arrays ``(lines,)`` without empty cells."""
 
     def error(self, problem: str, fix: str) -> PublicFileError:
         """Make an error that names setting and file."""

@@ -10,14 +10,14 @@ from typing import BinaryIO
 
 
 def create_file(path: Path, *, private: bool) -> BinaryIO:
-    """Create or replace a file for writing; no other user can read it if ``private``. Raises :class:`OSError`."""
+    """Create or replace a file for writing. No other user can read a ``private`` one; otherwise the umask decides."""
     path.unlink(missing_ok=True)  # an existing file would keep its mode, and its open descriptors
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     return os.fdopen(descriptor, "wb")
 
 
 def create_directory(path: Path, *, private: bool, exist_ok: bool = False) -> None:
-    """Create a directory and those above it; no other user can enter a ``private`` one. Raises :class:`OSError`."""
+    """Create a directory and those above it. No other user can enter a ``private`` one; otherwise the umask decides."""
     path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=exist_ok)
 
 

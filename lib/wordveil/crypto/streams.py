@@ -122,8 +122,8 @@ class KeyedStream:
     def record_words(self, contexts: Contexts, offsets: Int64) -> UInt64:
         """Compute two uniform 64-bit words for each position of each record: uint64 ``(tokens, 2)``.
 
-        The stream has one block for each position. ``contexts``, ``offsets``: as in batches of records. Raises
-        :class:`CounterOverflowError`.
+        The stream has one block a position. ``contexts``: uint8 ``(records, 12)``; ``offsets``: int64
+        ``(records + 1,)``.
         """
         assert self.blocks == 1
         longest = int(np.diff(offsets).max(initial=0))
@@ -156,7 +156,7 @@ class KeyedStream:
         return cipher[: plain.nbytes].view("<u8")
 
     def uniforms(self, context: Contexts, position: Int64, part: tuple[int, int] | None = None) -> Float64:
-        """Compute uniforms ``(k + 0.5) / 2**52``, ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or 1.
+        """Compute uniforms ``(k + 0.5) / 2**52``, ``0 <= k < 2**52``, never 0 or 1: float64 ``(2 * blocks, count)``.
 
         ``part``: as in :meth:`words`.
         """

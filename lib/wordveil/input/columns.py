@@ -41,7 +41,7 @@ class Columns:
 
 
 def fold_name(name: str) -> str:
-    """Fold a name: equal for all names that Java takes for the same regardless of case, and for a few more."""
+    """Fold a name: equal for all names that Java equates regardless of case, and for a few more."""
     return "".join(letter.upper()[0].lower()[0] for letter in name)
 
 

@@ -8,9 +8,9 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 
 
 def parse_path(name: str) -> tuple[str, ...]:
-    """Split a column's name into parts as Spark does: ``message.body`` is a field, a dot in backticks part of a name.
+    """Split a column's name into parts as Spark does; raise :class:`ValueError` for a malformed name.
 
-    Raises :class:`ValueError` for a malformed name.
+    ``message.body`` is a field of a struct, and a dot in backticks belongs to a name.
     """
     parts, end = [], 0
     while part := _PART.match(name, end):

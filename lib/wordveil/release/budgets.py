@@ -86,7 +86,7 @@ def count_fitting(limit: float, price: float, tokens: int) -> int:
 
 
 def count_runs_left(row: Mapping[str, Any], runs: int) -> int | None:
-    """Estimate how many more runs fit into a row of the ledger's report, at the mean rate so far, or return None."""
+    """Estimate how many more runs fit into a row of the ledger's report at the mean rate; None if unlimited."""
     used = row.get("corpus", row["spent"] + row.get("returned", 0))
     return int(max(row["left"], 0) * runs / used) if runs and used and row.get("left") is not None else None
 

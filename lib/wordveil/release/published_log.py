@@ -81,7 +81,7 @@ class LostVersionError(ValueError):
 
 @dataclass(frozen=True)
 class State:
-    """Version of a table: actions ``metaData`` and ``protocol``, and ``add`` of each file by its unescaped path."""
+    """Version of a table: ``metaData``, ``protocol``, and ``add`` of each file by unescaped path, all without nulls."""
 
     metadata: Mapping[str, Any]
     protocol: Mapping[str, Any]

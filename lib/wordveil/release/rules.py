@@ -27,7 +27,7 @@ def is_exposure(name: str) -> bool:
 
 
 def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max: int | None) -> tuple[str, ...]:
-    """List what an output exposes by the order of its rows, and a release by following its input and refusing records.
+    """List what an output exposes by its order, and a release by following its input and refusing records.
 
     ``order``: ``hashed`` or ``input``. ``is_release``: the output follows its input, and is no table of one job.
     ``budget``: the limits, if any. ``n_max``: the public number of tokens of a record; None if the length is visible.
@@ -44,7 +44,7 @@ def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max
 Value = float | int | str | tuple[str, ...]
 
 AUDITS = ("bundle", "release")
-"""Kinds of audits that a gate can ask for."""
+"""Kinds of audits that a gate can require."""
 
 
 class Kind(StrEnum):
@@ -163,7 +163,7 @@ def _at_least(value: float, bound: float) -> bool:
 
 
 def _share(part: str, whole: str) -> Callable[[Measured], float | None]:
-    """Return a function for the share of one count in another: 0 if both are 0, None if it has none up to 1."""
+    """Return a function for ``part / whole``: 0 if both are 0, None if one is missing or the part is larger."""
 
     def figure(measured: Measured) -> float | None:
         counts = getattr(measured, part), getattr(measured, whole)

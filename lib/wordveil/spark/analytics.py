@@ -19,10 +19,10 @@ from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.versions import parse_schema
 
 TERMS, TOPICS = "terms", "topics"
-"""The tables in the output's directory."""
+"""Names of the tables in the output's directory."""
 _WORD = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*"
 _VOCABULARY = 10_000
-"""How many of the most frequent terms the topics use."""
+"""Number of the most frequent terms that the topics use."""
 _TERMS_SCHEMA = "public_version bigint, term string, count bigint, documents bigint"
 _TOPICS_SCHEMA = "public_version bigint, topic int, rank int, term string, weight double"
 

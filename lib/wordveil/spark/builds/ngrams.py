@@ -40,9 +40,7 @@ MAX_NGRAMS = 50_000_000
 
 @dataclass(frozen=True)
 class BuiltNgrams:
-    """Built model, its source, and the number of ``texts`` that were counted, or ``left_out`` as unreadable or too
-    long.
-    """
+    """Built model, its source, and the numbers of counted ``texts`` and of unreadable, too long or refused ones."""
 
     model: NgramModel
     texts: int

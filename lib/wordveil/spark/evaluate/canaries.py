@@ -58,7 +58,7 @@ from wordveil.spark.sanitise.job import write_sanitised
 from wordveil.version import __version__
 
 OUTCOME = "nothing was audited"
-"""What is true where a Spark job fails."""
+"""Outcome that an error of a Spark job states."""
 _FILES = 4
 # Spark packs files by their sizes: one file is much larger, a different one in each table.
 _BALLAST = 2**17

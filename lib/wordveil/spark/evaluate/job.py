@@ -33,7 +33,7 @@ from wordveil.spark.platform.progress import ignore
 from wordveil.version import __version__
 
 OUTCOME = "nothing was measured"
-"""What is true where a Spark job fails."""
+"""Outcome that an error of a Spark job states."""
 _NO_AUTHORS = (
     "no author was named, so no attack on authors was measured. Name the authors' column in evaluation.author or "
     "input.author."
@@ -86,7 +86,7 @@ def measure_pairs(
     facts: Mapping[str, str],
     progress: Callable[[str], None] = ignore,
 ) -> Evaluation:
-    """Measure all that ``evaluation`` asks for. ``facts``: the records' origin. Raises as :func:`evaluate_output`."""
+    """Measure all that ``evaluation`` selects. ``facts``: the records' origin. Raises as :func:`evaluate_output`."""
     section = context.section
     check_pairs(context, pairs)
     figures = Figures(scores=measure_words(context.bundle))
@@ -156,7 +156,7 @@ def attack_authors(
 ) -> Figures | None:
     """Attack the authors of records. Return None if fewer than two authors have enough of them.
 
-    ``seed``: selects the records that the attacker knows. ``drawing``: seed of the attacker's key; None: a fresh key.
+    ``seed``: selects the attacker's known records. ``drawing``: seed of the attacker's key; None: a fresh key.
     """
     section = context.section
     parts = split_rows(pairs.authors, section.known_share, section.min_texts, seed)
@@ -171,7 +171,7 @@ def attack_authors(
 
 
 def split_rows(labels: Sequence[str | None], share: float, least: int, seed: int) -> tuple[Int64, Int64] | None:
-    """Split the records of each label at random: a ``share`` of them, at least one and not all, and the others.
+    """Split the records of each label at random: a ``share`` of them, but neither none nor all, and the others.
 
     Records without a label, and labels with fewer than ``least`` (2 or more) records, are in neither part. Returns the
     rows of both parts, ascending, or None if fewer than two labels have enough records.

@@ -30,7 +30,7 @@ from wordveil.spark.plan.sample import draw_words
 from wordveil.text.stop_words import load_stop_words
 
 RELEASE = "release"
-"""The subject of figures of sanitised texts; ``original``: that of the texts before."""
+"""Subject of figures of sanitised texts; ``original``: that of the texts before."""
 WORDS = "words"
 POOL = 2_000
 """Number of records in which each is searched for its original."""

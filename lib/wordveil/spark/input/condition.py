@@ -168,7 +168,7 @@ def _is_string(node: Any) -> bool:
 
 
 def _show_view(source: Source) -> str:
-    """Show how to make a view that filters, unless the rows are parsed from text, which a view must not read."""
+    """Show how to make a view that filters, unless rows are parsed from text, which a view must not read."""
     if source.table is None and source.kind in PARSED_FORMATS:
         return " Write the table as Parquet or Delta first, because no view may read text files."
     table = source.table or f"{source.reader}.`{source.path}`"

@@ -128,14 +128,13 @@ def _inspect_lines(lines: list[str] | None, rows: str = "") -> str:
 
 @dataclass(frozen=True)
 class _ScanInspector:
-    """Inspector of the leaves of an analysed plan. Unknown leaves, and ``rows`` unless empty, are refused."""
+    """Inspector of the leaves of an analysed plan. Unknown leaves are refused. ``rows``: fault of rows without a table."""
 
     spark: SparkSession
     rows: str
 
     def inspect(self, leaf: Any, *, may_compute: bool = False) -> str:
-        """Explain what is wrong with a leaf; empty if nothing is. ``may_compute``: a single row need not be a record.
-        """
+        """Explain what is wrong with a leaf, if anything. ``may_compute``: a row without columns may be no record."""
         kind = str(leaf.getClass().getSimpleName())
         if kind == "LogicalRelation":
             return self._inspect_files(leaf)

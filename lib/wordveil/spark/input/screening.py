@@ -96,7 +96,7 @@ def _may_repeat(table: DataFrame, name: str) -> bool:
 
 
 def _mark_duplicates(table: DataFrame, name: str) -> tuple[DataFrame, Column]:
-    """Return the table, and a condition for records with a repeated id: usually there are none, and no join."""
+    """Return the table, and a condition for records with a repeated id; without any, the texts need no join."""
     counts = table.select(column(name).alias("__id")).where("__id is not null").groupBy("__id").count()
     repeated = counts.where(F.col("count") > 1).select("__id")
     number = repeated.count() if _may_repeat(table, name) else 0

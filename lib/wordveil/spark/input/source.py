@@ -53,7 +53,7 @@ _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 
 @dataclass(frozen=True)
 class InputTable:
-    """The opened input. Opening and reading check names, columns, version and condition, and read no data.
+    """Opened input. Opening and reading check names, columns, version and condition, and read no data.
 
     ``latest_version``: the version that the settings choose, by default the latest when the table was opened; an
     Iceberg table's snapshot id. ``table_id``: the format's own identifier; a table that is deleted and created again

@@ -54,7 +54,7 @@ from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.versions import from_arrow
 
 MAX_WINDOWS = 32
-"""The most windows of a sample."""
+"""Largest number of windows of a sample."""
 MAX_SEED = 2**63 - 1
 
 
@@ -93,12 +93,12 @@ def spread_records(counts: Mapping[str, int], rows: int, seed: int) -> dict[str,
 
 
 def draw_rate(number: int, count: int) -> float:
-    """Compute a chance that gives fewer than ``number`` of ``count`` records once in a million times."""
+    """Compute each record's chance with which fewer than ``number`` of ``count`` come once in a million times."""
     return min(1.0, (number + 5 * math.sqrt(number) + 12) / count)
 
 
 def choose_records(files: Sequence[str], wanted: Mapping[str, int], seed: int) -> list[int]:
-    """Choose the ascending positions of the records to keep: the ``wanted`` number of each of their ``files``."""
+    """Choose by ``seed`` the positions, ascending, of the records to keep: of each of ``files`` the ``wanted`` number."""
     left = dict(wanted)
     kept = []
     for position in np.argsort(draw_words(seed, b"kept", len(files)), kind="stable").tolist():
@@ -156,9 +156,9 @@ class TableSample:
 
 @dataclass(frozen=True)
 class PreviewRequest:
-    """Request for a preview of ``rows`` of ``source`` and ``words``, by ``sanitiser``; ``unknown`` words stay apart.
+    """Request for a preview: ``rows`` of the input ``source`` unless None, and ``words``, by ``sanitiser``.
 
-    ``seed``: selects rows; None: a new seed.
+    ``unknown``: words that the vocabulary lacks. ``seed``: selects rows; None: a new seed.
     """
 
     sanitiser: BundleSanitiser

@@ -101,7 +101,7 @@ def _find_log_store(spark: SparkSession, scheme: str) -> str | None:
 
 
 def _probe(spark: SparkSession, files: Files) -> tuple[str, str] | None:
-    """Probe the object store under a path for a fault and its remedy: it must refuse to create an object twice."""
+    """Probe the object store under a path, which must not create an object twice, for a fault and its remedy."""
     if not java_class(spark, "org.apache.spark.util.Utils").classIsLoadable(CLASS):
         return (
             f"the Spark session has no class {CLASS}.",
@@ -203,7 +203,7 @@ def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -
 
 
 def require_delta(session: SparkSession) -> None:
-    """Raise :class:`PlatformError` unless the session has Delta's extension, jars and (maybe wrapped) catalogue."""
+    """Raise :class:`PlatformError` unless the session has Delta's extension, jars and catalogue, or one around it."""
     hint = (
         f"Start it with spark.sql.extensions={EXTENSION}, spark.sql.catalog.spark_catalog={CATALOG} and Delta's jars "
         f"({' and '.join(_JARS)}): name them in spark.jars or --jars, or fetch them with --packages."

@@ -295,8 +295,7 @@ class DeltaTable:
         )
 
     def _last_swap(self, snapshot: Any) -> int:
-        """Return the number of the last swap, or 0. Usually the last commit has it, and Delta's state is not computed.
-        """
+        """Return the number of the last swap, or 0, from the last commit if possible: Delta's state takes longer."""
         for action in self._actions(int(snapshot.version())):
             transaction = action.get("txn", {})
             if transaction.get("appId") == _SWAP:

@@ -31,8 +31,7 @@ _ROUTINE = re.compile(r"WARNING: Using incubator modules|^\s*$|^:: |^\t|SLF4J|Se
 
 
 class JavaLog:
-    """Private file for Java's output, unless that goes to a terminal or the user's own log; kept if a message names it.
-    """
+    """Private file for Java's output, unless that goes to a terminal or the user's own log; kept if a message names it."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
@@ -152,7 +151,7 @@ def redirect_console(spark: SparkSession) -> None:
 def java_class(spark: SparkSession, name: str) -> Any:
     """Return a class by its full name, such as ``org.apache.hadoop.fs.Path``; ``$`` precedes a nested class.
 
-    For attributes (``jvm.org.apache``) Py4J would ask Java for a class of each package's name, in every jar.
+    For attributes (``jvm.org.apache``) Py4J would look in every jar for a class of each package's name.
     """
     return getattr(gateway(spark).jvm, name)
 

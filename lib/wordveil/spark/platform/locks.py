@@ -1,6 +1,6 @@
 """Locks between processes that write to one local file system, where Delta's commits are not exclusive, and leases.
 
-The Java virtual machine holds the lock until it ends, because it is the process that commits.
+The Java virtual machine holds the lock until it ends, because it commits, even if Python ends first.
 
 Where no file can be locked, runs wait for each other by leases. A process that pauses for too long loses its lease
 without notice: preventing two processes from overwriting each other's commits is up to Delta's log store.

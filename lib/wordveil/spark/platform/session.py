@@ -264,7 +264,7 @@ def require_classic(session: SparkSession) -> None:
 
 
 def check_session(session: SparkSession, *, allow_unencrypted: bool = False, may_connect: bool = False) -> None:
-    """Raise :class:`PlatformError` unless a session of another builder, or of Spark Connect, can be used."""
+    """Raise :class:`PlatformError` unless the caller's own session is usable. ``may_connect``: allow Spark Connect."""
     if may_connect and is_connect(session):
         check_server(session, allow_unencrypted=allow_unencrypted)
     else:

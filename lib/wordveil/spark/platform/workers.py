@@ -29,7 +29,7 @@ _checked: WeakKeyDictionary[SparkContext | SparkSession, str] = WeakKeyDictionar
 
 @dataclass(frozen=True)
 class WorkerPython:
-    """Answer of a worker: its Python, that and wordveil's version, and the :data:`MODULES` that it lacks."""
+    """Answer of a worker: its Python, the versions of Python and wordveil, and the :data:`MODULES` that it lacks."""
 
     executable: str
     version: str

@@ -128,7 +128,7 @@ def cost(price: Column, quantity: Column) -> Column:
 
 
 def _with_total(asked: DataFrame, entries: DataFrame) -> DataFrame:
-    """Add ``total``: the sum of a key once its candidates, up to this one in the order of ids, are drawn."""
+    """Add ``total``: the sum of a key once its candidates up to this one, by id, are drawn."""
     used = entries.groupBy("key", "unit_price").agg(F.sum("quantity").alias("quantity"), F.sum("draws").alias("draws"))
     # A context without tokens costs nothing; if the budget does not cover it, its cost is still infinite.
     parts = F.collect_list(F.struct("unit_price", "quantity")).alias("parts")

@@ -74,7 +74,8 @@ class Candidates:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Numbers of ``compared`` that are ``changed``, ``corrected`` (other author), or ``same`` but for the author.
+        """Numbers of ``compared`` that are ``changed``, ``corrected`` (other author), or ``same`` except for the
+        author.
         """
         if self.compared is None:
             return {}
@@ -118,8 +119,7 @@ def find_candidates(
     inspect: Inspect,
     journal: Events,
 ) -> Candidates:
-    """Find the candidates of a run, without the ``record_id`` of ``withdrawn``. ``draws``: None before the first run.
-    """
+    """Find the candidates of a run, without the ``record_id`` of ``withdrawn``. ``draws``: None before the first run."""
     if draws is None:
         rows = _identify(_drop_withdrawn(source.read(intent.version), withdrawn, columns.id), columns)
         # Prices depend on the texts; or the ledger knows contents of a release whose tables were lost.
@@ -278,7 +278,7 @@ def _count_images(feed: DataFrame, name: str) -> DataFrame:
 
 
 def _sort_out(named: DataFrame, state: DataFrame, *, is_alone: bool) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """Count the records of each id: those before, by its newest draw, and those that the feed adds or takes away.
+    """Count the records of each id: those before, by its newest draw, and those that the feed adds or removes.
 
     Returns the ids that exactly one record has now, the one of ``__version``; the ids that no record has now; and those
     whose number of records the feed alone does not determine. ``is_alone``: the newest draws are those of the slice;

@@ -98,7 +98,7 @@ def join_texts(texts: TextColumns) -> Column:
 
 
 def count_statuses(draws: DataFrame, name: str) -> dict[str, tuple[int, int]]:
-    """Count the records of each status in one pass, and those that have a text in the draws, even of an earlier run."""
+    """Count the records of each status, and those with a text in the draws, even an earlier one, in one pass."""
     seq = F.col(SEQ_COLUMN)
     has_text = (F.col("status") == RELEASED) & (seq >= 0)
     records = (

@@ -35,7 +35,7 @@ RESERVE, REFUSE, READMIT = "reserve", "refuse", "readmit"
 SETTLE, ABANDON = "settle", "abandon"
 ATTRIBUTE, WITHDRAW, RESET = "attribute", "withdraw", "reset"
 COSTS = (RESERVE, SETTLE, ABANDON, ATTRIBUTE)
-"""The kinds of entries whose numbers count."""
+"""Kinds of entries whose numbers count."""
 SCHEMA = (
     "release string, tables string, record_id string, author string, run_id string, origin string, kind string, reason "
     "string,content_tag binary, epoch int, epoch_key string, reserved_tokens bigint, reserved_draws bigint, "
@@ -285,7 +285,7 @@ def count_returned(unit: Literal["tokens", "draws"]) -> Column:
 
 
 def count_used(unit: Literal["tokens", "draws"]) -> Column:
-    """Count what an entry adds to a limited sum: spent and reserved costs, and a version that came back as well.
+    """Count what an entry adds to a limited sum: spent and reserved costs, and a version that came back.
 
     Otherwise a later decision, over this record or another one, would depend on which texts are equal.
     """
@@ -323,8 +323,7 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
 
 
 def mark_charged(records: DataFrame, ledger: DataFrame, terms: Terms, number: int | None = None) -> DataFrame:
-    """Add ``is_charged`` to ``records`` (record_id, content_tag; at most ``number``): this epoch has paid the context.
-    """
+    """Add ``is_charged`` to ``records`` (record_id, content_tag; at most ``number``): the epoch charged the context."""
     # The contexts of few records are found before they are shuffled.
     ids = records.select(F.col("record_id").alias("__id"))
     # An abandoned run names no content.

@@ -25,7 +25,7 @@ KEYS: dict[Scope, tuple[str, ...]] = {
     "author": ("author",),
     "release": ("release",),
 }
-"""The columns that name a row of a report, by scope."""
+"""Columns that name a row of a report, by scope."""
 
 
 @dataclass(frozen=True)

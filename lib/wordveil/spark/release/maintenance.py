@@ -99,7 +99,7 @@ def compact(
 def reset(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> list[str]:
-    """Give up the lost tables of a release, so that the next run may make new ones, and return their identifiers.
+    """Give up the lost tables of a release, so that the next run may make new ones; return their identifiers.
 
     Spent budget stays spent, and records whose withdrawal was requested stay out. Raises :class:`ReleaseError` if the
     tables exist, or if the ledger has no entry of the release.
@@ -121,7 +121,7 @@ def reset(
 
 
 def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore) -> str:
-    """Mark a release whose key is about to be destroyed as frozen, and return the time since when it is (UTC).
+    """Freeze a release whose key is about to be destroyed, and return the time since when it is frozen (UTC).
 
     Nothing is drawn, gated or published afterwards; freezing again does nothing. Raises :class:`ReleaseError` for a
     release without runs, with an open one, or with another key.

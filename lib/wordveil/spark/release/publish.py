@@ -269,7 +269,7 @@ def publish_release(
 
 
 def _find_passed_gate(release: Release, rules: str) -> Event:
-    """Find the gate's last decision, or raise :class:`ReleaseError` if the current draws failed these ``rules``."""
+    """Find the gate's last decision; raise :class:`ReleaseError` unless it passed these draws by these ``rules``."""
     gate, version = release.journal.latest(GATE), release.draws.version()
     where, hint = f"release {release.name}:", "Run `wordveil release gate` with this configuration."
     if gate is None:

@@ -33,7 +33,7 @@ def new_run_id() -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """The release and the key under which :func:`wordveil.sanitise` and :func:`wordveil.register` draw.
+    """Release and key under which :func:`wordveil.sanitise` and :func:`wordveil.register` draw.
 
     Make one with :meth:`recorded` or :meth:`throwaway`. The key itself is never shown.
 
@@ -143,8 +143,9 @@ class Run:
         columns: Columns,
         texts: TextColumns | None = None,
     ) -> None:
-        """Record what is about to be drawn, as :func:`wordveil.sanitise` and :func:`wordveil.register` do, unless
-        throwaway.
+        """Record what is about to be drawn, unless the key is a throwaway one.
+
+        :func:`wordveil.sanitise` and :func:`wordveil.register` call it.
 
         Parameters
         ----------
