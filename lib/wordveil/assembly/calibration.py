@@ -95,7 +95,8 @@ class Request:
     def load(self) -> Config:
         """Read the configuration at the first epsilon of the request. It needs no ``mechanism.epsilon`` of its own.
 
-        Raises :class:`ConfigError` with every fault of the file, and for a mechanism without epsilon, or this one.
+        Raises :class:`ConfigError` with every fault of the file, for an epsilon that the mechanism cannot have, and for
+        a mechanism without one.
         """
         section = read_yaml(self.config).get("mechanism")
         written = section if isinstance(section, dict) else {}

@@ -321,8 +321,8 @@ def write_words(
 
     ``keys``: those of noise and order. ``pattern``: the tokens that are the same word. Each word is drawn once, and its
     position is the number of distinct words before it; what is rendered for its first occurrence is written for all.
-    None: every token is drawn. ``bag``: each text's tokens are written in a random order. ``bounds``: int64, those of
-    the texts' tokens if each record has several texts, of the same number.
+    None: every token is drawn. ``bag``: each text's tokens are written in a random order. ``bounds``: int64
+    ``(texts + 1,)``, the tokens of each text, if each record has several, the same number. None: one.
     """
     if pattern is None:
         drawn = mechanism.draw(batch, keys)

@@ -78,7 +78,7 @@ def is_internal(name: str) -> bool:
 
 
 def split_reasons(reasons: NDArray[np.object_]) -> tuple[NDArray[np.object_], list[str | None]]:
-    """Split the values of ``__reason``, object ``(records,)``, into reasons and languages, or None."""
+    """Split the values of ``__reason``, object ``(records,)``, into reasons and languages, each None if absent."""
     named = [reason[len(LANGUAGE_MARK) :] if str(reason).startswith(LANGUAGE_MARK) else None for reason in reasons]
     marked = np.array([language is not None for language in named], np.bool_)
     left = reasons.copy()

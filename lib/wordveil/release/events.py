@@ -186,7 +186,7 @@ class Events:
         return list(slices.values())
 
     def is_read_alone(self, intent: Intent) -> bool:
-        """Return whether no other slice was read since the run's was read whole: its newest draws then count its ids."""
+        """Return whether no other slice was read since the run's was read whole: its draws then count its ids."""
         for run in reversed(self._read_before(intent)):
             if (run.slice, run.source_id) != (intent.slice, intent.source_id):
                 return False

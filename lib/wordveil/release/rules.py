@@ -68,8 +68,7 @@ class Measured:
     text. ``attack_to_chance``: the accuracy of the best adaptive attacker on authors, at the upper end of its 95%
     interval, divided by the chance level; None also if too few authors or records were measured to show an attack above
     the bound. ``linked``: the share of the records of ``evaluation`` that the best attacker links to their originals,
-    at the upper end of its 95% interval. ``audited``: the kinds of audits that the release's present makers have
-    passed.
+    at the upper end of its 95% interval. ``audited``: the kinds of audits that passed for the release as it is made.
     """
 
     relation: Relation | None = None

@@ -105,7 +105,7 @@ class _Pipeline:
         if materials.bundle.mechanism.private_weights == "":
             settings = replace(settings, max_records=None)
         job = distribute_job(self.spark, materials, settings)
-        # What is public is a part of what is internal, and shows no more.
+        # The public part of an output shows no more than the internal one.
         output = self.output.model_copy(update={"public_only": False})
         write_sanitised(table, path, job, self.source, output)
         return self.read_output(path)

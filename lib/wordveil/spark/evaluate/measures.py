@@ -33,7 +33,7 @@ RELEASE = "release"
 """Subject of figures of sanitised texts; ``original``: that of the texts before."""
 WORDS = "words"
 POOL = 2_000
-"""Number of records in which each is searched for its original."""
+"""Number of records that are linked to their originals, each among as many."""
 _PRIORS = {
     "uniform": "all words of the vocabulary equally likely",
     "frequency": "words as likely as they are frequent in public text",

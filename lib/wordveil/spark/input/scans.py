@@ -128,7 +128,7 @@ def _inspect_lines(lines: list[str] | None, rows: str = "") -> str:
 
 @dataclass(frozen=True)
 class _ScanInspector:
-    """Inspector of the leaves of an analysed plan. Unknown leaves are refused. ``rows``: fault of rows without a table."""
+    """Inspector of the leaves of an analysed plan. Unknown leaves are refused. ``rows``: fault of rows of no table."""
 
     spark: SparkSession
     rows: str

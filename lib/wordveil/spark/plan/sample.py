@@ -93,12 +93,12 @@ def spread_records(counts: Mapping[str, int], rows: int, seed: int) -> dict[str,
 
 
 def draw_rate(number: int, count: int) -> float:
-    """Compute each record's chance with which fewer than ``number`` of ``count`` come once in a million times."""
+    """Compute each record's chance so that fewer than ``number`` of ``count`` come at most once in a million times."""
     return min(1.0, (number + 5 * math.sqrt(number) + 12) / count)
 
 
 def choose_records(files: Sequence[str], wanted: Mapping[str, int], seed: int) -> list[int]:
-    """Choose by ``seed`` the positions, ascending, of the records to keep: of each of ``files`` the ``wanted`` number."""
+    """Choose by ``seed`` the ascending positions of records to keep: the ``wanted`` number of each of ``files``."""
     left = dict(wanted)
     kept = []
     for position in np.argsort(draw_words(seed, b"kept", len(files)), kind="stable").tolist():

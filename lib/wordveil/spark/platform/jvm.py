@@ -31,7 +31,7 @@ _ROUTINE = re.compile(r"WARNING: Using incubator modules|^\s*$|^:: |^\t|SLF4J|Se
 
 
 class JavaLog:
-    """Private file for Java's output, unless that goes to a terminal or the user's own log; kept if a message names it."""
+    """Private file for Java's output, unless that goes to a terminal or the user's log; kept if a message names it."""
 
     def __init__(self) -> None:
         self._path: Path | None = None

@@ -51,7 +51,7 @@ OPTIONS: dict[str, str] = {
     "spark.sql.files.ignoreMissingFiles": "false",
     # Kept timestamps are written as the Parquet type that other readers support, not as Spark's old 96-bit type.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # One BLAS thread a task, also for libraries that are loaded before the worker can ask for it.
+    # One BLAS thread a task, also for libraries that are loaded before the worker can set it.
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     "spark.executorEnv.MKL_NUM_THREADS": "1",
@@ -84,7 +84,7 @@ ENCRYPTION: dict[str, str] = {
     "spark.io.encryption.enabled": "true",
     # Tasks, with a release's subkeys in them, cross the network encrypted.
     "spark.network.crypto.enabled": "true",
-    # Only processes that know the session's secret take part; the encryption above depends on it.
+    # Only processes with the session's secret take part; the encryption above depends on it.
     "spark.authenticate": "true",
 }
 
@@ -169,7 +169,7 @@ def _find_running() -> SparkSession | None:
 
 def _start(options: dict[str, str]) -> SparkSession:
     try:
-        # A log configuration of the user's own decides where Java prints.
+        # The user's own log configuration decides where Java prints.
         start_java(options, is_logged=_LOG_OPTION in options.get(_JAVA_OPTIONS, ""))
         return SparkSession.builder.config(map={**options}).getOrCreate()
     except (PySparkException, Py4JError) as error:
@@ -288,7 +288,7 @@ def check_session(session: SparkSession, *, allow_unencrypted: bool = False, may
 # Hadoop names the SDK as one bundle of 641 MB. These modules are 13 MB, and Spark itself has their other dependencies.
 _SDK = "software.amazon.awssdk"
 _SDK_VERSION = "2.29.52"
-# Ivy is asked for these, ...
+# Ivy resolves these, ...
 _ASKED = (
     "org.apache.hadoop:hadoop-aws:3.4.2",
     *(f"{_SDK}:{name}:{_SDK_VERSION}" for name in ("s3", "s3-transfer-manager", "sts")),

@@ -74,9 +74,7 @@ class Candidates:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Numbers of ``compared`` that are ``changed``, ``corrected`` (other author), or ``same`` except for the
-        author.
-        """
+        """Numbers of ``compared`` that are ``changed``, ``corrected`` (author), or ``same`` except for the author."""
         if self.compared is None:
             return {}
         changed, corrected = F.col(CHANGED_COLUMN), F.col(CORRECTED_COLUMN)
@@ -119,10 +117,10 @@ def find_candidates(
     inspect: Inspect,
     journal: Events,
 ) -> Candidates:
-    """Find the candidates of a run, without the ``record_id`` of ``withdrawn``. ``draws``: None before the first run."""
+    """Find the candidates of a run, without the ``record_id`` of ``withdrawn``. ``draws``: None before the first."""
     if draws is None:
         rows = _identify(_drop_withdrawn(source.read(intent.version), withdrawn, columns.id), columns)
-        # Prices depend on the texts; or the ledger knows contents of a release whose tables were lost.
+        # Prices depend on the texts; or the ledger has contents of a release whose tables were lost.
         needs_contents = inspect.job.settings.policy.n_max is None or intent.anew
         compared = _compare_contents(rows, None, columns, inspect).persist() if needs_contents else None
         return Candidates(rows, compared, None)
@@ -189,7 +187,7 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
             ~F.col("content_tag").eqNullSafe(F.col(TAG_COLUMN))
         )
     )
-    # A tombstone has no author: the ledger is asked for the author of a record that comes back.
+    # A tombstone has no author: the ledger has the author of a record that comes back.
     is_known = F.col("status").isNotNull() & ~F.coalesce(reason.isin(*ID_REASONS), F.lit(False))
     corrected = is_known & ~F.col("state_author").eqNullSafe(F.col(AUTHOR_COLUMN))
     found = {CHANGED_COLUMN: differs, CORRECTED_COLUMN: corrected, WAS_COLUMN: was, STANDING_COLUMN: is_standing}
@@ -250,7 +248,7 @@ def _read_feed(source: InputTable, draws: DataFrame, intent: Intent, name: str, 
         held = filter_by_ids(_read_beside(source, beside, intent.version), name, gone, texts=True).select(*fields)
         rows, is_unique = rows.unionByName(held), False
         gone = gone.join(held.select(column(name).alias("__id")), "__id", "left_anti")
-    # What does not fit into memory is read again: texts are not written to scratch.
+    # Rows that do not fit into memory are read again: texts are not written to scratch.
     rows = rows.coalesce(tasks).persist(StorageLevel.MEMORY_ONLY)
     return _Changes(rows, state, _mark_leaving(gone, DELETED).coalesce(tasks), (*cached, rows), is_unique)
 
@@ -288,7 +286,7 @@ def _sort_out(named: DataFrame, state: DataFrame, *, is_alone: bool) -> tuple[Da
     before = F.when(is_gone, 0).when(F.col("reason").isin(DUPLICATE_ID, INVALID_ID), 2).otherwise(1)
     counted = named.where("__id is not null").join(state, "__id", "left").withColumn("__before", before)
     copies, is_known = F.col("__before") + F.col("__more"), F.lit(is_alone) & (F.col("__before") <= 1)
-    # What that version left is all that there is: it has deleted whatever was there before.
+    # That version deleted whatever was there before, so that nothing else is left.
     is_single = is_known & (copies == 1) & F.col("__is_left")
     is_deleted = is_known & (copies <= 0) & ~F.col("__is_left")
     single = counted.where(is_single).select("__id", "__version")

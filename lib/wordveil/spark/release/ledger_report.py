@@ -78,7 +78,7 @@ def sum_costs(
     authors are limited over all releases.
     """
     keys = KEYS[by]
-    # What was charged to a further author only counts for authors.
+    # Charges to a further author only count for authors.
     counted = F.col("author").isNotNull() if by == "author" else F.col("kind") != ATTRIBUTE
     sums = _used(entries.where(counted), keys, budget)
     named = [*keys, "contexts", "tokens", "spent", "reserved", "returned", "delta"]

@@ -56,9 +56,9 @@ from wordveil.text.policy import TextPolicy
 _LOGGER = logging.getLogger(__name__)
 # The condition names each directory. If more have changed, the whole table is written.
 _MOST = 1000
-# Values of these types are the same after a cast to text and back. A timestamp is not where clocks are set back.
+# Values of these types are the same after a cast to text and back. Timestamps are not when clocks are set back.
 _EXACT = (StringType, DateType, IntegralType, BooleanType)
-# What a quoted text of SQL keeps as it is: "$" may begin a variable. Delta writes an empty text as null.
+# Texts that SQL keeps as they are in quotes: "$" may begin a variable. Delta writes an empty text as null.
 _PLAIN = re.compile(r"[^'\\$\x00-\x1f]+")
 # Records are added until there are so many files more than twice those of a table that is written at once.
 _SPARE_FILES = 50

@@ -255,7 +255,7 @@ class RunSteps:
             rows = rows.withColumn("__name", self._record_id())
             rows = filter_by_ids(rows, "__name", self._find_decided(), "left", candidates.number, texts=True)
             rows = rows.drop("__id", "__name")
-            # A version that stands is copied. Of one in quarantine the newest draw may give this reason already.
+            # A standing version is copied. The newest draw of a quarantined one may have this reason already.
             has_row = F.when(is_standing, F.lit(self._keeps_last)).otherwise(was.eqNullSafe(F.col(_OVER)))
             rows = rows.where(F.col(_OVER).isNull() | ~has_row)
             refused = F.coalesce(refused, F.col(_OVER))

@@ -44,7 +44,7 @@ def distribute_job(
 
 def distribute(spark: SparkSession, bundle: Bundle, how: str) -> BundlePlace:
     """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``)."""
-    # Bundles of two recipes may share a fingerprint, and a worker asks for this one's manifest.
+    # Bundles of two recipes may share a fingerprint, and a worker needs this one's manifest.
     name = f"wordveil-{bundle.fingerprint}-{bundle.manifest['seal'][:16]}"
     key = _draw_key(name) if bundle.mechanism.private_weights else None
     return _distribute_directory(spark, bundle.path, name, how, key)
