@@ -1,8 +1,8 @@
 """Sanitise text corpora on Spark with metric differential privacy, and record what each record cost.
 
-The names in ``__all__`` are what code should call, and :mod:`wordveil.errors` lists what they raise. Everything else in
-the package is internal and may change with any version. A name is loaded on first use: Spark's workers import this
-package too, and need neither the configuration nor a session.
+The public names are those in ``__all__``; :mod:`wordveil.errors` lists their errors. Everything else in the package is
+internal and may change with any version. A name is loaded on first use: Spark's workers import this package too, and
+need neither the configuration nor a session.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -21,7 +21,7 @@ _Array = TypeVar("_Array", bound=NDArray[Any])
 
 
 def freeze(array: _Array) -> _Array:
-    """Return a read-only view. Numba compiles a loop again for arrays that can be written; those of a bundle cannot."""
+    """Return a read-only view, as of a bundle's arrays: Numba compiles a loop again for writable ones."""
     view = array.view()
     view.flags.writeable = False
     return view

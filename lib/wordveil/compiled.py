@@ -1,8 +1,7 @@
 """Loops compiled to machine code with Numba, where NumPy would read the same array several times.
 
 Numba caches the code beside the module or in the user's cache directory, so that only the first process on a machine
-compiles. If neither can be written, each process compiles for itself, which takes a few seconds and gives the same
-results.
+compiles. If neither is writable, each process compiles for itself, which takes a few seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def compiled_part(function: _Function) -> _Function:
 def inlined(function: _Function) -> _Function:
     """Compile as a part of each compiled function that calls it.
 
-    A function of some size would count references to its arrays at every call, which takes longer than reading a word.
+    A larger function would count references to its arrays at every call, which takes longer than reading a word.
     """
     return _njit(function, fastmath=False, inline="always")
 
@@ -61,8 +60,8 @@ def _larger(context: Any, x: Any, y: Any) -> Any:  # noqa: ARG001 - Numba's sign
 
 
 larger: Any = intrinsic(_larger)
-"""``larger(x, y)`` in compiled code: of two float32 or two float64 that are not NaN. Unlike ``max`` it lets a loop use
-vector instructions.
+"""``larger(x, y)`` in compiled code, for two float32 or float64 but not NaN. Unlike ``max`` it allows vector
+instructions.
 """
 
 
@@ -89,7 +88,7 @@ def _point(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 read_eight: Any = intrinsic(_read_eight)
 """``read_eight(data, offset)`` in compiled code: eight bytes of a contiguous uint8 array as a uint64, the first lowest.
-An index is not checked, here and below.
+The offset is not checked, here and below.
 """
 write_eight: Any = intrinsic(_write_eight)
 """``write_eight(data, offset, word)``: the inverse."""
@@ -101,7 +100,7 @@ trailing_zeros: Any = numbers.trailing_zeros
 
 @compiled_part
 def find_first_from(value: Any, low: Any, high: Any, rising: Any) -> Any:
-    """Find the first entry from ``low`` up to ``high`` of a rising array that is ``value`` or higher; otherwise
+    """Find the first entry of a rising array from ``low`` to ``high`` that is at least ``value``; otherwise
     ``high``.
     """
     while low < high:

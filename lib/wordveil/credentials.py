@@ -1,8 +1,8 @@
-"""Credentials in paths, URLs and options, which are found and hidden.
+"""Detection and hiding of credentials in paths, URLs and options.
 
 Configurations and errors are stored and shown. So no setting may hold a credential
 (:mod:`wordveil.config.credential_checks`), and :mod:`wordveil.errors` passes every message through this module.
-Credentials are recognised by their form. A secret without a name or a URL looks like any text.
+Credentials are recognised by their form: a secret without a name or a URL looks like any text.
 """
 
 from __future__ import annotations

@@ -135,9 +135,7 @@ class SparkJobError(WordveilError, exit_code=8):
 
 
 class ReleaseError(WordveilError, exit_code=9):
-    """A release, its ledger or a budget refuses a command, or a manifest does not match its signature or files. Exit
-    code 9.
-    """
+    """A release, its ledger or a budget that refuses a command, or a manifest that fails verification. Exit code 9."""
 
 
 class OutdatedGateError(ReleaseError):
@@ -147,5 +145,5 @@ class OutdatedGateError(ReleaseError):
 class WorkerError(WordveilError):
     """A Spark task failed inside the sanitiser.
 
-    It keeps only what kind of failure it was and where: the message of the original exception may quote a record.
+    It has only the kind and the place of the failure: the message of the original exception may quote a record.
     """

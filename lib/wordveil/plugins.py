@@ -1,6 +1,6 @@
-"""Registries of what this package has and installed packages add.
+"""Registries of entries of this package and of installed packages.
 
-Another package names its own in the entry-point group of a registry::
+Another package registers its own in the entry-point group of a registry::
 
     [project.entry-points."wordveil.mechanisms"]
     my-mechanism = "my_package.module:MyMechanism"
@@ -19,13 +19,13 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Mapping[str, Entry]):
-    """Entries by name, in the order in which people see them: ``shipped``, then those of installed packages.
+    """Entries by name, in the order to show: ``shipped``, then those of installed packages.
 
-    This package's need no look at others: a worker that draws with one never reads the metadata of installed packages.
-    Another package's module is imported when its entry is asked for.
+    A worker that uses a shipped entry never reads the metadata of installed packages. Another package's module is
+    imported when its entry is requested.
 
-    ``group``: of the entry points, such as ``wordveil.mechanisms``. ``find_fault``: says what is wrong with what an
-    entry point of a name leads to; nothing where it is sound.
+    ``group``: of entry points, such as ``wordveil.mechanisms``. ``find_fault``: describes the fault of a loaded entry,
+    given its name; empty if it has none.
     """
 
     def __init__(self, group: str, shipped: Mapping[str, Entry], find_fault: Callable[[str, Any], str]) -> None:

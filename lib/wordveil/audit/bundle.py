@@ -4,19 +4,19 @@ If the mechanism has exact probabilities, the largest loss is computed and compa
 are compared with the probabilities. If it adds noise, the noise itself is tested. In both cases draws of pairs of
 symbols try to refute the claimed loss between them (:mod:`wordveil.audit.two_phase`).
 
-Does the configured epsilon reach the sampler? An epsilon stands in the recipe, which comes from the configuration; in
-the manifest's guarantee; in the parameters that the mechanism was loaded with; and in what the mechanism draws. The
-last is measured. The median radius of additive noise is that of its law. Each other mechanism says how to see its
-epsilon (:meth:`wordveil.mechanisms.base.Mechanism.shown_epsilon`):
+The audit also tests whether the configured epsilon reaches the sampler: it compares the epsilons in the recipe, in the
+manifest's guarantee, in the parameters that the mechanism was loaded with, and in its draws. The last is measured. The
+median radius of additive noise is that of its law. Each other mechanism says how to see its epsilon
+(:meth:`wordveil.mechanisms.base.Mechanism.shown_epsilon`):
 
 - a pure table: the largest loss between two symbols is epsilon;
-- an exponential mechanism: log odds fall by ``epsilon / 2`` per unit of its score, the distance; where ``tight`` chose
-  the slope, by between that and epsilon;
+- an exponential mechanism: log odds fall by ``epsilon / 2`` per unit of its score, the distance; with a slope chosen by
+  ``tight``, by between that and epsilon;
 - the choice of a symbol (er-ae): a symbol is kept with the probability ``1 / (1 + exp(-epsilon / 2))``.
 
-All draws are of public words, with a public key of their own for each purpose and seed. So an audit can be repeated,
-and reveals nothing about any release. The audit tests draws; the written words are a function of these and of public
-data (:meth:`wordveil.mechanisms.base.Mechanism.render`).
+All draws are of public words, with a public key for each purpose and seed. So an audit can be repeated, and reveals
+nothing about any release. The audit tests draws; the written words are a function of these and of public data
+(:meth:`wordveil.mechanisms.base.Mechanism.render`).
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ from wordveil.version import __version__
 def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> list[WordPair]:
     """Choose pairs of words, of words with the unknown word and with padding, and of these two.
 
-    ``counts``: how many of each kind; without known distances random pairs replace the nearest, and none are farthest.
-    ``seed``: of the choice of words.
+    Without known distances, random pairs replace the nearest, and none are farthest.
     """
     if space.space is None:
         counts = replace(counts, nearest=0, farthest=0, random=counts.random + counts.nearest)
@@ -87,11 +86,11 @@ def _distance(space: SymbolSpace, pair: WordPair) -> float:
 
 
 ROUNDING = 1e-9
-"""By how much a computed loss may exceed a claim: laws are float64, and certificates are rounded up."""
+"""Largest excess of a computed loss over a true claim: laws are float64, and certificates are rounded up."""
 
 
 def find_excess(mechanism: Mechanism[Any], pairs: Iterable[WordPair]) -> tuple[Loss, float] | None:
-    """Find the loss and the bound of the pair of symbols whose loss exceeds its bound most. None without pairs."""
+    """Find the loss and the bound of the pair of symbols whose loss exceeds its bound most; None without pairs."""
     losses = [(find_loss(mechanism, pair.first, pair.second), pair.bound) for pair in pairs]
     return max(losses, key=lambda row: row[0].nats - row[1], default=None)
 
@@ -105,9 +104,8 @@ def find_deviation(
     falling probability, and a draw becomes a random point of its output's range (Rosenblatt 1952, randomised for laws
     that are not continuous). All numbers are compared with the uniform law by Kolmogorov and Smirnov.
 
-    ``mechanism``: one that knows its probabilities. ``words``: int32 ``(words,)``. ``drawn``: int ``(words, draws)``,
-    what each became. ``seed``: of the random points. Returns the largest distance of the two distribution functions,
-    from 0 to 1, and its p-value; ``(1.0, 0.0)`` where a law rules an output out.
+    ``words``: int32 ``(words,)``. ``drawn``: int ``(words, draws)``, their outputs. Returns the largest distance of the
+    two distribution functions, from 0 to 1, and its p-value; ``(1.0, 0.0)`` if a law rules an output out.
     """
     uniform = np.random.default_rng(seed).random(drawn.shape)
     points = np.empty(drawn.shape)
@@ -166,12 +164,10 @@ def measure_epsilon(
     alpha: float,
     seed: int,
 ) -> ShownEpsilon | None:
-    """Measure the epsilon that a mechanism shows by its probabilities, by its noise, or by what it keeps.
+    """Measure the epsilon that a mechanism shows by its probabilities, by its noise, or by the words it keeps.
 
-    None if no such measurement is known, or the points are missing.
-
-    ``supremum``: the largest loss of its words, if it is known. ``alpha``: the probability that an epsilon seen in
-    draws is outside the returned interval. ``seed``: of the draws.
+    Return None if no such measurement is known, or the points are missing. ``supremum``: the largest loss of its words,
+    if known. ``alpha``: the probability that an epsilon seen in draws is outside the returned interval.
     """
     if noise is not None:
         return _measure_noise(bundle.mechanism, noise, bundle.guarantee.nominal_epsilon, alpha)
@@ -190,9 +186,7 @@ def measure_epsilon(
 
 
 def _measure_noise(mechanism: Mechanism[Any], noise: NoiseSample, epsilon: float, alpha: float) -> ShownEpsilon | None:
-    """Find the epsilons whose law has about this median radius: the number of radii below the law's median is
-    binomial.
-    """
+    """Find the epsilons whose law has about this median radius: the radii below it are binomially distributed."""
     law = mechanism.radial_law
     if law is None:
         return None
@@ -264,7 +258,7 @@ class _Subject:
         return not self.mechanism.reads_context and self.mechanism.probabilities(0) is not None
 
     def show(self, symbol: int) -> str:
-        """Show a symbol for people. The outputs of private weights are not shown."""
+        """Show a symbol for people, except for the outputs of private weights."""
         return "a symbol" if self.mechanism.private_weights else self.space.name(symbol)
 
     def describe(self, loss: Loss) -> str:
@@ -282,13 +276,13 @@ def audit_bundle(
     seed: int = SEED,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Audit:
-    """Try to refute what a bundle claims. The same arguments give the same findings.
+    """Try to refute the claims of a bundle. The same arguments give the same findings.
 
-    ``bundle``: an opened bundle. ``embedding``: the public embedding that it was built from. Tables store no points:
-    without it their claims about distances are not tested. ``alpha``: the probability that any true claim is refuted,
-    over all tests, in (0, 1). ``draws``: of each symbol, in each phase of the first round of two-phase tests, 2 or
-    more. ``seed``: decides what is drawn, 0 or more. ``progress``: receives the name of each test before it starts.
-    Raises :class:`ValueError` where the embedding has other words, or a number is out of range.
+    ``embedding``: the public one that it was built from. Tables store no points: without it their claims about
+    distances are not tested. ``alpha``: the probability that any true claim is refuted, over all tests, in (0, 1).
+    ``draws``: of each symbol, in each phase of the first round of two-phase tests, 2 or more. ``seed``: 0 or more.
+    ``progress``: receives the name of each test before it starts. Raises :class:`ValueError` if the embedding has other
+    words, or a number is out of range.
     """
     if not (0 < alpha < 1 and draws >= 2 and seed >= 0):
         raise ValueError(f"Expected alpha={alpha} in (0, 1), draws={draws} of 2 or more, seed={seed} of 0 or more.")
@@ -349,7 +343,7 @@ def _notes(subject: _Subject) -> Iterator[str]:
 
 
 def _test_supremum(subject: _Subject) -> Iterator[Finding]:
-    """Test the largest loss between any two symbols, computed, against the certified one."""
+    """Compare the largest loss between any two symbols, computed, with the certified one."""
     claim = "No two symbols (words, unknown word, padding) lose more than the certified loss of a token."
     claimed, exact = subject.bundle.guarantee.pure, subject.exact_loss
     if exact is None:
@@ -361,7 +355,7 @@ def _test_supremum(subject: _Subject) -> Iterator[Finding]:
 
 
 def _test_metric(subject: _Subject) -> Iterator[Finding]:
-    """Test the bound that grows with distance: exact for pairs of a table; for noise, whether the diameter holds."""
+    """Test the bound that grows with distance: exact for pairs of a table; for noise, the diameter."""
     guarantee, space = subject.bundle.guarantee, subject.space
     claim = "The loss between two symbols is at most epsilon times their distance, plus the slack."
     if guarantee.metric.name == "discrete":

@@ -1,7 +1,7 @@
 """Audit of any Python function from a word to a word: whether it keeps ``epsilon * metric``.
 
-The function is a black box. Every string that it returns is an output: one that is in no vocabulary distinguishes
-words just as well. :mod:`wordveil.audit.two_phase` describes the test.
+The function is a black box (:mod:`wordveil.audit.two_phase`). Every string that it returns is an output: one that is in
+no vocabulary distinguishes words just as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WordFunction = Callable[[str], str]
 BatchFunction = Callable[[list[str]], list[str]]
 PAIRS, ALPHA = 24, 0.01
 BATCH_ATTRIBUTE = "takes_lists"
-"""A function with this attribute set to true is given a list of words and returns a list of as many."""
+"""Attribute of a function that takes a list of words and returns a list of the same length."""
 
 _SOURCE = "callable"
 # Draws and words that show whether a function draws at all.
@@ -36,11 +36,10 @@ _REPETITION = 0.1
 
 @dataclass
 class CallableSampler(Sampler):
-    """Sampler of a function as a black box. Outputs are numbered in the order of their first occurrence, after the
-    words.
+    """Sampler of a function as a black box. Outputs are numbered by first occurrence, after the words.
 
     ``function``: from a word to a word or, if ``takes_lists``, from a list to a list. ``words``: its arguments.
-    ``outputs``: the numbers of all outputs so far.
+    ``outputs``: numbers of all outputs so far.
     """
 
     function: Callable[[Any], Any]
@@ -93,15 +92,14 @@ def audit_callable(
     Half of the pairs are words and their nearest, a sixth words and their farthest, and the rest are random.
 
     ``function``: from a word to a word; or, which is faster, from a list of words to a list of the same length.
-    ``words``: at least two different words to call it with. Words that it does not know may be among them, if
-    ``metric`` accepts them. ``metric``: the distance between two words: finite, and not negative. ``epsilon``: the
-    claimed loss for each unit of the metric, in nats. ``pairs``: how many pairs of words are tested. ``draws``: of each
-    word, in each phase of the first of three rounds. ``alpha``: the probability that a true claim is refuted. ``seed``:
-    of the choice of pairs. It does not affect the function's own randomness. ``takes_lists``: whether the function
-    takes a list; if left out, whether it has a true attribute of that name. Returns an audit of kind ``callable``.
+    ``words``: at least two different arguments, also unknown words, if ``metric`` accepts them. ``metric``: the
+    distance between two words: finite, and not negative. ``epsilon``: the claimed loss for each unit of the metric, in
+    nats. ``draws``: of each word, in each phase of the first of three rounds. ``alpha``: the probability that a true
+    claim is refuted. ``seed``: of the choice of pairs, not of the function's own randomness. ``takes_lists``: by
+    default the function's attribute of that name.
 
-    Raises :class:`ConfigError` where a number is out of range, words are too few or repeat, a distance is negative or
-    not finite, or where the function raises or returns something other than strings.
+    Returns an audit of kind ``callable``. Raises :class:`ConfigError` if a number is out of range, words are too few or
+    repeat, a distance is negative or not finite, or the function raises or returns something other than strings.
     """
     _check_arguments(words, epsilon, pairs, draws, alpha)
     if takes_lists is None:
@@ -177,7 +175,7 @@ def _measure(metric: Callable[[str, str], float], first: str, second: str) -> fl
 def _audit_repetition(
     sampler: CallableSampler, pairs: Sequence[WordPair], alpha: float, draws: int, seed: int
 ) -> Finding:
-    """Test whether a call repeats the one before, or a series of calls an earlier one: a function may set its seed."""
+    """Test whether a call repeats the previous one, or a series an earlier one: a function may set its seed."""
     agreements: list[tuple[str, Agreement]] = []
     count = max(draws, 8)
     words = list(dict.fromkeys(pair.first for pair in pairs))[:_WORDS_TRIED]

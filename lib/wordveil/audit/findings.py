@@ -8,7 +8,7 @@ output, has another identity and needs its own audit. An audit by earlier tests 
 nor does one without power, or that could not have refuted much because of few draws or a tiny ``alpha``. Audits are not
 signed: anyone who can write them can also change the gate.
 
-An audit that refutes something has a file of its own, and no later one replaces it: otherwise another seed would sooner
+An audit that refutes something has a separate file, and no later one replaces it: otherwise another seed would sooner
 or later pass. It must be read and deleted by hand.
 """
 
@@ -29,7 +29,7 @@ from wordveil.scores.evaluation import replace_file, to_json
 FORMAT_VERSION = 1
 INFINITE = "Infinity"
 _OF_LOSS = ("supremum", "metric", "radius", "two-phase")
-"""How tests begin that show a loss above the claim."""
+"""Prefixes of tests that show a loss above the claim."""
 
 
 class Verdict(StrEnum):
@@ -39,10 +39,10 @@ class Verdict(StrEnum):
     """The claim is false, except with a probability of at most the audit's ``alpha``."""
 
     NOT_REFUTED = "not refuted"
-    """The draws agree with the claim. The power says what they could have refuted."""
+    """The draws agree with the claim. The power shows what they could have refuted."""
 
     NO_POWER = "no power"
-    """The draws agree with the claim, and no draws as few could have refuted it: nothing follows."""
+    """The draws agree with the claim, but so few could not have refuted it: nothing follows."""
 
     HOLDS = "holds"
     """The claim was computed, not sampled, and is true."""
@@ -55,15 +55,13 @@ class Verdict(StrEnum):
 class Finding:
     """Result of one test.
 
-    ``test``: its name, such as ``two-phase``, ``supremum``, ``radius``, ``plumbing`` or ``canary:length``. ``verdict``:
-    what it says. ``claim``: the claim, in a sentence. ``evidence``: what was seen, in a sentence: the event that
-    refutes the claim, or why nothing was tested. It quotes public words at most, never a text of a corpus. ``claimed``:
-    the largest loss that the claim allows, in nats; None where the claim is not about a loss. ``observed``: a lower
-    bound of the true loss, in nats, or the loss itself where it was computed; else None. ``p_value``: of the test
-    alone, before it is corrected for the number of tests; None where nothing was sampled. ``power``: the least factor
-    such that draws of a loss that many times the claim would have refuted it; infinite where nothing would have, so
-    that what is not refuted has no power; None where the test has no such figure. ``draws``: how many draws it took.
-    ``seconds``: of processor time.
+    ``test``: such as ``two-phase``, ``supremum`` or ``canary:length``. ``claim``: a sentence. ``evidence``: a sentence
+    about the event that refutes the claim, or the reason why nothing was tested. It quotes public words at most, never
+    a text of a corpus. ``claimed``: largest loss that the claim allows, in nats; None if it is not about a loss.
+    ``observed``: lower bound on the true loss, in nats, or the loss itself if computed. ``p_value``: of the test alone,
+    before correction for the number of tests; None if nothing was sampled. ``power``: least factor such that draws of a
+    loss that many times the claim would have refuted it; infinite if none would have, and what is not refuted then has
+    no power; None if the test has no such figure. ``seconds``: processor time.
     """
 
     test: str
@@ -78,7 +76,7 @@ class Finding:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        """Mark a finding that nothing could have refuted as one without power, whatever made it or wrote its file."""
+        """Mark a finding that nothing could have refuted as one without power, from any source."""
         if self.verdict is Verdict.NOT_REFUTED and self.power == math.inf:
             object.__setattr__(self, "verdict", Verdict.NO_POWER)
 
@@ -98,10 +96,9 @@ class Audit:
     """Audit of one subject, with all findings.
 
     ``kind``: ``bundle``, ``release`` or ``callable``. ``subject``: its name for people. ``identity``: the bundle's
-    fingerprint, the digest of what decides a release's outputs, or the name of the callable. ``facts``: what was
-    audited, in the order to show: mechanism, epsilon, words, seed, versions. ``alpha``: the probability that any true
-    claim of the audit is refuted, over all tests. ``findings``: one for each test. ``notes``: what a reader should
-    know, in sentences.
+    fingerprint, the digest of what decides a release's outputs, or the name of the callable. ``facts``: mechanism,
+    epsilon, words, seed and versions, in the order to show. ``alpha``: the probability that any true claim is refuted,
+    over all tests. ``notes``: remarks for readers, in sentences.
     """
 
     kind: str
@@ -174,13 +171,13 @@ class Audit:
 
 BUNDLE, RELEASE = AUDITS
 TESTS_VERSION = "1"
-"""Raised when tests are added or become stricter: a gate then asks for a new audit."""
+"""Version of the tests, raised when tests are added or become stricter: a gate then requires a new audit."""
 TESTS_FACT, DRAWS_FACT = "tests", "draws"
-"""The facts of an audit that decide, with its alpha, whether it counts."""
+"""Facts of an audit that decide, with its alpha, whether it counts."""
 LEAST_DRAWS = {BUNDLE: 1_000, RELEASE: 30}
-"""The draws of a symbol, or copies of a document, that an audit needs to count for a gate."""
+"""Draws of a symbol, or copies of a document, that an audit needs to count for a gate."""
 ALPHAS = 1e-4, 0.05
-"""The range of its alpha."""
+"""Range of alpha of an audit that counts."""
 
 _FOLDER, _SHARED = ".audits", 0o644
 
@@ -191,7 +188,7 @@ def audit_path(store: Path, kind: str, identity: str, *, is_refuted: bool = Fals
 
 
 def save_audit(store: Path, audit: Audit) -> Path:
-    """Keep an audit, and replace an earlier one of the same kind and identity with the same outcome.
+    """Store an audit, and replace an earlier one of the same kind and identity with the same outcome.
 
     Returns its file. Raises :class:`BundleError` if the store cannot be written.
     """
@@ -232,9 +229,9 @@ def counts(audit: Audit) -> bool:
 
 
 def find_passed(store: Path, identities: Mapping[str, str]) -> tuple[str, ...]:
-    """Find the kinds whose kept audit counts, and that no kept audit by the tests of this version refutes; sorted.
+    """Find the kinds whose stored audit counts, and that no audit by the tests of this version refutes; sorted.
 
-    ``identities``: the current identity of each kind: of a bundle its fingerprint.
+    ``identities``: the current identity of each kind, such as a bundle's fingerprint.
     """
     return tuple(sorted(kind for kind, identity in identities.items() if _has_passed(store, kind, identity)))
 

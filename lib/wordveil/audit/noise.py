@@ -45,10 +45,10 @@ _TESTS = 4
 
 @dataclass(frozen=True)
 class NoiseSample:
-    """Sample of noise at some positions of some records.
+    """Sample of noise of ``dimension`` at some positions of some records.
 
-    ``dimension``: of the noise. ``radii``: float64 ``(records, positions)``. ``axes``, ``random``: float64 ``(axes,
-    records, positions)``, coordinates of the direction along some of the space's own axes, and along random ones.
+    ``radii``: float64 ``(records, positions)``. ``axes``, ``random``: float64 ``(axes, records, positions)``,
+    coordinates of the direction along some of the space's own axes, and along random ones.
     """
 
     dimension: int
@@ -70,9 +70,8 @@ def sample_noise(
 ) -> NoiseSample | None:
     """Sample the noise of a mechanism at near and far positions of records. Return None if it adds none.
 
-    ``mechanism``: any mechanism. ``keys``: those of no release. ``records``: how many records, each at about ten
-    positions: the first four, and some up to the last that it may have. ``seed``: of the records and of the random
-    axes.
+    ``keys``: those of no release. ``records``: number of records, each at about ten positions: the first four, and some
+    up to the last that it may have. ``seed``: of the records and of the random axes.
     """
     last = mechanism.max_tokens - 1
     positions = np.array([*_NEAR, *(far for far in _FAR if far < last), last])
@@ -104,8 +103,8 @@ def _reduce(radii: Float64, directions: Float64, records: int, seed: int) -> Noi
 def audit_noise(sample: NoiseSample, law: RadialLaw, epsilon: float, *, alpha: float) -> Iterator[Finding]:
     """Yield four findings about noise: ``radius``, ``direction``, ``independence`` and ``repetition``.
 
-    ``sample``: the noise, of at least a hundred records. ``law``: of the radius. ``epsilon``: as claimed, in the unit
-    of ``law``. ``alpha``: the probability that any of the four refutes noise of the claimed law.
+    ``sample``: at least a hundred records. ``epsilon``: as claimed, in the unit of the radius's ``law``. ``alpha``: the
+    probability that any of the four refutes noise of the claimed law.
     """
 
     def judge(test: str, claim: str, result: _Result) -> Finding:
@@ -188,10 +187,7 @@ def _agree(first: int, second: int, axes: Float64) -> _Result:
 
 
 def _test_repetition(sample: NoiseSample) -> _Result:
-    """Test for equal values of 52 random bits.
-
-    They may be equal by chance; the mean number of equal pairs bounds the chance of any.
-    """
+    """Test for equal values of 52 random bits; the mean number of pairs equal by chance bounds the chance of any."""
     values = sample.radii.ravel()
     repeated = len(values) - len(np.unique(values))
     chance = len(values) * (len(values) - 1) / 2 * _COLLISION

@@ -1,8 +1,8 @@
 """Test of whether draws that should be independent agree more often than by chance.
 
-Reused noise is worse than too little noise: two versions of a text then show where they differ. Outputs of
-one word are compared one by one: at two positions of a record, in two records, and in two versions of a record that
-differ elsewhere.
+Reused noise is worse than too little noise: two versions of a text then show where they differ. Outputs of one word are
+compared one by one: at two positions of a record, in two records, and in two versions of a record that differ
+elsewhere.
 
 **The test.** Two series ``x`` and ``y`` of outputs of one word are compared at every second index. At the others the
 values of ``y`` are shuffled first. If all draws are independent, both comparisons agree with the same probability,
@@ -47,7 +47,7 @@ def compare_outputs(left: Outputs, right: Outputs, *, seed: int) -> Agreement:
     """Test whether two series of outputs of one word agree more often than independent ones would; see the module.
 
     ``left``, ``right``: integers ``(draws,)``, independent draws of one law, if the claim is true. ``seed``: of the
-    random order. Raises :class:`ValueError` where the series differ in length, or have fewer than four values.
+    random order. Raises :class:`ValueError` if the series differ in length, or have fewer than four values.
     """
     if left.shape != right.shape or left.ndim != 1 or len(left) < 4:
         raise ValueError(f"Expected two series of one length, at least 4; got {left.shape} and {right.shape}.")
@@ -76,10 +76,9 @@ def audit_repetition(
 ) -> Finding:
     """Test whether a mechanism's draws repeat between positions, records or versions of a record.
 
-    ``mechanism``: one that draws each word independently of the others. ``keys``: those of no release. ``words``: at
-    least two words. Words that mostly stay themselves show nothing. ``alpha``: the probability that sound draws are
-    refuted. ``seed``: of the records. ``lags``: the distances of positions at which draws are compared, where a record
-    may be so long.
+    ``mechanism``: draws each word independently of the others. ``keys``: those of no release. ``words``: at least two;
+    words that mostly stay themselves show nothing. ``alpha``: the probability that sound draws are refuted. ``seed``:
+    of the records. ``lags``: distances of compared positions, if a record may be so long.
     """
     agreements: list[tuple[str, Agreement]] = []
     draws = 0
@@ -108,7 +107,7 @@ def summarise_agreements(agreements: Sequence[tuple[str, Agreement]], alpha: flo
 def _draw_series(
     mechanism: Mechanism[Any], keys: ReleaseKeys, word: int, other: int, seed: int, lags: Sequence[int]
 ) -> Iterator[tuple[str, Outputs, Outputs]]:
-    """Yield pairs of series of one word's outputs, with what distinguishes their draws."""
+    """Yield pairs of series of one word's outputs, with the distinction of their draws."""
     possible = [lag for lag in lags if lag + COMPARED <= mechanism.max_tokens]
     longest = max(possible, default=0) + COMPARED
     name = b"repetition %d %d" % (seed, word)

@@ -4,9 +4,8 @@ Mechanisms are sampled as black boxes of words or of texts, under public keys.
 
 A mechanism ``M`` claims that ``Pr[M(w) in S] <= exp(bound) Pr[M(v) in S] + delta`` for every set ``S`` of outputs.
 Draws of both words choose a set, in each direction. Fresh draws count it: ``k`` of ``n`` for the first word and ``l``
-of ``n`` for the second. Bounds of Clopper and Pearson (:mod:`wordveil.scores.counts`), each wrong with a
-probability of at most ``tail``, give ``P_low`` and ``Q_high``. The claim is refuted if ``P_low > exp(bound) Q_high +
-delta``.
+of ``n`` for the second. Bounds of Clopper and Pearson (:mod:`wordveil.scores.counts`), each wrong with a probability of
+at most ``tail``, give ``P_low`` and ``Q_high``. The claim is refuted if ``P_low > exp(bound) Q_high + delta``.
 
 **Events.** Half of the draws that choose rank the outputs by their likelihood ratios, and the other half choose a set
 from that ranking. With the same draws for both, a set that came by chance alone would look best.
@@ -23,9 +22,9 @@ rounds are counted in ``m`` from the start, so it does not matter when they end.
 ``k`` as counted. Let ``q`` be the upper bound of Clopper and Pearson for ``l*`` hits at the tail 1/2. Had the true loss
 of the event been ``L = ln((p - delta) / q)`` or more, at the same ``P(S) = p``, then ``Q(S) <= q``. By the definition
 of ``q``, at most ``l*`` hits would then have come with a probability of at least 1/2, and the claim would have been
-refuted. So the least factor is ``L / bound``. If even ``l = 0`` refutes nothing, it is infinite. ``Q_high`` of 0
-hits is ``1 - tail^(1/n)``, nearly ``ln(1/tail) / n``, and ``P_low`` is at most 1: so the factor is infinite for every
-event where the bound exceeds ``ln(n / ln(1/tail))``, which is ``ln(n / ln(2/alpha))`` for a single test.
+refuted. So the least factor is ``L / bound``. If even ``l = 0`` refutes nothing, it is infinite. ``Q_high`` of 0 hits
+is ``1 - tail^(1/n)``, nearly ``ln(1/tail) / n``, and ``P_low`` is at most 1: so the factor is infinite for every event
+where the bound exceeds ``ln(n / ln(1/tail))``, which is ``ln(n / ln(2/alpha))`` for a single test.
 
 Two phases, one that chooses an event and one that tests it: Ding, Wang, Wang, Zhang and Kifer 2018, "Detecting
 Violations of Differential Privacy"; Bichsel, Gehr, Drachsler-Cohen, Tsankov and Vechev 2018, "DP-Finder".
@@ -58,8 +57,8 @@ _SINGLES, _SETS, _SHOWN = 32, 48, 3
 class OutputEvent:
     """Set of outputs.
 
-    ``outputs``: int64, rising. ``is_rest``: whether the event is every output but these. ``name``: for people; empty
-    where the outputs themselves say it.
+    ``outputs``: int64, rising. ``is_rest``: the event is every output but these. ``name``: for people; empty if the
+    outputs suffice.
     """
 
     outputs: Int64
@@ -72,7 +71,7 @@ class OutputEvent:
         return len(drawn) - inside if self.is_rest else inside
 
     def describe(self, show: Callable[[int], str]) -> str:
-        """Describe the event in words. ``show``: an output for people."""
+        """Describe the event in words. ``show``: formats an output for people."""
         if self.name:
             return self.name
         some = ", ".join(show(output) for output in self.outputs[:_SHOWN].tolist())
@@ -84,10 +83,7 @@ class OutputEvent:
 
 @dataclass(frozen=True)
 class LossClaim:
-    """Claim that ``P(S) <= exp(bound) Q(S) + delta`` for every event ``S``.
-
-    ``P`` and ``Q`` are the laws of two words' outputs.
-    """
+    """Claim that ``P(S) <= exp(bound) Q(S) + delta`` for the laws ``P``, ``Q`` of two words and every event ``S``."""
 
     bound: float
     delta: float = 0.0
@@ -102,7 +98,7 @@ class LossClaim:
 def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, high: Float64) -> Float64:
     """Compute by how much ``ln((low - delta) / high)`` exceeds ``bound``, in nats: float64 of the shape of all.
 
-    ``low``: a lower bound of ``P(S)``; ``high``: an upper bound of ``Q(S)``. Minus infinity if ``low`` is not above
+    ``low``, ``high``: a lower bound of ``P(S)``, an upper bound of ``Q(S)``. Minus infinity if ``low`` is not above
     ``delta``.
     """
     with np.errstate(divide="ignore"):
@@ -115,7 +111,7 @@ def name_events(
 ) -> list[OutputEvent]:
     """List events that are tried for every pair of words, besides those that draws suggest.
 
-    ``first``, ``second``: the words' ids. ``symbols``, ``known``: see :class:`wordveil.audit.two_phase.Naming`.
+    ``symbols``, ``known``: see :class:`wordveil.audit.two_phase.Naming`.
     """
     events = [
         OutputEvent(np.array([first]), name="the word itself"),
@@ -136,8 +132,8 @@ def choose_event(
     """Choose the event that most probably refutes a claim.
 
     ``likely``, ``unlikely``: int64 ``(draws,)``, outputs of the word whose probability should be large, and of the
-    other word. ``claim``: the claim to refute. ``named``: events to try in any case. ``draws``: how many draws of each
-    word the test will have. ``tail``: the tail of each bound of the test.
+    other word. ``named``: events to try in any case. ``draws``: number of draws of each word in the test. ``tail``: of
+    each bound of the test.
     """
     likely_half, unlikely_half = len(likely) // 2, len(unlikely) // 2
     order, hits = _rank_outputs(likely, unlikely, likely_half, unlikely_half)
@@ -204,7 +200,7 @@ class Sampler(Protocol):
         """Draw independent outputs for one word: int64 ``(count,)``.
 
         Outputs of different series, and of different words in one series, are independent. Any number may be an output,
-        even one that is not the id of a word. Raises whatever the mechanism raises.
+        even one that is not the id of a word. Raises any error of the mechanism.
         """
 
 
@@ -212,9 +208,8 @@ class Sampler(Protocol):
 class WordPair:
     """Pair of words, and a mechanism's claim about them.
 
-    ``first``, ``second``: ids of words. ``bound``: the claimed loss between them, in nats. ``delta``: by how much a
-    probability may exceed it. ``kind``: why the pair was chosen, such as ``nearest`` or ``padding``. A finding sums up
-    the pairs of one kind.
+    ``bound``: claimed loss between them, in nats. ``delta``: largest excess of a probability over it. ``kind``: reason
+    of the choice, such as ``nearest`` or ``padding``. A finding summarises the pairs of one kind.
     """
 
     first: int
@@ -235,12 +230,11 @@ class WordPair:
 
 @dataclass(frozen=True)
 class PairTest:
-    """Result of one test of one direction of a pair.
+    """Result of one test of one direction of a pair, whose ``first`` word should have the larger probability.
 
-    ``pair``: ``first`` is the word whose probability should be large. ``event``: the chosen event. ``hits``: how often
-    it came for the first and for the second word, in ``draws`` of each. ``loss``: a lower bound of the loss of the
-    event, in nats, at least 0. All these bounds together hold except with probability ``alpha``. ``p_value``: the
-    least ``2 tail`` at which the claim would be refuted. ``power``: see the module.
+    ``hits``: occurrences of the event for the first and for the second word, in ``draws`` of each. ``loss``: lower
+    bound on the loss of the event, in nats, at least 0. All these bounds together hold except with probability
+    ``alpha``. ``p_value``: least ``2 tail`` at which the claim would be refuted. ``power``: see the module.
     """
 
     pair: WordPair
@@ -257,8 +251,8 @@ class PairTest:
 class Naming:
     """Names of outputs for people, and outputs to test in any case.
 
-    ``show``: an output for people; a public word at most. ``symbols``: outputs that are not words, such as padding, by
-    name. ``known``: all outputs that the mechanism should have; None where that is not known.
+    ``show``: formats an output; a public word at most. ``symbols``: outputs that are not words, such as padding, by
+    name. ``known``: all outputs that the mechanism should have; None if unknown.
     """
 
     show: Callable[[int], str] = str
@@ -277,10 +271,9 @@ def audit_pairs(
 ) -> tuple[Finding, ...]:
     """Try to refute the claims of pairs: one finding for each kind of pair, ``two-phase:nearest`` and so on.
 
-    ``sampler``: the mechanism. ``pairs``: at least one. ``alpha``: the probability that any true claim of all pairs is
-    refuted, in (0, 1). ``draws``: of each word, in each phase of the first round. ``rounds``: how many rounds at most,
-    each with twice the draws of the one before. ``naming``: how outputs are shown. Raises :class:`ValueError` where
-    there are no pairs, or a number is out of range.
+    ``alpha``: the probability that any true claim of all pairs is refuted, in (0, 1). ``draws``: of each word, in each
+    phase of the first round. ``rounds``: largest number of rounds, each with twice the draws of the previous one.
+    Raises :class:`ValueError` if there are no pairs, or a number is out of range.
     """
     started = time.process_time()
     naming = naming or Naming()
@@ -346,8 +339,8 @@ def measure_events(
 ) -> list[PairTest]:
     """Test one event for each pair, in the direction from the first word to the second.
 
-    ``pairs``, ``events``: as many of both. ``drawn`` must not have chosen any event. ``drawn``: int64 ``(draws,)`` for
-    each word. ``tail``: the tail of each bound: ``alpha`` over twice the number of all tests.
+    ``drawn``: int64 ``(draws,)`` for each word; these draws must not have chosen any event. ``tail``: of each bound:
+    ``alpha`` over twice the number of all tests.
     """
     draws = len(next(iter(drawn.values())))
     counted = [
@@ -402,7 +395,7 @@ def find_powers(bounds: Float64, deltas: Float64, low: Float64, shares: Float64,
 
 
 def summarise(kind: str, tests: list[PairTest], naming: Naming, draws: int, seconds: float) -> Finding:
-    """Make the finding of the pairs of one kind. Its evidence is the test with the least p-value."""
+    """Make the finding of the pairs of one kind, with the evidence of the least p-value."""
     best = min(tests, key=lambda test: (test.p_value, test.pair.bound - test.loss))
     delta = " but for delta" if best.pair.delta else ""
     return Finding(
@@ -428,7 +421,7 @@ def _describe(test: PairTest, naming: Naming) -> str:
 
 
 LENGTH = 64
-"""Tokens of a record, so that draws cover many records and many positions."""
+"""Number of tokens of a record, so that draws cover many records and many positions."""
 _RECORDS = 10_000
 
 
@@ -436,8 +429,8 @@ _RECORDS = 10_000
 class MechanismSampler(Sampler):
     """Sampler of a mechanism under keys that no release has.
 
-    ``length``: tokens of a record. It must be 1 if :attr:`wordveil.mechanisms.base.Mechanism.reads_context` is true:
-    two tokens of one record are then dependent.
+    ``length``: tokens of a record; 1 if :attr:`wordveil.mechanisms.base.Mechanism.reads_context` is true, since two
+    tokens of one record are then dependent.
     """
 
     mechanism: Mechanism[Any]
@@ -454,10 +447,10 @@ class MechanismSampler(Sampler):
 
 @dataclass(frozen=True)
 class TextSampler(Sampler):
-    """Sampler of whole texts of one length, for a mechanism that reads them whole.
+    """Sampler of whole texts of one length, for a mechanism that reads them whole, under keys of no release.
 
     An output is a number whose digits are its symbols, to the base ``outputs``, the number of symbols. ``texts``: the
-    symbols of each text, by a number below 0. ``keys`` are those of no release.
+    symbols of each text, by a number below 0.
     """
 
     mechanism: Mechanism[Any]
@@ -487,9 +480,7 @@ class TextSampler(Sampler):
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Numbers of pairs of each kind: words with their nearest, with their farthest, at random, and with other
-    symbols.
-    """
+    """Numbers of pairs of each kind: words with nearest, farthest, and random words, and with other symbols."""
 
     nearest: int = 16
     farthest: int = 4
@@ -512,11 +503,10 @@ def choose_pairs(
     A false claim about distances shows between neighbours, where even a small probability counts. A false claim about a
     constant shows wherever draws can reach it. Mechanisms treat padding and the unknown word as special cases.
 
-    ``words``: int32 ``(words,)``, at least two: the words to choose from. ``distances``: from a word to others, int32
-    ``(count,)``: float64 ``(count,)``, in the unit of ``bound``. ``bound``: the claimed loss between words at a
-    distance, in nats; of infinity, the largest loss of all. ``counts``: how many pairs of each kind. ``seed``: which
-    words are chosen. ``delta``: of each claim. ``symbols``: inputs that are not words, by name; each is claimed to lose
-    at most ``bound(inf)``. Raises :class:`ValueError` where there are fewer than two words.
+    ``words``: int32 ``(words,)``, at least two. ``distances``: from a word to others, int32 ``(count,)``: float64
+    ``(count,)``, in the unit of ``bound``. ``bound``: returns the claimed loss between words at a distance, in nats; at
+    infinity, the largest loss of all. ``delta``: of each claim. ``symbols``: inputs that are not words, by name; each
+    is claimed to lose at most ``bound(inf)``. Raises :class:`ValueError` for fewer than two words.
     """
     if len(words) < 2:
         raise ValueError(f"Expected at least two words, got {len(words)}.")

@@ -1,8 +1,7 @@
 """Preview of a public sentence before and after a run, and comparison of mechanisms on it.
 
-Mechanisms are compared at an equal share of words kept and at an equal pure epsilon. The share is that of words evenly
-spread over the vocabulary, each of which counts once. All draws are with a throwaway key; vectors and vocabulary are
-public, and the sentence is the user's.
+Mechanisms are compared at an equal share of words kept, over words evenly spread over the vocabulary, and at an equal
+pure epsilon. All draws are with a throwaway key; vectors and vocabulary are public, and the sentence is the user's.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from wordveil.text.types.lists import PublicLists
 SENTENCE = (
     "The last train to the coast leaves at seven, and the weather in the mountains will stay dry until Friday evening."
 )
-"""Written for this project, in English."""
+"""Example in English, written for this project."""
 _RELEASE = "preview"
 
 
@@ -52,10 +51,9 @@ _RELEASE = "preview"
 class SentencePreview:
     """Sentence under a text policy and a mechanism.
 
-    ``text``: the sentence. ``output``: what it becomes; None where it is refused. ``reason``: why it is refused; None
-    where it is not. ``words``, ``unknown``: words of the sentence, and those of them outside the vocabulary; 0 where it
-    is refused. ``written``: words of what it becomes, between spaces; 0 where it is refused. Padding may add words.
-    ``tokens``: what each token of the sentence is taken for; empty where it is refused.
+    ``output``: the sanitised sentence; None if it is refused, for ``reason``. ``words``, ``unknown``: words of the
+    sentence, and those outside the vocabulary. ``written``: words of the output, to which padding may add. ``tokens``:
+    interpretation of each token of the sentence. Counts are 0, and ``tokens`` is empty, if the sentence is refused.
     """
 
     text: str
@@ -72,9 +70,7 @@ class SentencePreview:
 
 
 def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: NgramModel | None = None) -> SentencePreview:
-    """Show what a run would write for ``text``, a public sentence. ``model``: the policy's n-gram model, if it has
-    one.
-    """
+    """Show what a run would write for ``text``, a public sentence. ``model``: the policy's n-gram model."""
     settings = RecordSettings(_RELEASE, "", policy, (), max_records=bundle.count_preview(1))
     sanitiser = RecordSanitiser(settings, bundle, make_throwaway_keys(), model)
     columns = {"id": ["sentence"], TEXT_COLUMN: [text], REASON_COLUMN: pa.nulls(1, pa.string())}
@@ -93,10 +89,7 @@ def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: Ngram
 
 
 def preview_default(bundle: Bundle, policy: TextPolicy, model: NgramModel | None = None) -> SentencePreview | None:
-    """Show what a run would write for :data:`SENTENCE`.
-
-    None if it is refused, or if the vocabulary lacks most of its words, such as one of another language.
-    """
+    """Show what a run would write for :data:`SENTENCE`; None if it is refused, or mostly outside the vocabulary."""
     preview = preview_sentence(bundle, policy, SENTENCE, model)
     return None if preview.output is None or 2 * preview.unknown > preview.words else preview
 
@@ -115,8 +108,8 @@ _NAME = b"text"
 class MechanismLine:
     """Result of one mechanism on the sentence.
 
-    ``epsilon``: as configured; None if there is none. ``pure``: the largest loss of a token's replacement between any
-    two words. ``kept``: the share of the vocabulary's words that stay themselves.
+    ``epsilon``: as configured; None if there is none. ``pure``: largest loss of a token between any two words.
+    ``kept``: share of the vocabulary's words that stay themselves.
     """
 
     mechanism: str
@@ -147,12 +140,10 @@ def compare(
 ) -> SentenceComparison:
     """Compare a mechanism with the others of the registry on one sentence.
 
-    ``embedding``: public words and vectors. ``policy``: how the sentence becomes words. ``name``, ``settings``: the
-    configured mechanism. ``text``: a public sentence. ``work``: where progress is reported, a step for each mechanism,
-    and where neighbours and clusters are kept. None: nothing is reported or kept. ``model``: the policy's n-gram model,
-    if it names one. ``inputs``: what the configured mechanism is built from beside the embedding. The others get its
-    frequencies alone, since their settings name no other files, and the embedding's first 20,000 words at most. Raises
-    :class:`BundleError` where the configured mechanism cannot be built.
+    ``work``: reports progress, a step for each mechanism, and keeps neighbours and clusters. ``inputs``: what the
+    configured mechanism is built from besides the embedding. The others get only its frequencies, since their settings
+    name no other files, and the embedding's first 20,000 words. Raises :class:`BundleError` if the configured mechanism
+    cannot be built.
     """
     work = work or BuildContext()
     with tempfile.TemporaryDirectory(prefix="wordveil-compare-") as directory:
@@ -194,9 +185,7 @@ def _match_others(matcher: Matcher) -> Matcher:
 
 
 def _list_settings(matcher: Matcher, configured: ComparisonTerms) -> list[tuple[str, MechanismSettings]]:
-    """List the mechanisms to compare. Gamma is the configured one, or the median distance of the last listed
-    neighbour.
-    """
+    """List the mechanisms to compare, with the configured gamma or the result of :func:`measure_cut`."""
     neighbours = min(configured.neighbours or _NEIGHBOURS, matcher.embedding.size - 1)
     gamma = configured.gamma or measure_cut(matcher, configured.metric, neighbours)
     terms = ComparisonTerms(configured.metric, neighbours, gamma)
@@ -206,9 +195,7 @@ def _list_settings(matcher: Matcher, configured: ComparisonTerms) -> list[tuple[
 
 
 def measure_cut(matcher: Matcher, metric: str, neighbours: int) -> float:
-    """Measure the median distance of the nearest word outside a list of ``neighbours``, over all words, to two
-    digits.
-    """
+    """Measure the median distance, to two digits, of the nearest word outside a list of ``neighbours``."""
     space = SPACES[metric]
     lists = matcher.work.lists(space, space.points(matcher.embedding.vectors), neighbours, math.inf, 2**31)
     return round_up(float(np.median(lists.cut)), 2)
@@ -243,8 +230,8 @@ class _Bench:
     def match_kept(self, candidate: Candidate, kept: float, start: float) -> list[MechanismLine]:
         """Find the line at the epsilon at which the share of words kept is ``kept``.
 
-        There is none if no epsilon keeps as many, such as for a mechanism that writes one word for several, or if it
-        cannot be built.
+        Empty if no epsilon keeps as many, such as for a mechanism that writes one word for several, or if no build
+        succeeds.
         """
         min_epsilon = max(_MIN_EPSILON, self.matcher.least_epsilon(candidate))
         figures = FigureCache(
@@ -269,7 +256,7 @@ class _Bench:
         return None if moved is None else self._kept(moved)
 
     def match_pure(self, candidate: Candidate, pure: float, matched: Sequence[MechanismLine]) -> list[MechanismLine]:
-        """Find the line at the largest epsilon at which no token loses more than ``pure``; none if each loses more.
+        """Find the line at the largest epsilon at which no token loses more than ``pure``; empty if each loses more.
 
         ``matched``: lines of the same mechanism, whose losses give the start.
         """

@@ -2,9 +2,8 @@
 
 The largest loss between any two symbols is, over all outputs, the greatest minus the least log probability of the
 output under any symbol (Dwork and Roth 2014, definition 2.4; no set of outputs has a larger ratio than the largest of
-its members). It is computed from the mechanism's own laws
-(:meth:`wordveil.mechanisms.base.Mechanism.word_laws`), in time proportional to what is listed in them, and never from
-the certificate of the build: the two are to be compared.
+its members). It is computed from the mechanism's own laws (:meth:`wordveil.mechanisms.base.Mechanism.word_laws`), in
+time proportional to their entries, and never from the certificate of the build: the two are to be compared.
 """
 
 from __future__ import annotations
@@ -30,9 +29,8 @@ from wordveil.privacy.guarantees import WordGuarantee, uncap
 class Loss:
     """Loss between two symbols, and the output that shows it.
 
-    ``nats``: the log probability ratio; infinite where an output is possible for one of them alone. ``output``: the
-    output that shows it. ``likely``, ``unlikely``: the symbols under which the output is likely, and less so. ``high``,
-    ``low``: its probability under each.
+    ``nats``: the log probability ratio; infinite if the output is possible for only one of them. ``likely``,
+    ``unlikely``: the symbols under which the output is likely, and less so, with probabilities ``high`` and ``low``.
     """
 
     nats: float
@@ -46,8 +44,8 @@ class Loss:
 def find_supremum(mechanism: Mechanism[Any], size: int, others: Sequence[int]) -> Loss | None:
     """Find the largest loss between any two symbols, exact except for rounding.
 
-    None if probabilities are not known, or are too many to read (above 4 * 10^9 numbers). ``size``: the number of
-    words. ``others``: the other symbols, which are the unknown word, and padding if texts are padded.
+    Return None if probabilities are not known, or are more than 4 * 10^9. ``size``: the number of words. ``others``:
+    the other symbols: the unknown word, and padding if texts are padded.
     """
     laws = mechanism.word_laws()
     if laws is not None:
@@ -74,9 +72,9 @@ def _find_in_laws(laws: WordLaws, more: Sequence[Float64], others: Sequence[int]
 def _bound_outputs(laws: WordLaws) -> tuple[Float64, Float64]:
     """Compute the greatest and the least probability of each output under any word: float64 ``(outputs,)`` each.
 
-    A word that lists an output has more of it than its share of the common law. So the greatest is that of the largest
-    share, or a listed one; the least is that of the smallest share among the words that do not list the output, or a
-    listed one if all do.
+    A word that lists an output has more of it than its share of the common law. So the greatest is a listed one, or
+    that of the largest share; the least is that of the smallest share among words that do not list it, or a listed one
+    if all do.
     """
     listed = np.repeat(laws.shares, np.diff(laws.offsets)) * laws.common[laws.ids] + laws.extras
     greatest = laws.shares.max() * laws.common
@@ -108,7 +106,7 @@ def _find_in_rows(mechanism: Mechanism[Any], symbols: Sequence[int]) -> Loss:
 
 
 def _most_revealing(greatest: Float64, least: Float64) -> int:
-    """Find the output whose probabilities are furthest apart. One that never occurs reveals nothing."""
+    """Find the output whose probabilities are furthest apart, ignoring outputs that never occur."""
     return int(np.argmax(_log_ratios(greatest, least)))
 
 
@@ -126,9 +124,8 @@ def _loss_at(column: Float64, symbols: Sequence[int], output: int) -> Loss:
 
 
 def find_loss(mechanism: Mechanism[Any], first: int, second: int) -> Loss:
-    """Find the largest loss between two symbols, in either direction.
-
-    Raises :class:`ValueError` if probabilities are not known.
+    """Find the largest loss between two symbols, in either direction. Raises :class:`ValueError` without
+    probabilities.
     """
     left, right = require_law(mechanism, first), require_law(mechanism, second)
     forth, back = _log_ratios(left, right), _log_ratios(right, left)
@@ -143,11 +140,10 @@ UNKNOWN, PADDING = "the unknown word", "padding"
 class SymbolSpace:
     """Space of a bundle's symbols.
 
-    ``size``: how many words there are; symbol ``size`` is padding, ``size + 1`` the unknown word. ``padding``: whether
-    padding is a symbol. ``guarantee``: what the bundle claims. ``names``: the words. ``space``: the metric of the
-    points; None where the metric is discrete or the points are missing. ``points``: float64 ``(symbols, n)``, by
-    symbol; empty where there is no metric of points. A symbol that has no row, or whose row is NaN, has no point: it
-    counts as farther from all others than the diameter.
+    ``size``: number of words; symbol ``size`` is padding, ``size + 1`` the unknown word. ``padding``: True if padding
+    is a symbol. ``names``: the words. ``space``: metric of the points; None if the metric is discrete or points are
+    missing. ``points``: float64 ``(symbols, n)``, empty without ``space``. A symbol without a row, or with NaN, has no
+    point: it counts as farther from all others than the diameter.
     """
 
     size: int
@@ -172,7 +168,7 @@ class SymbolSpace:
         return distances
 
     def spell(self, symbol: int) -> str:
-        """Spell a symbol for people: public, as all words of a vocabulary are."""
+        """Spell a symbol for people: all words of a vocabulary are public."""
         if symbol >= self.size:
             return PADDING if symbol == self.size else UNKNOWN
         return str(self.names[symbol])
@@ -192,10 +188,9 @@ def stores_points(bundle: Bundle) -> bool:
 def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
     """Find the space of a bundle's symbols.
 
-    Additive noise is private in the metric of the points that the bundle stores, so these are used. A table stores no
-    points: they come from the embedding, if there is one.
-
-    Raises :class:`ValueError` if the embedding has other words than the bundle.
+    Additive noise is private in the metric of the points that the bundle stores, so these are used. A table stores
+    none: its points come from the embedding, if there is one. Raises :class:`ValueError` if the embedding has other
+    words than the bundle.
     """
     words = bundle.vocabulary.array.to_pylist()
     if embedding is not None and embedding.words.to_pylist() != words:
@@ -213,8 +208,6 @@ def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
 
 
 def _from_lorentz(points: Float64) -> Float64:
-    """Convert to points of the ball by symbol, NaN for padding, which has none. ``points``: words, then the unknown
-    word.
-    """
+    """Convert points of words and of the unknown word to points of the ball by symbol, with NaN for padding."""
     ball = points[:, 1:] / (1.0 + points[:, :1])
     return np.concatenate([ball[:-1], np.full((1, ball.shape[1]), np.nan), ball[-1:]])

@@ -1,7 +1,7 @@
 """Preview of a configuration on a corpus and on words: counts, shares and speeds, computed from arrays.
 
-All draws are with a throwaway key, so that they reveal nothing about any release. The figures of a sample of the corpus
-are functions of private text and internal; those of words of the vocabulary are public.
+All draws are with a throwaway key, so that they reveal nothing about any release. Figures of a sample of the corpus are
+functions of private text, hence internal; those of words of the vocabulary are public.
 """
 
 from __future__ import annotations
@@ -37,10 +37,8 @@ from wordveil.text.slots import NgramModel
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Quantiles of a count over the records.
-
-    ``min``: the smallest count of a record. ``median``: at least half of the records have no more than this. ``p95``:
-    at least 95% of the records have no more than this. ``max``: the largest count of a record.
+    """Quantiles of a count over the records: at least half have no more than ``median``, and 95% no more than
+    ``p95``.
     """
 
     min: int
@@ -51,11 +49,9 @@ class Quantiles:
 
 @dataclass(frozen=True)
 class ColumnSample:
-    """Sample of one of several text columns.
+    """Sample of one of several text columns, with the meaning of :class:`Sample`'s fields for that column.
 
-    ``name``: the column. ``lengths``: tokens to be replaced in a released record, before they are cut or filled.
-    ``cut``: released records that are longer than the column's public length; None where the policy does not pad.
-    ``suggested``: another public length; None where the policy has none.
+    ``suggested``: another public length; None if the policy has none.
     """
 
     name: str
@@ -68,19 +64,18 @@ class ColumnSample:
 class Sample:
     """Effect of the job on the records that were read. Counts only.
 
-    ``records``: records read. ``released``: those that would get a sanitised text. ``quarantined``: the others, by
-    reason. ``emptied``: those released as the empty text (``refused: empty``), by reason. ``words``, ``unknown``: words
-    of the released records before the policy, and those outside the vocabulary. ``lengths``: tokens to be replaced in a
-    released record, before it is cut or filled; None where none is released. ``histogram``: how many released records
-    have how many of them. ``distinct``: different words among them, each of which is drawn once; None where none is
-    released, and under ``repeat: each``. ``cut``, ``padded``: released records longer and shorter than ``n_max``, of
-    several columns in any of them; None where the policy does not pad. ``suggested``: another ``n_max`` for such
-    records; None where the policy has none, where no record is released, and where there are several text columns.
-    ``tokens``: tokens that the job would charge the released records for. ``keep_rate``: share of known words to be
-    replaced that stay themselves; None where there are none. ``keep_draws`` words were drawn for it.
-    ``tokens_per_second``: of one core of this machine, by processor time, so that a busy machine does not count.
-    ``seconds``: of one core for all records read: cutting into words, and drawing ``tokens``; processor time.
-    ``columns``: lengths by column, where there are several and a record is released.
+    ``released``: records that would get a sanitised text. ``quarantined``: the others, by reason. ``emptied``: those
+    released as the empty text (``refused: empty``), by reason. The fields below are of released records; those that
+    need a record are None without one. ``words``, ``unknown``: words before the policy, and those outside the
+    vocabulary. ``lengths``: tokens to be replaced, before texts are cut or filled. ``histogram``: number of records by
+    length. ``distinct``: distinct words, each drawn once; None under ``repeat: each``. ``cut``, ``padded``: records
+    longer and shorter than ``n_max``, in any of several columns; None if the policy does not pad. ``suggested``:
+    another ``n_max``; None if the policy has none, or there are several text columns. ``tokens``: tokens that the job
+    would charge. ``keep_rate``: share of known words to be replaced that stay themselves, in ``keep_draws`` draws; None
+    without such words. ``columns``: lengths by column, if there are several.
+
+    ``tokens_per_second`` and ``seconds`` (cutting all records into words, and drawing ``tokens``) are of one core of
+    this machine, by processor time, so that a busy machine does not count.
     """
 
     records: int
@@ -108,7 +103,7 @@ class Sample:
         return self.unknown / self.words if self.words else None
 
     def core_hours(self, records: int) -> float | None:
-        """Compute hours of one core for ``records`` records like these; None if none was read."""
+        """Compute the hours of one core for ``records`` records like these; None if none was read."""
         return self.seconds / self.records * records / 3600 if self.records else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,16 +129,15 @@ UNKNOWN_BECOMES: Mapping[UnknownWords, str] = {
     UnknownWords.KEEP: "stays as it is, without protection",
     UnknownWords.QUARANTINE: "refuses its record",
 }
-"""Treatment of a word that the vocabulary lacks, for people."""
+"""Treatment of a word that the vocabulary lacks, in words."""
 
 
 @dataclass(frozen=True)
 class WordPreview:
     """Outputs of a word at an epsilon, by ``draws`` draws.
 
-    ``stays``: the share of draws that are the word itself. ``replacements``: the likeliest other words with their
-    shares, likeliest first, each drawn more than once. ``different``: the number of different words drawn, the word
-    itself included.
+    ``stays``: share of draws that are the word itself. ``replacements``: the likeliest other words with their shares,
+    falling, each drawn more than once. ``different``: number of distinct words drawn, the word itself included.
     """
 
     word: str
@@ -163,8 +157,8 @@ class WordPreview:
 class ClusterPreview:
     """Words that are indistinguishable from a word.
 
-    ``members``: the words that are drawn alike, itself included, in the vocabulary's order. ``written``: the likeliest
-    outputs of the word alone with their exact probabilities, likeliest first.
+    ``members``: those words, itself included, in the vocabulary's order. ``written``: the likeliest outputs of the word
+    alone with their exact probabilities, falling.
     """
 
     word: str
@@ -190,8 +184,8 @@ class UnknownWord:
 class _Encoded:
     """Records of a sample as ids.
 
-    ``ids``: int32 ``(tokens,)``. ``columns``: int64 ``(released, columns)``, the tokens in each. ``draws``: int64
-    ``(released,)``, their sum or, if repeated words are drawn once, the distinct words. ``seconds``: the time it took.
+    ``ids``: int32 ``(tokens,)``. ``columns``: int64 ``(released, columns)``, tokens in each. ``draws``: int64
+    ``(released,)``, their sum or, if repeated words are drawn once, the distinct words. ``seconds``: time taken.
     """
 
     records: int
@@ -219,7 +213,7 @@ def inspect(
 ) -> Sample:
     """Simulate the job on the records of ``batches``.
 
-    They have the columns ``__text`` (of several texts :attr:`TextColumns.inputs`) and ``__reason``. ``model``: the
+    They have the columns ``__text`` (several texts: :attr:`TextColumns.inputs`) and ``__reason``. ``model``: the
     policy's.
     """
     with threadpool_limits(limits=1):  # as in a worker
@@ -325,7 +319,7 @@ def _measure_quantiles(lengths: Int64) -> Quantiles | None:
 
 
 def choose_evenly(ids: Int32, count: int) -> Int32:
-    """Choose at most ``count`` of the ids, evenly spread and mixed, so that any prefix is evenly spread, too."""
+    """Choose at most ``count`` of the ids, mixed so that any prefix is evenly spread, too."""
     indices = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(count, len(ids))).astype(np.int64))
     stride = 61  # any number works: all remainders are taken
     mixed: Int32 = ids[np.concatenate([indices[start::stride] for start in range(stride)])]
@@ -333,7 +327,7 @@ def choose_evenly(ids: Int32, count: int) -> Int32:
 
 
 def _draw_sample(mechanism: Mechanism[Any], ids: Int32, vocabulary: Vocabulary) -> tuple[Int32, float]:
-    """Draw the first of ``ids``, as many as the time allows. Return the outputs, and tokens a second."""
+    """Draw the first of ``ids``, as many as the time allows. Return the outputs, and tokens per second."""
     keys = make_throwaway_keys()
     timed = np.resize(ids if len(ids) else np.int32(vocabulary.unknown), max(len(ids), _CHUNK)).astype(np.int32)
     write_tokens(mechanism, timed[:10], b"warm-up", keys)  # the first call compiles the loops
@@ -349,9 +343,7 @@ def _draw_sample(mechanism: Mechanism[Any], ids: Int32, vocabulary: Vocabulary) 
 def _draw_texts(
     encoded: _Encoded, policy: TextPolicy, bundle: Bundle, columns: TextColumns
 ) -> tuple[Int32, Int32, float]:
-    """Draw some of the texts as a run does. Return their tokens, the outputs of the first of them, and tokens a
-    second.
-    """
+    """Draw some texts as a run does. Return their tokens, the outputs of the first of them, and tokens per second."""
     widths = np.array([column_policy.n_max or 0 for column_policy in columns.split_policy(policy)])
     mean = int(widths.sum()) or max(len(encoded.ids) // max(len(encoded.columns), 1), 1)
     ids, counts = choose_records(encoded.ids, encoded.columns, max(SAMPLE_TOKENS // mean, 1))
@@ -373,7 +365,7 @@ def default_words(vocabulary: Vocabulary) -> list[str]:
 
 
 def sort_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> tuple[list[str], list[UnknownWord]]:
-    """Sort words as they are looked up, each once: those of the vocabulary, and the others with their treatment.
+    """Sort distinct words into those of the vocabulary, and the others with their treatment.
 
     Raises :class:`ConfigError` if there is no word.
     """
@@ -396,9 +388,9 @@ def preview_words(
     draws: int = WORD_DRAWS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[WordPreview]:
-    """Show the outputs of ``words`` of the vocabulary at half of ``epsilon``, at ``epsilon``, and at twice ``epsilon``.
+    """Show outputs of ``words`` of the vocabulary at ``epsilon``, that of the bundle, at half of it, and at twice.
 
-    ``epsilon`` is the bundle's own. A mechanism that cannot change its epsilon is shown only at that.
+    A mechanism that cannot change its epsilon is shown only at its own.
     """
     keys = make_throwaway_keys()
     changed = [(value, bundle.mechanism.at_epsilon(value)) for value in (epsilon / 2, 2 * epsilon)]

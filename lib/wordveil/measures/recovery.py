@@ -1,18 +1,16 @@
 """Measurement of an attacker's recovery of single words (:mod:`wordveil.privacy.recovery`).
 
 Given outputs ``y_1 .. y_k`` of one word the best guess is the word ``x`` with the largest ``ln p(x) + sum of ln
-P(y_i|x)``. Words that are equally probable then are a tie. The choice among them does not change the mean number of
-right guesses; here it is the one with the lowest id. Logarithms are rounded to whole multiples of 2^-32, so that their
-sums are exact in any order, and a tie is a tie on every machine.
+P(y_i|x)``. Ties go to the lowest id; any other choice has the same mean number of right guesses. Logarithms are rounded
+to whole multiples of 2^-32, so that their sums are exact in any order, and a tie is a tie on every machine.
 
 One draw, if probabilities are known: the sum over outputs of the largest ``p(x) P(y|x)``, exact. Several draws of one
-word: words are drawn from the prior, each is sanitised independently, and the best attacker's hits are counted. Bounds
-are the 95% interval of Clopper and Pearson (1934). Counting is unbiased, since the attacker has the exact
-probabilities.
+word: words are drawn from the prior, each is sanitised independently, and the best attacker's hits are counted, with
+the 95% interval of Clopper and Pearson (1934). Counting is unbiased, since the attacker has the exact probabilities.
 
-If probabilities are not known, the attacker is fitted on draws that anyone can make: a word's law is a mixture of the
-outputs of its own draws, of the word itself and of the outputs of all words' draws. It is measured on other draws. Such
-an attacker is right no more often than the best one, so only the lower end of the interval is a bound.
+If probabilities are not known, the attacker is fitted on public draws: a word's law is a mixture of the outputs of its
+own draws, of the word itself and of the outputs of all words' draws. It is measured on other draws. Such an attacker is
+right no more often than the best one, so only the lower end of the interval is a bound.
 
 The attacker sees the drawn words. The written ones may reveal less (:meth:`wordveil.mechanisms.base.Mechanism.render`),
 never more. All draws are of words of the public vocabulary with public keys, so that every build of the same bundle
@@ -48,7 +46,7 @@ _LEAST = 1e-300
 
 
 DENSE = 4 * 10**9
-"""Up to this many probabilities laws are read one by one; of more a sample is read, or they are estimated."""
+"""Largest number of probabilities that are read one by one; otherwise a sample is read, or they are estimated."""
 
 
 def guess_outputs(laws: WordLaws, prior: Float64) -> tuple[Int32, Float64]:
@@ -129,8 +127,8 @@ class WordScores:
     def guess(self, prior: Float64, drawn: Int32, marks: Sequence[int]) -> Int32:
         """Find the best guess of each word after its first ``marks`` draws: int32 ``(words, marks)``.
 
-        ``prior``: as of :func:`guess_outputs`. ``drawn``: int32 ``(words, draws)``, outputs, each row of one word.
-        ``marks``: rising numbers of draws, from 1 to ``draws``.
+        ``prior``: float64 ``(size,)``. ``drawn``: int32 ``(words, draws)``, outputs, each row of one word. ``marks``:
+        rising, from 1 to ``draws``.
         """
         logs = _whole_logs(prior)
         leaders = np.array([np.argmax(logs + mark * self._scores.floors) for mark in marks], np.int32)
@@ -201,8 +199,8 @@ class Guesses:
     """Best guesses under one prior.
 
     ``outputs``: int32 ``(outputs,)``, the guess for each output. ``joint``: float64 ``(outputs,)``, the joint
-    probability of each output and its guess. Their sum is the share of words that are guessed right. ``words``: int32
-    ``(words, marks)``, the guess of each word after some of its draws.
+    probability of both; its sum is the share of words guessed right. ``words``: int32 ``(words, marks)``, the guess of
+    each word after some of its draws.
     """
 
     outputs: Int32
@@ -252,7 +250,7 @@ def _weigh_word(word: int, prior: int, logs: Int64, indices: Int32, marks: Int64
 
 
 DRAWS = (1, 2, 5, 20)
-"""How many draws of one word the attacker sees."""
+"""Numbers of draws of one word that the attacker sees."""
 CONFIDENCE = 0.95
 _KEY = MasterKey(sha256(b"wordveil: draws of public words, to measure what an attacker recovers").digest())
 _CHUNK = 50_000
@@ -286,13 +284,13 @@ class _Trial:
 
 @contextmanager
 def load_built(kind: type[Mechanism[Any]], built: MechanismArtifact, size: int) -> Iterator[Mechanism[Any]]:
-    """Load a mechanism of ``size`` words that was built and is in no bundle yet. ``kind``: its class."""
+    """Load a mechanism of ``size`` words and class ``kind`` that was built and is in no bundle yet."""
     with TemporaryDirectory(prefix="wordveil-measure-") as directory:
         yield kind.load(size, built.parameters, built.arrays, built.write_files(Path(directory)))
 
 
 def make_public_keys(purpose: str) -> ReleaseKeys:
-    """Make public keys, others for each purpose, for draws of public words."""
+    """Make public keys for draws of public words, different ones for each purpose."""
     return _KEY.for_release(purpose)
 
 
@@ -303,11 +301,11 @@ def check_prior(prior: Float64) -> None:
 
 
 def find_recovered(mechanism: Mechanism[Any], prior: Float64, draws: int) -> tuple[float, int | None]:
-    """Find the share of words that the best attacker gets right from one draw, and how many draws counted it.
+    """Find the share of words that the best attacker recovers from one draw, and the number of draws that counted it.
 
-    It is exact, and no draws counted it, where the mechanism knows its probabilities. Else the attacker is fitted on
-    ``draws`` tokens and measured on as many others. ``prior``: float64 ``(size,)``, the probability of each word before
-    anything is seen. Raises :class:`ValueError` where that is no law over words.
+    The share is exact, and the number None, if probabilities are known. Otherwise the attacker is fitted on ``draws``
+    tokens and measured on as many others. ``prior``: float64 ``(size,)``. Raises :class:`ValueError` if it is no law
+    over words.
     """
     check_prior(prior)
     if (laws := mechanism.word_laws()) is not None:
@@ -325,12 +323,10 @@ def find_recovered(mechanism: Mechanism[Any], prior: Float64, draws: int) -> tup
 def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recovery | None:
     """Measure the recovery of the best attacker under the uniform prior and under ``frequencies``.
 
-    ``mechanism``: any mechanism. ``frequencies``: float64 ``(size,)``, the public frequency of each word; adds up to 1.
-    Figures, of six digits, are exact for one draw and intervals of 95% for more, where probabilities are known and not
-    too many to look at; else they are lower bounds. Returns None if the mechanism does not draw one output for each
-    word, or draws it by the words around it: then single words say nothing about a text.
-
-    Raises :class:`ValueError` where ``frequencies`` is no law over words.
+    ``frequencies``: float64 ``(size,)``, the public frequency of each word; adds up to 1. Figures, of six digits, are
+    exact for one draw and 95% intervals for more, if probabilities are known and not too many; otherwise lower bounds.
+    Return None if the mechanism does not draw one output for each word, or reads the words around it: then single words
+    do not represent a text. Raises :class:`ValueError` if ``frequencies`` is no law over words.
     """
     check_prior(frequencies)
     if mechanism.reads_context:
@@ -405,9 +401,9 @@ def _choose_words(prior: Float64, count: int, name: str) -> Int32:
 
 
 def draw_publicly(mechanism: Mechanism[Any], ids: Int32, purpose: str) -> Int32:
-    """Draw outputs for ids with a public key of its own for each purpose: int32 ``(tokens,)`` for int32 ``(tokens,)``.
+    """Draw outputs with public keys for a purpose: int32 ``(tokens,)`` for ids, int32 ``(tokens,)``.
 
-    Raises :class:`OtherLengthError` if there is not one output for each id.
+    Raises :class:`OtherLengthError` unless there is one output for each id.
     """
     step, keys = min(_CHUNK, mechanism.max_tokens), make_public_keys(purpose)
     parts = [
@@ -420,9 +416,9 @@ def draw_publicly(mechanism: Mechanism[Any], ids: Int32, purpose: str) -> Int32:
 
 
 def find_laws(mechanism: Mechanism[Any], frequencies: Float64) -> tuple[WordLaws, bool] | None:
-    """Find the laws of all words, and whether they are the mechanism's own; otherwise :func:`fit_laws` estimates them.
+    """Return the laws of all words and True, or estimates by :func:`fit_laws` and False.
 
-    None for a mechanism that does not draw one output for each word, or draws it by the words around it.
+    Return None for a mechanism that does not draw one output for each word, or reads the words around it.
     """
     if (laws := mechanism.word_laws()) is not None:
         return laws, True
@@ -435,16 +431,16 @@ def find_laws(mechanism: Mechanism[Any], frequencies: Float64) -> tuple[WordLaws
 
 
 def _spread_by(prior: Float64, draws: int) -> Int32:
-    """Words whose numbers are proportional to a prior, to within one: int32 ``(draws,)``."""
+    """Spread words in numbers proportional to a prior, to within one: int32 ``(draws,)``."""
     words = np.searchsorted(np.cumsum(prior), (np.arange(draws) + 0.5) / draws * prior.sum())
     return np.asarray(np.minimum(words, np.flatnonzero(prior)[-1]), np.int32)
 
 
 def fit_laws(mechanism: Mechanism[Any], frequencies: Float64, most: int = _FITTED) -> WordLaws:
-    """Estimate the laws of all words from draws, ``most`` at most: half of them evenly, half by frequency.
+    """Estimate the laws of all words from at most ``most`` draws: half of them evenly, half by frequency.
 
-    Witten and Bell 1991, method C: of a word whose ``n`` draws gave ``t`` different outputs, an output that came ``c``
-    times gets ``c / (n + t)``, and ``t / (n + t)`` is spread over all outputs by how often any word gave them. Each
+    Witten and Bell 1991, method C: for a word whose ``n`` draws gave ``t`` different outputs, an output that came ``c``
+    times gets ``c / (n + t)``, and ``t / (n + t)`` is spread over all outputs by their frequency over all words. Each
     word counts as drawn for itself half a time more than it was.
     """
     size = len(frequencies)

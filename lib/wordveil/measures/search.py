@@ -1,8 +1,8 @@
 """Search for the epsilon at which a figure of a mechanism has a given value.
 
-Figures rise with epsilon, nearly as a power of it: a loss, the share of words that stay, the share that an attacker
-recovers. So searches use logarithms of both. They step outwards until the value lies between two epsilons, and then
-call Brent's method. A build takes seconds to minutes, hence none is made twice.
+Figures (a loss, the share of words that stay, the share that an attacker recovers) rise with epsilon, nearly as a power
+of it, so searches use logarithms of both. They step outwards until the value lies between two epsilons, and then call
+Brent's method. A build takes seconds to minutes, hence none is made twice.
 
 Equal nominal epsilons of two mechanisms are not equal protection. A comparison therefore fixes the certified loss of a
 token, and searches for the epsilon that gives it.
@@ -28,9 +28,9 @@ from wordveil.neighbours.blocks import BuildContext
 
 Figure = TypeVar("Figure")
 LEAST, MOST = 1e-6, 1e5
-"""The range of epsilon where a caller sets no narrower one."""
+"""Default range of epsilon."""
 FINE = 1e-3
-"""How precise a search is, in the logarithm of epsilon. Epsilons of three digits differ by at least as much."""
+"""Precision of a search, in the logarithm of epsilon. Epsilons of three digits differ by at least as much."""
 # Figures are compared by their logarithms, so that none may be 0.
 _ZERO = 1e-12
 # How far a step outwards goes at most, and one away from what cannot be built, in the logarithm of epsilon.
@@ -49,9 +49,8 @@ _HAIR = 1e-9
 class Crossing:
     """End of a search.
 
-    ``epsilon``: where the figure has the wanted value, or else the end of the range that comes nearest to it.
-    ``is_reached``: whether the figure has the wanted value there. ``ratio``: the figure at that end over the wanted
-    one; 1 where it is reached.
+    ``epsilon``: where the figure has the value, or the nearest end of the range. ``ratio``: the figure there over the
+    value; 1 if it is reached.
     """
 
     epsilon: float
@@ -74,13 +73,13 @@ def find_epsilon(
     fine: float = FINE,
     flattest: float = -math.inf,
 ) -> Crossing:
-    """Find the epsilon at which a rising figure has a value.
+    """Find the epsilon at which a rising figure has the value ``wanted``.
 
-    ``measure``: the figure at an epsilon. Where it raises :class:`BundleError` or :class:`ValueError` the range ends.
-    ``wanted``: the value. ``start``: the first epsilon to measure. Where it has no figure, larger ones are tried: they
-    make smaller bundles. ``least``, ``most``: the range of epsilon. ``fine``: how precise to be, in the logarithm of
-    epsilon. ``flattest``: the range ends where the figure grows by a smaller power of epsilon. Raises
-    :class:`BundleError` or :class:`ValueError` where no epsilon from ``start`` on has a figure.
+    ``measure``: returns the figure at an epsilon; if it raises :class:`BundleError` or :class:`ValueError` the range
+    ends. ``start``: the first epsilon to measure. If it has no figure, larger ones are tried: they make smaller
+    bundles. ``fine``: precision in the logarithm of epsilon. ``flattest``: the range ends where the figure grows by a
+    smaller power of epsilon. Raises :class:`BundleError` or :class:`ValueError` if no epsilon from ``start`` on has a
+    figure.
     """
     wanted, seen = max(wanted, _ZERO), dict[float, float]()
     low, high = math.log(least), math.log(most)
@@ -144,13 +143,11 @@ def find_loss(
 ) -> tuple[float, MechanismArtifact] | None:
     """Find the epsilon at which the largest loss of a token is ``loss`` nats or hardly less, and never more.
 
-    ``build``: what enters a bundle at an epsilon. It may raise as ``measure`` of :func:`find_epsilon`. ``loss``: the
-    loss in nats. ``start``, ``least``: as of :func:`find_epsilon`. ``digits``: how many digits epsilon has. The next
-    epsilon of as many digits costs more: that is built too, unless the loss was seen to grow as fast as epsilon.
-    ``near``: the part of the loss that ends the search before that; 1: none does. Returns epsilon, and what was built
-    there: less than the loss where that stops growing, as at the floors of ``staircase``. None where each epsilon costs
-    more, as of additive noise in hyperbolic space. Raises :class:`BundleError` or :class:`ValueError` as
-    :func:`find_epsilon`.
+    Epsilon has ``digits`` digits. The next one costs more: it is built too, unless the loss was seen to grow as fast as
+    epsilon. ``build``: makes the content of a bundle at an epsilon; other parameters and errors are those of
+    :func:`find_epsilon`. ``near``: part of the loss that ends the search earlier; 1: none. Returns epsilon and its
+    build, which has a smaller loss if the loss stops growing, as at the floors of ``staircase``; None if each epsilon
+    costs more, as with additive noise in hyperbolic space.
     """
     target = loss * (near + 1) / 2
     losses: dict[float, float] = {}
@@ -188,7 +185,7 @@ def find_loss(
 
 
 def _grows_in_proportion(losses: Mapping[float, float], epsilon: float) -> bool:
-    """Return whether a loss grows as fast as epsilon between the two nearest builds; it is assumed for one build.
+    """Return whether a loss grows as fast as epsilon between the two nearest builds; True for one build.
 
     If it grows more slowly, a line through two builds does not predict the cost of the next epsilon.
     """
@@ -201,15 +198,14 @@ def _grows_in_proportion(losses: Mapping[float, float], epsilon: float) -> bool:
 
 @dataclass
 class FigureCache(Generic[Figure]):
-    """Figures of a mechanism at one epsilon after another, each measured once.
+    """Figures of a mechanism at several epsilons, each measured once.
 
-    The mechanism is moved from a build to another epsilon where that is possible
-    (:meth:`wordveil.mechanisms.base.Mechanism.at_epsilon`), and else it is built there.
+    A built mechanism is moved to another epsilon if possible (:meth:`wordveil.mechanisms.base.Mechanism.at_epsilon`),
+    otherwise built there.
 
-    ``build``: builds and loads the mechanism at an epsilon. ``measure``: its figure. ``move``: the figure of a built
-    mechanism when it is moved to an epsilon; None where it must be built there. ``base``: what was built last, at
-    ``base_epsilon``: at the least epsilon where a mechanism can be moved upwards alone. ``seen``: the figures by
-    epsilon.
+    ``move``: returns the figure of a built mechanism moved to an epsilon, or None if it must be built there. ``base``:
+    the last build, at ``base_epsilon``: the least epsilon if a mechanism can only be moved upwards. ``seen``: figures
+    by epsilon.
     """
 
     build: Callable[[float], Mechanism[Any]]
@@ -227,7 +223,7 @@ class FigureCache(Generic[Figure]):
         return self.seen[epsilon]
 
     def rebuild(self, epsilon: float) -> Figure:
-        """Build the mechanism at an epsilon, unless it is there, and forget the figures of other builds."""
+        """Build the mechanism at an epsilon, unless done, and forget the figures of other builds."""
         if epsilon != self.base_epsilon:
             self.seen = {epsilon: self._build(epsilon)}
         return self.seen[epsilon]
@@ -257,14 +253,12 @@ def find_built(
     digits: int | None = None,
     missed: float = _MISSED,
 ) -> tuple[Crossing, float]:
-    """Find the epsilon at which a figure has a value, and build the mechanism there: it is then ``figures.base``.
+    """Find the epsilon at which a figure has a value, and build the mechanism there, as ``figures.base``.
 
-    A mechanism that was moved to another epsilon is close to one that is built there, and the closer the less far it
-    was moved. So the search restarts from the build, until that has the figure of the moved one.
-
-    ``digits``: the number of digits to which epsilon is rounded before the build; None: not at all. ``missed``: the
-    relative difference that the two figures may have. The other parameters and errors are those of
-    :func:`find_epsilon`. Returns the crossing, and the epsilon of the build.
+    A moved mechanism is close to one that is built there, and the closer the less far it was moved. So the search
+    restarts from the build, until that has the figure of the moved one, except for a relative difference of ``missed``.
+    ``digits``: digits to which epsilon is rounded before the build; None: not rounded. Other parameters and errors are
+    those of :func:`find_epsilon`. Returns the crossing, and the epsilon of the build.
     """
     for _ in range(_ROUNDS):
         crossing = find_epsilon(lambda epsilon: value(figures.at(epsilon)), wanted, start, least, most, fine=fine)
@@ -302,9 +296,8 @@ _DIGITS, _NEAR = 6, 0.995
 class Candidate:
     """Mechanism whose epsilon is free.
 
-    ``label``: what a table calls it. ``mechanism``: its name. ``settings``: makes settings from a loss or an epsilon.
-    ``by_loss``: whether what ``settings`` takes is the largest loss; else an epsilon that a distance or rating
-    multiplies.
+    ``label``: its name in a table. ``settings``: makes settings from a loss if ``by_loss``, else from an epsilon that a
+    distance or rating multiplies.
     """
 
     label: str
@@ -337,9 +330,7 @@ class Matcher:
     padding: bool = False
 
     def build(self, candidate: Candidate, epsilon: float) -> MechanismArtifact:
-        """Build the mechanism's content of a bundle at an epsilon. Raises :class:`BundleError` or
-        :class:`ValueError`.
-        """
+        """Build the mechanism's content of a bundle. Raises :class:`BundleError` or :class:`ValueError`."""
         mechanism = MECHANISMS[candidate.mechanism]
         settings = candidate.settings(epsilon)
         return mechanism.build(self.embedding, settings, padding=self.padding, work=self.work, inputs=self.inputs)
@@ -361,8 +352,7 @@ class Matcher:
         """Find the epsilon at which the largest loss of a token is ``loss`` nats or at most 0.5% less.
 
         ``digits``: finds the largest epsilon of so many digits instead. ``start``: the first epsilon to build; None:
-        ``loss`` or 1. ``least``: the least epsilon. None if no epsilon has so small a loss, as with additive noise in
-        hyperbolic space.
+        ``loss`` or 1. Return None if no epsilon has so small a loss, as with additive noise in hyperbolic space.
         """
         start = start or (loss if candidate.by_loss else 1.0)
         least = max(least, self.least_epsilon(candidate))

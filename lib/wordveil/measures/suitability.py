@@ -2,9 +2,9 @@
 
 It has distances of neighbours, the epsilons between which words begin and cease to change, words with digits, and the
 share of a public text that the vocabulary covers. Words of a sample are measured, spread evenly over the vocabulary or
-over its frequencies, or all words if that takes no longer; so it takes little time compared with a build. Draws are
-with a public key, as in :mod:`wordveil.measures.recovery`: every build of a bundle finds the same figures. Distances of
-neighbours are from float32 products, good to about three digits: for people who choose, and for no bound.
+over its frequencies, or all words if that takes no longer. Draws are with a public key, as in
+:mod:`wordveil.measures.recovery`: every build of a bundle finds the same figures. Distances of neighbours are from
+float32 products, good to about three digits: for people who choose, and for no bound.
 
 An attacker who takes each output for the word itself is right as often as words stay. The best attacker is right at
 least as often, so that the share that stays is a lower bound on the recovery.
@@ -39,16 +39,16 @@ from wordveil.privacy.recovery import round_figure
 from wordveil.text.tokeniser import Tokeniser, fold_words, straighten_apostrophes
 
 COSINE = "cosine"
-"""What nearness is where no distance enters the price: the cosine of two vectors, 1 for the same direction."""
+"""Measure of nearness if no distance enters the price: the cosine of two vectors, 1 for the same direction."""
 _BLOCK_BYTES = 32 * 2**20
 
 
 def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) -> tuple[Float64, Float64]:
-    """Measure how far the nearest neighbour and the ``rank``-th are: float64 ``(words,)`` each, distances or cosines.
+    """Measure the nearest neighbour and the ``rank``-th of words: float64 ``(words,)`` each, distances or cosines.
 
-    ``vectors``: float32 ``(size, n)``. For ``hyperbolic`` they lie in the open unit ball. ``measure``: the name of a
-    metric of :data:`wordveil.geometry.spaces.SPACES`, or :data:`COSINE`. ``words``: int32 ``(words,)``, whose
-    neighbours are measured. ``rank``: 1 for the nearest, up to ``size - 1``.
+    ``vectors``: float32 ``(size, n)``; for ``hyperbolic`` in the open unit ball. ``measure``: the name of a metric of
+    :data:`wordveil.geometry.spaces.SPACES`, or :data:`COSINE`. ``words``: int32 ``(words,)``. ``rank``: 1 for the
+    nearest, up to ``size - 1``.
     """
     distances = measure_rows_of(vectors, measure)
     nearest, far = np.empty(len(words)), np.empty(len(words))
@@ -63,8 +63,9 @@ def measure_neighbours(vectors: Float32, measure: str, words: Int32, rank: int) 
 
 
 def measure_rows_of(vectors: Float32, measure: str) -> Callable[[Int32], Float64]:
-    """Return a function that computes the distances of some words, int32 ``(words,)``, from all: float64 ``(words,
-    size)``. Cosines are negated. ``vectors``, ``measure``: as in :func:`measure_neighbours`.
+    """Return a function from words, int32 ``(words,)``, to distances from all, float64 ``(words, size)``.
+
+    Cosines are negated. ``vectors``, ``measure``: as in :func:`measure_neighbours`.
     """
     if measure == "manhattan":
         points = vectors.astype(np.float64)
@@ -90,7 +91,7 @@ def measure_rows_of(vectors: Float32, measure: str) -> Callable[[Int32], Float64
 
 
 NEIGHBOUR = 256
-"""The far neighbour whose distance is measured; the last one in smaller vocabularies."""
+"""Rank of the far neighbour whose distance is measured; the last one in smaller vocabularies."""
 PUBLIC_TEXT = "300 English news articles of 2000 and 2001 (gensim's lee_background)"
 _QUANTILES = (0.05, 0.5, 0.95)
 _DISTANCES, _WORDS, _DIGIT_WORDS, _EXAMPLES = 128, 256, 200, 5
@@ -121,10 +122,9 @@ class Spread:
 class EpsilonFigures:
     """Effect of one epsilon on words.
 
-    ``epsilon``: as configured, per unit of the mechanism's metric. ``stays``: the share of the vocabulary's words that
-    stay themselves, about: each word counts once. Also about the least that an attacker recovers where all words are
-    equally likely. ``recovered``: the same of words in running text, about: at least so much does an attacker recover
-    who knows word frequencies.
+    ``epsilon``: as configured, per unit of the mechanism's metric. ``stays``: estimated share of words that stay
+    themselves; each word counts once. An attacker recovers at least about as many if all words are equally likely.
+    ``recovered``: estimated lower bound on the recovery from running text, with knowledge of word frequencies.
     """
 
     epsilon: float
@@ -134,10 +134,8 @@ class EpsilonFigures:
 
 @dataclass(frozen=True)
 class DigitWords:
-    """Words with a digit.
-
-    Their number in the vocabulary, some of them, and the share that stays at the configured epsilon; None if that was
-    not measured.
+    """Words with a digit: their number, examples, and the share that stays at the configured epsilon (None: not
+    measured).
     """
 
     words: int
@@ -149,15 +147,13 @@ class DigitWords:
 class Suitability:
     """Suitability of an embedding for a mechanism.
 
-    ``measure``: what near and far mean: the name of a metric, or :data:`COSINE`. ``sampled``: how many words the
-    distances are of. ``nearest``, ``far``: distances, or cosines, of the nearest word and of the ``neighbour``-th word.
-    ``neighbour``: the rank of the far word. ``gamma``: a value to begin with, the median distance of the far neighbour;
-    None where no distance enters the price. ``epsilon``: the lowest and the highest epsilon worth looking at: a tenth,
-    and nine tenths, of the words stay that stay at a very large one; or those that the mechanism names. None where that
-    needs other builds. ``epsilons``: what rising epsilons do, the configured one among them. ``digits``: words with
-    digits. ``text``, ``text_words``, ``covered``: a public text, how many words it has, and the share of them that is
-    in the vocabulary; None and 0 where there is no text on this machine. ``warnings``: where configured values do not
-    fit, in sentences.
+    ``measure``: name of a metric, or :data:`COSINE`, in which ``nearest`` and ``far`` are distances or cosines of the
+    nearest and of the ``neighbour``-th word, over ``sampled`` words. ``gamma``: a value to begin with, the median
+    distance of the far neighbour; None if no distance enters the price. ``epsilon``: the lowest and the highest useful
+    epsilon: a tenth, and nine tenths, of the words stay that stay at a very large one; or those that the mechanism
+    names. None if that needs other builds. ``epsilons``: figures for rising epsilons, including the configured one.
+    ``text``, ``text_words``, ``covered``: a public text, its number of words, and the share of them in the vocabulary;
+    None and 0 without a text on this machine. ``warnings``: sentences about unfit configured values.
     """
 
     measure: str
@@ -184,9 +180,9 @@ def measure_suitability(
 ) -> Suitability:
     """Measure how well an embedding suits a mechanism that was built from it, with these settings.
 
-    Figures have six digits, epsilons two. A mechanism that does not draw one output for each word has no epsilons, nor
-    has one that draws it by the words around it: single words do not represent a text. ``frequencies``: float64
-    ``(size,)``, the public frequency of each word; adds up to 1.
+    Figures have six digits, epsilons two. There are no epsilons if the mechanism does not draw one output for each
+    word, or reads the words around it: single words do not represent a text. ``frequencies``: float64 ``(size,)``, the
+    public frequency of each word; adds up to 1.
     """
     name = uncap(guarantee.metric.name)
     measure = COSINE if mechanism.is_pure or name not in SPACES else name
@@ -300,9 +296,7 @@ class _Tried:
         return stays if stays is not None else self._draw(self._mechanism, words)
 
     def _stays(self, epsilons: Sequence[float], words: Int32) -> Float64 | None:
-        """Measure whether words stay, or how probably, float64 ``(epsilons, words)``; NaN if no such mechanism
-        exists.
-        """
+        """Measure whether words stay, or how probably: float64 ``(epsilons, words)``; NaN without such a mechanism."""
         if self._mechanism.reads_context:
             return None
         stays = self._mechanism.stays_at(epsilons, words)

@@ -5,8 +5,7 @@ Mover's distance is the least cost of moving one text's mass onto the other's, w
 another costs their distance. Two bags of ``N`` tokens have a loss of at most ``epsilon * N`` times that. A release in
 another form has the loss of its composition.
 
-A mechanism without a metric counts any two different words as 1 apart. Then the distance is the share of words that
-differ.
+A mechanism without a metric counts any two different words as 1 apart: the distance is the share of words that differ.
 """
 
 from __future__ import annotations
@@ -43,9 +42,8 @@ _LARGEST_EXPONENT = 700.0
 class Move:
     """Mass that goes from a word of one text to a word of the other.
 
-    ``source``, ``target``: both words. ``tokens``: how many tokens of the first text move. No whole number where the
-    texts have different numbers of tokens. ``distance``: of the words, in the guarantee's metric, at most its diameter.
-    ``loss``: the largest loss of a token between them.
+    ``tokens``: number of tokens of the first text that move; fractional if the texts have different numbers of tokens.
+    ``distance``: in the guarantee's metric, at most its diameter. ``loss``: largest loss of a token between the words.
     """
 
     source: str
@@ -59,15 +57,13 @@ class Move:
 class TextDistance:
     """Distance between two texts, and the largest loss between them.
 
-    ``texts``: both of them. ``metric``: the distance of words. ``composition``: how the tokens' losses add up.
-    ``tokens``: how many tokens of each enter, padding included. ``epsilon``: the loss of a token, per unit of distance.
-    ``distance``: the Earth Mover's distance. None where one text has no tokens, or a text is drawn as a whole.
-    ``bottleneck``: where tokens are sampled, the least distance within which all mass can be moved; else None.
-    ``moves``: which word goes to which, those that stay among them; what costs most comes first. ``bag_bound``:
-    ``epsilon * N * distance``, with the slack of the tokens that move: the loss between both bags. None where tokens
-    are sampled, where their numbers differ, and where there is no distance. ``epsilon_bound``: the loss between both
-    texts under this configuration. None where nothing bounds it. ``unbounded``: why nothing does; else empty.
-    ``delta``: the probability by which an output may be likelier than the bounds allow.
+    ``tokens``: tokens of each, padding included. ``epsilon``: loss of a token, per unit of distance. ``distance``: the
+    Earth Mover's distance; None if one text has no tokens, or texts are drawn as a whole. ``bottleneck``: the least
+    distance within which all mass can be moved; None unless tokens are sampled. ``moves``: pairs of words, equal ones
+    included, most expensive first. ``bag_bound``: ``epsilon * N * distance``, with the slack of the tokens that move:
+    the loss between both bags. None if tokens are sampled, if their numbers differ, or without a distance.
+    ``epsilon_bound``: the loss between both texts under this configuration; None if nothing bounds it, for the reason
+    ``unbounded``. ``delta``: the probability by which an output may be likelier than the bounds allow.
     """
 
     texts: tuple[str, str]
@@ -85,9 +81,7 @@ class TextDistance:
 
     @property
     def factor(self) -> float | None:
-        """Largest ratio of an output's probabilities for the two texts. None if nothing bounds it, or no float holds
-        it.
-        """
+        """Largest ratio of an output's probabilities for the two texts; None if unbounded, or too large for a float."""
         bound = self.epsilon_bound
         return None if bound is None or bound > _LARGEST_EXPONENT else math.exp(bound)
 
@@ -105,9 +99,7 @@ def measure_distance(
 ) -> TextDistance:
     """Measure how far apart two public texts are, as a run with this policy and bundle would draw them.
 
-    ``embedding``: that of the bundle, which a bundle without points needs. ``model``: the policy's n-gram model, if it
-    has one.
-
+    ``embedding``: that of the bundle, required if the bundle has no points. ``model``: the policy's n-gram model.
     Raises :class:`wordveil.errors.ConfigError` for a text that a run would refuse, and :class:`EmbeddingError` if the
     distances of words are not known.
     """
@@ -187,7 +179,7 @@ def _open_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
 class _Words:
     """Distinct words of two texts, int32 ``(n,)`` and ``(m,)``, and the number of tokens of each.
 
-    ``costs``: their distances, at most the diameter, float64 ``(n, m)``. ``losses``: of a token between them.
+    ``costs``: their distances, at most the diameter, float64 ``(n, m)``. ``losses``: losses of a token between them.
     """
 
     ids: tuple[Int32, Int32]
@@ -208,7 +200,7 @@ class _Words:
         return cls((ids, others), (counts, other_counts), costs, losses, space)
 
     def move_mass(self) -> tuple[float | None, tuple[Move, ...]]:
-        """Compute the Earth Mover's distance and its flow. None and no moves if one text alone has no words."""
+        """Compute the Earth Mover's distance and its flow; None and no moves if only one text has words."""
         counts, others = self.counts
         n, m = self.costs.shape
         if not n * m:

@@ -15,7 +15,7 @@ from wordveil.mechanisms.base import Mechanism
 from wordveil.text.policy import TextPolicy
 
 EXAMPLES = (0, 10, 100)
-"""Words of the texts whose output is forecast."""
+"""Numbers of words of the texts whose output is forecast."""
 _WORDS, _DRAWS, _TEXTS = 100, 1_000, 20
 _MIN_SUGGESTED = 8
 
@@ -24,8 +24,8 @@ _MIN_SUGGESTED = 8
 class Suggestion:
     """Public length for texts like those of a sample.
 
-    ``n_max``: the p95 of the tokens of a record, rounded up to 8, 12, 16, 24, 32 and so on, so that it says little of
-    the corpus. ``cut``: released records that are longer.
+    ``n_max``: the p95 of the tokens of a record, rounded up to 8, 12, 16, 24, 32 and so on, so that it reveals little
+    of the corpus. ``cut``: number of released records that are longer.
     """
 
     n_max: int
@@ -33,9 +33,7 @@ class Suggestion:
 
 
 def suggest_length(lengths: Int64, p95: int, largest: int) -> Suggestion:
-    """Suggest a public length, at most ``largest``, for texts of ``lengths`` tokens, int64 ``(texts,)``, with this
-    p95.
-    """
+    """Suggest a public length, at most ``largest``, for texts of ``lengths``, int64 ``(texts,)``, with this ``p95``."""
     length = min(round_length(p95), largest)
     return Suggestion(length, int((lengths > length).sum()))
 
@@ -52,11 +50,10 @@ def round_length(tokens: int) -> int:
 
 @dataclass(frozen=True)
 class OutputLength:
-    """Number of words of a sanitised text.
+    """Number of words of a sanitised text whose original has ``words`` words to replace.
 
-    ``words``: words of the original that are to be replaced. ``mean``: their expected number. ``deviation``: its
-    standard deviation. ``draws``: how many draws these are estimated from; None where they follow from the mechanism's
-    exact law.
+    ``draws``: number of draws that ``mean`` and standard ``deviation`` are estimated from; None if they follow from the
+    mechanism's exact law.
     """
 
     words: int
@@ -68,8 +65,8 @@ class OutputLength:
 def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> list[OutputLength]:
     """Forecast the number of words of sanitised texts with 0, 10 and 100 different words.
 
-    The words of a text count as drawn evenly from the vocabulary, of ``size`` words. If the mechanism's probabilities
-    are not known they are estimated with a throwaway key.
+    These are taken evenly from the vocabulary of ``size`` words. Unknown probabilities are estimated with a throwaway
+    key.
     """
     if not policy.pads:
         return [OutputLength(words, float(policy.n_max or words), 0.0) for words in EXAMPLES]
@@ -88,9 +85,8 @@ def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -
 
 
 def share_padding(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> float | None:
-    """Compute the share of padding that becomes words, for a vocabulary of ``size``.
-
-    None if the policy does not pad, or the mechanism's probabilities are not known.
+    """Compute the share of padding that becomes words; None if the policy does not pad, or probabilities are not
+    known.
     """
     law = mechanism.probabilities(size) if policy.pads and not mechanism.reads_context else None
     return None if law is None else 1.0 - float(law[size])
@@ -108,7 +104,7 @@ def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int
 
 
 def _word_share(mechanism: Mechanism[Any], symbols: Int32, pad: int) -> tuple[float, int | None]:
-    """Estimate the probability that one of ``symbols`` becomes a word, and not padding; with the number of draws."""
+    """Estimate the probability that one of ``symbols`` becomes a word, not padding; with the number of draws."""
     laws = [mechanism.probabilities(symbol) for symbol in symbols.tolist()]
     padding_shares = [law[pad] for law in laws if law is not None]
     if padding_shares:

@@ -25,9 +25,7 @@ def draw_tokens(mechanism: Mechanism[Any], ids: Int32, name: bytes, keys: Releas
 
 
 def write_tokens(mechanism: Mechanism[Any], ids: Int32, name: bytes, keys: ReleaseKeys) -> Int32:
-    """Choose the words to write for the draws. A mechanism that chooses words by those beside them sees ids in this
-    order.
-    """
+    """Choose the words to write for the draws of ids, as one record in this order."""
     return mechanism.render(mechanism.draw(as_record(ids, name, keys), keys)).ids
 
 
@@ -46,10 +44,10 @@ def as_records(ids: Int32, offsets: Int64, names: Sequence[bytes], keys: Release
 def fit_texts(ids: Int32, columns: Int64, widths: Int64, padding: int) -> tuple[Int32, Int64]:
     """Cut and fill the texts of records as a run does.
 
-    ``ids``: int32 ``(tokens,)``, record by record, and in each column by column. ``columns``: int64 ``(records,
-    columns)``, the tokens of each text. ``widths``: int64 ``(columns,)``, the public number of tokens of each text
-    column; 0 where lengths are visible. ``padding``: the symbol to fill with. Returns the tokens as they are drawn,
-    int32, and int64 ``(records + 1,)``, the offsets of the records among them.
+    ``ids``: int32 ``(tokens,)``, by record and then by column. ``columns``: int64 ``(records, columns)``, the tokens of
+    each text. ``widths``: int64 ``(columns,)``, the public number of tokens of each text column; 0 if lengths are
+    visible. ``padding``: the symbol to fill with. Returns the tokens to draw, int32, and the offsets of records, int64
+    ``(records + 1,)``.
     """
     if not widths.any():
         return ids, np.concatenate([[0], np.cumsum(columns.sum(axis=1))])
@@ -75,11 +73,10 @@ def choose_records(ids: Int32, columns: Int64, count: int) -> tuple[Int32, Int64
 def draw_texts(
     mechanism: Mechanism[Any], ids: Int32, offsets: Int64, seconds: float, keys: ReleaseKeys | None = None
 ) -> tuple[Int32, float]:
-    """Draw records one after another, as many as the time allows, at least one.
+    """Draw records one after another, as many as ``seconds`` of processor time allow, at least one.
 
-    ``ids``: int32 ``(tokens,)``, with int64 offsets ``(records + 1,)``. ``seconds``: of processor time, after which no
-    other record is begun. ``keys``: throwaway keys if left out. Returns the outputs of the first of ``ids``, int32, and
-    the tokens drawn a second.
+    ``ids``: int32 ``(tokens,)``, with int64 offsets ``(records + 1,)``. ``keys``: throwaway keys by default. Returns
+    the outputs of the first of ``ids``, int32, and the tokens drawn per second.
     """
     keys = keys or make_throwaway_keys()
     mechanism.draw(_batch(ids, offsets, 0, 1, keys), keys)  # the first call compiles the loops

@@ -1,4 +1,4 @@
-"""Events: the processing of one record by a release, complete enough to price it; and the price of a record."""
+"""Terms of a release, and the price of one record under them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Composition(StrEnum):
     Two texts with the same pattern of equal positions have equally many distinct words; let ``w_j`` and ``v_j`` be
     those that are first at the same position. The output is a function of one independent draw for each ``j``, of the
     pattern and, for a bag, of an order that depends on neither. So the loss is at most that of the draws, ``sum_j
-    epsilon * d(w_j, v_j)``: two texts that differ in one distinct word differ in one draw, however often they have it.
+    epsilon * d(w_j, v_j)``, however often the texts have a word.
     """
 
     TEXT = "text"
-    """``N * epsilon`` between any two different texts: what is drawn at one position depends on words at all others,
-    so that no sum over positions is smaller, even where the texts differ in one word.
+    """``N * epsilon`` between any two different texts: the draw at one position depends on words at all others, so that
+    no sum over positions is smaller, even if the texts differ in one word.
 
     Sequential composition. Let ``z_1 .. z_N`` be the symbols drawn. The mechanism draws ``z_i`` from a law that depends
     on the whole text and on ``z_1 .. z_{i-1}``; whatever both are, its loss between two texts with the same symbols
@@ -55,16 +55,15 @@ class Composition(StrEnum):
 
 @dataclass(frozen=True)
 class ReleaseTerms:
-    """Terms that are the same for each record of a release: the constant part of the ``privacy`` column.
+    """Terms that all records of a release share: the constant part of the ``privacy`` column.
 
-    ``release``: the release's name. ``mechanism``: its mechanism's name. ``bundle``: the mechanism fingerprint.
-    ``guarantee``: what one token costs. ``composition``: how tokens add up. ``relation``: the pairs of texts for which
-    the bound holds. ``exposes``: what is shown besides, as a function of the configuration alone. ``n_max``: the public
-    number of tokens of a text where the length is hidden, else None. ``search``: how the word nearest to a noisy point
-    is looked up. No part of the guarantee: it sees only the noisy point. ``search_recall``: the share of noisy points
-    for which that is the nearest word, as measured by the build. ``max_records``: the most records that are ever drawn
-    from the weights, each of which every record pays for (:attr:`Composition.CORPUS`); None for a mechanism that is
-    made from public data alone.
+    ``bundle``: mechanism fingerprint. ``guarantee``: of one token; ``composition`` adds tokens up. ``relation``: pairs
+    of texts that the bound covers. ``exposes``: other exposures, a function of the configuration alone. ``n_max``:
+    public number of tokens of a text; None if its length shows. ``search``: lookup of the word nearest to a noisy
+    point. It sees only the noisy point, so it is no part of the guarantee. ``search_recall``: share of noisy points for
+    which it finds the nearest word, as measured by the build. ``max_records``: the most records that are ever drawn
+    from private weights, each of which every record pays for (:attr:`Composition.CORPUS`); None for a mechanism made
+    from public data alone.
     """
 
     release: str
@@ -89,11 +88,10 @@ class ReleaseTerms:
 class Price:
     """Price of one record.
 
-    ``tokens``: tokens that are paid for: ``n_max`` where the length is hidden, else the tokens drawn. Where the private
-    corpus trained the weights, ``n_max`` for each record that may ever be drawn from them. ``epsilon_bound``: the
-    largest loss between two texts of the stated relation. ``epsilon_pure``: the same where the relation is
-    ``any_text``; None, meaning infinite, where it is not. ``delta``: the probability, at most, by which an output may
-    be likelier than these bounds allow; 0 where the arithmetic is exact.
+    ``tokens``: ``n_max`` if the length is hidden, else the tokens drawn; with private weights, ``n_max`` for each
+    record that may ever be drawn from them. ``epsilon_bound``: largest loss between two texts of the stated relation.
+    ``epsilon_pure``: ``epsilon_bound`` if the relation is ``any_text``, else None (infinite). ``delta``: largest
+    probability by which an output may be likelier than these bounds allow; 0 if the arithmetic is exact.
     """
 
     tokens: int
@@ -103,11 +101,11 @@ class Price:
 
 
 def price(terms: ReleaseTerms, drawn: int) -> Price:
-    """Price a record of which ``drawn`` tokens were drawn (ignored where the length is hidden).
+    """Price a record with ``drawn`` tokens (ignored if the length is hidden).
 
-    All compositions have the pure form ``m * (epsilon * D + slack)``: no distance exceeds the diameter D, and the
-    Earth Mover's and bottleneck distances are at most the largest distance between two words. Deltas add up: ``m *
-    delta`` (basic composition: Dwork and Roth 2014, Theorem 3.16).
+    All compositions have the pure form ``m * (epsilon * D + slack)``: no distance exceeds the diameter D, and the Earth
+    Mover's and bottleneck distances are at most the largest distance between two words. Deltas add up: ``m * delta``
+    (basic composition: Dwork and Roth 2014, Theorem 3.16).
     """
     tokens = drawn if terms.tokens is None else terms.tokens
     bound = tokens * terms.guarantee.pure

@@ -1,9 +1,9 @@
-"""Recovery of words by the best attacker: the share of words that it guesses right, as figures.
+"""Recovery of words by the best attacker, as shares of words.
 
 Bayes vulnerability (Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith 2020, The Science of Quantitative
-Information Flow, sections 2.2 and 5.1). The best attacker takes an output for the word with the largest
-``prior(x) Pr[M(x) = y]``. Nobody with the same prior recovers more words on average. Figures are functions of public
-data alone, so they may be published. :mod:`wordveil.measures.recovery` measures them.
+Information Flow, sections 2.2 and 5.1). The best attacker takes an output for the word with the largest ``prior(x)
+Pr[M(x) = y]``. Nobody with the same prior recovers more words on average. Figures are functions of public data alone,
+so they may be published. :mod:`wordveil.measures.recovery` measures them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, Self
 class Recovered:
     """Share of words that are guessed right after some draws.
 
-    ``draws``: how many independent draws of one word the attacker sees, 1 or more. ``at_least``: a lower bound of the
-    best attacker's share, from 0 to 1. ``at_most``: an upper bound; equal to ``at_least`` where the share is exact.
-    None where only an attacker that was fitted on draws was measured: the best one may do better.
+    ``draws``: number of independent draws of one word that the attacker sees, 1 or more. ``at_least``, ``at_most``:
+    bounds on the best attacker's share, equal if it is exact. ``at_most`` is None if only an attacker fitted on draws
+    was measured: the best one may do better.
     """
 
     draws: int
@@ -34,10 +34,10 @@ class Recovered:
 
 @dataclass(frozen=True)
 class PriorRecovery:
-    """Recovery of words that are as likely as one prior states.
+    """Recovery of words under one prior.
 
-    ``before``: the share of the likeliest word, which is what an attacker gets right who never looks, above 0 and at
-    most 1. ``after``: the same after draws, by rising numbers of draws; the first is 1.
+    ``before``: share of the likeliest word, which an attacker gets right without an output; above 0, at most 1.
+    ``after``: shares by rising numbers of draws; the first is 1.
     """
 
     before: float
@@ -82,11 +82,7 @@ class PriorRecovery:
 
 @dataclass(frozen=True)
 class Recovery:
-    """Recovery of single words under two priors.
-
-    ``uniform``: of words of the vocabulary that are all equally likely. ``frequency``: of words that are as likely as
-    they are frequent in public text.
-    """
+    """Recovery of single words under a ``uniform`` prior, and under their ``frequency`` in public text."""
 
     uniform: PriorRecovery
     frequency: PriorRecovery

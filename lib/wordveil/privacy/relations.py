@@ -1,4 +1,4 @@
-"""Relations: the pairs of texts for which a bound holds; and the other exposures of a release."""
+"""Relations: the pairs of texts that a bound covers; and the other exposures of a release."""
 
 from __future__ import annotations
 
@@ -15,22 +15,18 @@ class Relation(StrEnum):
     """
 
     ANY_TEXT = "any_text"
-    """Any two texts at all: every string is covered and the length is hidden."""
+    """Any two texts: every string is covered and the length is hidden."""
 
     SAME_LENGTH = "same_length"
     """Texts with the same number of tokens after the text policy."""
 
     SAME_SKELETON = "same_skeleton"
-    """Texts that agree in everything the policy copies: same mask, same symbols, same number of hidden words.
-
-    They also agree in which positions hold the same word, if a word that a record repeats is drawn once (``repeat:
-    same``).
+    """Texts that agree in everything the policy copies: same mask, same symbols, same number of hidden words. Under
+    ``repeat: same`` they also agree in the positions that hold the same word.
     """
 
     def covers(self, wanted: Relation) -> bool:
-        """Return whether a bound under this relation holds for every pair of ``wanted``. ``any_text`` covers all, the
-        others themselves.
-        """
+        """Return whether a bound under this relation holds for every pair of ``wanted``; ``any_text`` covers all."""
         return self in (Relation.ANY_TEXT, wanted)
 
 
@@ -38,28 +34,28 @@ class Exposure(StrEnum):
     """Exposure of a record in addition to its sanitised words. Kept columns are written ``column:NAME``."""
 
     PRESENCE = "presence"
-    """That the record was refused because of its text, or of another text of its author; or that it was not."""
+    """Refusal of the record because of its text, or of another text of its author."""
 
     EDITED = "edited"
-    """In which runs the record's text changed, and when it came back to what it had been."""
+    """Runs in which the record's text changed, or came back to a previous one."""
 
     WITHDRAWN = "withdrawn"
-    """That the record was in the release and was taken out."""
+    """Removal of the record from the release."""
 
     GATE = "gate"
-    """That the release passed rules that read original texts: one bit about all of them, beyond every bound."""
+    """Success of the release under rules that read original texts: one bit about all of them, beyond every bound."""
 
     LAYOUT = "layout"
-    """The input's order of rows and cuts between files, which follow from the sizes of the texts."""
+    """Input order of rows and cuts between files, which follow from the sizes of the texts."""
 
     LENGTH = "length"
-    """The number of tokens."""
+    """Number of tokens."""
 
     REPETITION = "repetition"
-    """Which positions of the text hold the same hidden word."""
+    """Positions of the text that hold the same hidden word."""
 
     TYPES = "types"
-    """Which tokens are addresses, numbers, names and the like, and the shape of those that keep it."""
+    """Tokens that are addresses, numbers, names and the like, and the shape of those that keep it."""
 
     PUNCTUATION = "punctuation"
     CASE = "case"
@@ -68,12 +64,10 @@ class Exposure(StrEnum):
     UNKNOWN_WORDS = "unknown_words"
 
     CARRIER_PHRASES = "carrier_phrases"
-    """Every word that an n-gram model of public text expects in its place, and that the hidden words are none of
-    these.
-    """
+    """Words that an n-gram model of public text expects in their places; no hidden word is one of these."""
 
     LANGUAGE = "language"
-    """Which records are of another language than the policy's: none of their words is copied."""
+    """Records of another language than the policy's: none of their words is copied."""
 
 
 ORDER_EXPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType({"hashed": (), "input": (str(Exposure.LAYOUT),)})

@@ -55,10 +55,7 @@ def show_nats(value: float | None) -> str:
 
 
 def describe_power(finding: Finding) -> str:
-    """Describe what the draws of a test could have refuted, in a sentence.
-
-    Return an empty string if nothing was drawn to refute a loss.
-    """
+    """Describe the losses that the draws of a test could have refuted; empty if no loss was drawn for."""
     if finding.power is None or finding.claimed is None or finding.verdict is Verdict.REFUTED:
         return ""
     if math.isinf(finding.power):

@@ -42,8 +42,8 @@ class CurveLine:
 class CurvePanel:
     """Picture of some figures over the same epsilons.
 
-    ``label``: the picture in words, for screen readers. ``left``, ``right``, ``top``, ``bottom``: the ends of the axes
-    in pixels. ``across``, ``up``: the marks of both axes. ``lines``: the figures, in the order of their colours.
+    ``label``: description for screen readers. ``left``, ``right``, ``top``, ``bottom``: ends of the axes in pixels.
+    ``across``, ``up``: marks of both axes. ``lines``: figures, in the order of their colours.
     """
 
     title: str
@@ -65,7 +65,7 @@ def draw_lines(
 ) -> CurvePanel:
     """Draw figures over a logarithmic axis of epsilons, which are positive and rising.
 
-    ``figures``: by name, a value of 0 or more for each epsilon, or None. ``show``: writes a value.
+    ``figures``: by name, a value of 0 or more for each epsilon, or None. ``show``: formats a value.
     """
     ends = _LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM
     to_x = _make_axis(epsilons, ends[0], ends[1])
@@ -88,7 +88,7 @@ def _make_axis(epsilons: Sequence[float], start: float, end: float) -> Callable[
 
 
 def _name_epsilons(epsilons: Sequence[float], to_x: Callable[[float], float]) -> tuple[Tick, ...]:
-    """Make marks of the axis for epsilons. A text that would overlap the one before it is left out."""
+    """Make marks of the axis for epsilons, without texts that would overlap the previous one."""
     ticks: list[Tick] = []
     last = -math.inf
     for epsilon in epsilons:
@@ -220,9 +220,7 @@ def _find_prior(meaning: EpsilonMeaning, name: str) -> PriorRecovery | None:
 
 
 def render_calibration(calibration: Calibration) -> str:
-    """Render the page of a calibration, in HTML: sentences, pictures, tables, examples and definitions. All names are
-    escaped.
-    """
+    """Render the page of a calibration, in HTML: sentences, pictures, tables, examples and definitions, escaped."""
     meanings = calibration.meanings
     epsilons = [f"{meaning.epsilon:g}" for meaning in meanings]
     words = dict.fromkeys(example.word for meaning in meanings for example in meaning.examples)

@@ -45,10 +45,7 @@ class ScorePair:
 
     @property
     def do_intervals_overlap(self) -> bool | None:
-        """True if the 95% intervals overlap; None if a score was not measured.
-
-        A score without an interval is exact: its interval is the figure.
-        """
+        """True if the 95% intervals overlap; None if a score was not measured. A score without an interval is exact."""
         first, second = _interval(self.first), _interval(self.second)
         if first is None or second is None:
             return None
@@ -99,7 +96,7 @@ def _interval(score: Score) -> tuple[float, float] | None:
 class EvaluationComparison:
     """Comparison of two evaluations with their names.
 
-    ``pairs``: figures that both have, in the order of the first. ``alone``: figures that only one has, with its name.
+    ``pairs``: figures of both, in the order of the first. ``alone``: figures of only one, with its name.
     """
 
     names: tuple[str, str]
@@ -131,8 +128,8 @@ class EvaluationComparison:
     def merge(self) -> Evaluation:
         """Merge both into one evaluation, for a page.
 
-        Each subject's name is preceded by that of its evaluation, except for subjects whose scores are the same in
-        both, such as the original, which appear once.
+        Each subject's name is preceded by that of its evaluation. Subjects with equal scores in both, such as the
+        original, appear once, without it.
         """
         shared = {
             name for name in _subjects(self.first) if _scores_of(self.first, name) == _scores_of(self.second, name)
@@ -216,7 +213,7 @@ def _row(pair: ScorePair) -> dict[str, str]:
 
 
 def render_comparison(comparison: EvaluationComparison) -> str:
-    """Render the page of two evaluations, in HTML. As on that of one, everything is escaped and nothing is loaded."""
+    """Render the page of two evaluations, in HTML, escaped and without external resources."""
     return render_page(
         "comparison.html",
         title=make_title(comparison.names),

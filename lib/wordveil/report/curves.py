@@ -12,7 +12,7 @@ from wordveil.report.templates import render_page
 _WIDTH, _HEIGHT, _GAP = 680, 220, 70
 _LEFT, _RIGHT, _TOP = 52.0, 14.0, 30.0
 _MOST = 400
-"""Largest number of points of a line. If there are more, each is a mean of neighbours."""
+"""Largest number of points of a line; further ones are averaged with their neighbours."""
 _PANELS = (
     ("reconstruction loss, nats a symbol", "reconstruction"),
     ("share of symbols that are the likeliest", "accuracy"),
@@ -24,8 +24,8 @@ _PANELS = (
 class LossPanel:
     """Picture of one figure over the steps, in pixels.
 
-    ``across``, ``up``: the marks of both axes. ``training``, ``validation``: points of lines, as SVG writes them; empty
-    if there are none.
+    ``across``, ``up``: marks of both axes. ``training``, ``validation``: points of lines as SVG; empty if there are
+    none.
     """
 
     title: str

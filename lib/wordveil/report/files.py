@@ -30,10 +30,8 @@ class ReportFiles:
 def write_evaluation(evaluation: Evaluation, directory: Path) -> ReportFiles:
     """Write the page, the CSV and the JSON into a directory, replacing an earlier report.
 
-    The directory is made if missing.
-
-    Each file is complete whenever it is visible, and the JSON comes last. Only their owner can read the files of a
-    private evaluation. Raises :class:`OSError` if they cannot be written.
+    The directory is made if missing. Each file is complete whenever it is visible, and the JSON comes last. Only their
+    owner can read the files of a private evaluation. Raises :class:`OSError` if they cannot be written.
     """
     files = ReportFiles(directory / PAGE, directory / DATA, directory / SCORES)
     contents = {
@@ -49,11 +47,7 @@ def write_evaluation(evaluation: Evaluation, directory: Path) -> ReportFiles:
 
 
 def write_scores(evaluation: Evaluation) -> str:
-    """Write the scores as CSV, a column for each field.
-
-    Unmeasured values are empty, and unbounded ones are ``Infinity``. :func:`~wordveil.report.values.show_cell` guards
-    texts.
-    """
+    """Write the scores as CSV, a column for each field: empty if unmeasured, ``Infinity`` if unbounded."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, [*(field.name for field in fields(Score)), ABOVE_CHANCE])
     writer.writeheader()

@@ -1,7 +1,7 @@
 """Frontier between privacy and utility: the attack accuracy of each subject against its utility.
 
-A subject is Pareto-optimal if no other has at least its utility and at most its attack accuracy, and is better in one
-of the two.
+A subject is Pareto-optimal unless another has at least its utility and at most its attack accuracy, and is better in
+one of the two.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ class Span:
 class Point:
     """Subject, with the strongest attack on it.
 
-    ``is_bound``: whether that attack is adaptive, or the subject is the original: a static attack bounds nothing.
-    ``is_optimal``: whether the subject is Pareto-optimal.
+    ``is_bound``: the attack is adaptive, or the subject is the original; a static attack bounds nothing.
     """
 
     subject: str
@@ -48,7 +47,7 @@ class Point:
 class Frontier:
     """Picture of a frontier: task and figure of the attacks, their chance level, and points in the order of the report.
 
-    ``utilities``: the tasks whose mean is the utility, the same for all points.
+    ``utilities``: tasks whose mean is the utility of every point.
     """
 
     task: str
@@ -95,7 +94,7 @@ def _level(score: Score) -> str:
 
 
 def is_original(subject: str) -> bool:
-    """Return whether a subject is not sanitised, even if the name of its evaluation precedes its own."""
+    """Return whether a subject is not sanitised, with or without the name of its evaluation."""
     return subject.rpartition(": ")[2] == ORIGINAL
 
 
@@ -151,7 +150,7 @@ def _span(score: Score) -> Span:
 
 
 def _mean(scores: Sequence[Score]) -> Span:
-    """Compute the mean of independent figures. The half-widths of their intervals add as roots of sums of squares."""
+    """Compute the mean of independent figures. Half-widths of intervals add as roots of sums of squares."""
     spans = [_span(score) for score in scores]
     value = math.fsum(span.value for span in spans) / len(spans)
     below = math.hypot(*(span.value - span.low for span in spans)) / len(spans)

@@ -17,11 +17,11 @@ _NO_MARKS: Mapping[str, float] = MappingProxyType({})
 def draw_histogram(
     bins: Sequence[Bin], marks: Mapping[str, float] = _NO_MARKS, *, tail: bool = False
 ) -> dict[str, Any] | None:
-    """Draw what the macro ``histogram`` shows: ``x``, ``width`` and marks in percent, ``height`` in pixels.
+    """Draw what the macro ``histogram`` shows, or None without bins: ``x``, ``width`` and marks in percent, ``height``
+    in pixels.
 
-    ``bins``: from :func:`wordveil.scores.counts.count_bins`. ``marks``: numbers to mark with a line, by name.
-    ``tail``: whether a number beyond the closed bins is marked in the middle of the open one, or not at all.
-    None without bins.
+    ``marks``: numbers to mark with a line, by name. ``tail``: a number beyond the closed bins is marked in the middle
+    of the open one; otherwise it is not marked.
     """
     if not bins:
         return None

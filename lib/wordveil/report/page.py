@@ -1,7 +1,6 @@
-"""Page of an evaluation: one file that loads nothing from elsewhere, for light and dark screens of any width.
+"""Page of an evaluation: one file without external resources, for light and dark screens of any width.
 
-It ranks attacks, the strongest of each kind, the strongest of all first; and shows an attacker's confusions of labels
-as a map of shaded cells.
+It ranks the strongest attack of each kind, and shows an attacker's confusions of labels as a map of shaded cells.
 """
 
 from __future__ import annotations
@@ -26,11 +25,10 @@ _MOST_SUBJECTS = 4
 
 
 def render_evaluation(evaluation: Evaluation) -> str:
-    """Render the page of an evaluation, in HTML.
+    """Render the page of an evaluation, in HTML, with all names escaped.
 
     It has the main results in sentences and as bars, the strongest attack first, the frontier of each task of attacks,
-    a table of each group with every figure's interval, chance level and definition, maps of confusions, examples,
-    notes, and the facts. All names are escaped.
+    a table of each group, maps of confusions, examples, notes, and the facts.
     """
     return render_page(
         "evaluation.html",
@@ -49,7 +47,7 @@ def render_evaluation(evaluation: Evaluation) -> str:
 
 
 def draw_frontiers(scores: Sequence[Score]) -> list[dict[str, Any]]:
-    """Compute what the template of each frontier shows: its pictures, its words, and its figures as a table."""
+    """Draw the frontiers: their pictures, words, and figures as a table, for the template."""
     return [_describe(frontier) for frontier in find_frontiers(scores)]
 
 
@@ -78,15 +76,15 @@ def _describe(frontier: Frontier) -> dict[str, Any]:
 
 
 def describe_evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    """Return plain values for JSON, with the sentences that a page has first."""
+    """Return plain values for JSON, with the first sentences of the page."""
     return {**evaluation.to_dict(), "headline": list(write_headline(evaluation))}
 
 
 def write_headline(evaluation: Evaluation) -> tuple[str, ...]:
-    """Write how much was read, and sentences about each sanitised subject.
+    """Write the number of texts read, and sentences about each sanitised subject.
 
-    They have the strongest attack of each kind, the strongest of all first, and the best result of each task. If there
-    are too many subjects, there are no sentences about them.
+    They have the strongest attack of each kind, the strongest of all first, and the best result of each task. There are
+    none about too many subjects.
     """
     subjects, scores = list_subjects(evaluation.scores), evaluation.scores
     if len(subjects) > _MOST_SUBJECTS:
@@ -133,11 +131,11 @@ _WHAT = {
 
 
 def rank_attacks(scores: Sequence[Score], subject: str) -> list[Score]:
-    """Rank the strongest attack on ``subject`` of each task by how far it is above its chance level.
+    """Rank the strongest attack on ``subject`` of each task by its gain over its chance level.
 
-    The strongest is first. Within a task one that is clearly above chance is stronger than one that is not, and then an
-    adaptive one than a static one, whose failure proves nothing. Only shares are compared: of records linked, authors
-    named, words recovered.
+    Within a task an attack that is clearly above chance is stronger than one that is not, and then an adaptive one than
+    a static one, whose failure proves nothing. Only shares are compared: of records linked, authors named, words
+    recovered.
     """
     strongest: dict[str, Score] = {}
     for score in scores:
@@ -165,10 +163,7 @@ def describe_attack(score: Score) -> str:
 
 
 def describe_power(score: Score) -> str:
-    """Describe which figures would have been above chance on as many texts, as part of a sentence.
-
-    Return an empty string if that is not known.
-    """
+    """Describe the figures that would have been above chance on as many texts; empty if not known."""
     if score.detectable is None:
         return ""
     if score.chance == 1:
@@ -179,7 +174,7 @@ def describe_power(score: Score) -> str:
 
 
 def draw_bars(scores: Sequence[Score]) -> list[dict[str, Any]]:
-    """Compute what the template of a bar shows of each attack."""
+    """Draw a bar for each attack, for the template."""
     return [
         {
             "label": f"{score.task}: {name_method(score)}; chance {show_number(score.chance)}",
@@ -203,7 +198,7 @@ def _find_gain(score: Score) -> float:
 
 
 MOST_LABELS = 30
-"""Number of labels that a map shows."""
+"""Largest number of labels on a map."""
 _MOST_PAIRS = 5
 _LARGE, _SMALL = 20, 15
 _MANY = 15
@@ -226,10 +221,9 @@ class Heatmap:
     """Map of confusions.
 
     ``rows``, ``columns``: names; columns are numbers of rows, and the last may be :data:`OTHERS` and :data:`REFUSED`.
-    ``shades``: the cells that are not empty. ``size``, ``left``, ``top``, ``width``, ``height``: in pixels: of a cell,
-    the corner of the first cell, and the whole. ``left_out``: how many labels are merged into :data:`OTHERS`.
-    ``pairs``: sentences about the labels that were most often confused. ``hit_rate``: the share of texts on the
-    diagonal, of all labels.
+    ``shades``: cells that are not empty. ``size``, ``left``, ``top``, ``width``, ``height``: in pixels: of a cell, the
+    corner of the first cell, and the whole. ``left_out``: number of labels merged into :data:`OTHERS`. ``pairs``:
+    sentences about the most frequent confusions. ``hit_rate``: share of texts on the diagonal, of all labels.
     """
 
     confusion: Confusion
@@ -249,7 +243,7 @@ class Heatmap:
 def draw_heatmap(confusion: Confusion) -> Heatmap:
     """Draw a confusion for at most :data:`MOST_LABELS` labels: those with the most texts, the first among equals.
 
-    The strength of a cell is its share of its row. Guesses of labels that are not shown share a column.
+    The strength of a cell is its share of its row. Guesses of other labels share a column.
     """
     counts = np.array(confusion.counts, np.int64).reshape(len(confusion.names), -1)
     labels = len(confusion.names)

@@ -1,6 +1,4 @@
-"""Picture of a frontier as lines, points and labels in pixels, for a wide and for a narrow screen. No label covers
-another.
-"""
+"""Picture of a frontier: lines, points and separate labels in pixels, for a wide and for a narrow screen."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ class Box:
 
 
 def estimate_width(text: str) -> float:
-    """Estimate the width of a text of 12 pixels, in pixels, rather too large than too small."""
+    """Estimate the width of a text of 12 pixels, in pixels; too large rather than too small."""
     return _CHARACTER * len(text)
 
 
@@ -61,13 +59,11 @@ def place_labels(
     reach: int = len(_GAPS),
     first: Sequence[int] = (),
 ) -> tuple[Box | None, ...]:
-    """Place a box for each label beside its point, in pixels and inside the frame.
-
-    None for a label that does not fit.
+    """Place a box for each label beside its point, in pixels and inside the frame; None if it does not fit.
 
     Boxes never meet each other, a point, or a ``blocked`` box. Of the remaining positions, each label takes a near one
-    that crosses few of the ``lines``, such as error bars. ``reach``: the number of distances from the point to try,
-    from 1 to 3. ``first``: the numbers of the points that come first; then come those in a crowd.
+    that crosses few of the ``lines``, such as error bars. ``reach``: number of distances from the point to try, from 1
+    to 3. ``first``: numbers of the points to label first; then come those in a crowd.
     """
     discs = [Box(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in points]
     crowd = [sum(math.dist(point, other) for other in points) for point in points]
@@ -109,10 +105,9 @@ class Tick:
 class Dot:
     """Point of a picture: its centre, the ends of its bars, and its label, all in pixels.
 
-    ``label``: the text beside it: its name, or its number where names do not fit; empty where that does not fit either.
-    ``label_x``, ``label_y``, ``anchor``: a point on the text's base line, and which part of the text is there:
-    ``start``, ``middle`` or ``end``. ``leader``: whether a line joins the label to the point, because it is not next to
-    it. ``leader_x``, ``leader_y``: the end of that line.
+    ``label``: its name, or its number if names do not fit; empty if that does not fit either. ``label_x``, ``label_y``,
+    ``anchor``: a point on the text's base line, and the part of the text there: ``start``, ``middle`` or ``end``.
+    ``leader``: a line to ``leader_x``, ``leader_y`` joins the label to the point, because it is not next to it.
     """
 
     point: Point
@@ -133,7 +128,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Picture:
-    """Picture of ``width`` by ``height`` pixels. ``kind``: the screens that it is for, ``wide`` or ``narrow``."""
+    """Picture of ``width`` by ``height`` pixels for screens of a ``kind``, ``wide`` or ``narrow``."""
 
     kind: str
     width: int
@@ -276,7 +271,7 @@ def _dot(
 
 
 def _anchor(x: float, box: Box) -> tuple[str, float]:
-    """Find the end of a box next to the point, where its text is anchored: the width of a box is only an estimate."""
+    """Find the end of a box next to the point, to anchor its text: the width of a box is only an estimate."""
     if box.left >= x:
         return "start", box.left
     return ("end", box.right) if box.right <= x else ("middle", (box.left + box.right) / 2)

@@ -27,8 +27,8 @@ class Measure:
     """Measure of a score, without the subject.
 
     ``method`` includes the variant and the figure. ``direction``: the better direction; empty if neither is.
-    ``definition``: those that differ between subjects follow each other. ``chance``, ``count``: those of all subjects,
-    as text; empty if there are none.
+    ``definition``: joins those of subjects that differ. ``chance``, ``count``: of all subjects, as text; empty if there
+    are none.
     """
 
     task: str
@@ -43,8 +43,8 @@ class Measure:
 class Figure:
     """Figure as it is shown.
 
-    ``above_chance``: whether the whole interval of an attack is above its chance level. ``notes``: numbers of the notes
-    below the table.
+    ``above_chance``: the whole interval of an attack is above its chance level. ``notes``: numbers of notes below the
+    table.
     """
 
     value: str
@@ -57,9 +57,9 @@ class Figure:
 class ScoreTable:
     """Table of scores.
 
-    ``heading``: the task, if a group has a table for each; otherwise empty. ``figures``: for each measure, that of each
-    subject; None if it was not measured. ``notes``: the texts for the numbers of :attr:`Figure.notes`, from 1.
-    ``by_subject``: whether subjects are rows rather than columns.
+    ``heading``: the task, if a group has a table for each; otherwise empty. ``figures``: by measure and subject; None
+    if not measured. ``notes``: texts for the numbers of :attr:`Figure.notes`, from 1. ``by_subject``: subjects are rows
+    instead of columns.
     """
 
     heading: str
@@ -151,7 +151,7 @@ def _show(score: Score, number: dict[str, int]) -> Figure:
 
 
 def _is_found(score: Score) -> bool:
-    """Return whether an attack finds something: for a task, a figure above chance is what a user of the texts wants."""
+    """Return whether an attack succeeds: for a task, a figure above chance is what a user of the texts expects."""
     return score.group in (Group.ATTACK, Group.PRIVACY) and bool(score.is_above_chance)
 
 

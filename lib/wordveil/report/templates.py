@@ -1,4 +1,4 @@
-"""Templates of pages for people. Each makes one file that loads nothing from elsewhere."""
+"""Templates of pages for people. Each page is one file without external resources."""
 
 from __future__ import annotations
 
@@ -31,15 +31,11 @@ def _load_templates() -> Environment:
 
 
 def _show(value: Any) -> Any:
-    """Escape characters of a text that act on a page, such as changes of direction. Other values, and the output of
-    templates, stay.
-    """
+    """Escape characters that act on a page, such as changes of direction, in texts but not in templates' output."""
     return show_value(value, keep="\n\t") if type(value) is str else value
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Render a page, with its time and the version in its footer. Everything is escaped: names come from foreign
-    tables.
-    """
+    """Render a page with its time and version in the footer, escaped: names come from foreign tables."""
     made = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return _load_templates().get_template(template).render(version=__version__, made=made, whole=_WHOLE, **values)

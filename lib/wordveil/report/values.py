@@ -24,9 +24,9 @@ _GUARD = "'"
 
 
 def show_value(value: object, keep: str = "") -> str:
-    r"""Show a value on one line in which nothing acts on a terminal or a page.
+    r"""Show a value on one line in which nothing acts on a terminal or a page: an escape character becomes ``\x1b``.
 
-    An escape character is shown as ``\x1b``. ``keep``: characters that stay, such as line breaks.
+    ``keep``: characters that stay, such as line breaks.
     """
     text = str(value)
     if text.isprintable():
@@ -43,8 +43,8 @@ def _is_hidden(character: str) -> bool:
 def show_cell(value: Any) -> Any:
     """Make a value for a cell of CSV.
 
-    A text gets an apostrophe before it if a spreadsheet would execute it, and if it begins with one, so that removing
-    it restores the text. Numbers stay numbers.
+    A text that a spreadsheet would execute, or that begins with an apostrophe, gets an apostrophe before it, so that
+    removing it restores the text. Numbers stay numbers.
     """
     if not isinstance(value, str):
         return value

@@ -44,9 +44,7 @@ def bound_above(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Fl
 
 
 def find_share_interval(hits: float, count: int) -> tuple[float, float]:
-    """Compute the 95% interval of the share of ``hits`` among ``count`` texts. It has a width even if all texts
-    agree.
-    """
+    """Compute the 95% interval of the share of ``hits`` among ``count`` texts, also if all texts agree."""
     return float(bound_below(hits, count, TAIL)), float(bound_above(hits, count, TAIL))
 
 

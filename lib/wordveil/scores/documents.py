@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from wordveil.arrays import Int64
 
 UNKNOWN = -1
-"""The label of a text that has none of the names, and the guess of a classifier that refuses to guess."""
+"""Label of a text without one of the names, and guess of a classifier that refuses to guess."""
 
 
 @dataclass(frozen=True)
 class Documents:
     """Texts, each with one label.
 
-    ``texts``: the texts, in Unicode. ``labels``: int64 ``(texts,)``, numbers of :attr:`names`, or :data:`UNKNOWN`.
-    ``names``: the labels' names, each once. Raises :class:`ValueError` where the lengths differ, or a label is out of
-    range.
+    ``labels``: int64 ``(texts,)``, numbers of :attr:`names`, or :data:`UNKNOWN`. ``names``: each once. Raises
+    :class:`ValueError` if the lengths differ, or a label is out of range.
     """
 
     texts: Sequence[str]
@@ -39,10 +38,9 @@ class Documents:
 
     @classmethod
     def of(cls, texts: Sequence[str], labels: Sequence[str], names: Sequence[str] | None = None) -> Self:
-        """Make from texts with labels by name.
+        """Make from texts with labels by name; a label that is not in ``names`` is :data:`UNKNOWN`.
 
-        ``names``: the names in their order, by default all labels in alphabetical order. A label that is not among
-        them is :data:`UNKNOWN`.
+        ``names``: in their order, by default all labels in alphabetical order.
         """
         order = tuple(sorted(set(labels)) if names is None else names)
         number = {name: label for label, name in enumerate(order)}
@@ -59,6 +57,6 @@ class Documents:
 
     @property
     def chance(self) -> float:
-        """Share of the most frequent label, which is right without reading a text. 0 without texts."""
+        """Share of the most frequent label, which is right without reading a text; 0 without texts."""
         known_labels = self.labels[self.labels != UNKNOWN]
         return float(np.bincount(known_labels).max() / len(self)) if len(known_labels) else 0.0

@@ -20,8 +20,7 @@ FORMAT_VERSION = 1
 class Confusion:
     """Confusion of authors by an attacker; :class:`wordveil.scores.score.Score` explains the first three fields.
 
-    ``names``: the labels. ``counts``: for each true label, the number of texts given each label; the last column counts
-    refusals to guess.
+    ``counts``: for each true label, the number of texts given each label; the last column counts refusals to guess.
     """
 
     subject: str
@@ -33,7 +32,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class TextExample:
-    """Text and its sanitised form. It is of public or demo texts, unless private ones were requested."""
+    """Public or demo text and its sanitised form; a private one only on request."""
 
     subject: str
     original: str
@@ -44,9 +43,9 @@ class TextExample:
 class Evaluation:
     """Report of all measurements.
 
-    ``facts``: what it was made from, in the order to show: release, bundle, epsilon, seeds, versions. ``notes``:
-    sentences that say what the figures show and what they do not. ``is_private``: whether figures were measured on
-    private text, so that the report stays internal. ``scope``: sentences that say how much was read.
+    ``facts``: release, bundle, epsilon, seeds and versions, in the order to show. ``notes``: remarks on the figures, in
+    sentences. ``is_private``: figures were measured on private text, so that the report stays internal. ``scope``:
+    number of texts read, in sentences.
     """
 
     title: str
@@ -91,7 +90,7 @@ _PRIVATE = 0o600
 
 
 def replace_file(path: Path, content: str, mode: int = _PRIVATE) -> None:
-    """Write a text file that is complete whenever it is visible; replace an existing one. Raises :class:`OSError`."""
+    """Write a text file that is complete whenever it is visible, replacing an old one. Raises :class:`OSError`."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as stream:
         try:
@@ -107,7 +106,7 @@ def replace_file(path: Path, content: str, mode: int = _PRIVATE) -> None:
 
 def to_json(values: Any) -> str:
     """Encode plain values and NumPy's numbers as JSON. Raises :class:`ValueError` for NaN, :class:`TypeError` for
-    objects.
+    others.
     """
     return json.dumps(values, indent=1, allow_nan=False, default=_to_plain) + "\n"
 

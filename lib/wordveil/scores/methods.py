@@ -1,7 +1,7 @@
 """Registry of attackers on authors and of tasks on texts, and the names of sentence encoders.
 
-A new method of this package needs a file, and a line here, which imports nothing. Another package names what makes one
-of its own in the entry-point group ``wordveil.attackers`` or ``wordveil.tasks``.
+A new method of this package needs a file, and a line here, which imports nothing. Another package registers its own in
+the entry-point group ``wordveil.attackers`` or ``wordveil.tasks``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 from wordveil.plugins import Registry
 
 Make = Callable[[], Any]
-"""Makes a :class:`wordveil.evaluation.classifiers.TextClassifier`."""
+"""Factory of a :class:`wordveil.evaluation.classifiers.TextClassifier`."""
 
 
 class Method:
-    """Path to a :class:`wordveil.evaluation.classifiers.TextClassifier`, imported when it is made.
+    """Path ``module:class`` of a :class:`wordveil.evaluation.classifiers.TextClassifier`, imported when it is made.
 
-    ``path``: ``module:class``. ``settings``: those that differ from its defaults.
+    ``settings``: those that differ from its defaults.
     """
 
     def __init__(self, path: str, **settings: Any) -> None:
@@ -55,9 +55,9 @@ TEXT_TASKS = Registry("wordveil.tasks", _TASKS, find_fault)
 
 WEIGHTED_BAG, MEAN_VECTOR, SENTENCE_TRANSFORMERS = "weighted-bag", "mean-vector", "sentence-transformers:"
 ENCODERS = f"{WEIGHTED_BAG}, {MEAN_VECTOR} or {SENTENCE_TRANSFORMERS}MODEL"
-"""The names of sentence encoders, for people."""
+"""Names of sentence encoders, for people."""
 ENCODER = rf"^({WEIGHTED_BAG}|{MEAN_VECTOR}|{SENTENCE_TRANSFORMERS}\S.*)$"
-"""The same as a regular expression."""
+"""Regular expression of the names of sentence encoders."""
 
 
 def find_model(encoder: str) -> str:

@@ -16,7 +16,7 @@ from wordveil.scores.documents import UNKNOWN
 RESAMPLES = 1_000
 _ROUNDING = 1e-9
 ABOVE_CHANCE = "above_chance"
-"""The key of :attr:`Score.is_above_chance` among plain values."""
+"""Key of :attr:`Score.is_above_chance` among plain values."""
 CONFIDENCE = 0.95
 
 
@@ -34,16 +34,14 @@ class Group(StrEnum):
 class Score:
     """Figure of an evaluation.
 
-    ``subject``: whose texts: ``release``, ``original``, or a mechanism's row in a table. ``group``: what the figure is
-    about. ``task``: what was done with the texts, such as ``authors`` or the name of a data set. ``method``: by what,
-    such as ``svm-characters``. ``variant``: ``static`` or ``adaptive`` for attackers, else empty. ``figure``: what was
-    counted, such as ``accuracy``. ``value``: the figure; infinite where it has no bound, None where it could not be
-    measured (:attr:`note` says why). ``low``, ``high``: the 95% interval; None where the figure is exact or has none.
-    ``chance``: the figure of an attacker that never looks; None where that has no meaning. ``count``: how many texts,
-    words or records it was measured on. ``definition``: what the figure means, in one sentence. ``higher_is_better``:
-    for a reader who wants useful and private texts; None where neither is better. ``note``: what else a reader must
-    know. ``detectable``: the least figure that would have been above chance on as many texts; infinite where no figure
-    would have been, None where that is not known.
+    ``subject``: ``release``, ``original``, or a mechanism's row in a table. ``task``: such as ``authors`` or the name
+    of a data set. ``method``: such as ``svm-characters``. ``variant``: ``static`` or ``adaptive`` for attackers, else
+    empty. ``figure``: such as ``accuracy``. ``value``: infinite if it has no bound, None if it could not be measured,
+    for the reason in ``note``. ``low``, ``high``: 95% interval; None if the value is exact or has none. ``chance``: the
+    figure without reading a text; None if that has no meaning. ``count``: number of texts, words or records.
+    ``definition``: one sentence. ``higher_is_better``: for useful and private texts; None if neither is better.
+    ``detectable``: the least figure that would have been above chance on as many texts; infinite if none would have
+    been, None if not known.
     """
 
     subject: str
@@ -64,9 +62,7 @@ class Score:
 
     @property
     def is_above_chance(self) -> bool | None:
-        """True if the whole interval, or the figure if it has none, is above the chance level. None if there is no
-        figure or no chance level.
-        """
+        """True if the whole interval, or an exact figure, is above the chance level; None without one of both."""
         if self.value is None or self.chance is None:
             return None
         # A sum of probabilities that is chance itself may be rounded upwards.
@@ -107,8 +103,8 @@ def find_mean_interval(values: NDArray[np.floating] | Bool, seed: int) -> tuple[
 def resample(samples: tuple[Float64, ...], statistic: Callable[..., Any], seed: int) -> tuple[float, float]:
     """Compute the 95% interval of a statistic, by the percentile bootstrap of 1,000 resamples of texts (Efron 1979).
 
-    ``samples``: float64 ``(texts,)`` each, resampled together; at least two texts. ``statistic``: takes the samples and
-    an ``axis``.
+    ``samples``: float64 ``(texts,)`` each, resampled together; at least two texts. ``statistic``: takes them and an
+    ``axis``.
     """
     from scipy import stats  # takes 2 s to load, and pages do not need it
 
@@ -128,9 +124,7 @@ def resample(samples: tuple[Float64, ...], statistic: Callable[..., Any], seed: 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Share of texts whose label is guessed right, with its exact 95% interval, chance level, number of texts, and
-    :attr:`Score.detectable`.
-    """
+    """Share of texts whose label is guessed right, with its exact 95% interval and :attr:`Score.detectable`."""
 
     value: float
     low: float
@@ -143,8 +137,8 @@ class Accuracy:
 def measure_accuracy(guessed: Int64, labels: Int64) -> Accuracy:
     """Measure the share of texts with a known label that are guessed right. A refusal to guess is wrong.
 
-    ``guessed``, ``labels``: int64 ``(texts,)``, numbers of names. Texts with the label
-    :data:`wordveil.scores.documents.UNKNOWN` are left out. Raises :class:`ValueError` where no text has a known label.
+    ``guessed``, ``labels``: int64 ``(texts,)``, numbers of names. Labels that are
+    :data:`wordveil.scores.documents.UNKNOWN` are left out. Raises :class:`ValueError` if no text has a known label.
     """
     is_known = labels != UNKNOWN
     if not is_known.any():
@@ -222,8 +216,7 @@ def require_pairs(originals: Sequence[str], sanitised: Sequence[str]) -> None:
 
 
 def find_ratio_interval(parts: NDArray[Any], wholes: NDArray[Any], seed: int) -> tuple[float, float]:
-    """Compute the 95% interval of ``sum(parts) / sum(wholes)``, by the percentile bootstrap of 1,000 resamples of
-    texts.
+    """Compute the 95% interval of ``sum(parts) / sum(wholes)``, by the percentile bootstrap of 1,000 resamples.
 
     ``parts``, ``wholes``: ``(texts,)``, numbers of each text; the wholes are 0 or more, and not all 0.
     """

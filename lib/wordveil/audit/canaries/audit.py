@@ -40,8 +40,8 @@ from wordveil.text.slots import NgramModel
 class ReleaseClaim:
     """Claim of a release about itself.
 
-    ``relation``: the pairs of texts for which its bound holds. ``exposes``: its exposures besides sanitised words, kept
-    columns included. ``columns``: the columns of its rows, in any order.
+    ``relation``: pairs of texts that its bound covers. ``exposes``: exposures besides sanitised words, kept columns
+    included. ``columns``: columns of its rows, in any order.
     """
 
     relation: str
@@ -50,7 +50,7 @@ class ReleaseClaim:
 
 
 def check_structure(inputs: Inputs, runs: Sequence[CanaryRun], claim: ReleaseClaim) -> list[Finding]:
-    """Check in all runs what does not depend on chance."""
+    """Check all that does not depend on chance, in all runs."""
     outputs = [output for run in runs for output in (run.first, run.second)]
 
     def check(test: str, promise: str, find_faults: Callable[[CanaryOutput], Iterator[str]]) -> Finding:
@@ -82,9 +82,9 @@ def check_structure(inputs: Inputs, runs: Sequence[CanaryRun], claim: ReleaseCla
 
 
 def check_layout(runs: Sequence[CanaryRun], claim: ReleaseClaim) -> Finding | None:
-    """Check whether the order of rows and the cuts between files follow the texts.
+    """Check whether the order of rows and the cuts between files follow the texts; None if no run wrote files.
 
-    The two outputs of a run differ only in texts. None if no run wrote files.
+    The two outputs of a run differ only in texts.
     """
     written = [run for run in runs if run.first.files is not None and run.second.files is not None]
     if not written:
@@ -182,15 +182,14 @@ UNTESTED: Mapping[str, str] = {
     Exposure.WITHDRAWN: "it needs two runs of a release over time; the canaries are drawn once.",
     Exposure.GATE: "the gate judges a whole release, and the canaries pass none.",
 }
-"""Exposures that no document can show, and why."""
+"""Exposures that no document can show, with reasons."""
 _NO_DOCUMENT = "no made document could show it under this policy."
 
 
 def judge_differences(differences: Sequence[Difference], claim: ReleaseClaim, alpha: float) -> list[Finding]:
-    """Judge undeclared exposures: a finding for each feature.
+    """Judge undeclared exposures in all tests of all runs: a finding for each feature.
 
-    ``differences``: all tests of all runs. ``claim``: what the release claims. ``alpha``: the probability that any test
-    of a true claim refutes it. Each test has an equal share (Bonferroni).
+    ``alpha``: the probability that any test of a true claim refutes it. Each test has an equal share (Bonferroni).
     """
     limit = alpha / max(len(differences), 1)
     features: dict[str, list[Difference]] = {}
@@ -241,7 +240,7 @@ def judge_exposures(
 ) -> Iterator[Finding]:
     """Judge whether any pair of documents shows the declared exposures.
 
-    ``untested``: exposures that documents may not be able to show, with reasons. The other parameters are those of
+    ``untested``: exposures that documents may not be able to show, with reasons. Other parameters: see
     :func:`judge_differences`.
     """
     limit = alpha / max(len(differences), 1)
@@ -265,7 +264,7 @@ def judge_exposures(
 
 
 COPIES, LEAST_COPIES = 64, 48
-"""Copies of each document; with fewer than the second no difference could be distinguished from chance."""
+"""Copies of each document; fewer than the second could not distinguish a difference from chance."""
 
 
 def make_inputs(
@@ -277,12 +276,11 @@ def make_inputs(
     copies: int = COPIES,
     seed: int = 0,
 ) -> Inputs:
-    """Make the documents of an audit.
+    """Make the documents of an audit from words of the release's bundle.
 
-    ``bundle``: of the release: the documents consist of its words. ``plan``: what else decides the documents.
-    ``model``: the n-gram model that the policy names, if any. ``keep``: the kept columns. ``copies``: how many records
-    have each document; at least :data:`LEAST_COPIES`. ``seed``: of the choice of words. Raises :class:`ValueError`
-    where there are too few copies, or the policy hides no text of such words.
+    ``model``: the policy's n-gram model. ``keep``: the kept columns. ``copies``: number of records with each document;
+    at least :data:`LEAST_COPIES`. ``seed``: of the choice of words. Raises :class:`ValueError` for too few copies, or
+    if the policy hides no text of such words.
     """
     if copies < LEAST_COPIES:
         raise ValueError(f"copies = {copies}: fewer than {LEAST_COPIES} tell no difference from chance. Use more.")
@@ -294,8 +292,8 @@ def make_inputs(
 def write_blind_bundle(bundle: Bundle, store: Path) -> Path:
     """Write a bundle of the same words whose mechanism draws each symbol uniformly from them; return its directory.
 
-    Under it, texts that differ only in their hidden words have outputs of one law. So whatever still distinguishes two
-    texts is structure.
+    Under it, outputs of texts that differ only in their hidden words have one law: all else that distinguishes them is
+    structure.
     """
     words = bundle.vocabulary.array.to_pylist()
     size, padding = len(words), bundle.padding
@@ -318,11 +316,10 @@ def judge_runs(
     alpha: float,
     untested: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Judge the outputs of the documents.
+    """Judge the outputs of the documents, with the release's mechanism and with a blind one.
 
-    ``inputs``: the documents. ``runs``: the outputs, with the release's mechanism and with a blind one. ``claim``: what
-    the release claims. ``alpha``: the probability that any true claim is refuted, over all tests. ``untested``: more
-    exposures that documents may not be able to show here, and why.
+    ``alpha``: the probability that any true claim is refuted, over all tests. ``untested``: more exposures that
+    documents may not be able to show here, with reasons.
     """
     differences = [difference for run in runs for difference in compare_run(inputs, run)]
     layout = check_layout(runs, claim)

@@ -1,4 +1,4 @@
-"""Comparison of the outputs of two tables of canaries, which shows the features in which these differ.
+"""Comparison of the outputs of two tables of canaries, by feature.
 
 An event is chosen on one half of the outputs and tested on the other.
 """
@@ -34,9 +34,8 @@ Event = Callable[[Any], bool]
 class Contrast:
     """Power of an event to distinguish two samples.
 
-    ``event``: for people. ``hits``: how often it came in the half of each sample that tests it. ``draws``: the sizes of
-    these halves. ``p_value``: the probability of such a difference, or a greater one, under one law: Fisher's exact
-    test, one-sided.
+    ``hits``: number of occurrences in the half of each sample that tests it, of ``draws`` values. ``p_value``:
+    probability of such a difference, or a greater one, under one law: Fisher's exact test, one-sided.
     """
 
     event: str
@@ -51,13 +50,11 @@ class Contrast:
 def find_contrast(
     first: Sequence[Hashable], second: Sequence[Hashable], *, is_ordered: bool = False
 ) -> Contrast | None:
-    """Find an event that the first of two samples has more often.
+    """Find an event that the first of two samples of independent values has more often.
 
-    The event is chosen on every second value of both samples. The other values test it, so the p-value is valid
-    whatever was chosen. Under one law, counts of the event are hypergeometric given their sum.
-
-    ``first``, ``second``: independent values of each law. ``is_ordered``: whether they are numbers, and events their
-    ranges, more frequent in either sample. Returns None where a sample has fewer than four values.
+    The event is chosen on every second value of both samples, and tested on the others, so the p-value is valid for any
+    choice. Under one law, counts of the event are hypergeometric given their sum. ``is_ordered``: values are numbers,
+    and events their ranges, more frequent in either sample. Return None if a sample has fewer than four values.
     """
     if min(len(first), len(second)) < 4:
         return None
@@ -81,16 +78,12 @@ def find_least_hits(draws: int, alpha: float) -> int | None:
 
 @cache
 def _compute_tail(hits: int, both: int, first: int, second: int) -> float:
-    """Compute the probability that ``hits`` or more of ``both`` events fall on the first of two samples of these
-    sizes.
-    """
+    """Compute the probability that ``hits`` or more of ``both`` events fall on the first of two samples."""
     return min(1.0, float(hypergeom.sf(hits - 1, first + second, both, first)))
 
 
 def _choose_values(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[Event, str]:
-    """Choose the values that are more frequent in the first sample, or the complement of those that are less
-    frequent.
-    """
+    """Choose the values that the first sample has more often, or all but those that it has less often."""
     ours, theirs = Counter(first), Counter(second)
     share = {value: ours[value] / len(first) - theirs[value] / len(second) for value in {*ours, *theirs}}
     more = frozenset(value for value, difference in share.items() if difference > 0)
@@ -115,7 +108,7 @@ def _choose_range(first: Float64, second: Float64) -> tuple[Event, str]:
 
 
 PRICES = ("tokens", "epsilon_bound", "epsilon_pure", "delta")
-"""The fields of ``privacy`` that may differ from record to record."""
+"""Fields of ``privacy`` that may differ between records."""
 _RowPairs = list[tuple[Row, Row]]
 
 
@@ -123,9 +116,9 @@ _RowPairs = list[tuple[Row, Row]]
 class Difference:
     """Result of one test of two documents.
 
-    ``feature``: in what the documents differ. ``what``: what was compared, for people. ``about``: the exposure that
-    shows this feature; None where none does. ``allowed``: the exposures that explain a difference. ``contrast``: the
-    test. ``is_specific``: whether a difference says more about the text than its length.
+    ``feature``: in which the documents differ. ``what``: what was compared, for people. ``about``: exposure that shows
+    this feature; None if none does. ``allowed``: exposures that explain a difference. ``is_specific``: a difference
+    reveals more about the text than its length.
     """
 
     feature: str
@@ -140,8 +133,7 @@ class Difference:
 class CanaryRun:
     """Outputs of both tables, drawn with one mechanism over a vocabulary of ``size`` words.
 
-    ``is_blind``: whether the mechanism draws from the same law for every symbol, so that texts can differ only by
-    their structure.
+    ``is_blind``: the mechanism draws from one law for every symbol, so that texts can differ only by their structure.
     """
 
     first: CanaryOutput
@@ -174,7 +166,7 @@ def compare_run(inputs: Inputs, run: CanaryRun) -> Iterator[Difference]:
 
 
 def _compare_presence(pair: DocumentPair, first: list[Row | None], second: list[Row | None]) -> Iterator[Difference]:
-    """Test whether records are there, and whether they were released."""
+    """Test whether records are present, and whether they were released."""
     there = [[row is not None for row in side] for side in (first, second)]
     yield from _both_ways(pair, "whether there is a row", frozenset(), *there)
     status = [[row.status for row in side if row] for side in (first, second)]
@@ -223,10 +215,7 @@ def _both_ways(
 
 
 def _compare_noise(pair: DocumentPair, rows: _RowPairs, marks: frozenset[str]) -> Iterator[Difference]:
-    """Test whether two versions of a record share noise.
-
-    Their outputs would then have more words in common than those of two records.
-    """
+    """Test whether two versions of a record share noise: more words in common than those of two records."""
     both = [(first, second) for first, second in rows if first.texts is not None and second.texts is not None]
     unchanged = all(first.texts == second.texts and first.tag == second.tag for first, second in both)
     if not both or (unchanged and not pair.is_redrawn):
@@ -251,8 +240,7 @@ def _count_matches(first: Row, second: Row, marks: frozenset[str]) -> int:
 def _compare_ids(rows: _RowPairs, size: int) -> Iterator[Difference]:
     """Test whether records with one text share noise.
 
-    A blind draw of one word or more repeats another one with a probability of at most one over the words of the
-    vocabulary.
+    A blind draw of one word or more repeats another one with a probability of at most 1 / ``size``.
     """
     for side in _sides(rows):
         texts = [row.texts for row in side if row.texts is not None]

@@ -1,4 +1,4 @@
-"""Pairs of canaries that differ in one feature of their texts, and the words that they consist of."""
+"""Pairs of canaries that differ in one feature of their texts, and their words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wordveil.text.types.classes import CLASSES, NAME_TYPES, list_classes
 from wordveil.text.types.lists import PublicLists
 
 MARK = "\ue000"
-"""Stands in a document for a made-up word; each copy of the document has its own."""
+"""Placeholder in a document for a made-up word; each copy of the document has its own."""
 MARK_LETTERS = 16
 """Letters of such a word."""
 _PLAIN, _TRIED, _ATTEMPTS = 16, 3_000, 20
@@ -33,9 +33,9 @@ _MARK = re.compile(f"zq[{_LETTERS}]{{{MARK_LETTERS - 2}}}")
 class CanaryWords:
     """Words of documents.
 
-    ``plain``: words of the vocabulary that the policy hides in any order. ``cased``: those of them that have letters of
-    two cases. ``stop``: two words of the policy's stop-word list, or common English words where it has none.
-    ``carriers``: two words that the n-gram model copies anywhere, if there are any.
+    ``plain``: words of the vocabulary that the policy hides in any order. ``cased``: those with letters of two cases.
+    ``stop``: two words of the policy's stop-word list, or common English words without one. ``carriers``: two words
+    that the n-gram model copies anywhere, if there are any.
     """
 
     plain: tuple[str, ...]
@@ -52,12 +52,10 @@ def choose_words(
     *,
     names_language: bool = False,
 ) -> CanaryWords:
-    """Choose the words of documents.
+    """Choose the words of documents from the bundle's vocabulary and public lists.
 
-    ``bundle``: its vocabulary and its public lists. ``policy``: the text policy of the release. ``model``: the n-gram
-    model that the policy names, if any. ``rng``: chooses them. ``names_language``: whether records name their language,
-    so that no language is identified. Raises :class:`ValueError` where the policy hides no text of such words, for
-    example because it refuses all of them.
+    ``model``: the policy's n-gram model. ``names_language``: records name their language, so that none is identified.
+    Raises :class:`ValueError` if the policy hides no text of such words, for example because it refuses all of them.
     """
     open_policy = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
     codec = Codec(open_policy, bundle.vocabulary, model, bundle.lists)
@@ -75,7 +73,7 @@ def choose_words(
 
 
 def make_marks(count: int, rng: np.random.Generator) -> list[str]:
-    """Make words of consonants that no vocabulary has and that nobody can guess, one for each copy of a document."""
+    """Make words of consonants that are in no vocabulary and that nobody can guess, one for each copy."""
     letters = rng.choice(list(_LETTERS), (count, MARK_LETTERS - 2))
     return ["zq" + "".join(row) for row in letters.tolist()]
 
@@ -130,7 +128,7 @@ def _find_carriers(codec: Codec, model: NgramModel | None, words: Sequence[str])
 
 
 Document = str | bytes | None
-"""A text, the bytes of one that is not UTF-8, or None."""
+"""Text, bytes that are not UTF-8, or None."""
 Shown = frozenset[Exposure]
 
 COPIES: Shown = frozenset(
@@ -141,7 +139,7 @@ COPIES: Shown = frozenset(
 )
 """Exposures of a policy that copies something."""
 WORDS = 12
-"""Words of the longer documents."""
+"""Number of words of the longer documents."""
 _LONGEST = 200
 _OTHER_LANGUAGES = {
     "fr": "demain nous allons visiter le jardin avec nos voisins avant le dîner",
@@ -153,12 +151,11 @@ _OTHER_LANGUAGES = {
 class DocumentPair:
     """Pair of documents that differ in one feature.
 
-    ``feature``: what they differ in. ``first``, ``second``: the document in each text column. They may hold
-    :data:`MARK`. ``about``: the exposure that shows this feature; None where none does.
-    ``shows``: the exposures under which a reader may distinguish their texts. ``is_redrawn``: whether their hidden
-    words differ under every policy, so that each must have noise of its own. ``keeps_words``: whether their hidden
-    words are the same, each as often: then they have the same law under every mechanism. ``languages``: the languages
-    that records of each name, where they name one.
+    ``first``, ``second``: the document in each text column, possibly with :data:`MARK`. ``about``: exposure that shows
+    this feature; None if none does. ``shows``: exposures under which a reader may distinguish their texts.
+    ``is_redrawn``: their hidden words differ under every policy, so that each must have its own noise. ``keeps_words``:
+    their hidden words are the same, each as often, and so have one law under every mechanism. ``languages``: those that
+    records name, if they do.
     """
 
     feature: str
@@ -175,16 +172,8 @@ class DocumentPair:
 class DocumentPlan:
     """Plan of the documents, besides their words.
 
-    Attributes
-    ----------
-    columns
-        the number of text columns of a record.
-    max_bytes
-        the longest texts of a record, in bytes.
-    names_language
-        whether each record names its language in a column.
-    lists
-        the public lists of names, if any.
+    ``columns``: number of text columns of a record. ``max_bytes``: the longest texts of a record. ``names_language``:
+    each record names its language in a column. ``lists``: public lists of names.
     """
 
     policy: TextPolicy
@@ -284,7 +273,7 @@ def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[DocumentPai
 
 
 def _copied_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPair]:
-    """Yield pairs where one document has a word that some policies copy."""
+    """Yield pairs with a word, in one document, that some policies copy."""
     policy, plain = plan.policy, words.plain
     # Where a share of unknown words is allowed, a text with one of them must not be refused for it.
     share = policy.max_unknown_share
@@ -306,7 +295,7 @@ def _copied_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPa
 
 
 def _language_pair(words: CanaryWords, base: Sequence[str], plan: DocumentPlan) -> DocumentPair:
-    """Make texts of two languages, or one text if records name theirs. They have words that some policies copy."""
+    """Make texts of two languages, or one text if records name theirs, with words that some policies copy."""
     language, code = plan.policy.language, "de" if plan.policy.language == "fr" else "fr"
     copied = [*words.stop, *words.carriers, "4812", "zq7x4"]
     text = " ".join([*base, *copied])
@@ -320,7 +309,7 @@ def _language_pair(words: CanaryWords, base: Sequence[str], plan: DocumentPlan) 
 
 
 def _refused_pairs(words: CanaryWords, plan: DocumentPlan) -> Iterator[DocumentPair]:
-    """Yield pairs where some policies refuse one document because of its text."""
+    """Yield pairs with one document that some policies refuse because of its text."""
     base = _take(words.plain, 0, 5)
     text = (" ".join(base),)
     exposures = _LOOKED_UP | {Exposure.PUNCTUATION}

@@ -34,8 +34,8 @@ _COPIED = frozenset(
 class Row:
     """Record of an output.
 
-    ``status``: whether it was released, and the reason where it was not. ``texts``, ``privacy``, ``tag``: its sanitised
-    texts, the column ``privacy`` and its content tag; None where it has none.
+    ``status``: release, or refusal with its reason. ``texts``, ``privacy``, ``tag``: sanitised texts, the column
+    ``privacy`` and the content tag, if there are any.
     """
 
     status: tuple[str, str | None]
@@ -48,9 +48,9 @@ class Row:
 class Observable:
     """Feature of a released record.
 
-    ``name``: for people. ``shows``: the exposures that explain why it depends on the text. ``measure``: its value, from
-    a record's texts and the words of the compared documents in lower case. ``is_ordered``: whether values are numbers,
-    so that an event is a range of them. ``is_specific``: whether it says more about a text than its length.
+    ``shows``: exposures that explain its dependence on the text. ``measure``: computes it from a record's texts and the
+    words of the compared documents in lower case. ``is_ordered``: values are numbers, and events their ranges.
+    ``is_specific``: it reveals more about a text than its length.
     """
 
     name: str
@@ -128,22 +128,21 @@ TEXT_OBSERVABLES = (
         is_specific=False,
     ),
 )
-"""The features of texts that are compared."""
+"""Features of texts that are compared."""
 PRICE_SHOWS: Shown = COPIES | {Exposure.REPETITION, Exposure.LANGUAGE}
-"""The exposures that explain why a record's price depends on its text."""
+"""Exposures that explain the dependence of a record's price on its text."""
 
 
 HIDDEN_COLUMN = "__canary"
-"""A column of the input that no output may have. It holds a word that nobody can guess."""
+"""Column of the input that no output may have. It holds a word that nobody can guess."""
 
 
 @dataclass(frozen=True)
 class Inputs:
     """Both input tables.
 
-    ``pairs``: the pairs of documents. ``copies``: how many copies each document has. ``marks``: the unknown word of
-    each record. ``secrets``: the values of :data:`HIDDEN_COLUMN` and of other columns that are not kept. ``kept``: the
-    values of the kept columns.
+    ``copies``: number of copies of each document. ``marks``: the unknown word of each record. ``secrets``: values of
+    :data:`HIDDEN_COLUMN` and of other columns that are not kept. ``kept``: values of the kept columns.
     """
 
     pairs: tuple[DocumentPair, ...]
@@ -154,7 +153,7 @@ class Inputs:
 
     @classmethod
     def make(cls, pairs: Sequence[DocumentPair], copies: int, keep: Sequence[str], rng: np.random.Generator) -> Inputs:
-        """Make the records. ``keep``: the kept columns. ``rng`` makes the words that no one else has."""
+        """Make the records, with the columns ``keep``. ``rng`` makes the words that no one else has."""
         records = len(pairs) * copies
         marks, secrets = make_marks(records, rng), make_marks(records, rng)
         kept = {name: tuple(f"{name} {record % 3}" for record in range(records)) for name in keep}
@@ -188,9 +187,8 @@ class Inputs:
 class CanaryOutput:
     """Output of one input table.
 
-    ``table``: its rows, in the order in which a reader sees them. ``columns``: the text columns. ``id_column``: the
-    name of the column of ids. ``files``: the directory of each file in order, and how many rows it has; None where
-    nothing was written.
+    ``table``: rows, in the order in which a reader sees them. ``columns``: text columns. ``files``: directory of each
+    file in order, with its number of rows; None if nothing was written.
     """
 
     table: pa.Table

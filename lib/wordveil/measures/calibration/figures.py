@@ -28,14 +28,12 @@ FORMAT_VERSION = 2
 class WordFigure:
     """Statistic of words: one number for each of them.
 
-    ``name``: such as ``N_w``, ``S_w``, ``K_w``, ``inputs``, ``H0``, ``H_inf``, ``moved`` or ``cosine``. ``definition``:
-    what it is, with its unit, in a sentence. ``average``: the mean over the words that were measured. ``worst``: that
-    of the least protected word: the largest ``N_w``, the least ``S_w``. ``worst_word``: which word that is; public, as
-    all words of a vocabulary are. Of ``inputs`` it is an output that some word reaches. ``quantiles``: 5%, 25%, 50%,
-    75% and 95% over the words. ``is_exact``: whether it was computed from the mechanism's probabilities; else it was
-    counted from draws. ``histogram``: how many words have which value, for a picture; empty where values are no whole
-    numbers. Of ``N_w`` in draws out of all that were planned for a word; an exact ``S_w`` is rounded to whole outputs.
-    ``scale``: what a value is multiplied by in the histogram: the draws of a word for ``N_w``, else 1.
+    ``name``: such as ``N_w``, ``S_w``, ``inputs`` or ``moved``. ``definition``: a sentence with the unit. ``average``:
+    mean over the measured words. ``worst``: value of the least protected word, ``worst_word``: the largest ``N_w``, the
+    least ``S_w``; for ``inputs`` an output of at least one word. ``quantiles``: 5%, 25%, 50%, 75% and 95% over the
+    words. ``is_exact``: computed from the mechanism's probabilities, not counted in draws. ``histogram``: number of
+    words by value, in units of 1 / ``scale`` (``scale`` is the planned draws of a word for ``N_w``, else 1); empty if
+    values are not whole. An exact ``S_w`` is rounded.
     """
 
     name: str
@@ -51,7 +49,7 @@ class WordFigure:
 
 @dataclass(frozen=True)
 class LikelyOutputs:
-    """Public word and its likeliest outputs: words with probabilities, falling."""
+    """Public word and its likeliest outputs: words with falling probabilities."""
 
     word: str
     outputs: tuple[tuple[str, float], ...]
@@ -63,14 +61,11 @@ class EpsilonMeaning:
     """Meaning of one epsilon.
 
     ``epsilon``: as configured (``mechanism.epsilon``), per unit of the mechanism's metric, or a loss of a pure
-    mechanism. ``pure_epsilon``: the certified loss of one token between any two words, in nats. ``delta``: the
-    probability, per token, by which that may be exceeded. ``nearest_loss``: the median loss between a word and its
-    nearest neighbour, in nats: exact or a bound; None where not known. ``share_kept``: the share of words that come
-    back as themselves; each word counts once. ``words``: the statistics of words. ``recovery``: what the best attacker
-    recovers, as :meth:`wordveil.privacy.recovery.Recovery.to_dict` gives it, with its multiplicative leakage; None
-    where single words say nothing. ``utility``: the bound of Fernandes, Dras and McIver 2019, theorem 3, with the Gamma
-    law that holds: plain values with their names (:func:`wordveil.measures.calibration.meaning.bound_utility`); empty
-    where the mechanism is no additive noise in a Euclidean space. ``examples``: words and their likeliest outputs.
+    mechanism. ``pure_epsilon``: certified loss of one token between any two words, in nats. ``delta``: probability, per
+    token, of exceeding it. ``nearest_loss``: median loss between a word and its nearest neighbour, in nats, exact or a
+    bound; None if unknown. ``share_kept``: share of words that stay themselves; each word counts once. ``recovery``:
+    recovery and leakage of the best attacker (:meth:`wordveil.privacy.recovery.Recovery.to_dict`); None if single words
+    do not represent a text. ``utility``: result of :func:`wordveil.measures.calibration.meaning.bound_utility`.
     """
 
     epsilon: float
@@ -88,10 +83,10 @@ class EpsilonMeaning:
 class FoundEpsilon:
     """Epsilon that meets a target.
 
-    ``target``: what was asked for, such as ``share_kept=0.3``, or the mechanism that it was matched with. ``epsilon``:
-    the epsilon, of few digits, that can be written into a configuration. ``low``, ``high``: the interval: below ``low``
-    the target is missed on the one side, above ``high`` on the other, except with a probability of 5% where draws
-    decided. ``reached``: the figure at ``epsilon``. ``is_exact``: whether the figure was computed and not drawn.
+    ``target``: such as ``share_kept=0.3``, or the mechanism that was matched. ``epsilon``: rounded to few digits, for a
+    configuration. ``low``, ``high``: epsilons below ``low`` miss the target on one side, epsilons above ``high`` on the
+    other, except with a probability of 5% if figures were drawn. ``reached``: the figure at ``epsilon``. ``is_exact``:
+    figures were computed, not drawn.
     """
 
     target: str
@@ -106,9 +101,8 @@ class FoundEpsilon:
 class Calibration:
     """Meanings of some epsilons of one mechanism over one vocabulary.
 
-    ``mechanism``: its name. ``facts``: what was measured on, in the order to show: embedding, words, draws, threshold
-    of ``K_w`` and ``inputs``, versions. ``meanings``: one for each epsilon, rising. ``found``: the epsilons that meet
-    targets. ``notes``: what a reader should know, in sentences.
+    ``facts``: embedding, words, draws, threshold of ``K_w`` and ``inputs``, and versions, in the order to show.
+    ``meanings``: one for each epsilon, rising. ``notes``: remarks for readers, in sentences.
     """
 
     mechanism: str
@@ -123,17 +117,17 @@ class Calibration:
 
 
 MOVED_WORDS = 1_000
-"""Whose moves are measured at most: distances of each to all others are needed."""
+"""Largest number of words whose moves are measured: each needs its distances to all others."""
 _ROWS = 128
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Mean moves of some words; padding among the outputs is left out.
+    """Mean moves of some words, without padding among the outputs.
 
-    ``words``: int32 ``(words,)``, ids. ``distances``: float64 ``(words,)``, the mean distance between the word and its
-    output, in ``metric``. ``cosines``: float64 ``(words,)``, the mean cosine of their vectors. ``metric``: a name of
-    :data:`wordveil.geometry.spaces.SPACES`.
+    ``words``: int32 ``(words,)``, ids. ``distances``: float64 ``(words,)``, the mean distance between a word and its
+    output in ``metric``, a name of :data:`wordveil.geometry.spaces.SPACES`. ``cosines``: float64 ``(words,)``, the mean
+    cosine of their vectors.
     """
 
     words: Int32
@@ -143,9 +137,7 @@ class Moves:
 
 
 def choose_metric(name: str) -> str:
-    """Choose the metric in which moves are measured, by the name of the mechanism's. It is the same without its cap, or
-    the Euclidean one if the mechanism's is no metric of vectors.
-    """
+    """Return the mechanism's metric without its cap, or the Euclidean one if it is no metric of vectors."""
     name = uncap(name)
     return name if name in SPACES else "euclidean"
 
@@ -154,7 +146,7 @@ def measure_moves(embedding: Embedding, metric: str, rows: Iterable[tuple[Int32,
     """Measure how far words move in a metric of :func:`choose_metric`, to about three digits.
 
     ``rows``: words, int32 ``(count,)``, with the probability or count of each output, float64 ``(count, outputs)``;
-    outputs beyond the words of the vocabulary are padding. A word that always becomes padding has no distance (NaN).
+    outputs beyond the vocabulary are padding. A word that always becomes padding has no distance (NaN).
     """
     distances, cosines = measure_rows_of(embedding.vectors, metric), measure_rows_of(embedding.vectors, COSINE)
     parts: list[tuple[Int32, Float64, Float64]] = []
@@ -203,7 +195,7 @@ NO_K_NOTE = "K_w needs a hierarchy, and the pairs of hypernyms have no two words
 def summarise_values(values: WordValues, names: pa.StringArray, runs: int, threshold: float) -> Iterator[WordFigure]:
     """Yield ``N_w``, ``S_w``, ``K_w`` if there is a hierarchy, ``inputs``, ``H0`` and ``H_inf``, each in six digits.
 
-    ``names``: the words of the vocabulary. ``runs``: draws of each word. ``threshold``: of ``K_w`` and ``inputs``.
+    ``runs``: draws of each word. ``threshold``: probability above which ``K_w`` and ``inputs`` count an output.
     """
     make = _Maker(names, is_exact=values.is_exact)
     of, exact = f"{runs:,} draws of the word", values.is_exact
@@ -262,7 +254,7 @@ def summarise_values(values: WordValues, names: pa.StringArray, runs: int, thres
 
 
 def summarise_moves(moves: Moves, names: pa.StringArray, *, is_exact: bool) -> Iterator[WordFigure]:
-    """Yield the figures ``moved`` and ``cosine``, in that order. ``names``: the words of the vocabulary."""
+    """Yield the figures ``moved`` and ``cosine``, in that order."""
     make = _Maker(names, is_exact=is_exact)
     over = f"mean over {len(moves.words):,} words evenly spread over the vocabulary; padding is left out"
     is_known = ~np.isnan(moves.distances)

@@ -1,7 +1,7 @@
-"""Meaning of one epsilon for a vocabulary: statistics of words, what is recovered of them, and how far they move.
+"""Meaning of one epsilon for a vocabulary: statistics of words, their recovery, and how far they move.
 
 All figures describe draws for single words of the public vocabulary, with public keys: they reveal nothing about a
-release, and are equal in every run. The text that is written may reveal less
+release, and are equal in every run. The written text may reveal less
 (:meth:`wordveil.mechanisms.base.Mechanism.render`).
 """
 
@@ -57,7 +57,7 @@ from wordveil.privacy.guarantees import WordGuarantee
 class Subject:
     """Mechanism over one public vocabulary, with a free epsilon. A search begins with that of ``settings``.
 
-    Raises :class:`BundleError` if the mechanism has no epsilon, or draws a word by the words around it.
+    Raises :class:`BundleError` if the mechanism has no epsilon, or reads the words around a word.
     """
 
     mechanism: str
@@ -91,7 +91,7 @@ class Subject:
 
     @cached_property
     def frequencies(self) -> Float64:
-        """Frequency of each word in public text: float64 ``(size,)``, adds up to 1."""
+        """Frequency of each word in public text: float64 ``(size,)``; they add up to 1."""
         return self.inputs.frequencies_of(self.embedding.size)
 
     @cached_property
@@ -105,7 +105,9 @@ class Subject:
         return make_candidate(self.mechanism, self.settings)
 
     def build(self, epsilon: float) -> BuiltSubject:
-        """Build it at an epsilon. Raises :class:`BundleError` or :class:`ValueError` if there is none."""
+        """Build the mechanism at an epsilon. Raises :class:`BundleError` or :class:`ValueError` if it does not exist
+        there.
+        """
         return BuiltSubject(self, epsilon, self.matcher.build(self.candidate, epsilon))
 
 
@@ -123,7 +125,7 @@ class BuiltSubject:
         return self.artifact.guarantee
 
     def load(self) -> Mechanism[Any]:
-        """Load one more copy, ready to draw: two threads must not search with the same one."""
+        """Load another copy, ready to draw: two threads must not share one."""
         return self.subject.matcher.load(self.subject.candidate, self.artifact)
 
     @cached_property
@@ -142,8 +144,7 @@ Pairs = tuple[Int64, Int64, Float64]
 def find_neighbours(embedding: Embedding, metric: str, count: int = NEIGHBOUR_WORDS) -> Pairs:
     """Find the nearest neighbour of some words, int64 ``(words,)`` each, and their distances, float64 ``(words,)``.
 
-    ``embedding``: of two words at least. ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`. ``count``: the
-    number of words to measure; all of a smaller vocabulary.
+    ``embedding``: at least two words. ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`.
     """
     points, distances = SPACES[metric].points(embedding.vectors), SPACES[metric].distances
     words = spread_words(len(points), count).astype(np.int64)
@@ -159,8 +160,8 @@ def find_neighbours(embedding: Embedding, metric: str, count: int = NEIGHBOUR_WO
 def measure_loss(mechanism: Mechanism[Any], guarantee: WordGuarantee, pairs: Pairs) -> tuple[float, str]:
     """Measure the median loss over pairs of words, in nats, with a remark, which is empty if it is exact.
 
-    If probabilities are not known it is the bound of ``guarantee``. ``pairs``: the result of :func:`find_neighbours`,
-    in the metric of ``guarantee`` if that is needed.
+    Without known probabilities it is the bound of ``guarantee``, and ``pairs`` (from :func:`find_neighbours`) must be
+    in its metric.
     """
     words, neighbours, distances = pairs
     if mechanism.probabilities(0) is None:
@@ -171,11 +172,11 @@ def measure_loss(mechanism: Mechanism[Any], guarantee: WordGuarantee, pairs: Pai
 
 WORDS = 10_000
 THRESHOLD = 0.001
-"""Of ``K_w`` and ``inputs``: what one of 1,000 draws gives on average."""
+"""Threshold of ``K_w`` and ``inputs``: the probability of an output that 1,000 draws give once on average."""
 TEXT_WORDS = 100
-"""Words of the text that the bound of utility is about."""
+"""Number of words of the text for which utility is bounded."""
 PADDING = "(padding)"
-"""What stands for padding among a word's likely outputs."""
+"""Text for padding among a word's likely outputs."""
 _EXAMPLES, _OUTPUTS, _FIRST_EXAMPLE = 12, 5, 10
 _PROBABILITIES = (0.5, 0.95)
 
@@ -184,11 +185,10 @@ _PROBABILITIES = (0.5, 0.95)
 class WordPlan:
     """Plan for measuring words.
 
-    ``words``: how many words are drawn, evenly spread over the vocabulary; all of a smaller one. Where the mechanism
-    knows its probabilities all words are measured instead, unless they are too many. ``runs``: draws of each word; also
-    those of ``S_w`` where it is computed. ``threshold``: of ``K_w`` and ``inputs``, from 0 to less than 1. ``threads``:
-    how many; None for as many as there are cores. It changes no figure. Raises :class:`ValueError` where a number is
-    out of range.
+    ``words``: number of words to draw, evenly spread over the vocabulary. All are measured if the mechanism has
+    probabilities and they are not too many. ``runs``: draws of each word, also for an exact ``S_w``. ``threshold``: of
+    ``K_w`` and ``inputs``, from 0 to less than 1. ``threads``: the number of cores if None; it changes no figure.
+    Raises :class:`ValueError` if a number is out of range.
     """
 
     words: int = WORDS
@@ -209,11 +209,9 @@ class WordPlan:
 def measure_meaning(
     built: BuiltSubject, plan: WordPlan | None = None, hierarchy: WordHierarchy | None = None
 ) -> EpsilonMeaning:
-    """Measure what the epsilon of a built mechanism means: exactly if it has probabilities, otherwise by counts of
-    draws.
+    """Measure an epsilon of a built mechanism: exactly if it has probabilities, otherwise by counts of draws.
 
-    ``plan``: how words are measured; the defaults of :class:`WordPlan` if left out. ``hierarchy``: of ``K_w``, which is
-    left out without one. Raises :class:`OtherLengthError` where the mechanism does not draw one output for each word.
+    ``K_w`` needs a ``hierarchy``. Raises :class:`OtherLengthError` unless the mechanism draws one output for each word.
     """
     plan = plan or WordPlan()
     values, moves = measure_words(built, plan, hierarchy)
@@ -278,17 +276,16 @@ def _draw_words(
 
 
 def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = TEXT_WORDS) -> dict[str, float]:
-    """Bound the distance between a text and its output: Fernandes, Dras and McIver 2019, theorem 3, with the law that
-    holds.
+    """Bound the distance between a text and its output: Fernandes, Dras, McIver 2019, theorem 3, corrected.
 
     The lengths of the noise of ``N`` words add up to ``T`` of the law Gamma(nN, 1 / epsilon), and the Earth Mover's
     distance between a text and its noisy points is at most ``T / N``. The theorem as printed has the law of one word's
-    noise, which is false for two words or more. The bound is that of the noisy points; the words nearest to these are
-    at most twice as far from the text's.
+    noise, which is false for two words or more. The words nearest to the noisy points are at most twice as far from the
+    text's.
 
-    Returns ``text_words``, ``N``; ``noise_dimension``, ``n``; and the distances that are not exceeded with
-    probabilities of 50% and 95%: ``points_50``, ``points_95`` of the noisy points, ``words_50``, ``words_95`` of the
-    words. Empty unless the mechanism adds noise in a Euclidean space. ``epsilon``: the mechanism's own.
+    Returns ``text_words`` (``N``), ``noise_dimension`` (``n``), and the distances that are not exceeded with
+    probabilities of 50% and 95%: ``points_50``, ``points_95`` for noisy points, ``words_50``, ``words_95`` for words.
+    Empty unless the mechanism adds noise in a Euclidean space.
     """
     if (dimension := mechanism.noise_dimension) is None:
         return {}
@@ -300,9 +297,8 @@ def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = T
 
 
 def choose_examples(frequencies: Float64, count: int = _EXAMPLES) -> Int32:
-    """Choose words from frequent to rare, their ranks in equal proportions: int32, at most ``count``.
-
-    ``frequencies``: float64 ``(size,)``.
+    """Choose words from frequent to rare by ``frequencies``, float64 ``(size,)``; their ranks grow in equal
+    proportions. Returns int32, at most ``count``.
     """
     size = len(frequencies)
     ranks = np.unique(np.geomspace(min(_FIRST_EXAMPLE, size), size, count).astype(np.int64)) - 1

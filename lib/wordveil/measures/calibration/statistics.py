@@ -9,19 +9,17 @@ order 0 and of order infinity, in bits.
 A law that is a common part and few entries (:class:`wordveil.mechanisms.laws.WordLaws`) is never written out. The
 common part contributes equally to all words of an equal share, and each entry then adds its change.
 
-``K_w`` is that of the 2019 paper, section VI-B, over the outputs with a probability above a threshold. It has ``K_w =
-min |{v in S_w : v below y}|`` for a word ``w``, its outputs ``S_w`` and an output ``y``: a reader who takes ``y`` for a
-generalisation has that many words that it may generalise, and gamma-deniability asks for gamma of them. The least over
-all outputs is 0 for every word: in a hierarchy without cycles some output has no other below it. So here it is the mean
-over a word's outputs, weighted by how often each is drawn, and the least value of a vocabulary is that of its worst
-word. A word lies below its hypernyms, not below itself.
+``K_w`` follows the 2019 paper, section VI-B, over the outputs with a probability above a threshold: ``K_w = min |{v in
+S_w : v below y}|`` for a word ``w``, its outputs ``S_w`` and an output ``y``. A reader who takes ``y`` for a
+generalisation has that many words that it may generalise, and gamma-deniability requires gamma of them. That minimum is
+0 for every word: in a hierarchy without cycles some output has no other below it. Here ``K_w`` is the mean over a
+word's outputs, weighted by their probabilities. A word lies below its hypernyms, not below itself.
 
 ``inputs`` is a definition of this package: the number of words that have the output ``w`` with a probability above the
 threshold.
 
-Draws are counted a block of words at a time. Each word is a record of its own name, drawn with keys that anyone can
-make: so the counts are the same however the words are cut into blocks, on however many threads. No key of a release
-comes from these.
+Draws are counted in blocks of words. Each word is a record of its own name, drawn with public keys: the counts do not
+depend on the blocks or the number of threads. No key of a release comes from these.
 """
 
 from __future__ import annotations
@@ -56,9 +54,9 @@ _KEYS = make_public_keys("calibrate")
 class WordCounts:
     """Counts of each output for some words.
 
-    ``words``: int32 ``(words,)``, ids. ``offsets``: int64 ``(words + 1,)``, word ``i`` of these has the entries
-    ``offsets[i]`` up to ``offsets[i + 1]``. ``ids``: int32 ``(entries,)``, outputs, rising for each word. ``counts``:
-    int32 ``(entries,)``, how often each came, at least once.
+    ``words``: int32 ``(words,)``, ids. ``offsets``: int64 ``(words + 1,)``; word ``i`` has the entries ``offsets[i]``
+    up to ``offsets[i + 1]``. ``ids``: int32 ``(entries,)``, outputs, rising for each word. ``counts``: int32
+    ``(entries,)``, at least 1.
     """
 
     words: Int32
@@ -75,7 +73,7 @@ class WordCounts:
 
     @classmethod
     def join(cls, blocks: Sequence[WordCounts]) -> WordCounts:
-        """Join the words of all blocks, of which there is at least one, by their ids."""
+        """Join the words of one or more blocks, by their ids."""
         words, ids, counts = (
             np.concatenate([getattr(block, name) for block in blocks]) for name in ("words", "ids", "counts")
         )
@@ -88,8 +86,8 @@ def count_block(mechanism: Mechanism[Any], words: Int32, runs: int) -> WordCount
     """Draw each word ``runs`` times and count its outputs.
 
     ``mechanism``: draws each token by its word alone. ``words``: int32 ``(words,)``, ids, few enough for all draws to
-    be in memory. Raises :class:`OtherLengthError` if the mechanism does not draw one output for each token, and
-    :class:`ValueError` if there is no draw, or if so many of one word would repeat its noise.
+    be in memory. Raises :class:`OtherLengthError` unless the mechanism draws one output for each token, and
+    :class:`ValueError` if ``runs`` is 0, or so large that noise of a word would repeat.
     """
     if not 1 <= runs <= mechanism.max_tokens:
         raise ValueError(f"Expected runs={runs} in [1, {mechanism.max_tokens}].")
@@ -115,17 +113,17 @@ def split_words(words: Int32, runs: int) -> Sequence[Int32]:
 
 @dataclass(frozen=True)
 class ThreadedCounter:
-    """Draws words on the cores of this machine.
+    """Counter of draws of words on the cores of this machine.
 
-    ``load``: makes one more copy of the mechanism, since each thread needs its own. ``threads``: None for as many as
-    there are cores. The counts do not depend on it.
+    ``load``: makes another copy of the mechanism, since each thread needs its own. ``threads``: the number of cores if
+    None. The counts do not depend on it.
     """
 
     load: Callable[[], Mechanism[Any]]
     threads: int | None = None
 
     def __call__(self, words: Int32, runs: int) -> Iterator[WordCounts]:
-        """Count ``runs`` draws of each of ``words``, int32 ``(words,)``. Raises as :func:`count_block`."""
+        """Count ``runs`` draws of each of ``words``, int32 ``(words,)``. Raises the errors of :func:`count_block`."""
         threads = self.threads or len(os.sched_getaffinity(0))
         idle: SimpleQueue[Mechanism[Any]] = SimpleQueue()
         for _ in range(threads):
@@ -147,9 +145,9 @@ OUTPUT_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class WordHierarchy:
-    """Relation of words of a vocabulary: below which others each one lies.
+    """Hierarchy of the words of a vocabulary.
 
-    ``below``: int32 ``(size, size)``, 1 where the word of the column lies below that of the row. ``known``: bool
+    ``below``: int32 ``(size, size)``, 1 if the word of the column lies below that of the row. ``known``: bool
     ``(size,)``, the words that lie below or above another.
     """
 
@@ -158,8 +156,8 @@ class WordHierarchy:
 
     @classmethod
     def of(cls, words: pa.StringArray, pairs: pa.Table) -> Self:
-        """Make from the table's columns ``word`` and ``hypernym``. Pairs whose words are not both among ``words`` are
-        left out. Pairs are taken as they are, and not followed from word to word.
+        """Make from the table's columns ``word`` and ``hypernym``, without transitive pairs or words outside
+        ``words``.
         """
         index, size = WordIndex(words), len(words)
         ends = [index.numbers(pairs[name].combine_chunks()) for name in ("word", "hypernym")]
@@ -177,10 +175,9 @@ class WordHierarchy:
         return cls.of(words, read_pairs(SHIPPED_PAIRS))
 
     def count_below(self, outputs: csr_array) -> Float64:
-        """Compute ``K_w`` of the words with these outputs, float64 ``(words,)``. It is NaN for a word without an output
-        of the hierarchy; other outputs are left out.
+        """Compute ``K_w`` of words, float64 ``(words,)``; NaN for a word without an output of the hierarchy.
 
-        ``outputs``: of shape ``(words, size)``: positive counts or probabilities.
+        ``outputs``: ``(words, size)``, positive counts or probabilities.
         """
         placed = outputs.multiply(self.known[None, :]).tocsr()
         placed.eliminate_zeros()
@@ -191,8 +188,8 @@ class WordHierarchy:
 
 
 def find_outputs(laws: WordLaws, threshold: float) -> Iterator[csr_array]:
-    """Yield the probabilities of words' outputs above ``threshold``, for consecutive words, float64 ``(words, size)``
-    each. Padding is no output.
+    """Yield probabilities above ``threshold`` for consecutive words, float64 ``(words, size)`` each, without
+    padding.
     """
     size = len(laws.shares)
     is_common = laws.common[:size] > threshold
@@ -221,7 +218,7 @@ def find_outputs(laws: WordLaws, threshold: float) -> Iterator[csr_array]:
 
 
 RUNS = 1_000
-"""Draws of one word, as Feyisetan, Diethe, Drake 2019 have them."""
+"""Draws of one word, as in Feyisetan, Diethe, Drake 2019."""
 # Entries that a thread reads together: eight arrays of them are some 250 MB.
 SPAN_ENTRIES = 4_000_000
 COMMON_CELLS = 1_000_000
@@ -234,14 +231,12 @@ _Result = TypeVar("_Result")
 class WordValues:
     """Statistics of some words.
 
-    ``words``: int32 ``(words,)``, ids of the words that were measured. ``stays``: float64 ``(words,)``, ``N_w`` as a
-    share of the draws, from 0 to 1. ``distinct``: float64 ``(words,)``, ``S_w``, different outputs of the draws; on
-    average where it is exact. ``possible``: float64 ``(words,)``, how many outputs have a positive probability, or
-    came. ``likeliest``: float64 ``(words,)``, the probability of the likeliest output. ``outputs``: int32
-    ``(outputs,)``, words whose ``inputs`` were counted. ``reaching``: int64 ``(outputs,)``, ``inputs``, how many of
-    ``words`` have that output with a probability above the threshold. ``is_exact``: whether probabilities were known;
-    else these are counts. ``below``: float64 ``(words,)``, ``K_w``, NaN where no output is in the hierarchy. None where
-    there is no hierarchy.
+    ``words``: int32 ``(words,)``, ids. ``stays``: float64 ``(words,)``, ``N_w`` as a share of the draws, from 0 to 1.
+    ``distinct``: float64 ``(words,)``, ``S_w``, an expectation if exact. ``possible``: float64 ``(words,)``, number of
+    outputs with a positive probability, or drawn. ``likeliest``: float64 ``(words,)``, the probability of the likeliest
+    output. ``outputs``: int32 ``(outputs,)``, words whose ``inputs`` were counted. ``reaching``: int64 ``(outputs,)``,
+    their ``inputs`` among ``words``. ``is_exact``: from known probabilities instead of counts. ``below``: float64
+    ``(words,)``, ``K_w``, NaN for a word without an output of the hierarchy; None without a hierarchy.
     """
 
     words: Int32
@@ -256,10 +251,7 @@ class WordValues:
 
 
 def count_distinct(probabilities: Float64, runs: int) -> Float64:
-    """Compute the probability that an output is drawn at least once in ``runs``, ``1 - (1 - p)^runs``.
-
-    Returns float64 of the shape of ``probabilities``.
-    """
+    """Compute the probability of at least one draw in ``runs``, ``1 - (1 - p)^runs``: float64 of the input's shape."""
     with np.errstate(divide="ignore"):
         return np.asarray(-np.expm1(runs * np.log1p(-np.minimum(probabilities, 1.0))))
 
@@ -269,8 +261,8 @@ def measure_laws(
 ) -> WordValues:
     """Measure all words from their laws, exact except for rounding, in time proportional to entries.
 
-    ``runs``: draws of each word, for ``S_w``. ``threshold``: of ``K_w`` and ``inputs``. ``threads``: their number; None
-    for the number of cores. It changes no figure. ``hierarchy``: of ``K_w``, if there is one.
+    ``runs``: draws of each word, for ``S_w``. ``threshold``: of ``K_w`` and ``inputs``. ``threads``: the number of
+    cores if None; it changes no figure. ``hierarchy``: for ``K_w``.
     """
     size = len(laws.shares)
     base = _expect_common(laws, runs)
@@ -311,7 +303,7 @@ def _expect_common(laws: WordLaws, runs: int) -> Float64:
 
 
 def _spans(laws: WordLaws) -> Iterator[tuple[int, int]]:
-    """Yield spans of consecutive words that have not too many entries together: first and last, exclusive."""
+    """Yield spans of consecutive words with a bounded number of entries: first and last, exclusive."""
     first, size = 0, len(laws.shares)
     while first < size:
         last = int(np.searchsorted(laws.offsets, laws.offsets[first] + SPAN_ENTRIES, side="right")) - 1
@@ -323,10 +315,9 @@ def _spans(laws: WordLaws) -> Iterator[tuple[int, int]]:
 def _measure_span(
     laws: WordLaws, span: tuple[int, int], runs: int, threshold: float, bound: Float64
 ) -> tuple[Float64, Float64, Float64, Float64, Int64]:
-    """Measure the words of a span: ``N_w``, entries' part of ``S_w``, possible outputs, the likeliest one's
-    probability.
+    """Measure ``N_w``, entries' part of ``S_w``, possible outputs, and the likeliest one's probability, of a span.
 
-    Each is float64 ``(span,)``. Also returns what their entries add to ``inputs``, int64 ``(outputs,)``.
+    Each is float64 ``(span,)``. Also returns their contribution to ``inputs``, int64 ``(outputs,)``.
     """
     first, last = span
     count, outputs = last - first, len(laws.common)
@@ -363,8 +354,8 @@ def measure_rows(
 ) -> WordValues:
     """Measure words, int32 ``(words,)``, from the law of one at a time, exact except for rounding.
 
-    Time is proportional to words times outputs. ``law_of``: the law of a word, float64 ``(outputs,)``; threads call it
-    side by side. ``size``: words of the vocabulary. The others: as in :func:`measure_laws`.
+    Time is proportional to words times outputs. ``law_of``: returns the law of a word, float64 ``(outputs,)``; several
+    threads call it at once. ``size``: words of the vocabulary. Other parameters: as in :func:`measure_laws`.
     """
 
     def measure(part: Int32) -> tuple[Float64, Int64, Float64]:
@@ -408,12 +399,11 @@ def measure_counts(
     threshold: float,
     hierarchy: WordHierarchy | None = None,
 ) -> WordValues:
-    """Measure words from counts of their draws.
+    """Measure words, int32 ``(words,)``, rising, from counts of ``runs`` draws of each.
 
-    ``inputs`` covers ``words`` alone: the number of them that gave the output in more than the share ``threshold`` of
-    their draws. ``K_w`` is over all outputs drawn that often. ``blocks``: the counts of all ``words``, in any order.
-    ``words``: int32 ``(words,)``, rising. ``size``: words of the vocabulary. ``runs``: draws of each word.
-    ``hierarchy``: of ``K_w``, if there is one.
+    ``blocks``: their counts, in any order. ``inputs`` counts only ``words`` that gave the output in more than the share
+    ``threshold`` of their draws; ``K_w`` counts outputs drawn that often. ``size``: words of the vocabulary.
+    ``hierarchy``: for ``K_w``.
     """
     stays, distinct, likeliest = np.zeros(len(words)), np.zeros(len(words)), np.zeros(len(words))
     reaching = np.zeros(size + 1, np.int64)  # padding may come too

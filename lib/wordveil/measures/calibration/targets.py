@@ -1,8 +1,7 @@
 """Search for the epsilon that meets a target: a share kept, a largest loss, a recovery, or another mechanism's figure.
 
-:mod:`wordveil.measures.search` has the search. A figure is exact if the mechanism has probabilities, otherwise drawn
-with the 95% interval of Clopper and Pearson (1934). Draws use one public key at every epsilon, so that noise scales
-with epsilon and is not drawn again.
+A figure is exact if the mechanism has probabilities, otherwise drawn with the 95% interval of Clopper and Pearson
+(1934). Draws use one public key at every epsilon, so that noise scales with epsilon and is not drawn again.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from wordveil.privacy.recovery import round_figure
 
 SHARE_KEPT, PURE_EPSILON, BAYES_RECOVERY, WORST_N_W = "share_kept", "pure_epsilon", "bayes_recovery", "worst_n_w"
 DRAWS = 20_000
-"""Of words, for the share kept; and as many to fit an attacker on as to measure it on."""
+"""Number of draws for the share kept, for fitting an attacker, and for measuring it."""
 _WORDS = 10_000
 # The search for the word that stays most: draws of each, and how many words go on; the last one is drawn again.
 _ROUNDS = ((4, 500), (40, 30), (500, 1))
@@ -62,7 +61,7 @@ class Reading:
 def read_share_kept(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
     """Measure the share of words that stay themselves; each word of the vocabulary counts once.
 
-    ``frequencies``: float64 ``(size,)``; only their number is used.
+    Only the number of ``frequencies``, float64 ``(size,)``, is used.
     """
     size = len(frequencies)
     if (stays := _find_stays(mechanism, size)) is not None:
@@ -84,9 +83,9 @@ def read_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
 def read_worst(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
     """Measure ``N_w`` of the word that stays itself most often, from 0 to 1.
 
-    If it is drawn, the word is searched among 10,000 words evenly spread over the vocabulary, in rounds of few words
-    and many draws; its share is then measured by separate draws. Another word may stay a little more often.
-    ``frequencies``: float64 ``(size,)``; only their number is used.
+    Without probabilities, the word is searched among 10,000 words evenly spread over the vocabulary, in rounds of fewer
+    words and more draws, and measured by separate draws. Another word may stay a little more often. Only the number of
+    ``frequencies``, float64 ``(size,)``, is used.
     """
     size = len(frequencies)
     if (stays := _find_stays(mechanism, size)) is not None:
@@ -125,13 +124,13 @@ def _find_stays(mechanism: Mechanism[Any], size: int) -> Float64 | None:
 
 Read = Callable[[Mechanism[Any], Float64], Reading]
 READINGS: dict[str, Read] = {SHARE_KEPT: read_share_kept, BAYES_RECOVERY: read_recovery, WORST_N_W: read_worst}
-"""What reads each figure from a mechanism and the frequencies of words."""
+"""Functions that read each figure from a mechanism and the frequencies of words."""
 
 
 TARGETS = (SHARE_KEPT, PURE_EPSILON, BAYES_RECOVERY)
-"""The figures that an epsilon can be asked for."""
+"""Figures that an epsilon can be asked for."""
 MATCHES = (WORST_N_W, BAYES_RECOVERY)
-"""The figures in which two mechanisms can be made equal."""
+"""Figures in which two mechanisms can be made equal."""
 _LEAST = 1e-3
 # Where draws decide, the interval is wider than this, in the logarithm of epsilon.
 _ROUGH = 4e-3
@@ -143,17 +142,14 @@ class UnreachableError(ValueError):
 
 
 def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
-    """Find the epsilon, of three digits, that gives a figure.
+    """Find the epsilon, of three digits, that gives a figure, and measure the mechanism built there.
 
-    The mechanism is built at that epsilon and measured there. The interval is that of the figure where it is drawn, and
-    else how precise the search was.
-
-    ``subject``: the mechanism. ``name``: ``share_kept``: the share of the vocabulary's words that stay themselves, each
-    of which counts once. ``pure_epsilon``: the certified loss of a token between any two symbols, in nats; the largest
-    epsilon that costs no more. ``bayes_recovery``: the share of words that the best attacker gets right from one
-    output, words being as frequent as in public text. ``value``: the figure: between 0 and 1, or a positive loss.
-    Raises :class:`ValueError` where the name or the value is none; :class:`UnreachableError` where no epsilon gives it,
-    with what is reached. Raises :class:`BundleError` where the mechanism cannot be built at its configured epsilon.
+    The interval is that of a drawn figure, or the precision of the search. ``name``: ``share_kept``: the share of the
+    vocabulary's words that stay themselves; each counts once. ``pure_epsilon``: the certified loss of a token between
+    any two symbols, in nats; finds the largest epsilon that costs no more. ``bayes_recovery``: the share of words,
+    frequent as in public text, that the best attacker recovers from one output. Raises :class:`ValueError` for a wrong
+    name or value; :class:`UnreachableError` if no epsilon gives it, with the figures within reach; :class:`BundleError`
+    if the mechanism cannot be built at its configured epsilon.
     """
     check_target(name, value)
     if name == PURE_EPSILON:
@@ -173,10 +169,9 @@ def check_target(name: str, value: float) -> None:
 def match(subject: Subject, other: BuiltSubject, by: str) -> FoundEpsilon:
     """Find the epsilon, of three digits, at which a mechanism equals another in one figure.
 
-    ``by``: ``worst_n_w``, the share of draws in which the word that stays most often stays, or ``bayes_recovery`` as in
-    :func:`find_target`, each mechanism with its own vocabulary's frequencies. The interval covers the uncertainty of
-    draws of both. Raises :class:`ValueError` if ``by`` is neither, :class:`UnreachableError` if no epsilon gives as
-    much, and :class:`BundleError` if the mechanism cannot be built at its configured epsilon.
+    ``by``: ``worst_n_w``, the share of draws in which the word that stays most often stays, or ``bayes_recovery``, each
+    with its own vocabulary's frequencies. The interval covers the uncertainty of draws of both. Raises the errors of
+    :func:`find_target`.
     """
     if by not in MATCHES:
         raise ValueError(f"Expected by={by} to be {' or '.join(MATCHES)}.")
@@ -227,7 +222,9 @@ def _find_pure(subject: Subject, loss: float) -> FoundEpsilon:
 
 
 def _explain_loss(subject: Subject, loss: float, matched: Matched | None) -> str:
-    """Explain why no epsilon costs ``loss``, with the cost of the nearest one. ``matched``: the least cost below it."""
+    """Explain why no epsilon costs ``loss``. ``matched``: the epsilon with the largest loss below it, if there is
+    one.
+    """
     if matched is None:
         epsilon = max(subject.least_epsilon, min(subject.settings.nominal_epsilon, 1.0))
         costs, amount, advice = subject.build(epsilon).guarantee.pure, "little", "a larger"
