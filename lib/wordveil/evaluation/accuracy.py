@@ -5,7 +5,7 @@ and text policy under a throwaway key, as anyone can do. The failure of a static
 adaptive one measures protection. Neither bounds a better attacker; the mechanism's guarantee does.
 
 A task shows the utility of texts. If texts are sanitised, both training and test texts are, since a user of a release
-has no others. The upper bound is the same task on the original texts, the lower bound the same task on random words.
+has no others. The upper bound is the same task on the original texts, the lower bound on random words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wordveil.scores.score import Accuracy, Group, Measurement, Score, measure_a
 
 TASK = "authors"
 ORIGINAL = "original"
-"""The subject of what is measured on clean text."""
+"""Subject of measurements on clean text."""
 STATIC, ADAPTIVE = "static", "adaptive"
 ACCURACY, PRECISION, ANSWERED = "accuracy", "precision", "answered"
 _LEARNT = {STATIC: "clean text", ADAPTIVE: "text that was sanitised in the same way under a throwaway key"}
@@ -42,16 +42,15 @@ def measure_authorship(
 ) -> tuple[list[Score], list[Confusion]]:
     """Run an attack on sanitised snippets, static and adaptive, and on clean ones.
 
-    ``attack``: the attacker. ``known``: clean texts whose authors the attacker knows. ``snippets``: clean texts by
-    authors of the same names; none of them is in ``known``. ``released``: the snippets after sanitising, one for each.
-    ``redrawn``: the known texts after sanitising in the same way under a throwaway key, one for each. ``subject``:
-    whose texts ``released`` are, such as ``release``. ``seed``: of the attacker. ``with_original``: whether clean
-    snippets are attacked too, under the subject :data:`ORIGINAL`. Several mechanisms on the same snippets need that
-    once. Returns the accuracy of each attacker, with its interval and the chance level. An attacker that may refuse to
-    answer (:class:`wordveil.evaluation.classifiers.RefusingClassifier`) is made to answer here, and two more figures
-    give the share of snippets that it answers for and the precision of these answers. Then the confusions of each
-    attacker, whose last column counts refusals. Raises :class:`ValueError` where lengths or names differ, fewer than
-    two authors have known text, or no snippet has a known author.
+    ``known``: clean texts whose authors the attacker knows. ``snippets``: other clean texts by the same authors.
+    ``released``: the sanitised snippets. ``redrawn``: the known texts, sanitised in the same way under a throwaway key.
+    ``with_original``: attack clean snippets, too, under the subject :data:`ORIGINAL`; once is enough for several
+    mechanisms.
+
+    Returns the accuracy of each attacker, and its confusions, whose last column counts refusals. An attacker that may
+    refuse (:class:`wordveil.evaluation.classifiers.RefusingClassifier`) is made to answer for the accuracy; two more
+    figures are the share of snippets that it answers for and the precision of these answers. Raises :class:`ValueError`
+    if lengths or names differ, fewer than two authors have known text, or no snippet has a known author.
     """
     if known.names != snippets.names:
         raise ValueError("Expected known texts and snippets with the same names.")
@@ -121,8 +120,7 @@ class _Scoring:
 def count_confusions(answers: Int64, labels: Int64, names: int) -> tuple[tuple[int, ...], ...]:
     """Count the texts of each label that were given each label; the last column counts refusals.
 
-    ``answers``, ``labels``: int64 ``(texts,)``. Texts whose own label is unknown are left out. ``names``: the number of
-    labels.
+    ``answers``, ``labels``: int64 ``(texts,)``, without texts of unknown labels. ``names``: the number of labels.
     """
     is_known = labels != UNKNOWN
     columns = np.where(answers[is_known] == UNKNOWN, names, answers[is_known])
@@ -133,13 +131,10 @@ def count_confusions(answers: Int64, labels: Int64, names: int) -> tuple[tuple[i
 def measure_task(
     classifier: TextClassifier, train: Documents, test: Documents, subject: str, task: str, seed: int
 ) -> list[Score]:
-    """Train a classifier on one part of a data set and measure it on the other.
+    """Train a classifier on one part of a data set and return its accuracy on the other.
 
-    ``classifier``: any of :data:`wordveil.scores.methods.TEXT_TASKS`. ``train``, ``test``: texts of different people or
-    articles, with the same names of labels. ``subject``, ``task``: as in :class:`Score`: whose texts, and the name of
-    the data set. ``seed``: of the classifier. Returns the accuracy, with its interval and the chance level. Raises
-    :class:`ValueError` where the names of labels differ, fewer than two labels have training texts, or no test text has
-    a label.
+    ``train``, ``test``: texts of different people or articles, with the same labels. Raises :class:`ValueError` if
+    these differ, fewer than two labels have training texts, or no test text has a label.
     """
     if train.names != test.names:
         raise ValueError(f"Expected the same labels in both parts of {task}, got {train.names} and {test.names}.")

@@ -1,8 +1,6 @@
-"""Protocol of classifiers of texts, with what they share: words of texts, and packages that are imported on first use.
+"""Protocol of classifiers of texts, with common parts: words of texts, and packages that are imported on first use.
 
-A classifier whose labels are authors is an attacker. A *static* attacker learns from clean text, an *adaptive* one from
-text that was sanitised in the same way under a throwaway key. Only the adaptive one measures protection: the mechanism
-is public.
+A classifier whose labels are authors is an attacker (:mod:`wordveil.evaluation.accuracy`).
 
 Words are in lower case, and the text between them is left out. So the original has no advantage from parts that every
 mechanism removes, such as capitals and commas.
@@ -40,7 +38,7 @@ class FittedClassifier(Protocol):
 
 @dataclass(frozen=True)
 class FittedModel(FittedClassifier):
-    """Model of another library. ``prepare`` turns texts into the input of the model's ``predict``."""
+    """Model of another library. ``prepare`` turns texts into the input of its ``predict``."""
 
     prepare: Callable[[Sequence[str]], Any]
     model: Any
@@ -51,9 +49,9 @@ class FittedModel(FittedClassifier):
 
 
 class Scored(NamedTuple):
-    """The named labels, and the share of votes that each won.
+    """Predicted labels, and the share of votes that each won.
 
-    ``labels``: int64 ``(texts,)``, numbers of names, or :data:`wordveil.scores.documents.UNKNOWN` where no label won a
+    ``labels``: int64 ``(texts,)``, numbers of names, or :data:`wordveil.scores.documents.UNKNOWN` if no label won a
     vote. ``shares``: float64 ``(texts,)``, from 0 to 1.
     """
 
@@ -63,7 +61,7 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True)
 class RefusingClassifier(FittedClassifier):
-    """Answers only where a label wins more than ``threshold`` of the votes."""
+    """Classifier that answers only if a label wins more than ``threshold`` of the votes."""
 
     threshold: float
 
@@ -80,9 +78,9 @@ class TextClassifier(Protocol):
     """Way to classify texts, with its settings: a frozen dataclass."""
 
     needs_embedding: ClassVar[bool] = False
-    """Whether it uses word vectors. Then it has a field ``embedding``, which takes the mechanism's."""
+    """Need of word vectors. Such a classifier has a field ``embedding``, which takes the mechanism's."""
     refuses: ClassVar[str] = "texts of fewer than two labels"
-    """The texts that it cannot learn from, for people. :meth:`fit` raises :class:`ValueError` for these."""
+    """Texts that it cannot learn from, for people. :meth:`fit` raises :class:`ValueError` for these."""
 
     @property
     def name(self) -> str:
@@ -93,8 +91,9 @@ class TextClassifier(Protocol):
         """Definition of its method, in one sentence, with its paper or library."""
 
     def fit(self, known: Documents, seed: int) -> FittedClassifier:
-        """Learn from the texts whose label is known. The same seed gives the same classifier. Raises
-        :class:`ValueError` if fewer than two labels have texts.
+        """Learn from the texts with a known label. The same seed gives the same classifier.
+
+        Raises :class:`ValueError` if fewer than two labels have texts.
         """
 
 
@@ -140,7 +139,7 @@ _TOKENISER = Tokeniser()
 class Words:
     """Words of texts.
 
-    ``words``: string array ``(tokens,)``, in lower case. ``offsets``: int64 ``(texts + 1,)``, the words of text ``i``
+    ``words``: string array ``(tokens,)``, in lower case. ``offsets``: int64 ``(texts + 1,)``; the words of text ``i``
     are ``offsets[i]`` up to ``offsets[i + 1]``.
     """
 

@@ -1,24 +1,24 @@
 """Recovery of hidden words from their outputs and from the words around them.
 
 Tong, Chen, Yuan, Liu, Zhang, Yu, Zhang ("On the vulnerability of text sanitization", NAACL 2025) distinguish two
-attackers who know the mechanism: one takes each output on its own, the other reads the whole text.
+attackers with the mechanism: one takes each output on its own, the other reads the whole text.
 
-**Without context** the best attacker is Bayes's, who names the word ``x`` with the largest ``p(x) P(y|x)``: exact where
-the mechanism knows its laws.
+**Without context** the best attacker is Bayes's, who names the word ``x`` with the largest ``p(x) P(y|x)``: exact if
+the mechanism has laws.
 
 **With context** the text is a hidden Markov model. Hidden words follow each other by a bigram model of public text
-(:class:`PublicLanguage`), and each is seen through the mechanism's law. Words that
-the policy copies are seen as they are. The attacker takes the likeliest sequence (Viterbi 1967), or for each position
-the likeliest word given the whole text, by sums over all sequences (forward and backward; Baum, Petrie, Soules, Weiss
-1970). The second recovers the most words on average if the model is right.
+(:class:`PublicLanguage`), and each is seen through the mechanism's law. Words that the policy copies are seen as they
+are. The attacker takes the likeliest sequence (Viterbi 1967), or for each position the likeliest word given the whole
+text, by sums over all sequences (forward and backward; Baum, Petrie, Soules, Weiss 1970). The second recovers the most
+words on average if the model is right.
 
 All attackers have the same prior, the public frequencies of words, so the difference is due to context alone. It is a
 lower bound: a larger language model may recover more. A model of another kind of text can also mislead: then less is
 recovered with context than without, and the larger figure counts.
 
-**Candidates.** For each output only the words with the largest ``p(x) P(y|x)`` are considered. A word beyond them that
-only its neighbours would have suggested is lost. Words that the vocabulary lacks are not candidates: their positions
-are guessed wrong and not counted.
+**Candidates.** For each output only the words with the largest ``p(x) P(y|x)`` are considered; a word that only its
+neighbours would have suggested is lost. Words outside the vocabulary are not candidates: their positions are guessed
+wrong and not counted.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class PublicLanguage:
 
         p(b | a) = max(c(a, b) - D, 0) / C(a) + g(a) p(b),     g(a) = 1 - sum over b of max(c(a, b) - D, 0) / C(a),
 
-    with ``c(a, b)`` the count of the pair, ``C(a)`` that of ``a``, and ``p(b)`` the share of ``b``. ``D`` is
-    ``n1 / (n1 + 2 n2)`` where ``n1`` pairs occur once and ``n2`` twice, as the paper estimates it, and
-    :data:`wordveil.mechanisms.inputs.DISCOUNT` where the model leaves such pairs out.
+    with ``c(a, b)`` the count of the pair, ``C(a)`` that of ``a``, and ``p(b)`` the share of ``b``. ``D`` is ``n1 / (n1
+    + 2 n2)`` with ``n1`` pairs that occur once and ``n2`` twice, as in the paper, and
+    :data:`wordveil.mechanisms.inputs.DISCOUNT` if the model leaves such pairs out.
 
     ``frequencies``: float64 ``(size,)``, the share of each word, above 0; adds up to 1. ``costs``: of words and of
-    pairs, by ids of words. A word that the vocabulary lacks follows by its back-off, whatever its share, and words
-    follow it by their shares.
+    pairs, by ids of words. A word outside the vocabulary follows by its back-off, whatever its share, and words follow
+    it by their shares.
     """
 
     frequencies: Float64
@@ -79,10 +79,10 @@ class PublicLanguage:
     def of(cls, bigrams: Bigrams, words: pa.StringArray, frequencies: Float64 | None = None) -> PublicLanguage:
         """Make from public text.
 
-        ``bigrams``: counts of public text. Words that the vocabulary lacks are left out, with their pairs. ``words``:
-        string array ``(size,)``, the vocabulary, usually with the most frequent words first. ``frequencies``: float64
-        ``(size,)``, public shares of words, above 0. None: the mean of those by the counts of ``bigrams`` and those by
-        the words' ranks, since the bigrams may come from another kind of text than the embedding.
+        ``bigrams``: counts; words outside the vocabulary are left out, with their pairs. ``words``: string array
+        ``(size,)``, the vocabulary, usually with the most frequent words first. ``frequencies``: float64 ``(size,)``,
+        public shares of words, above 0. By default the mean of those by counts of ``bigrams`` and those by ranks of
+        words, since the bigrams may come from another kind of text than the embedding.
         """
         size = len(words)
         if frequencies is None:
@@ -129,16 +129,16 @@ TASK = "words"
 NEAREST_WORD, MAXIMUM_POSTERIOR = "nearest-word", "maximum-posterior"
 """Attackers who take each output on its own."""
 CANDIDATES = 32
-"""Words that are considered for each output."""
+"""Number of words considered for each output."""
 
 
 class Decoding(StrEnum):
     """Way in which the attacker reads a text."""
 
     VITERBI = "viterbi"
-    """The likeliest sequence of words."""
+    """Likeliest sequence of words."""
     MARGINAL = "forward-backward"
-    """For each position the likeliest word."""
+    """Likeliest word at each position."""
 
 
 _DECODERS = {Decoding.VITERBI: decode_likeliest, Decoding.MARGINAL: decode_marginals}
@@ -147,8 +147,7 @@ _DECODERS = {Decoding.VITERBI: decode_likeliest, Decoding.MARGINAL: decode_margi
 class ContextAttacker:
     """Attacker that guesses hidden words from whole texts; see the module.
 
-    ``laws``: of all words of the vocabulary. ``language``: what the attacker knows about the language. ``candidates``:
-    words that are considered for each output, 1 or more.
+    ``laws``: of all words of the vocabulary. ``candidates``: words considered for each output, 1 or more.
     """
 
     def __init__(self, laws: WordLaws, language: PublicLanguage, candidates: int = CANDIDATES) -> None:
@@ -166,8 +165,8 @@ class ContextAttacker:
     def guess(self, sequence: Ragged, is_hidden: Bool, decoding: Decoding = Decoding.MARGINAL) -> Int32:
         """Guess each hidden word: int32 ``(hidden words,)``.
 
-        ``sequence``: all words of the texts: what was drawn, and the ids of copied words, ``size + 1`` for one that the
-        vocabulary lacks. ``is_hidden``: bool ``(tokens,)``, which of them were drawn. ``decoding``: how texts are read.
+        ``sequence``: all words of the texts: outputs, and the ids of copied words, ``size + 1`` for unknown ones.
+        ``is_hidden``: bool ``(tokens,)``, the outputs among them.
         """
         outputs, output_rows = np.unique(sequence.ids[is_hidden], return_inverse=True)
         copied, others = np.unique(sequence.ids[~is_hidden], return_inverse=True)
@@ -201,11 +200,9 @@ def guess_words(
 ) -> tuple[dict[str, Int32], float | None]:
     """Guess the drawn words by every attacker, int32 ``(tokens,)`` each, by the attacker's name.
 
-    Also returns the exact share of words of the language that the best attacker without context recovers, None if the
-    mechanism's laws are estimated.
-
-    Attackers have the policy and never guess a word that it does not hide. Attackers with context are included if the
-    order of words shows. Raises :class:`ValueError` if the mechanism has no laws.
+    Also returns the exact share of the language's words that the best attacker without context recovers, None if laws
+    are estimated. Attackers have the policy and never guess a word that it does not hide. Attackers with context are
+    included if the order of words shows. Raises :class:`ValueError` if the mechanism has no laws.
     """
     if redrawn.laws is None:
         raise ValueError(f"Expected a mechanism that draws one output for each word, got {redrawn.mechanism.name}.")
@@ -229,13 +226,11 @@ def measure_word_recovery(
 ) -> list[Score]:
     """Measure the share of recovered hidden words, without context and with it, on the same words.
 
-    ``redrawn``: texts and what was drawn for them (:func:`wordveil.evaluation.redrawn.redraw`). ``language``: what the
-    attacker knows about the language, from any public text, or from texts of the same kind, which makes a stronger
-    attacker. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap, which resamples
-    texts. ``candidates``: words that are considered for each output. Returns for each attacker the recovered share of
-    the hidden words that the vocabulary has: of all of them, of stop-words and of others; the gain by context; and the
-    exact share without context for words of the language. Empty where no word of the vocabulary is hidden. Raises
-    :class:`ValueError` where the mechanism has no laws.
+    ``redrawn``: texts and their draws (:func:`wordveil.evaluation.redrawn.redraw`). ``language``: from any public text,
+    or from texts of the same kind, which makes a stronger attacker. ``seed``: of the bootstrap of texts. Returns for
+    each attacker the recovered share of the hidden words of the vocabulary: of all of them, of stop-words and of
+    others; the gain by context; and the exact share without context for words of the language. Empty if no word of the
+    vocabulary is hidden. Raises :class:`ValueError` if the mechanism has no laws.
     """
     is_known = redrawn.hidden.ids < redrawn.size
     if not is_known.any():
@@ -328,10 +323,7 @@ class _Counting:
         return measurement.make_score(figure, value, interval, count, definition, chance=chance, higher_is_better=False)
 
     def _find_interval(self, values: Float64, part: Bool) -> tuple[float, float]:
-        """Compute the interval of the mean of ``values``, one for each word of ``part``.
-
-        It resamples texts, since words of one text are not independent.
-        """
+        """Compute the interval of the mean of ``values``, one for each word of ``part``, by resampling texts."""
         hidden = self.redrawn.hidden
         text = np.repeat(np.arange(len(hidden)), hidden.lengths)[part]
         sums = np.bincount(text, values, len(hidden)).astype(np.float64)

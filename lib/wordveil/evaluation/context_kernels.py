@@ -1,7 +1,7 @@
 """Compiled loops of :mod:`wordveil.evaluation.context`: candidates of outputs, and sequences of words.
 
-A pair of words that is in the bigram model is never less likely than its back-off. So the back-off of all words before
-is summed, or its best chosen, once for each token, and then only pairs in the model are considered.
+A pair of words in the bigram model is never less likely than its back-off. So the back-off of all words before is
+summed, or its best chosen, once for each token, and then only pairs in the model are considered.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _FAINT = 1e-7
 class LanguageCosts(NamedTuple):
     """Bigram model by ids of words. Row ``size`` is the beginning of a text, row ``size + 1`` an unknown word.
 
-    ``first``: int64 ``(size + 3,)``, the pairs that begin with a row are entries ``first[i]`` up to ``first[i + 1]``.
-    ``followers``: int32 ``(pairs,)``, words, rising within a row. ``costs``: int32 ``(pairs,)``, the cost of each pair.
-    ``words``: int32 ``(size + 2,)``, the cost of a word by its share alone. ``beyond``: int32 ``(size + 2,)``, what is
-    added to that after each row where the pair is not in the model.
+    ``first``: int64 ``(size + 3,)``; the pairs that begin with a row are entries ``first[i]`` up to ``first[i + 1]``.
+    ``followers``: int32 ``(pairs,)``, words, rising within a row. ``costs``: int32 ``(pairs,)``. ``words``: int32
+    ``(size + 2,)``, the cost of a word by its share alone. ``beyond``: int32 ``(size + 2,)``, additional cost after
+    each row if the pair is not in the model.
     """
 
     first: Int64
@@ -40,8 +40,8 @@ class LanguageCosts(NamedTuple):
 class WordCandidates(NamedTuple):
     """Candidate words for each row of a table.
 
-    ``counts``: int64 ``(rows,)``, how many. ``words``: int32 ``(rows, candidates)``, rising ids, then :data:`NOBODY`.
-    ``costs``: int64 ``(rows, candidates)``, ``-log2 P(output | word)`` in :data:`STEPS`.
+    ``counts``: int64 ``(rows,)``. ``words``: int32 ``(rows, candidates)``, rising ids, then :data:`NOBODY`. ``costs``:
+    int64 ``(rows, candidates)``, ``-log2 P(output | word)`` in :data:`STEPS`.
     """
 
     counts: Int64
@@ -69,10 +69,9 @@ def list_candidates(
 ) -> None:
     """List the likeliest words for each of ``outputs`` into ``words`` and ``chances``, ``P(output | word)``.
 
-    Both are ``(outputs, candidates)``, filled from the left.
-
-    ``leaders``: at least as many words as candidates that are the likeliest if an output is not listed. Of equally
-    likely words those that list the output come first, then those of lower ids.
+    Both are ``(outputs, candidates)``, filled from the left. ``leaders``: at least as many words as candidates that are
+    the likeliest if an output is not listed. Among equally likely words those that list the output come first, then
+    lower ids.
     """
     starts, listed, extras, common, shares = laws
     longest = len(leaders)
@@ -98,7 +97,7 @@ def list_candidates(
 
 @compiled_part
 def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, chances: Float64) -> None:
-    """Keep the words with the largest values above 0, as many as fit; of equal ones the first."""
+    """Keep the words with the largest values above 0, as many as fit; the first among equals."""
     wanted, size, least = len(words), 0, 0.0
     if len(value) > wanted:
         least = np.partition(value, len(value) - wanted)[len(value) - wanted]
@@ -116,10 +115,9 @@ def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, cha
 def decode_likeliest(rows: Int32, offsets: Int64, table: WordCandidates, model: LanguageCosts, start: int) -> Int32:
     """Decode the likeliest sequence of words of each record: int32 ``(tokens,)``.
 
-    ``rows``: int32 ``(tokens,)``, the row of ``table`` of each token. ``offsets``: int64 ``(records + 1,)``. ``table``:
-    what each row may stand for. ``model``: costs by ids of words. Of equally likely sequences that with the lowest id
-    of the last word is taken, then of the word before, and so on. ``start``: the row of ``model`` of the beginning of a
-    text.
+    ``rows``: int32 ``(tokens,)``, the row of ``table`` of each token. ``offsets``: int64 ``(records + 1,)``. ``start``:
+    the row of ``model`` for the beginning of a text. Among equally likely sequences the last word with the lowest id
+    wins, then the word before it, and so on.
     """
     width = table.words.shape[1]
     out = np.empty(len(rows), np.int32)
@@ -148,10 +146,7 @@ def decode_likeliest(rows: Int32, offsets: Int64, table: WordCandidates, model: 
 
 @compiled
 def _extend(before: Int32, spent: Int64, words: Int32, cost: Int64, back: Int32, model: LanguageCosts) -> None:
-    """Compute the cost of each of ``words`` after the best of the words before, into ``cost``.
-
-    The index of that word goes into ``back``.
-    """
+    """Write the cost of each of ``words`` after the best previous word into ``cost``, and its index into ``back``."""
     via, best_cost = 0, spent[0] + model.beyond[before[0]]
     for i in range(1, len(before)):
         total = spent[i] + model.beyond[before[i]]
@@ -178,11 +173,10 @@ def _extend(before: Int32, spent: Int64, words: Int32, cost: Int64, back: Int32,
 
 @compiled
 def decode_marginals(rows: Int32, offsets: Int64, table: WordCandidates, model: LanguageCosts, start: int) -> Int32:
-    """Decode the likeliest word at each position, given its whole record: int32 ``(tokens,)``.
+    """Decode the likeliest word at each position, the lowest id among equals: int32 ``(tokens,)``.
 
-    Pairs that begin with a word that is next to impossible given all before it are neglected.
-
-    Parameters as in :func:`decode_likeliest`. Of equally likely words that with the lowest id is taken.
+    Pairs that begin with a word that is next to impossible given all before it are neglected. Parameters are those of
+    :func:`decode_likeliest`.
     """
     width = table.words.shape[1]
     out = np.empty(len(rows), np.int32)
@@ -253,7 +247,7 @@ def _step_forward(
 def _step_back(
     before: Int32, weights: Float64, words: Int32, onward: Float64, out: Float64, powers: Float64, model: LanguageCosts
 ) -> None:
-    """Compute the weight of the paths after each word before, up to a factor; ``onward`` is that after ``words``."""
+    """Compute the weight of the paths after each previous word, up to a factor; ``onward`` is that after ``words``."""
     fallback = 0.0
     for j in range(len(words)):
         fallback += powers[model.words[words[j]]] * onward[j]

@@ -3,9 +3,8 @@
 The default needs no download: means of word vectors with the weights ``a / (a + p(w))`` of smooth inverse frequency
 (Arora, Liang, Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017). The paper then removes the
 first principal component of all sentences. Here the removed direction is that of words drawn by their public frequency,
-``sum of p(w) weight(w)^2 v v^T``, so that a text's vector does not depend on the other texts.
-
-Others are available by name where their library is installed.
+``sum of p(w) weight(w)^2 v v^T``, so that a text's vector does not depend on the other texts. Others are available by
+name if their library is installed.
 
 Semantic similarity is the cosine between a text's vector and that of its sanitised form: one of the three measures of
 Bo, Ding, Fung, Iqbal 2021 (ER-AE), who use a trained encoder. Cosines of different encoders must not be compared with
@@ -35,7 +34,7 @@ from wordveil.scores.methods import ENCODERS, MEAN_VECTOR, SENTENCE_TRANSFORMERS
 from wordveil.scores.score import Measurement, Score, find_mean_interval, require_pairs
 
 SMOOTHING = 1e-3
-"""The ``a`` of the weights: Arora et al. find 1e-4 to 1e-3 best."""
+"""Parameter ``a`` of the weights: 1e-4 to 1e-3 are best in Arora et al."""
 
 
 class SentenceEncoder(Protocol):
@@ -51,12 +50,10 @@ class SentenceEncoder(Protocol):
 
 @dataclass(frozen=True)
 class WeightedBag:
-    """Encoder by weighted means of word vectors. Words that the embedding lacks are left out; a text of such words is
-    zeros.
+    """Encoder by weighted means of word vectors: zeros for a text without words of the embedding.
 
-    ``name``: of the encoder. ``words``: string array ``(size,)``, in lower case. ``vectors``: float32 ``(size,
-    dimension)``, the words' vectors times their weights. ``direction``: float32 ``(dimension,)``, of length 1: the
-    component that is removed from each mean, if any.
+    ``words``: string array ``(size,)``, in lower case. ``vectors``: float32 ``(size, dimension)``, times the weights.
+    ``direction``: float32 ``(dimension,)``, of length 1: the component that is removed from each mean, if any.
     """
 
     name: str
@@ -128,10 +125,7 @@ class SentenceTransformer:
 
 
 def find_frequencies(words: pa.StringArray, bigrams: Bigrams) -> Float64:
-    """Compute the share of each word in the text of a bigram model, with one added to each count.
-
-    Returns float64 ``(words,)``, which adds up to 1.
-    """
+    """Compute the share of each word in a bigram model, with one added to each count: float64 ``(words,)``."""
     numbers = WordIndex(bigrams.words).numbers(words)
     counts = np.where(numbers >= 0, bigrams.counts[numbers], 0) + 1.0
     return np.asarray(counts / counts.sum())
@@ -157,7 +151,7 @@ TASK, FIGURE = "similarity", "cosine"
 
 
 def find_cosines(left: NDArray[np.floating], right: NDArray[np.floating]) -> Float64:
-    """Compute the cosine between vectors row by row, both ``(texts, dimension)``: float64 ``(texts,)``. 0 for zero
+    """Compute cosines between vectors row by row, both ``(texts, dimension)``: float64 ``(texts,)``, 0 for zero
     vectors.
     """
     first, second = np.asarray(left, np.float64), np.asarray(right, np.float64)
@@ -169,12 +163,10 @@ def find_cosines(left: NDArray[np.floating], right: NDArray[np.floating]) -> Flo
 def measure_similarity(
     originals: Sequence[str], sanitised: Sequence[str], encoder: SentenceEncoder, subject: str, seed: int = 0
 ) -> list[Score]:
-    """Measure the mean cosine between texts and their sanitised forms.
+    """Measure the mean cosine between at least one text and its sanitised form.
 
-    ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``encoder``: gives the
-    vectors of texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap and of the
-    pairs of originals that give the chance level. Raises :class:`ValueError` where there are no texts, or the numbers
-    differ.
+    ``seed``: of the bootstrap and of the pairs of originals that give the chance level. Raises :class:`ValueError` if
+    there are no texts, or the numbers differ.
     """
     require_pairs(originals, sanitised)
     vectors = encoder.encode(originals)

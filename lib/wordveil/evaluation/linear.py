@@ -2,7 +2,7 @@
 
 The baseline of most comparisons of attribution, which few methods beat: Stamatatos 2009, "A survey of modern authorship
 attribution methods", section 3; Joachims 1998, "Text categorization with support vector machines", for the classifier.
-Of an attacker the weight of an n-gram is ``1 + ln(count)`` times ``1 + ln((1 + texts) / (1 + texts with it))``. A
+For an attacker the weight of an n-gram is ``1 + ln(count)`` times ``1 + ln((1 + texts) / (1 + texts with it))``. A
 task's weights are over words: ``1 + ln(count)`` times ``ln((1 + n) / (1 + texts with it)) + 1``. A text's weights have
 length 1.
 """
@@ -31,10 +31,9 @@ class Unit(StrEnum):
 class LinearSvm(TextClassifier):
     """Attacker by the method of the module. Case is ignored.
 
-    ``unit``: characters, spaces and punctuation included, or words alone. ``shortest``, ``longest``: how many units an
-    n-gram has; None for 2 to 4 characters, and for single words and pairs of words. ``cost``: the weight of errors
-    against that of large coefficients. Raises :class:`ValueError` unless 1 <= shortest <= longest, and for a cost that
-    is not positive.
+    ``unit``: characters, spaces and punctuation included, or words alone. ``shortest``, ``longest``: units of an
+    n-gram; by default 2 to 4 characters, or 1 to 2 words. ``cost``: weight of errors against that of large
+    coefficients. Raises :class:`ValueError` unless 1 <= shortest <= longest and ``cost`` is positive.
     """
 
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
@@ -91,9 +90,9 @@ class LinearSvm(TextClassifier):
 class LinearWords(TextClassifier):
     """Classifier by the method of the module.
 
-    ``model``: ``svm``: linear support vector machines, one label against all others. ``logistic``: multinomial logistic
-    regression. ``cost``: the weight of errors against that of large coefficients. ``word_ngrams``: the longest n-grams
-    of words that are features.
+    ``model``: ``svm``, linear support vector machines, one label against all others, or ``logistic``, multinomial
+    logistic regression. ``cost``: weight of errors against that of large coefficients. ``word_ngrams``: the longest
+    n-grams of words.
     """
 
     refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
@@ -113,11 +112,7 @@ class LinearWords(TextClassifier):
         return f"{classifier} (C = {self.cost:g}) over TF-IDF weights of {features}, by scikit-learn."
 
     def fit(self, known: Documents, seed: int) -> FittedModel:
-        """Fit as :class:`TextClassifier` describes.
-
-        Also raises :class:`ValueError` if no text has a word, and :class:`PlatformError` if scikit-learn is not
-        installed.
-        """
+        """Fit as :class:`TextClassifier` describes. Raises :class:`PlatformError` if scikit-learn is not installed."""
         text = load_package("sklearn.feature_extraction.text")
         documents = take_known(known)
         lines = join_words(documents.texts)

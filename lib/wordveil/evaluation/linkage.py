@@ -3,8 +3,8 @@
 The attacker has a pool of texts, each the original of one of the records, and ranks the pool for each record
 separately. A record is *linked* if its own original is ranked first.
 
-**By laws.** If the order of words shows, an original ``x`` of the record's length has the score ``sum over positions
-of ln P(y_i | x_i)``, and an original of another length, or with other copied words, is impossible. If all texts of the
+**By laws.** If the order of words shows, an original ``x`` of the record's length has the score ``sum over positions of
+ln P(y_i | x_i)``, and an original of another length, or with other copied words, is impossible. If all texts of the
 pool are equally likely, this is the logarithm of the posterior probability up to a constant, so no attacker links more
 records on average. Words that are drawn once for all their occurrences count once.
 
@@ -13,15 +13,15 @@ replaced by ``sum over outputs of ln mean over i of P(y | x_i)``: outputs as ind
 text's words. This is exact if words are sampled (``length: sample``), and an approximation for ``output: bag``: a
 better attacker may exist.
 
-If a mechanism lacks its laws, :func:`wordveil.measures.recovery.fit_laws` estimates them from draws. Such an
-attacker is a lower bound too.
+If a mechanism lacks its laws, :func:`wordveil.measures.recovery.fit_laws` estimates them from draws. Such an attacker
+is a lower bound too.
 
 **By vectors.** The text whose vector is nearest to the record's, by Euclidean distance. A sentence encoder computes the
 vectors, means of word vectors by default. This needs no mechanism, works for other packages' outputs, and is a lower
 bound.
 
-Texts of the pool with equal scores share a rank: a record whose own original is among the ``t`` best counts as
-``1 / t`` of a link, the average result of a guess among them.
+Texts of the pool with equal scores share a rank: a record whose own original is among the ``t`` best counts as ``1 /
+t`` of a link, the average result of a guess among them.
 
 **Forecast**, before anything is drawn, from the mechanism's laws and public data. Candidate originals are texts of
 words drawn independently by their public frequency, all of one length. Some of them become records, and the attacker
@@ -51,7 +51,7 @@ from wordveil.scores.score import Group, Measurement, Score, find_mean_interval,
 
 TASK = "linkage"
 LINKED = "linked"
-"""The figure that counts records whose own original is ranked first."""
+"""Figure that counts records whose own original is ranked first."""
 BY_LAWS, BY_FITTED_LAWS, BY_VECTORS, BY_LENGTH = "bayes", "bayes-fitted", "nearest-vector", "what-shows"
 
 # Scores in memory at a time: 128 MiB in float64.
@@ -64,10 +64,10 @@ _LEAST = 1e-300
 
 @dataclass(frozen=True)
 class Links:
-    """Ranks of each record's own original.
+    """Ranks of each record's own original in a ``pool`` of so many texts.
 
-    ``better``: int64 ``(records,)``, texts of the pool with a higher score. ``tied``: int64 ``(records,)``, texts with
-    the same score, the original among them. ``pool``: texts of the pool.
+    ``better``: int64 ``(records,)``, texts with a higher score. ``tied``: int64 ``(records,)``, texts with the same
+    score, the original among them.
     """
 
     better: Int64
@@ -88,7 +88,7 @@ class Links:
 def link_by_laws(redrawn: Redrawn) -> Links:
     """Link draws to the texts by the laws of the mechanism; see the module.
 
-    The time is proportional to the pairs of a record and a text that shows the same, times the words of either. Raises
+    Time is proportional to the pairs of a record and a text with the same exposures, times the words of either. Raises
     :class:`ValueError` if the mechanism has no laws.
     """
     if redrawn.laws is None:
@@ -146,13 +146,11 @@ def measure_linkage(
     seed: int = 0,
     redrawn: Redrawn | None = None,
 ) -> list[Score]:
-    """Measure the share of records that are linked to their originals.
+    """Measure the share of records that are linked to their originals, and the mean reciprocal rank, by attacker.
 
-    ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``encoder``: gives the
-    vectors of texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap. ``redrawn``:
-    the originals drawn again by the same bundle (:func:`wordveil.evaluation.redrawn.redraw`), for the attacker who
-    knows the mechanism. None leaves that attacker out. Returns for each attacker the share of linked records, and the
-    mean reciprocal rank. Raises :class:`ValueError` where there are no texts, or the numbers differ.
+    ``redrawn``: the originals drawn again by the same bundle (:func:`wordveil.evaluation.redrawn.redraw`), for
+    attackers with the mechanism; None leaves these out. Raises :class:`ValueError` if there are no texts, or the
+    numbers differ.
     """
     require_pairs(originals, sanitised)
     links = [(BY_VECTORS, link_by_vectors(encoder.encode(originals), encoder.encode(sanitised)))]
@@ -196,7 +194,7 @@ def _summarise(links: Links, method: str, attacker: str, subject: str, seed: int
 
 
 def _take_first(hidden: Ragged, drawn: Int32, is_first: NDArray[np.bool_]) -> tuple[Ragged, Ragged]:
-    """Take the tokens that had a draw of their own."""
+    """Take the tokens with a separate draw."""
     offsets = np.concatenate([[0], np.cumsum(is_first)])[hidden.offsets]
     return Ragged(hidden.ids[is_first], offsets), Ragged(drawn[is_first], offsets)
 
@@ -252,9 +250,8 @@ def _score_by_position(scores: Scores, texts: Int32, drawn: Int32) -> Iterator[t
 def _add_gains(
     starts: Int64, words: Int32, gains: Int64, outputs: Int32, texts: Int32, symbols: int, scores: Int64
 ) -> None:
-    """Add to ``scores``, ``(records, texts)``, the gains of ``texts``, ``(length, texts)``.
-
-    ``outputs``: ``(records, length)``.
+    """Add gains of ``texts``, ``(length, texts)``, for ``outputs``, ``(records, length)``, to ``scores``, ``(records,
+    texts)``.
     """
     gained = np.zeros(symbols, np.int64)
     for record in range(len(outputs)):
@@ -273,8 +270,8 @@ def _add_gains(
 class _BagScorer:
     """Scorer of texts whose words were sampled: by the mean of their words' laws, whatever the order.
 
-    A word's law is a multiple of the common law plus few entries of its own, so ``P(output | text)``, the mean of its
-    words' laws, is a sparse product plus a term of rank one.
+    A word's law is a multiple of the common law plus few entries, so ``P(output | text)``, the mean of its words' laws,
+    is a sparse product plus a term of rank one.
     """
 
     def __init__(self, laws: WordLaws, drawn: Ragged, texts: Ragged) -> None:
@@ -304,10 +301,7 @@ class _BagScorer:
             yield part, scores
 
     def _count(self, texts: Ragged, group: Int64, symbols: int) -> tuple[Int64, sparse.csr_array]:
-        """Count the occurring symbols of a group in each of its texts: float64 ``(texts, occurring)``.
-
-        Also returns which symbols occur.
-        """
+        """Return the occurring symbols of a group, and their counts in each of its texts, ``(texts, occurring)``."""
         lengths = texts.lengths[group]
         ends = np.cumsum(lengths)
         entries = np.arange(ends[-1]) + np.repeat(texts.offsets[group] - ends + lengths, lengths)
@@ -320,9 +314,9 @@ class _BagScorer:
 
 
 CANDIDATES = 10_000
-"""Texts that a record may come from."""
+"""Number of texts that a record may come from."""
 LENGTHS = (5, 20)
-"""Words of the texts whose linkage is forecast, those that are drawn."""
+"""Numbers of drawn words of the texts whose linkage is forecast."""
 _HALVES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 # The standard error of a share is at most 0.025. A mechanism that searches takes up to 0.2 ms for a word, so it draws
 # fewer long records: then the standard error is at most 0.07.
@@ -333,11 +327,11 @@ _RECORDS, _FEWEST, _DRAWN = 400, 50, 10_000
 class LinkageForecast:
     """Forecast of the records that the attacker links.
 
-    ``candidates``: texts that a record may come from. ``linked``: the share of linked records by their number of drawn
-    words. ``half``: the least number of drawn words of which at least half of the records are linked, among 1, 2, 3, 4,
-    6, 8, 12 and so on to 512; None where fewer are linked even of 512. ``is_exact``: whether the attacker has the
-    mechanism's own laws. With estimates of them it links fewer. ``typical``: which of these numbers of drawn words is
-    that of a sample's median record; None without a sample.
+    ``candidates``: number of texts that a record may come from. ``linked``: share of linked records by their number of
+    drawn words. ``half``: least number of drawn words at which at least half of the records are linked, among 1, 2, 3,
+    4, 6, 8, 12 and so on to 512; None if fewer are linked even at 512. ``is_exact``: the attacker has the mechanism's
+    own laws; with estimates it links fewer. ``typical``: number of drawn words of a sample's median record; None
+    without a sample.
     """
 
     candidates: int
@@ -350,10 +344,9 @@ class LinkageForecast:
 class LinkageTrials:
     """Trials of linking records of a length, if the order of words shows.
 
-    ``laws``: of the mechanism's words. ``frequencies``: float64 ``(size,)``, how often each word is drawn for, up to a
-    factor. ``draw``: what the mechanism draws for words, int32 ``(count,)`` for int32 ``(count,)``, where ``laws`` are
-    estimates. By default records are drawn by ``laws``. ``seed``: of the candidates and of what is drawn by ``laws``:
-    the same figures each time, in any order.
+    ``frequencies``: float64 ``(size,)``, frequency of draws for each word, up to a factor. ``draw``: draws outputs for
+    words, int32 ``(count,)`` each, if ``laws`` are estimates; by default records are drawn by ``laws``. ``seed``: of
+    the candidates and of draws by ``laws``: figures do not depend on their order.
     """
 
     def __init__(
@@ -364,7 +357,7 @@ class LinkageTrials:
         self._seed = seed
 
     def forecast(self, lengths: Sequence[int] = LENGTHS) -> LinkageForecast:
-        """Forecast the shares for texts of so many drawn words, and the length from which on half are linked."""
+        """Forecast the shares for texts of so many drawn words, and the length from which half are linked."""
         tried = {words: self.find_linked(words) for words in lengths}
         # Longer texts are linked more often.
         index = bisect_left(_HALVES, x=True, key=lambda words: self.find_linked(words) >= 1 / 2)

@@ -4,11 +4,9 @@ An evaluation never uses the release's key: an adaptive attacker draws its own c
 
 Attacks on single words and on records need the pairs of words and outputs. So texts are encoded as a release encodes
 them, and drawn again: outputs have the same law, and need not be parsed from a text. An attacker of these tokens sees
-at least what an attacker of the text sees, so no bound is too low.
-
-- It sees which words are hidden and which are copied, and, if the order is kept, where padding was drawn.
-- If a mechanism writes another word than it drew (:meth:`wordveil.mechanisms.base.Mechanism.render`), it sees the drawn
-  one.
+at least what an attacker of the text sees, so no bound is too low: it sees which words are hidden and which are copied,
+padding if the order is kept, and the drawn word if a mechanism writes another one
+(:meth:`wordveil.mechanisms.base.Mechanism.render`).
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ _NAME = "evaluation"
 
 @dataclass(frozen=True)
 class BundleSanitiser:
-    """Bundle with a text policy, and the n-gram model that it names. ``columns``: for :meth:`sanitise_records`."""
+    """Bundle with a text policy and its n-gram model. ``columns``: for :meth:`sanitise_records`."""
 
     bundle: Bundle
     policy: TextPolicy
@@ -62,10 +60,10 @@ class BundleSanitiser:
         return replace(self, columns=ONE_TEXT).sanitise_records(pa.table(read), seed)
 
     def sanitise_records(self, records: pa.Table, seed: int | None = None) -> list[str]:
-        """Sanitise the texts of records, one for each; those of several text columns are on lines of their own.
+        """Sanitise the texts of records, one for each, with a line for each text column.
 
         ``records``: the columns :attr:`wordveil.records.columns.TextColumns.inputs`, then ``__reason``, all strings, as
-        :class:`wordveil.records.sanitiser.RecordSanitiser` reads them. ``seed``: as in :meth:`sanitise`.
+        :class:`wordveil.records.sanitiser.RecordSanitiser` reads them.
         """
         limit = self.bundle.count_preview(records.num_rows)
         settings = RecordSettings(_NAME, _NAME, self.policy, (), columns=self.columns, max_records=limit)
@@ -119,10 +117,10 @@ class Ragged:
 
 @dataclass(frozen=True)
 class SymbolLaws:
-    """Laws of all input symbols: words, then padding, then the unknown word.
+    """Laws of all input symbols: words, then padding, then the unknown word, in rows ``0 .. size + 1``.
 
-    ``laws``: rows ``0 .. size + 1``. ``is_exact``: whether they are the mechanism's own. Otherwise words' laws are
-    estimated from draws (:func:`wordveil.measures.recovery.fit_laws`), and the other two symbols have the common law.
+    ``is_exact``: they are the mechanism's own. Otherwise words' laws are estimated from draws
+    (:func:`wordveil.measures.recovery.fit_laws`), and the other two symbols have the common law.
     """
 
     laws: WordLaws
@@ -146,15 +144,13 @@ class SymbolLaws:
 class Redrawn:
     """Tokens of texts, with their draws.
 
-    ``mechanism``, ``policy``: what drew, and the text policy. ``size``, ``words``: the number of words of the
-    vocabulary, and these words. ``rows``: int64 ``(records,)``, the indices of the texts that are not refused, rising.
-    ``hidden``: the ids of these texts for which outputs were drawn. ``drawn``: int32 ``(tokens,)``, the output of each.
-    ``is_first``: bool ``(tokens,)``, whether a token had a draw of its own. False where the draw of an earlier
-    occurrence in its record was used again. ``whole``: all ids of the texts. They differ from :attr:`hidden` where
-    words are sampled from a text. ``shows``: int64 ``(records,)``, equal numbers where two records show the same
-    besides what was drawn, such as the length, the copied words, or which words are equal. ``sequence``: all words of
-    the texts in their order: what was drawn, and the ids of copied words, ``size + 1`` for those that the vocabulary
-    lacks. ``is_hidden``: bool: which of these were drawn.
+    ``size``: number of ``words`` of the vocabulary. ``rows``: int64 ``(records,)``, rising indices of the texts that
+    are not refused. ``hidden``: ids of these texts for which outputs were drawn. ``drawn``: int32 ``(tokens,)``, their
+    outputs. ``is_first``: bool ``(tokens,)``, False if the draw of an earlier occurrence in its record was used again.
+    ``whole``: all ids of the texts, which differ from :attr:`hidden` if words are sampled from a text. ``shows``: int64
+    ``(records,)``, equal numbers for records with equal exposures besides the draws, such as the length, the copied
+    words, or which words are equal. ``sequence``: all words of the texts in their order: outputs, and the ids of copied
+    words, ``size + 1`` for unknown ones. ``is_hidden``: bool, the outputs among these.
     """
 
     mechanism: Mechanism[Any]
@@ -172,7 +168,7 @@ class Redrawn:
 
     @cached_property
     def laws(self) -> SymbolLaws | None:
-        """Laws of all symbols: exact, or estimated from draws that anyone can make; None for a generator."""
+        """Laws of all symbols: exact, or estimated from public draws; None for a generator."""
         if (found := find_laws(self.mechanism, rank_frequencies(self.size))) is None:
             return None
         laws, is_exact = found
@@ -212,9 +208,8 @@ def find_hidden_share(policy: TextPolicy, words: pa.StringArray) -> Float64:
 def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = None) -> Redrawn:
     """Encode texts and draw for them.
 
-    ``system``: a bundle with a text policy. ``texts``: the texts. ``seed``: for public texts, so that a result can be
-    repeated. None draws with a fresh throwaway key, which private texts require. Raises :class:`ValueError` where the
-    mechanism draws texts of other lengths.
+    ``seed``: for public texts, so that a result can be repeated; None draws with a fresh throwaway key, which private
+    texts require. Raises :class:`ValueError` if the mechanism draws texts of other lengths.
     """
     bundle, policy = system.bundle, system.policy
     mechanism = bundle.mechanism
@@ -295,7 +290,7 @@ def _lay_out(text: Encoded, vocabulary: Vocabulary, drawn: Ragged) -> tuple[Ragg
 
 
 def _add_rows(laws: WordLaws, rows: Sequence[Float64 | None]) -> WordLaws:
-    """Add rows to laws, each given as the probability of every output. None: the common law."""
+    """Add rows to laws, each given as the probability of every output; None: the common law."""
     is_common = laws.common > 0
     for row in rows:
         law = laws.common if row is None else row

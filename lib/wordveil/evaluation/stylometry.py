@@ -28,16 +28,15 @@ from wordveil.text.stop_words import ENGLISH, load_stop_words
 from wordveil.text.tokeniser import Tokeniser, fold_words
 
 VERSION = 1
-"""Increment it when a feature is added, removed, or changes its meaning. Distances of two versions must not be
-compared."""
+"""Version of the features, whose distances must not be compared with another's: raise it when they change."""
 
 FUNCTION_WORDS = load_stop_words(ENGLISH)
-"""Words of a text's style rather than its topic: the package's own list of English stop-words."""
+"""Words of a text's style rather than its topic: the package's list of English stop-words."""
 LETTERS = string.ascii_lowercase
 SPECIAL = "~@#$%^&*-_=+<>[]{}/\\|"
 PUNCTUATION = ",.?!:;'\""
 LONGEST = 20
-"""Length as which longer words count."""
+"""Length at which longer words are counted."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +125,7 @@ _ADDRESS = r"[\w.+-]+@[\w-]+\.[\w.-]+|(?:https?://|www\.)\S+"
 
 
 def measure_style(texts: Sequence[str]) -> Float64:
-    """Measure every feature of every text: float64 ``(texts, features)``, in the order of
-    :data:`wordveil.evaluation.stylometry.FEATURES`. The time is linear in the characters.
-    """
+    """Measure every feature of :data:`FEATURES` of every text: float64 ``(texts, features)``, in linear time."""
     if not texts:
         return np.empty((0, len(NAMES)))
     ends = np.cumsum([len(text) for text in texts])
@@ -138,14 +135,10 @@ def measure_style(texts: Sequence[str]) -> Float64:
 
 
 def find_distances(originals: Float64, sanitised: Float64) -> tuple[Float64, int]:
-    """Compute the Euclidean distance between the features of texts and of their sanitised forms, float64 ``(texts,)``.
+    """Compute Euclidean distances of features of texts and of their sanitised forms, float64 ``(texts,)``.
 
-    Also returns the number of features that it covers.
-
-    Features are divided by their standard deviations over the originals. Those in which no two originals differ are
-    left out.
-
-    ``originals``, ``sanitised``: float64 ``(texts, features)``, of :func:`measure_style`.
+    Features are divided by their standard deviations over the originals; constant ones are left out. Also returns the
+    number of the others. ``originals``, ``sanitised``: float64 ``(texts, features)``, of :func:`measure_style`.
     """
     spread = originals.std(axis=0)
     # Rounding may give a column of equal values a deviation above 0.
@@ -160,11 +153,8 @@ def measure_style_change(
     """Measure how far sanitising moves the style of texts: the mean of :func:`find_distances`.
 
     Bo, Ding, Fung, Iqbal 2021 (ER-AE) also take an L2 norm. Features and their unit, standard deviations of the
-    originals, are this package's.
-
-    ``originals``, ``sanitised``: at least one text, and their sanitised forms in the same order. ``subject``: as in
-    :class:`wordveil.scores.score.Score`. ``seed``: of the bootstrap, and of the pairs of originals that give the chance
-    level. Raises :class:`ValueError` where there are no texts, or the numbers differ.
+    originals, are this package's. ``seed``: of the bootstrap, and of the pairs of originals that give the chance level.
+    Raises :class:`ValueError` if there are no texts, or the numbers differ.
     """
     require_pairs(originals, sanitised)
     style = measure_style(originals)
@@ -268,9 +258,7 @@ def _measure_richness(text: Int64, times: Float64, words: Float64) -> dict[str, 
 
 
 def _count_structure(column: pa.Array) -> dict[str, Float64]:
-    """Count lines, sentences and paragraphs. Arrow restarts at the end of each match, so no counted pattern has
-    ``^``.
-    """
+    """Count lines, sentences and paragraphs. Arrow restarts after each match, so no counted pattern has ``^``."""
 
     def count(pattern: str, values: pa.Array) -> Float64:
         return np.asarray(pc.count_substring_regex(values, pattern), np.float64)

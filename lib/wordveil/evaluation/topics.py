@@ -24,7 +24,7 @@ from wordveil.scores.score import Measurement, Score
 TERMS, TOPICS = "terms", "topics"
 COUNTS, LDA = "counts", "lda"
 TOP, RANKED = 100, 10_000
-"""How many terms the overlap and the rank correlation cover."""
+"""Numbers of terms that the overlap and the rank correlation cover."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class TermAgreement:
     """Agreement of the terms of two texts.
 
     ``overlap``: Jaccard's index of the most frequent terms: terms in both lists over terms in either; None without
-    terms. ``rank_correlation``: Spearman's correlation of the counts of the original's most frequent terms; None where
-    the counts of either are all equal. ``variation``: the total variation distance of the two distributions of terms:
-    half the sum of the differences of shares, from 0 if equal to 1 if disjoint; None where either has no term.
-    ``ranked``, ``terms``: the number of terms that the rank correlation covers, and of those that occur in either text.
+    terms. ``rank_correlation``: Spearman's correlation of the counts of the original's most frequent terms; None if the
+    counts of either are all equal. ``variation``: total variation distance of the two distributions of terms: half the
+    sum of the differences of shares, from 0 if equal to 1 if disjoint; None if either has no term. ``ranked``,
+    ``terms``: numbers of terms that the rank correlation covers, and that occur in either text.
     """
 
     overlap: float | None
@@ -52,9 +52,7 @@ def find_overlap(first: Sequence[str], second: Sequence[str]) -> float | None:
 
 
 def correlate_ranks(original: Int64, released: Int64) -> float | None:
-    """Compute Spearman's correlation of two counts of the same terms, int64 ``(terms,)``; None if either is
-    constant.
-    """
+    """Compute Spearman's correlation of two counts of the same terms, int64 ``(terms,)``; None if one is constant."""
     if len(original) < 2 or np.ptp(original) == 0 or np.ptp(released) == 0:
         return None
     from scipy import stats  # takes longer to load than the rest of a command
@@ -65,10 +63,9 @@ def correlate_ranks(original: Int64, released: Int64) -> float | None:
 def compare_terms(
     original: Sequence[str], released: Sequence[str], top: int = TOP, ranked: int = RANKED
 ) -> TermAgreement:
-    """Compare the terms of texts in memory.
+    """Compare the terms of texts in memory, with those first in alphabetical order as more frequent among equals.
 
-    ``top``, ``ranked``: the numbers of terms that the overlap and the rank correlation cover. Of equally frequent terms
-    the first in alphabetical order counts as more frequent.
+    ``top``, ``ranked``: the numbers of terms that the overlap and the rank correlation cover.
     """
     words = [cut_words(texts).words for texts in (original, released)]
     terms = pc.unique(pa.concat_arrays(words))
@@ -123,8 +120,8 @@ def make_term_scores(agreement: TermAgreement, subject: str, task: str = TERMS) 
 class TopicMatch:
     """Topics of a release with those of its original.
 
-    ``pairs``: the number of each topic of the original, and of the release's topic that matches it. ``overlaps``: for
-    each pair, the share of the original topic's terms that the other has.
+    ``pairs``: the number of each topic of the original, and of the matching topic of the release. ``overlaps``: for
+    each pair, the share of the original topic's terms in the other one.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -164,17 +161,15 @@ def make_topic_score(match: TopicMatch, subject: str, note: str = "") -> Score:
 
 ORIGINAL = "original"
 VOCABULARY, MIN_DOCUMENTS, SHOWN = 10_000, 2, 10
-"""How many of the most frequent terms topics use, in how many texts each occurs at least, and how many are shown."""
+"""Number of terms that topics use, least number of texts with each, and number of terms shown."""
 _ROUNDS = 20
 
 
 def find_topics(texts: Sequence[str], topics: int, seed: int, stop_words: Sequence[str] = ()) -> list[list[str]]:
-    """Find the terms with the largest weights of each topic; the same for the same texts and seed.
-
-    Empty if no term is in :data:`MIN_DOCUMENTS` texts.
+    """Find the terms with the largest weights of each topic; deterministic for given texts and seed.
 
     ``topics``: their number, at least 1; fewer if fewer texts have terms. ``stop_words``: left out, in lower case.
-    Raises :class:`PlatformError` if scikit-learn is not installed.
+    Empty if no term is in :data:`MIN_DOCUMENTS` texts. Raises :class:`PlatformError` if scikit-learn is not installed.
     """
     decomposition = load_package("sklearn.decomposition")
     terms, counts = _count_terms(texts, stop_words)
@@ -212,12 +207,11 @@ def measure_terms(
 ) -> list[Score]:
     """Compare the terms and topics of sanitised texts with those of their originals.
 
-    ``originals``, ``released``: the texts. ``subject``: as in :class:`wordveil.scores.score.Score`. ``seed``: of the
-    topics. The original's topics are also found with the next seed: the overlap of these two, with the subject
-    ``original``, is about the most that a release can reach. ``topics``: how many; 0 compares only terms.
+    ``seed``: of the topics. The original's topics are also found with the next seed: the overlap of these two, with the
+    subject ``original``, is about the most that a release can reach. ``topics``: their number; 0 compares only terms.
     ``stop_words``: words that no topic has, in lower case. Returns ``top-overlap``, ``rank-correlation`` and
     ``total-variation`` of terms, and ``topic-overlap`` twice, of the release and of the original. Raises
-    :class:`PlatformError` where scikit-learn is not installed.
+    :class:`PlatformError` if scikit-learn is not installed.
     """
     scores = make_term_scores(compare_terms(originals, released), subject)
     if not topics:

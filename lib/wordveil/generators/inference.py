@@ -1,8 +1,8 @@
 """Probabilities of a generator in whole numbers: equal on every machine, in every batch, in every attempt.
 
 :mod:`wordveil.generators.shape` has the model and :mod:`wordveil.generators.quantise` the reason why products are
-exact. All else is done row by row. So a row's result depends neither on the rows
-beside it, nor on the library that multiplies, nor on its threads.
+exact. All else is done row by row. So a row's result depends neither on the rows beside it, nor on the library that
+multiplies, nor on its threads.
 
 **Padding** at the end of a sequence is not read: the encoder's forward states stay as they were after the last symbol
 that is not padding, and its backward states begin there, from 0. Padding before such a symbol is read as any other
@@ -10,7 +10,7 @@ symbol. A sequence of padding alone leaves the encoder's states at 0. Training h
 
 Elementwise work is float32, and only adds, multiplies, divides, compares and rounds, in the order written: IEEE 754
 fixes each result. Mathematical libraries differ in their last bits, so ``tanh`` is a fraction of polynomials, and
-``exp`` a table that a bundle holds.
+``exp`` a table in the bundle.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _round(value: np.float32, most: np.float32) -> np.float32:
 
 @compiled
 def activate(sums: Float32, scale: Float32, bias: Float32, most: float, states: Float32) -> Float32:
-    """Write ``tanh(sums * scale + bias)`` into ``states``. Return it in whole numbers from ``-most`` to ``most``.
+    """Write ``tanh(sums * scale + bias)`` into ``states``; return it in whole numbers from ``-most`` to ``most``.
 
     ``sums`` are products, whole numbers. They and ``states`` are float32 ``(count, columns)``, ``scale`` and ``bias``
     float32 ``(columns,)``.
@@ -87,14 +87,14 @@ def advance_cells(
 ) -> None:
     """Replace the states of GRU cells by the next ones; :mod:`wordveil.generators.shape` has the equations.
 
-    A new state is between the old one and a value of ``tanh``, in float32 too: rounding keeps order, and
-    ``(1 - u) + u`` rounds to at most 1. So states stay in [-1, 1].
+    A new state is between the old one and a value of ``tanh``, in float32 too: rounding keeps order, and ``(1 - u) +
+    u`` rounds to at most 1. So states stay in [-1, 1].
 
     ``inputs``, ``hidden``: float32 ``(count, 3 * cells)``, the products with the input and with the states, whole
-    numbers. ``scales``: float32 ``(3 * cells,)`` each: what 1 is worth in ``inputs`` and in ``hidden``. ``base``:
-    float32 ``(count, 3 * cells)`` or ``(1, 3 * cells)``: what is added to the input's part; biases. ``hidden_bias``:
-    float32 ``(cells,)``. ``most``: what 1 is in whole numbers. ``states``: float32 ``(count, cells)``, replaced.
-    ``levels``: float32 ``(count, cells)``, the states in whole numbers from ``-most`` to ``most``, replaced.
+    numbers. ``scales``: float32 ``(3 * cells,)`` each, the value of 1 in ``inputs`` and in ``hidden``. ``base``:
+    float32 ``(count, 3 * cells)`` or ``(1, 3 * cells)``, added to the input's part; biases. ``hidden_bias``: float32
+    ``(cells,)``. ``most``: 1 in whole numbers. ``states``: float32 ``(count, cells)``, replaced. ``levels``: float32
+    ``(count, cells)``, the states in whole numbers from ``-most`` to ``most``, replaced.
     """
     cells, top = states.shape[1], np.float32(most)
     both, gates = 2 * cells, np.empty(2 * cells, np.float32)
@@ -145,10 +145,9 @@ def _move(proposed: Float32, updates: Float32, top: np.float32, states: Float32,
 def weigh(sums: Float32, scale: Float32, bias: Float32, table: UInt32, weights: UInt32) -> None:
     """Write the softmax's weights as whole numbers: ``table[rint((largest logit - logit) * SOFTMAX_STEPS)]``.
 
-    ``sums`` are products, whole numbers, float32 ``(count, columns)``, and are overwritten. A logit is
-    ``sum * scale + bias``, both float32 ``(columns,)``. Entry i of ``table``, uint32, is ``exp(-i / SOFTMAX_STEPS)``
-    in whole numbers; the last one stands for all beyond. ``weights``, uint32 ``(count, columns)``, may share the memory
-    of ``sums``.
+    ``sums`` are products, whole numbers, float32 ``(count, columns)``, and are overwritten. A logit is ``sum * scale +
+    bias``, both float32 ``(columns,)``. Entry i of ``table``, uint32, is ``exp(-i / SOFTMAX_STEPS)`` in whole numbers;
+    the last one stands for all beyond. ``weights``, uint32 ``(count, columns)``, may share the memory of ``sums``.
     """
     columns = sums.shape[1]
     last = np.float32(len(table) - 1)
@@ -208,9 +207,9 @@ class _Cells:
 class GeneratorState:
     """State of a generator for each row. Rows are independent.
 
-    ``states``: float32 ``(count, cells)`` of each layer of the generator, in [-1, 1]. ``levels``: the same in whole
-    numbers. ``base``: float32 ``(count, 3 * cells)``, the latent vector's part of the first layer's input, with its
-    bias. ``buffer``: where the weights of the next symbols are put: float32, one row or more for each.
+    ``states``: float32 ``(count, cells)`` of each layer, in [-1, 1]; ``levels``: in whole numbers. ``base``: float32
+    ``(count, 3 * cells)``, the latent vector's part of the first layer's input, with its bias. ``buffer``: for the
+    weights of the next symbols: float32, one row or more for each.
     """
 
     states: list[Float32]
@@ -233,14 +232,13 @@ class GeneratorState:
 
 
 class WholeNumberGenerator:
-    """Generator that computes how likely each symbol is next, in whole numbers.
+    """Generator that computes the probability of each next symbol, in whole numbers.
 
-    It keeps views of ``arrays``, no copies: workers that map the same files share their pages. It never changes, so
-    that threads may share it; a :class:`GeneratorState` belongs to one of them.
-
-    ``arrays``: the result of :func:`wordveil.generators.quantise.quantise_weights`, perhaps mapped into memory.
-    ``block`` rows are multiplied at once: that decides memory and speed, and no result. Raises :class:`GeneratorError`
-    if the arrays do not fit the shape, or products could be rounded; :class:`ValueError` if ``block`` is below 1.
+    It keeps views of ``arrays`` (:func:`wordveil.generators.quantise.quantise_weights`), no copies: workers that map
+    the same files share their pages. It never changes, so that threads may share it; each needs its own
+    :class:`GeneratorState`. ``block`` rows are multiplied at once: that decides memory and speed, and no result. Raises
+    :class:`GeneratorError` if the arrays do not fit the shape, or products could be rounded; :class:`ValueError` if
+    ``block`` is below 1.
     """
 
     def __init__(self, shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]], block: int = BLOCK) -> None:
@@ -272,10 +270,10 @@ class WholeNumberGenerator:
         return np.full(count, self.shape.start, np.int32)
 
     def begin(self, sequences: NDArray[np.int32]) -> GeneratorState:
-        """Read ``sequences``, int32 ``(count, length)``: words, unknown words and padding. Return the state of each
-        row, in their order, before its first symbol.
+        """Read ``sequences``, int32 ``(count, length)``, and return the state of each row before its first symbol.
 
-        Raises :class:`ValueError` if the length differs, or for a symbol that the encoder does not read.
+        Raises :class:`ValueError` if the length differs, or for a symbol that is not a word, an unknown word or
+        padding.
         """
         shape = self.shape
         if sequences.ndim != 2 or sequences.shape[1] != shape.length:
@@ -299,8 +297,9 @@ class WholeNumberGenerator:
         return (slice(start, min(start + self._block, count)) for start in range(0, count, self._block))
 
     def _encode(self, sequences: NDArray[np.int32], lengths: NDArray[np.int64]) -> Float32:
-        """Compute the last states of the encoder, in whole numbers: float32 ``(count, cells)``. Longer sequences come
-        first, so that the rows which have a symbol at a step are the first ones.
+        """Compute the last states of the encoder, in whole numbers: float32 ``(count, cells)``.
+
+        Longer sequences come first, so that the rows with a symbol at a step are the first ones.
         """
         length = int(lengths[0])
         active = [int((lengths > step).sum()) for step in range(length)]
@@ -329,13 +328,12 @@ class WholeNumberGenerator:
         return states, activate(sums, product.scale, bias, most, states)
 
     def advance(self, state: GeneratorState, symbols: NDArray[np.int32]) -> NDArray[np.uint32]:
-        """Read the symbols written last, advance ``state``, and compute how likely each symbol is next.
+        """Read the symbols written last, advance ``state``, and compute the weight of each next symbol.
 
-        ``symbols``: int32 ``(count,)``, at first :meth:`start_symbols`.
-
-        Returns weights that are proportional to the softmax, uint32 ``(count, outputs)``. Each is at least 1, and the
-        largest of a row is 2^31. The next call with this state overwrites them. Raises :class:`ValueError` if there are
-        not as many symbols as rows, or a symbol does not exist.
+        ``symbols``: int32 ``(count,)``, at first :meth:`start_symbols`. Returns weights that are proportional to the
+        softmax, uint32 ``(count, outputs)``. Each is at least 1, and the largest of a row is 2^31. The next call with
+        this state overwrites them. Raises :class:`ValueError` if there are not as many symbols as rows, or a symbol
+        does not exist.
         """
         if symbols.shape != (state.count,):
             raise ValueError(f"Expected symbols of shape {(state.count,)}, got {symbols.shape}.")
@@ -360,7 +358,7 @@ class WholeNumberGenerator:
 
 
 def _run(cells: _Cells, inputs: Float32, active: list[int], steps: range) -> tuple[Float32, Float32]:
-    """Run a layer over steps of sequences. At each step the first ``active[step]`` rows have a symbol.
+    """Run a layer over steps of sequences, whose first ``active[step]`` rows have a symbol at each step.
 
     Returns the states in whole numbers at all steps, ``(steps, count, cells)``, and the last ones.
     """

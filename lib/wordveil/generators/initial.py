@@ -1,8 +1,8 @@
-"""Weights without a training: those with which one begins, and those of a generator for checks.
+"""Weights without a training: initial ones, and those of a generator for checks.
 
 The generator for checks begins with the first word of a text, and continues from what it wrote. So its output depends
-on the text and on what was written before, and it ends. Its weights are rounded to multiples of :data:`_UNIT`, so that
-every machine makes the same ones.
+on the text and on the symbols before, and it ends. Its weights are rounded to multiples of :data:`_UNIT`, so that every
+machine makes the same ones.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ def draw_initial_arrays(
 ) -> dict[str, NDArray[np.float32]]:
     """Draw the arrays with which training begins, float32, as :meth:`GeneratorShape.arrays` lists them.
 
-    Products with states begin orthogonal, others as in Glorot and Bengio 2010, biases at 0. ``seed``, 0 or more,
-    decides all that is random.
-
+    Products with states begin orthogonal, others as in Glorot and Bengio 2010, biases at 0. ``seed`` is 0 or more.
     ``vectors``, float32 ``(size, dimension)``, are public vectors of the words. The embedding begins as these, divided
     by the root mean square of their lengths, and the last product as a random one times these: then similar words are
     learned together from the first step, in fewer steps. Raises :class:`ValueError` if they have another shape.

@@ -1,15 +1,15 @@
-r"""Whole numbers for weights and activations, for which products in float32 are exact.
+"""Whole numbers for weights and activations, for which products in float32 are exact.
 
 A product of float32 matrices differs in its last bits between processors, libraries and batches, because sums are
-rounded in another order. Where all entries are whole numbers, and no sum of magnitudes passes 2^24, nothing is rounded,
-in whatever order. So each matrix ``w`` and its activations ``a`` are kept as whole numbers, in float32, with a
-certificate for each column j: ``sum_i |w_ij| * max |a| <= 2^24``.
+rounded in another order. If all entries are whole numbers, and no sum of magnitudes passes 2^24, nothing is rounded, in
+whatever order. So each matrix ``w`` and its activations ``a`` are kept as whole numbers, in float32, with a certificate
+for each column j: ``sum_i |w_ij| * max |a| <= 2^24``.
 
 Activations lie in [-1, 1]: states, the latent vector, and the embedding once each of its columns is divided by its
-largest entry, for which the rows of the matrices behind it make up. ``levels`` is 1 there in whole numbers.
-Each column of a matrix has a scale of its own, the smallest that the certificate allows. More levels of activations
-leave fewer to weights. The mean square error of a product of K activations of root mean square about 0.4 with normal
-weights is least at about ``sqrt(2^24 / (0.32 K))`` levels: 320 for K = 512.
+largest entry, for which the rows of the matrices behind it make up. ``levels`` is 1 there in whole numbers. Each column
+of a matrix has its own scale, the smallest that the certificate allows. More levels of activations leave fewer to
+weights. The mean square error of a product of K activations of root mean square about 0.4 with normal weights is least
+at about ``sqrt(2^24 / (0.32 K))`` levels: 320 for K = 512.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Product(NamedTuple):
 
 
 def choose_levels(shape: GeneratorShape) -> UnitLevels:
-    """Choose the levels that give the least error, by how many activations are added up."""
+    """Choose the levels with the least error, by the number of activations in a sum."""
     widths = (shape.dimension, shape.latent, shape.cells)
     return UnitLevels(*(max(1, round(math.sqrt(EXACT / (0.32 * width)))) for width in widths))
 
@@ -143,7 +143,7 @@ def _quantise_matrix(
 def _softmax_table() -> tuple[int, ...]:
     """Compute the table of weights. No weight is below 1, so that each symbol can be written, as under a softmax.
 
-    ``exp`` of decimal numbers is rounded correctly, so that the table is the same on every machine.
+    ``exp`` of decimal numbers is rounded correctly, so that the table is equal on every machine.
     """
     with localcontext(prec=30):
         weights = (LARGEST_WEIGHT * (Decimal(-entry) / SOFTMAX_STEPS).exp() for entry in range(_SOFTMAX_ENTRIES))

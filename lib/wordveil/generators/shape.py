@@ -31,10 +31,9 @@ class GeneratorShape:
     :attr:`unknown`; after them :attr:`end` and :attr:`start`. The encoder reads words, padding and unknown words. The
     generator writes words, padding and the end, and reads what it wrote, after the start.
 
-    ``size``: words of the vocabulary, 2 or more. ``dimension``: of the embedding of symbols. ``cells``: of each layer
-    of the generator; each direction of the encoder has half as many. Even. ``latent``: dimension of the latent vector.
-    ``length``: symbols of a sequence, the same for all. ``encoder_layers``, ``generator_layers``: how many GRU layers
-    there are.
+    ``size``: number of words, 2 or more. ``dimension``: of the embedding. ``cells``: even number in each layer of the
+    generator; each direction of the encoder has half as many. ``latent``: dimension of the latent vector. ``length``:
+    symbols of every sequence.
     """
 
     size: int
@@ -76,8 +75,9 @@ class GeneratorShape:
 
     @property
     def outputs(self) -> int:
-        """Number of symbols that can be written: words, padding, the end. They are the columns of ``output``, in this
-        order; :attr:`end_column` is the one that differs from its symbol.
+        """Number of symbols that can be written: words, padding, the end, the columns of ``output`` in this order.
+
+        Only :attr:`end_column` differs from its symbol.
         """
         return self.size + 2
 

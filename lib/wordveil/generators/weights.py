@@ -28,13 +28,13 @@ from wordveil.generators.shape import GeneratorShape
 
 _ABOUT = "about"
 NOT_READABLE = (KeyError, TypeError, ValueError, zipfile.BadZipFile)
-"""Errors that :func:`read_npz` raises for a file of another kind, and that reading unexpected JSON raises."""
+"""Errors of :func:`read_npz` for a file of another kind, and of reading unexpected JSON."""
 
 
 def write_npz(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, private: bool) -> None:
     """Write a file whose bytes depend on nothing else. It gets its name once it is on disk.
 
-    ``about``: plain values. ``arrays``: by any name but ``about``. ``private``: whether only its owner can read it.
+    ``about``: plain values. ``arrays``: by any name but ``about``. ``private``: only its owner can read it.
     """
     text = np.frombuffer(json.dumps(dict(about), sort_keys=True).encode(), np.uint8)
     stored: dict[str, Any] = {_ABOUT: text, **arrays}
@@ -47,7 +47,7 @@ def write_npz(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray
 
 
 def read_npz(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what :func:`write_npz` wrote: its JSON, and its arrays. Raises :data:`NOT_READABLE` and :class:`OSError`."""
+    """Read a file of :func:`write_npz`: its JSON, and its arrays. Raises :data:`NOT_READABLE` and :class:`OSError`."""
     with np.load(path, allow_pickle=False) as stored:
         about: dict[str, Any] = json.loads(stored[_ABOUT].tobytes())
         return about, {name: stored[name] for name in stored.files if name != _ABOUT}
@@ -61,11 +61,9 @@ Corpus = Literal["public", "private"]
 class GeneratorWeights:
     """Weights of a trained generator.
 
-    ``shape``: its sizes. ``words_digest``: the SHA-256 of its words, one a line in UTF-8, hexadecimal
-    (:func:`wordveil.generators.weights.digest_words`). ``corpus``: whether it was trained on public text alone.
-    ``arrays``: float32, as :meth:`GeneratorShape.arrays` lists them. ``about``: how it was trained, as plain values:
-    for people, and no part of what it does. ``salt``: 64 secret hexadecimal digits where the corpus is private, drawn
-    where none are given; else empty.
+    ``words_digest``: result of :func:`wordveil.generators.weights.digest_words`. ``corpus``: public or private training
+    text. ``arrays``: float32, as :meth:`GeneratorShape.arrays` lists them. ``about``: plain values on the training, for
+    people alone. ``salt``: 64 secret hexadecimal digits if the corpus is private, drawn if none are given; else empty.
     """
 
     shape: GeneratorShape
@@ -125,9 +123,9 @@ def save_weights(path: Path, weights: GeneratorWeights) -> None:
 
 
 def load_weights(path: Path) -> GeneratorWeights:
-    """Read what :func:`save_weights` wrote.
+    """Read a file of :func:`save_weights`.
 
-    Raises :class:`GeneratorError`, which names the file, also where others can read weights of a private corpus.
+    Raises :class:`GeneratorError` with the file's name, also if others can read weights of a private corpus.
     """
     try:
         return _decode(path, *read_npz(path))

@@ -172,8 +172,8 @@ class DocumentPair:
 class DocumentPlan:
     """Plan of the documents, besides their words.
 
-    ``columns``: number of text columns of a record. ``max_bytes``: the longest texts of a record. ``names_language``:
-    each record names its language in a column. ``lists``: public lists of names.
+    ``columns``: number of text columns of a record. ``max_bytes``: largest size of a record's texts.
+    ``names_language``: each record names its language in a column. ``lists``: public lists of names.
     """
 
     policy: TextPolicy

@@ -1,5 +1,6 @@
-"""Files of a training: the checkpoint from which it resumes after an interruption, replaced as a whole; and its figures
-as JSON lines, which an interruption does not duplicate.
+"""Files of a training: the checkpoint from which it resumes, and its figures as JSON lines.
+
+The checkpoint is replaced as a whole; an interruption does not duplicate lines.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from wordveil.generators.weights import NOT_READABLE, read_npz, write_npz
 
 FORMAT_VERSION = 2
 CHECKPOINT = "checkpoint.npz"
-"""The file, in the directory of a training."""
+"""Name of the file, in the directory of a training."""
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -26,11 +27,10 @@ Arrays = Mapping[str, NDArray[Any]]
 class Progress:
     """Progress of a training.
 
-    ``step``: steps done. ``epoch``, ``position``: the epoch, and how many of its batches are done. ``rewarded``:
-    whether the reward has begun. ``best``: the lowest validation loss since then, or from the beginning; None before
-    the first measurement. ``best_step``: the step at which it was measured. ``measured_step``: the step of the last
-    measurement. ``failures``: how many measurements in a row did not lower it. ``seconds``: spent. ``ended``: why
-    training ended: ``epochs``, ``steps``, ``minutes`` or ``patience``; empty while it continues.
+    ``step``: steps done. ``epoch``, ``position``: the epoch, and the number of its batches done. ``rewarded``: the
+    reward has begun. ``best``: lowest validation loss since then, or from the beginning, at ``best_step``; None before
+    the first measurement. ``measured_step``: step of the last measurement. ``failures``: number of measurements in a
+    row that did not lower it. ``ended``: ``epochs``, ``steps``, ``minutes`` or ``patience``; empty while it continues.
     """
 
     step: int = 0
@@ -47,15 +47,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """State that decides the next step.
+    """State that decides the next step, with random numbers that follow from the seed and the step.
 
-    ``progress``: how far training is. The random numbers of a step follow from the seed and the step. ``parameters``:
-    of the model, by name. ``optimiser``: the leaves of the optimiser's state, in its order, by number. ``best``: the
-    parameters with the lowest validation loss; empty before the first measurement. ``identity``: of corpus, words and
-    settings: training resumes only with the same ones. ``sums``: over the steps since the last row of the metrics,
-    which shows their means, and the number of these ``steps``. ``salt``: of the weights
+    ``parameters``: of the model, by name. ``optimiser``: leaves of the optimiser's state, in its order, by number.
+    ``best``: parameters with the lowest validation loss; empty before the first measurement. ``identity``: of corpus,
+    words and settings, with which alone training resumes. ``sums``: over the steps since the last row of the metrics,
+    with the number of these ``steps``. ``salt``: of the weights
     (:attr:`wordveil.generators.weights.GeneratorWeights.salt`), so that a training that has ended always gives weights
-    of the same identity.
+    of one identity.
     """
 
     progress: Progress
@@ -85,7 +84,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
     """Read a checkpoint. None if there is none.
 
-    Raises :class:`GeneratorError` for a damaged file, and for one of another ``identity``; it names what differs.
+    Raises :class:`GeneratorError` for a damaged file, and for another ``identity``, with the differences.
     """
     if not path.exists():
         return None
@@ -116,7 +115,7 @@ METRICS = "metrics.jsonl"
 
 @dataclass(frozen=True)
 class MetricsFile:
-    """File of rows, each with its ``step``. ``private``: whether only its owner can read it."""
+    """File of rows, each with its ``step``. ``private``: only its owner can read it."""
 
     path: Path
     private: bool = False

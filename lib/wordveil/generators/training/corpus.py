@@ -1,6 +1,6 @@
-"""Sequences of word ids that a generator is trained on, prepared once and mapped into memory.
+"""Sequences of word ids for training a generator, prepared once and mapped into memory.
 
-No text is stored. The files are as secret as the corpus all the same.
+No text is stored, but the files are as secret as the corpus.
 """
 
 from __future__ import annotations
@@ -20,23 +20,20 @@ from wordveil.crypto.private_files import create_file
 
 _ABOUT, _IDS, _OFFSETS, _KEPT = "corpus.json", "ids.i32", "offsets.npy", "validation.npy"
 _POOL = 64
-"""Batches among which sequences are sorted by length, so that the sequences of a batch have similar lengths."""
+"""Batches among which sequences are sorted by length, so that those of a batch have similar lengths."""
 _WIDTHS = 4
-"""Widths that batches may have. Each is compiled by itself."""
+"""Number of widths that batches may have. Each is compiled separately."""
 _VALIDATION = 64
-"""Batches of a validation at most: more of them cost time and hardly change the mean."""
+"""Largest number of batches of a validation: more cost time and hardly change the mean."""
 _PER_EMPTY = 100
-"""How many sequences train for each empty one. A text that is shorter than its public length has sequences of padding
-alone, and the generator has to learn that nothing is written there.
-"""
+"""Number of sequences that train for each empty one: the generator has to learn to continue padding with padding."""
 
 
 class Piece(NamedTuple):
     """Sequences of some texts.
 
     ``ids``: int32 ``(symbols,)``, words ``0 .. size - 1`` and the unknown word. ``offsets``: int64 ``(sequences +
-    1,)``, where each sequence begins, and the end. ``hashes``: uint64 ``(sequences,)``, of the text that each is from.
-    It decides which sequences validate.
+    1,)``. ``hashes``: uint64 ``(sequences,)``, of the text of each; it decides which sequences validate.
     """
 
     ids: NDArray[np.int32]
@@ -48,8 +45,8 @@ class Piece(NamedTuple):
 class Corpus:
     """Sequences, with those that validate marked.
 
-    ``ids``: int32 ``(symbols,)``. ``offsets``: int64 ``(sequences + 1,)``. The last sequence is empty. ``validates``:
-    bool ``(sequences,)``. ``digest``: SHA-256 of the above, hexadecimal.
+    ``ids``: int32 ``(symbols,)``. ``offsets``: int64 ``(sequences + 1,)``; the last sequence is empty. ``validates``:
+    bool ``(sequences,)``. ``digest``: SHA-256 of the arrays, hexadecimal.
     """
 
     ids: NDArray[np.int32]
@@ -68,7 +65,7 @@ class Corpus:
         return np.flatnonzero(self.validates)
 
     def measure_bias(self, columns: int, end_column: int) -> NDArray[np.float32]:
-        """Compute the logarithm of each column's count as a target of sequences that train, float32 ``(columns,)``.
+        """Compute the log share of each column as a target of sequences that train, float32 ``(columns,)``.
 
         One is added to each count. A last layer whose bias begins there need not learn how frequent words are.
         """
@@ -79,11 +76,9 @@ class Corpus:
         return np.asarray(np.log(counts / counts.sum()), np.float32)
 
     def take(self, numbers: NDArray[np.int64], length: int, padding: int) -> NDArray[np.int32]:
-        """Make rows of the sequences of these numbers, int64 ``(count,)``, that end in padding: int32 ``(count,
-        width)``.
+        """Make rows of the sequences of these numbers, int64 ``(count,)``: int32 ``(count, width)``, ending in padding.
 
-        ``width`` is the length of the longest of them with an end, rounded up. It is at most ``length``, the symbols of
-        a whole sequence.
+        ``width`` is the longest length with an end, rounded up, at most ``length``, the symbols of a whole sequence.
         """
         begin, counts = self.offsets[numbers], self.offsets[numbers + 1] - self.offsets[numbers]
         step = -(-length // _WIDTHS)
@@ -93,8 +88,7 @@ class Corpus:
         return np.where(columns < counts[:, None], ids, np.int32(padding))
 
     def order(self, batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-        """List the batches of an epoch as numbers of sequences, int64, which depend on the arguments alone. Empty
-        sequences are among them.
+        """List the batches of an epoch, empty sequences included, as numbers of sequences, int64, by arguments alone.
 
         Each has ``batch`` sequences, or all that train if they are fewer. The last one is filled with sequences that
         the epoch already has.
@@ -133,10 +127,9 @@ def write_corpus(
 ) -> Corpus:
     """Write sequences, cut to at most ``length`` symbols, and map them into memory.
 
-    ``directory`` exists; files of a corpus in it are replaced. ``pieces`` are read once. Empty sequences are left out,
-    and one is added at the end. ``share``: of the texts, chosen by their hashes, whose sequences validate. ``source``:
-    their origin, as plain values, which :func:`find_corpus` compares. ``private``: whether only their owner can read
-    the files.
+    ``directory`` exists; files of a corpus in it are replaced. Empty sequences are left out, and one is added at the
+    end. ``share``: of the texts, chosen by their hashes, whose sequences validate. ``source``: plain values that
+    :func:`find_corpus` compares. ``private``: only their owner can read the files.
     """
     (directory / _ABOUT).unlink(missing_ok=True)
     digest, bounds, validates = hashlib.sha256(), [np.zeros(1, np.int64)], [np.zeros(0, np.bool_)]

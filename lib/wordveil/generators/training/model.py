@@ -22,9 +22,9 @@ from wordveil.generators.training.settings import Precision, TrainingSettings
 class Positions(NamedTuple):
     """Positions of a batch that have a loss, then others with weight 0. The first axis is positions.
 
-    ``order``: int32: the position, counted over all rows of the batch. ``columns``: int32: the column of the target.
-    ``explored``: int32 ``(positions, explored)``, words drawn uniformly. ``target``, ``word``: float32, the weights of
-    both losses: 1 / the number of targets, or of words among them; or 0.
+    ``order``: int32, the position, counted over all rows of the batch. ``columns``: int32, the column of the target.
+    ``explored``: int32 ``(positions, explored)``, words drawn uniformly. ``target``, ``word``: float32, weights of both
+    losses: 1 / the number of targets, or of words among them; or 0.
     """
 
     order: Any
@@ -37,11 +37,10 @@ class Positions(NamedTuple):
 class Batch(NamedTuple):
     """Sequences as the model reads them in training.
 
-    ``sequences``: int32 ``(count, steps)``, what the encoder reads. ``live``: bool ``(count, steps)``, the symbols that
-    it reads; the others are the padding at the end. ``read``: int32 ``(count, steps)``, what the generator reads.
-    ``positions``: what it should write. Words and the end have a loss. An unknown word cannot be written, and what is
-    written after the end does not count. ``counted``: how many positions have a loss. ``reward``: the weight of the
-    reward, which a training begins without.
+    ``sequences``: int32 ``(count, steps)``, input of the encoder. ``live``: bool ``(count, steps)``, False for the
+    padding at the end. ``read``: int32 ``(count, steps)``, input of the generator. ``positions``: its targets. Words
+    and the end have a loss; an unknown word cannot be written, and symbols after the end do not count. ``counted``:
+    number of positions with a loss. ``reward``: weight of the reward, without which a training begins.
     """
 
     sequences: Any
@@ -63,8 +62,8 @@ def prepare_batch(
 ) -> Batch:
     """Set inputs and targets of ``sequences``, int32 ``(count, steps)``: words and unknown words, then padding.
 
-    ``random`` draws the words that are explored and the disturbances. ``rewarded``: whether the reward counts;
-    ``disturb``: whether words that the generator reads are disturbed.
+    ``random`` draws explored words and disturbances. ``rewarded``: the reward counts. ``disturb``: words that the
+    generator reads are disturbed.
     """
     steps = np.arange(sequences.shape[1])
     lengths = np.where(sequences != shape.padding, steps + 1, 0).max(axis=1, keepdims=True)
@@ -112,7 +111,7 @@ Multiply = Callable[[Any, Any], Any]
 
 
 def make_product(precision: Precision) -> Multiply:
-    """Make the matrix product of a precision. Its sums are float32 or wider in each."""
+    """Make the matrix product of a precision, always with sums of float32 or wider."""
     exact: Multiply = jnp.matmul
 
     def multiply(left: Any, right: Any) -> Any:
@@ -132,12 +131,11 @@ class Cell(nnx.Module):
         self.hidden_bias = nnx.Param(arrays[f"{name}.hidden_bias"])
 
     def run(self, inputs: Any, state: Any, multiply: Multiply, live: Any = None, *, reverse: bool = False) -> Any:
-        """Compute the last state, and the states after each symbol, ``(steps, count, cells)``, in the order of the
-        symbols.
+        """Compute the last state, and the states after each symbol, ``(steps, count, cells)``, in the order of symbols.
 
-        ``inputs`` are float ``(steps, count, width)``; ``state``, float ``(count, cells)``, is that before the first
-        symbol. ``live``, bool ``(steps, count)``: the symbols that are read; the others leave the state unchanged.
-        ``reverse``: whether the last symbol is read first.
+        ``inputs``: float ``(steps, count, width)``. ``state``: float ``(count, cells)``, before the first symbol.
+        ``live``: bool ``(steps, count)``; other symbols leave the state unchanged. ``reverse``: the last symbol is read
+        first.
         """
         cells = self.hidden.shape[0]
         read = multiply(inputs, self.input[...]) + self.bias[...]
@@ -198,8 +196,8 @@ class Generator(nnx.Module):
     def encode(self, sequences: Any, live: Any, multiply: Multiply = jnp.matmul) -> Any:
         """Compute the latent vectors, float ``(count, latent)``.
 
-        ``sequences``, int ``(count, steps)``, are words, padding and unknown words; ``live``, bool ``(count, steps)``,
-        all but the padding after a sequence's last symbol.
+        ``sequences``: int ``(count, steps)``, words, padding and unknown words. ``live``: bool ``(count, steps)``,
+        False for the padding at the end.
         """
         inputs, last = self.embedding[...][sequences.T], None
         for layer in self.encoder:
@@ -209,7 +207,7 @@ class Generator(nnx.Module):
     def generate(self, latent: Any, read: Any, multiply: Multiply = jnp.matmul) -> Any:
         """Compute the states of the last layer, float ``(count, steps, cells)``, as the generator reads given symbols.
 
-        ``read``, int ``(count, steps)``, is the start, then the symbol before each further position.
+        ``read``: int ``(count, steps)``, the start, then the symbol before each further position.
         """
         symbols = self.embedding[...][read.T]
         repeated = jnp.broadcast_to(latent, (symbols.shape[0], *latent.shape))
@@ -220,8 +218,6 @@ class Generator(nnx.Module):
 
 
 def collect_arrays(state: Any) -> dict[str, NDArray[Any]]:
-    """Collect the arrays of a model's state, or of one shaped like it, by the names of
-    :meth:`GeneratorShape.arrays`.
-    """
+    """Collect the arrays of a model's state, or one shaped like it, by names of :meth:`GeneratorShape.arrays`."""
     flat = nnx.to_flat_state(state)
     return {".".join(map(str, path)): np.asarray(leaf[...]) for path, leaf in flat}

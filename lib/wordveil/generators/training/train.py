@@ -1,19 +1,19 @@
-"""Training of a generator: one function, on a CPU or a GPU, that an interruption does not harm.
+"""Training of a generator: one function, on a CPU or a GPU, that resumes after an interruption.
 
-The batches of an epoch follow from the seed and the epoch, and the random numbers of a step from the seed and the
-step. So a training that resumes from a checkpoint takes the steps that it would have taken, and its weights are the
-same bit for bit on the same machine.
+The batches of an epoch follow from the seed and the epoch, and the random numbers of a step from the seed and the step.
+So a training that resumes from a checkpoint takes the steps that it would have taken, and its weights are equal bit for
+bit on the same machine.
 
 **Losses** are those of ER-AE (Bo, Ding, Fung, Iqbal 2021, equations 7 and 8). At each position of a sequence the model
 gives a probability ``p`` to each symbol. The reconstruction loss is the mean of ``-log p(target)``. The embedding
 reward is computed for candidates: the likeliest symbols, and words drawn uniformly. The reward of a candidate is the
 cosine between its public vector and that of the target, clipped. The second loss is the mean of ``-reward * log
-p(candidate)`` over positions and candidates: REINFORCE (Williams 1992), where a reward counts as a constant. Words that
-are like the target become likelier, and others less likely.
+p(candidate)`` over positions and candidates: REINFORCE (Williams 1992), with rewards as constants. Words that are like
+the target become likelier, and others less likely.
 
 A vocabulary has 20,000 words, so the probabilities of all positions at once do not fit into a cache or a small GPU.
-They are computed for some positions at a time, and each part's gradient at once with them. Positions that do not count
-are left out, which halves the work on sentences.
+They are computed for some positions at a time, with each part's gradient. Positions that do not count are left out,
+which halves the work on sentences.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ from wordveil.version import __version__
 class Sums(NamedTuple):
     """Sums over a batch.
 
-    ``loss``: the weighted sum of both losses. ``reconstruction``: the mean of ``-log p(target)``, nats. ``reward``: the
-    mean reward of the likeliest candidates. ``accuracy``: the share of targets that are the likeliest symbol.
+    ``loss``: weighted sum of both losses. ``reconstruction``: mean of ``-log p(target)``, nats. ``reward``: mean reward
+    of the likeliest candidates. ``accuracy``: share of targets that are the likeliest symbol.
     """
 
     loss: Any
@@ -75,8 +75,7 @@ class Sums(NamedTuple):
 
 
 def find_units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Scale the words' public ``vectors`` to length 1: float32 ``(size + 2, dimension)``. ``vectors`` has no row of
-    zeros.
+    """Scale the words' public ``vectors``, none of zeros, to length 1: float32 ``(size + 2, dimension)``.
 
     The rows of padding and of the end are zeros: these have no reward.
     """
@@ -85,16 +84,15 @@ def find_units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 _GROUP = 64
-"""Symbols of a group, of which the largest logit is looked at first."""
+"""Number of symbols of a group, which is ranked by its largest logit."""
 
 
 def find_likeliest(logits: Any, count: int) -> Any:
-    """Find the likeliest symbols of each position, int ``(positions, count)``, the likeliest first. Of equal ones the
-    lower is first. There are fewer than ``count`` if there are fewer symbols.
+    """Find the likeliest symbols of each position, int ``(positions, count)``, falling, the lower first among equals.
 
-    XLA sorts all symbols for ``top_k`` within a loop, which takes ten times as long on a processor as the rest of the
-    loss. Here groups of symbols are ranked by their largest logit: the likeliest symbols are in the first ``count``
-    groups, so that all logits are read once.
+    There are fewer than ``count`` if there are fewer symbols. XLA sorts all symbols for ``top_k`` within a loop, which
+    takes ten times as long on a processor as the rest of the loss. Here groups of symbols are ranked by their largest
+    logit: the likeliest symbols are in the first ``count`` groups, so that all logits are read once.
     """
     rows, symbols = logits.shape
     count = min(count, symbols)
@@ -128,9 +126,9 @@ def measure_part(
 ) -> tuple[Any, Sums]:
     """Compute the loss of some positions, and its figures for reports.
 
-    ``rows``, float ``(positions, cells)``, are the generator's states, ``output`` and ``bias`` the last layer's arrays,
-    ``part`` the targets. ``weight``, a scalar, is the reward's, instead of that of ``settings``. ``units`` is the
-    result of :func:`find_units`, ``product`` the matrix product.
+    ``rows``: float ``(positions, cells)``, the generator's states. ``output``, ``bias``: the last layer's arrays.
+    ``part``: the targets. ``weight``: of the reward, a scalar, instead of that of ``settings``. ``units``: result of
+    :func:`find_units`.
     """
     logits = product(rows, output) + bias
     likelihood = jax.nn.log_softmax(logits)
@@ -218,9 +216,9 @@ _TRAINING, _VALIDATION = 1, 2
 class TrainingTask:
     """Task of training a generator.
 
-    ``shape``: the sizes. ``vectors``: float32 ``(size, dimension)``, the words' public vectors, no row of zeros.
-    Rewards compare them. ``words_digest``: of the words (:func:`wordveil.generators.weights.digest_words`). ``corpus``:
-    the sequences. ``kind``: whether the corpus is public. ``settings``: what decides each step.
+    ``vectors``: float32 ``(size, dimension)``, the words' public vectors, no row of zeros, which rewards compare.
+    ``words_digest``: of the words (:func:`wordveil.generators.weights.digest_words`). ``kind``: a public or private
+    corpus. ``settings``: all that decides a step.
     """
 
     shape: GeneratorShape
@@ -232,7 +230,7 @@ class TrainingTask:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Values that must not change within a training, by the names that a message shows."""
+        """Values that must not change within a training, by their names in messages."""
         return {
             "shape": asdict(self.shape),
             "words": self.words_digest,
