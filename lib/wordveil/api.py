@@ -71,8 +71,7 @@ def load_config(source: ConfigSource, overrides: Sequence[str] = ()) -> Config:
     Parameters
     ----------
     source : str or pathlib.Path or mapping or Config
-        The path of a YAML file, or the same settings as a mapping. A configuration that is already checked is returned
-        as it is; it takes no overrides.
+        The path of a YAML file, its settings as a mapping, or a checked configuration, which takes no overrides.
     overrides : sequence of str, default ()
         Settings to change, as ``key=value`` with a dotted key and a YAML value: ``mechanism.epsilon=15``.
 
@@ -187,9 +186,9 @@ def make_plan(
     params: Mapping[str, str] = NO_PARAMS,
     check_records: bool = False,
 ) -> Plan:
-    """Say what a run would release and what a record would cost, before anything is drawn.
+    """Show what a run would release and what a record would cost, before anything is drawn.
 
-    It checks the configuration against the input's schema, and reads no row unless ``check_records`` is set.
+    The configuration is checked against the input's schema; no row is read unless ``check_records`` is set.
 
     Parameters
     ----------
@@ -200,7 +199,7 @@ def make_plan(
     params : mapping of str to str, default {}
         The values of the parameters of ``input.where``.
     check_records : bool, default False
-        Whether to look for one record that the run would read; ``has_records`` of the plan is the answer.
+        Look for one record that the run would read; ``has_records`` of the plan is the answer.
 
     Returns
     -------
@@ -239,8 +238,8 @@ def run_job(
 ) -> RunReport:
     """Run the configured job, as ``wordveil sanitise`` does.
 
-    With ``output.format: parquet`` it sanitises the corpus and writes the table atomically. With ``output.format:
-    delta`` it updates the release incrementally and charges the ledger.
+    With ``output.format: parquet`` the table of the whole corpus is written atomically. With ``output.format: delta``
+    the release is updated incrementally and the ledger charged.
 
     Parameters
     ----------
@@ -251,23 +250,22 @@ def run_job(
     params : mapping of str to str, default {}
         The values of the parameters of ``input.where``.
     run_id : str, optional
-        The name of the run. Left out, the time and eight random digits. A run of a release that has finished under this
-        name is reported and not repeated.
+        The name of the run. Left out, the time and eight random digits. A finished run of a release is reported and not
+        repeated.
     overwrite : bool, default False
-        Whether to replace an output that exists; only for ``output.format: parquet``.
+        Replace an existing output; only for ``output.format: parquet``.
     full_snapshot : bool, default False
-        Whether the input is the whole corpus, so that records not in it leave the release; only for a release.
+        The input is the whole corpus, so that records not in it leave the release; only for a release.
 
     Returns
     -------
     RunReport
-        What the run did: counts of released and quarantined records, the range of their prices, and fingerprints.
+        Counts of released and quarantined records, the range of their prices, and fingerprints.
 
     Raises
     ------
     wordveil.errors.WordveilError
-        If anything is wrong; each of its subclasses says what. The output is then as it was before. The run of a
-        release that had begun can be finished by another call.
+        If anything is wrong, by subclass. The output is then unchanged; another call can finish a release's run.
 
     Examples
     --------
@@ -308,18 +306,18 @@ def read_ledger(
     record: str | None = None,
     session: SparkSession | None = None,
 ) -> DataFrame:
-    """Read what is spent, reserved and left, as ``wordveil ledger`` does. Internal: it reveals who has records.
+    """Read what is spent, reserved and left, as ``wordveil ledger`` does. Confidential: reveals who has records.
 
     Parameters
     ----------
     config : str or pathlib.Path or mapping or Config, optional
-        The configuration of a release. Its ``budgets`` say in which unit costs are counted and what is left. Name
-        exactly one of ``config`` and ``path``.
+        The configuration of a release, whose ``budgets`` decide the unit of costs and what is left. Name exactly one of
+        ``config`` and ``path``.
     path : str, optional
         A ledger's directory. Costs are then pure epsilons under the widest relation for which all are finite, and no
         limit applies.
     by : {"release", "record", "author", "context"}, default "release"
-        What a row sums; under ``context`` there is one for each context that is charged or reserved.
+        The sum in a row; under ``context`` there is one row for each context that is charged or reserved.
     release : str, optional
         Read only the entries of this release.
     author : str, optional
@@ -333,9 +331,9 @@ def read_ledger(
     -------
     pyspark.sql.DataFrame
         One row for each release, record or author: its key, ``contexts``, ``tokens``, ``spent``, ``reserved``,
-        ``delta`` and ``left``; of a release also ``corpus``, the most that one author has used. By context: the key,
-        ``tokens``, ``epsilon``, ``cost``, ``delta``, ``metric``, ``relation`` and ``state``. An infinite cost is one
-        that is unbounded for the budget's relation. ``left`` is null where no limit applies.
+        ``delta`` and ``left``; for a release also ``corpus``, the most that one author has used. By context: the key,
+        ``tokens``, ``epsilon``, ``cost``, ``delta``, ``metric``, ``relation`` and ``state``. A cost that is unbounded
+        for the budget's relation is infinite. ``left`` is null if no limit applies.
 
     Raises
     ------

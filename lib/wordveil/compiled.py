@@ -29,9 +29,8 @@ def compiled_part(function: _Function) -> _Function:
 
 
 def inlined(function: _Function) -> _Function:
-    """Compile as a part of each compiled function that calls it.
-
-    A larger function would count references to its arrays at every call, which takes longer than reading a word.
+    """Compile as a part of each caller: a call counts references to its arrays, which takes longer than reading a
+    word.
     """
     return _njit(function, fastmath=False, inline="always")
 
@@ -60,9 +59,7 @@ def _larger(context: Any, x: Any, y: Any) -> Any:  # noqa: ARG001 - Numba's sign
 
 
 larger: Any = intrinsic(_larger)
-"""``larger(x, y)`` in compiled code, for two float32 or float64 but not NaN. Unlike ``max`` it allows vector
-instructions.
-"""
+"""``larger(x, y)`` in compiled code, for two floats but not NaN. Unlike ``max`` it allows vector instructions."""
 
 
 def _read_eight(_: Any, data: Any, offset: Any) -> Any:
@@ -100,9 +97,7 @@ trailing_zeros: Any = numbers.trailing_zeros
 
 @compiled_part
 def find_first_from(value: Any, low: Any, high: Any, rising: Any) -> Any:
-    """Find the first entry of a rising array from ``low`` to ``high`` that is at least ``value``; otherwise
-    ``high``.
-    """
+    """Find the first entry of a rising array from ``low`` to ``high`` that is at least ``value``, or ``high``."""
     while low < high:
         middle = (low + high) // 2
         if rising[middle] < value:

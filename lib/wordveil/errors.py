@@ -143,7 +143,6 @@ class OutdatedGateError(ReleaseError):
 
 
 class WorkerError(WordveilError):
-    """A Spark task failed inside the sanitiser.
-
-    It has only the kind and the place of the failure: the message of the original exception may quote a record.
+    """A Spark task failed inside the sanitiser. The message names kind and place alone: the original may quote a
+    record.
     """

@@ -60,10 +60,7 @@ from wordveil.version import __version__
 
 
 def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> list[WordPair]:
-    """Choose pairs of words, of words with the unknown word and with padding, and of these two.
-
-    Without known distances, random pairs replace the nearest, and none are farthest.
-    """
+    """Choose pairs of symbols of all kinds; without known distances, random pairs replace the nearest."""
     if space.space is None:
         counts = replace(counts, nearest=0, farthest=0, random=counts.random + counts.nearest)
     guarantee = space.guarantee
@@ -244,7 +241,6 @@ class _Subject:
 
     @cached_property
     def keys(self) -> ReleaseKeys:
-        """Public keys of this seed."""
         return make_public_keys(f"audit {self.seed}")
 
     @cached_property
@@ -254,7 +250,6 @@ class _Subject:
 
     @property
     def is_known(self) -> bool:
-        """True if its probabilities are known."""
         return not self.mechanism.reads_context and self.mechanism.probabilities(0) is not None
 
     def show(self, symbol: int) -> str:
@@ -278,11 +273,10 @@ def audit_bundle(
 ) -> Audit:
     """Try to refute the claims of a bundle. The same arguments give the same findings.
 
-    ``embedding``: the public one that it was built from. Tables store no points: without it their claims about
-    distances are not tested. ``alpha``: the probability that any true claim is refuted, over all tests, in (0, 1).
-    ``draws``: of each symbol, in each phase of the first round of two-phase tests, 2 or more. ``seed``: 0 or more.
-    ``progress``: receives the name of each test before it starts. Raises :class:`ValueError` if the embedding has other
-    words, or a number is out of range.
+    ``embedding``: the public one that it was built from; without it, claims of tables about distances are not tested.
+    ``alpha``: the probability that any true claim is refuted, over all tests, in (0, 1). ``draws``: of each symbol, in
+    each phase of the first round of two-phase tests, 2 or more. ``progress``: receives the name of each test before it
+    starts. Raises :class:`ValueError` if the embedding has other words, or a number is out of range.
     """
     if not (0 < alpha < 1 and draws >= 2 and seed >= 0):
         raise ValueError(f"Expected alpha={alpha} in (0, 1), draws={draws} of 2 or more, seed={seed} of 0 or more.")

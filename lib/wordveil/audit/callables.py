@@ -1,7 +1,6 @@
 """Audit of any Python function from a word to a word: whether it keeps ``epsilon * metric``.
 
-The function is a black box (:mod:`wordveil.audit.two_phase`). Every string that it returns is an output: one that is in
-no vocabulary distinguishes words just as well.
+The function is a black box (:mod:`wordveil.audit.two_phase`): any string that it returns is an output.
 """
 
 from __future__ import annotations
@@ -36,11 +35,7 @@ _REPETITION = 0.1
 
 @dataclass
 class CallableSampler(Sampler):
-    """Sampler of a function as a black box. Outputs are numbered by first occurrence, after the words.
-
-    ``function``: from a word to a word or, if ``takes_lists``, from a list to a list. ``words``: its arguments.
-    ``outputs``: numbers of all outputs so far.
-    """
+    """Sampler of a function as a black box. Outputs are numbered by first occurrence, after its arguments ``words``."""
 
     function: Callable[[Any], Any]
     words: Sequence[str]

@@ -111,12 +111,10 @@ class Audit:
 
     @property
     def refuted(self) -> tuple[Finding, ...]:
-        """Findings that refute a claim."""
         return tuple(finding for finding in self.findings if finding.verdict is Verdict.REFUTED)
 
     @property
     def without_power(self) -> tuple[Finding, ...]:
-        """Findings that could not have refuted anything."""
         return tuple(finding for finding in self.findings if finding.verdict is Verdict.NO_POWER)
 
     @property
@@ -188,9 +186,9 @@ def audit_path(store: Path, kind: str, identity: str, *, is_refuted: bool = Fals
 
 
 def save_audit(store: Path, audit: Audit) -> Path:
-    """Store an audit, and replace an earlier one of the same kind and identity with the same outcome.
+    """Store an audit, replace an earlier one with the same outcome, and return its file.
 
-    Returns its file. Raises :class:`BundleError` if the store cannot be written.
+    Raises :class:`BundleError` if the store cannot be written.
     """
     path = audit_path(store, audit.kind, audit.identity, is_refuted=bool(audit.refuted))
     try:
@@ -204,10 +202,7 @@ def save_audit(store: Path, audit: Audit) -> Path:
 
 
 def load_audit(store: Path, kind: str, identity: str, *, is_refuted: bool = False) -> Audit | None:
-    """Load the audit of this kind and identity, by default the one that refutes nothing.
-
-    None if there is none, or if another version wrote it.
-    """
+    """Load the audit of this kind and identity, by default the one that refutes nothing, if there is one."""
     try:
         path = audit_path(store, kind, identity, is_refuted=is_refuted)
         audit = Audit.from_dict(json.loads(path.read_text("utf-8")))
@@ -229,10 +224,7 @@ def counts(audit: Audit) -> bool:
 
 
 def find_passed(store: Path, identities: Mapping[str, str]) -> tuple[str, ...]:
-    """Find the kinds whose stored audit counts, and that no audit by the tests of this version refutes; sorted.
-
-    ``identities``: the current identity of each kind, such as a bundle's fingerprint.
-    """
+    """Find the kinds whose stored audit of the current identity counts, and that no audit refutes; sorted."""
     return tuple(sorted(kind for kind, identity in identities.items() if _has_passed(store, kind, identity)))
 
 

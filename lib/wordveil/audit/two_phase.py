@@ -55,10 +55,8 @@ _SINGLES, _SETS, _SHOWN = 32, 48, 3
 
 @dataclass(frozen=True)
 class OutputEvent:
-    """Set of outputs.
-
-    ``outputs``: int64, rising. ``is_rest``: the event is every output but these. ``name``: for people; empty if the
-    outputs suffice.
+    """Set of outputs, int64, rising, or of all others if ``is_rest``. ``name``: for people; empty if outputs
+    suffice.
     """
 
     outputs: Int64
@@ -96,7 +94,7 @@ class LossClaim:
 
 
 def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, high: Float64) -> Float64:
-    """Compute by how much ``ln((low - delta) / high)`` exceeds ``bound``, in nats: float64 of the shape of all.
+    """Compute ``ln((low - delta) / high) - bound``, in nats: float64 of the shape of all.
 
     ``low``, ``high``: a lower bound of ``P(S)``, an upper bound of ``Q(S)``. Minus infinity if ``low`` is not above
     ``delta``.
@@ -109,10 +107,7 @@ def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, hi
 def name_events(
     first: int, second: int, symbols: Mapping[str, int], known: Collection[int] | None
 ) -> list[OutputEvent]:
-    """List events that are tried for every pair of words, besides those that draws suggest.
-
-    ``symbols``, ``known``: see :class:`wordveil.audit.two_phase.Naming`.
-    """
+    """List events that are tried for every pair of words (:class:`Naming`), besides those that draws suggest."""
     events = [
         OutputEvent(np.array([first]), name="the word itself"),
         OutputEvent(np.array([second]), name="the other word"),
@@ -208,8 +203,8 @@ class Sampler(Protocol):
 class WordPair:
     """Pair of words, and a mechanism's claim about them.
 
-    ``bound``: claimed loss between them, in nats. ``delta``: largest excess of a probability over it. ``kind``: reason
-    of the choice, such as ``nearest`` or ``padding``. A finding summarises the pairs of one kind.
+    ``bound``: claimed loss between them, in nats. ``delta``: excess of a probability that the claim allows. ``kind``:
+    reason of the choice, such as ``nearest``. A finding summarises the pairs of one kind.
     """
 
     first: int
@@ -290,10 +285,7 @@ def audit_pairs(
 def measure_pairs(
     sampler: Sampler, pairs: Sequence[WordPair], *, alpha: float, draws: int, rounds: int, naming: Naming
 ) -> tuple[list[PairTest], int]:
-    """Test both directions of all pairs; return the tests of the last round, and the draws of all rounds.
-
-    Parameters and errors are those of :func:`audit_pairs`.
-    """
+    """Test both directions of all pairs; return the tests of the last round, and the draws of all rounds."""
     _check(pairs, alpha, draws, rounds)
     directed = [turned for pair in pairs for turned in (pair, pair.swap())]
     tail = alpha / (2 * len(directed) * rounds)
@@ -339,8 +331,7 @@ def measure_events(
 ) -> list[PairTest]:
     """Test one event for each pair, in the direction from the first word to the second.
 
-    ``drawn``: int64 ``(draws,)`` for each word; these draws must not have chosen any event. ``tail``: of each bound:
-    ``alpha`` over twice the number of all tests.
+    ``drawn``: int64 ``(draws,)`` for each word; these draws must not have chosen any event. ``tail``: see the module.
     """
     draws = len(next(iter(drawn.values())))
     counted = [
@@ -429,8 +420,8 @@ _RECORDS = 10_000
 class MechanismSampler(Sampler):
     """Sampler of a mechanism under keys that no release has.
 
-    ``length``: tokens of a record; 1 if :attr:`wordveil.mechanisms.base.Mechanism.reads_context` is true, since two
-    tokens of one record are then dependent.
+    ``length``: tokens of a record; 1 if a word's law depends on the others, since tokens of one record are then
+    dependent.
     """
 
     mechanism: Mechanism[Any]
@@ -449,8 +440,8 @@ class MechanismSampler(Sampler):
 class TextSampler(Sampler):
     """Sampler of whole texts of one length, for a mechanism that reads them whole, under keys of no release.
 
-    An output is a number whose digits are its symbols, to the base ``outputs``, the number of symbols. ``texts``: the
-    symbols of each text, by a number below 0.
+    An output is a number whose digits are its symbols, to the base ``outputs``. ``texts``: symbols, by a number below
+    0.
     """
 
     mechanism: Mechanism[Any]

@@ -1,7 +1,5 @@
 """Protocol of classifiers of texts, with common parts: words of texts, and packages that are imported on first use.
 
-A classifier whose labels are authors is an attacker (:mod:`wordveil.evaluation.accuracy`).
-
 Words are in lower case, and the text between them is left out. So the original has no advantage from parts that every
 mechanism removes, such as capitals and commas.
 """
@@ -30,10 +28,7 @@ class FittedClassifier(Protocol):
     """Classifier that names the label of a text."""
 
     def predict(self, texts: Sequence[str]) -> Int64:
-        """Predict the label of each text: int64 ``(texts,)``, numbers of the names that it was fitted with.
-
-        The number is :data:`wordveil.scores.documents.UNKNOWN` if it refuses to guess.
-        """
+        """Predict the label of each text: int64 ``(texts,)``, or ``UNKNOWN`` for a refusal to guess."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +86,7 @@ class TextClassifier(Protocol):
         """Definition of its method, in one sentence, with its paper or library."""
 
     def fit(self, known: Documents, seed: int) -> FittedClassifier:
-        """Learn from the texts with a known label. The same seed gives the same classifier.
-
-        Raises :class:`ValueError` if fewer than two labels have texts.
-        """
+        """Learn from the texts with a known label. Raises :class:`ValueError` if fewer than two labels have texts."""
 
 
 INSTALL = "Install it with: pip install 'wordveil[evaluation]'"
@@ -102,11 +94,7 @@ _NAMES = {"sklearn": "scikit-learn"}
 
 
 def load_package(module: str) -> Any:
-    """Import a module of an optional package, such as ``sklearn.svm``.
-
-    Raises :class:`PlatformError` if the package is not installed. An error inside an installed package passes
-    unchanged.
-    """
+    """Import a module of an optional package. Raises :class:`PlatformError` only if that is not installed."""
     package = module.partition(".")[0]
     try:
         return import_module(module)

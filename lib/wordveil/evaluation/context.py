@@ -112,7 +112,6 @@ class PublicLanguage:
 
     @property
     def size(self) -> int:
-        """Number of words of the vocabulary."""
         return len(self.frequencies)
 
 
@@ -145,10 +144,7 @@ _DECODERS = {Decoding.VITERBI: decode_likeliest, Decoding.MARGINAL: decode_margi
 
 
 class ContextAttacker:
-    """Attacker that guesses hidden words from whole texts; see the module.
-
-    ``laws``: of all words of the vocabulary. ``candidates``: words considered for each output, 1 or more.
-    """
+    """Attacker that guesses hidden words from whole texts, by the laws of all words; see the module."""
 
     def __init__(self, laws: WordLaws, language: PublicLanguage, candidates: int = CANDIDATES) -> None:
         if candidates < 1:
@@ -288,7 +284,6 @@ class _Counting:
         yield self._score(name, figure, float(is_right[part].mean()), interval, chance, len(words), definition)
 
     def compare(self, guesses: Mapping[str, Int32], part: Bool) -> Score:
-        """Make the gain by context."""
         hits = {name: (guessed == self.redrawn.hidden.ids)[part] for name, guessed in guesses.items()}
         gains = hits[Decoding.MARGINAL].astype(np.float64) - hits[MAXIMUM_POSTERIOR]
         definition = (
@@ -301,7 +296,6 @@ class _Counting:
         )
 
     def state_exact(self, rate: float) -> Score:
-        """Make the exact share of recovered words of the language."""
         definition = (
             "Probability that a word drawn by its public frequency is recovered by the best attacker without context, "
             "from the mechanism's exact laws."

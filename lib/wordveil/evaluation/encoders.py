@@ -65,8 +65,8 @@ class WeightedBag:
     def of(cls, embedding: Embedding, frequencies: Float64, smoothing: float = SMOOTHING) -> Self:
         """Make with weights of smooth inverse frequency over a public embedding.
 
-        ``frequencies``: float64 ``(size,)``, the public frequency of each word; they add up to 1. ``smoothing``: the
-        ``a`` of the weights, above 0. Raises :class:`ValueError` if the number of frequencies is not that of words.
+        ``frequencies``: float64 ``(size,)``, the public frequency of each word; they add up to 1. Raises
+        :class:`ValueError` if their number is not that of words.
         """
         if frequencies.shape != (embedding.size,):
             raise ValueError(f"Expected frequencies of shape ({embedding.size},), got {frequencies.shape}.")
@@ -84,7 +84,6 @@ class WeightedBag:
         return WordIndex(self.words)
 
     def encode(self, texts: Sequence[str]) -> Float32:
-        """Compute the vectors (:class:`SentenceEncoder`)."""
         words = cut_words(texts)
         numbers = self._index.numbers(words.words)
         text = words.text_of[numbers >= 0]
@@ -134,8 +133,7 @@ def find_frequencies(words: pa.StringArray, bigrams: Bigrams) -> Float64:
 def make_encoder(name: str = WEIGHTED_BAG, embedding: Embedding | None = None) -> SentenceEncoder:
     """Make the encoder of a name: :data:`WEIGHTED_BAG`, :data:`MEAN_VECTOR`, or ``sentence-transformers:MODEL``.
 
-    ``embedding``: for the first two, by default the demo embedding. Frequencies are those of the demo's public text.
-    Raises :class:`ValueError` for another name.
+    The first two use the embedding, by default that of the demo, and its frequencies. Raises :class:`ValueError`.
     """
     if model := find_model(name):
         return SentenceTransformer(model)
@@ -151,9 +149,7 @@ TASK, FIGURE = "similarity", "cosine"
 
 
 def find_cosines(left: NDArray[np.floating], right: NDArray[np.floating]) -> Float64:
-    """Compute cosines between vectors row by row, both ``(texts, dimension)``: float64 ``(texts,)``, 0 for zero
-    vectors.
-    """
+    """Compute cosines row by row, both ``(texts, dimension)``: float64 ``(texts,)``, 0 for zero vectors."""
     first, second = np.asarray(left, np.float64), np.asarray(right, np.float64)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     products = np.einsum("ij,ij->i", first, second)
@@ -163,10 +159,9 @@ def find_cosines(left: NDArray[np.floating], right: NDArray[np.floating]) -> Flo
 def measure_similarity(
     originals: Sequence[str], sanitised: Sequence[str], encoder: SentenceEncoder, subject: str, seed: int = 0
 ) -> list[Score]:
-    """Measure the mean cosine between at least one text and its sanitised form.
+    """Measure the mean cosine between texts and their sanitised forms, with other originals as chance level.
 
-    ``seed``: of the bootstrap and of the pairs of originals that give the chance level. Raises :class:`ValueError` if
-    there are no texts, or the numbers differ.
+    Raises :class:`ValueError` if there are no texts, or the numbers differ.
     """
     require_pairs(originals, sanitised)
     vectors = encoder.encode(originals)

@@ -66,8 +66,7 @@ _LEAST = 1e-300
 class Links:
     """Ranks of each record's own original in a ``pool`` of so many texts.
 
-    ``better``: int64 ``(records,)``, texts with a higher score. ``tied``: int64 ``(records,)``, texts with the same
-    score, the original among them.
+    ``better``, ``tied``: int64 ``(records,)``, texts with a higher score, and with an equal one, the original included.
     """
 
     better: Int64
@@ -148,9 +147,8 @@ def measure_linkage(
 ) -> list[Score]:
     """Measure the share of records that are linked to their originals, and the mean reciprocal rank, by attacker.
 
-    ``redrawn``: the originals drawn again by the same bundle (:func:`wordveil.evaluation.redrawn.redraw`), for
-    attackers with the mechanism; None leaves these out. Raises :class:`ValueError` if there are no texts, or the
-    numbers differ.
+    ``redrawn``: the originals drawn again by the same bundle, for attackers with the mechanism; None leaves these out.
+    Raises :class:`ValueError` if there are no texts, or the numbers differ.
     """
     require_pairs(originals, sanitised)
     links = [(BY_VECTORS, link_by_vectors(encoder.encode(originals), encoder.encode(sanitised)))]
@@ -207,7 +205,6 @@ def _fill_empty(texts: Ragged, unknown: int) -> Ragged:
 
 
 def _split_groups(labels: Int64) -> list[Int64]:
-    """Split rows by label."""
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if len(labels) else []
 
@@ -232,10 +229,7 @@ class _OrderedScorer:
 
 
 def _score_by_position(scores: Scores, texts: Int32, drawn: Int32) -> Iterator[tuple[slice, Int64]]:
-    """Yield the scores of all ``texts``, int32 ``(pool, length)``, for some of the records at a time.
-
-    ``drawn``: int32 ``(records, length)``, their outputs.
-    """
+    """Yield scores of ``texts``, int32 ``(pool, length)``, for some of the records ``drawn``, ``(records, length)``."""
     words = np.ascontiguousarray(texts.T)
     base = scores.floors[words].sum(axis=0)
     step = max(1, BLOCK_SCORES // len(texts))
@@ -250,8 +244,9 @@ def _score_by_position(scores: Scores, texts: Int32, drawn: Int32) -> Iterator[t
 def _add_gains(
     starts: Int64, words: Int32, gains: Int64, outputs: Int32, texts: Int32, symbols: int, scores: Int64
 ) -> None:
-    """Add gains of ``texts``, ``(length, texts)``, for ``outputs``, ``(records, length)``, to ``scores``, ``(records,
-    texts)``.
+    """Add to ``scores``, ``(records, texts)``, the gains of ``texts``, ``(length, texts)``.
+
+    ``outputs``: ``(records, length)``.
     """
     gained = np.zeros(symbols, np.int64)
     for record in range(len(outputs)):
@@ -280,7 +275,6 @@ class _BagScorer:
         self._entries = sparse.csr_array((laws.extras, laws.ids, laws.offsets), shape=shape).T.tocsr()
 
     def score(self, group: Int64) -> Iterator[tuple[slice, Int64]]:
-        """Yield scores as :meth:`_OrderedScorer.score` does."""
         outputs, counts = self._count(self._drawn, group, len(self._laws.common))
         symbols, texts = self._count(self._texts, group, len(self._laws.shares))
         # A word is picked with its share of the text: row t of ``means`` is the law of that pick in text t.

@@ -128,7 +128,6 @@ class SymbolLaws:
 
     @property
     def size(self) -> int:
-        """Number of words of the vocabulary."""
         return len(self.laws.shares) - 2
 
     @property
@@ -178,7 +177,6 @@ class Redrawn:
 
     @property
     def hidden_share(self) -> Float64:
-        """Share of its places at which each word is hidden (:func:`find_hidden_share`)."""
         return find_hidden_share(self.policy, self.words)
 
     @property

@@ -63,10 +63,7 @@ def correlate_ranks(original: Int64, released: Int64) -> float | None:
 def compare_terms(
     original: Sequence[str], released: Sequence[str], top: int = TOP, ranked: int = RANKED
 ) -> TermAgreement:
-    """Compare the terms of texts in memory, with those first in alphabetical order as more frequent among equals.
-
-    ``top``, ``ranked``: the numbers of terms that the overlap and the rank correlation cover.
-    """
+    """Compare the terms of texts in memory; the alphabet decides between equally frequent ones."""
     words = [cut_words(texts).words for texts in (original, released)]
     terms = pc.unique(pa.concat_arrays(words))
     terms = terms.take(pc.sort_indices(terms))
@@ -118,10 +115,9 @@ def make_term_scores(agreement: TermAgreement, subject: str, task: str = TERMS) 
 
 @dataclass(frozen=True)
 class TopicMatch:
-    """Topics of a release with those of its original.
+    """Numbers of each topic of the original and of the release's topic that matches it, with their overlaps.
 
-    ``pairs``: the number of each topic of the original, and of the matching topic of the release. ``overlaps``: for
-    each pair, the share of the original topic's terms in the other one.
+    An overlap is the share of the original topic's terms in the other one.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -129,7 +125,6 @@ class TopicMatch:
 
     @property
     def mean(self) -> float | None:
-        """Mean overlap; None without topics."""
         return float(np.mean(self.overlaps)) if self.overlaps else None
 
 

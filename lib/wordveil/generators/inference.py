@@ -219,7 +219,6 @@ class GeneratorState:
 
     @property
     def count(self) -> int:
-        """Number of rows."""
         return len(self.base)
 
     def keep(self, rows: NDArray[Any]) -> None:
@@ -272,8 +271,7 @@ class WholeNumberGenerator:
     def begin(self, sequences: NDArray[np.int32]) -> GeneratorState:
         """Read ``sequences``, int32 ``(count, length)``, and return the state of each row before its first symbol.
 
-        Raises :class:`ValueError` if the length differs, or for a symbol that is not a word, an unknown word or
-        padding.
+        Raises :class:`ValueError` for another length, or a symbol that is not a word, an unknown word or padding.
         """
         shape = self.shape
         if sequences.ndim != 2 or sequences.shape[1] != shape.length:

@@ -55,7 +55,6 @@ class GeneratorShape:
 
     @property
     def padding(self) -> int:
-        """Symbol of padding."""
         return self.size
 
     @property
@@ -75,10 +74,7 @@ class GeneratorShape:
 
     @property
     def outputs(self) -> int:
-        """Number of symbols that can be written: words, padding, the end, the columns of ``output`` in this order.
-
-        Only :attr:`end_column` differs from its symbol.
-        """
+        """Number of symbols that can be written, the columns of ``output``: words, padding and :attr:`end_column`."""
         return self.size + 2
 
     @property

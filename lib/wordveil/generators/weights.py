@@ -123,10 +123,7 @@ def save_weights(path: Path, weights: GeneratorWeights) -> None:
 
 
 def load_weights(path: Path) -> GeneratorWeights:
-    """Read a file of :func:`save_weights`.
-
-    Raises :class:`GeneratorError` with the file's name, also if others can read weights of a private corpus.
-    """
+    """Read weights. Raises :class:`GeneratorError`, also if others can read weights of a private corpus."""
     try:
         return _decode(path, *read_npz(path))
     except GeneratorError as error:

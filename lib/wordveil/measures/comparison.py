@@ -228,11 +228,7 @@ class _Bench:
         return MechanismLine(candidate.label, epsilon or None, built.guarantee.pure, keep_rate, text)
 
     def match_kept(self, candidate: Candidate, kept: float, start: float) -> list[MechanismLine]:
-        """Find the line at the epsilon at which the share of words kept is ``kept``.
-
-        Empty if no epsilon keeps as many, such as for a mechanism that writes one word for several, or if no build
-        succeeds.
-        """
+        """Find the line at the epsilon at which the share of words kept is ``kept``; empty if none keeps as many."""
         min_epsilon = max(_MIN_EPSILON, self.matcher.least_epsilon(candidate))
         figures = FigureCache(
             lambda epsilon: self.matcher.load(candidate, self.matcher.build(candidate, epsilon)),

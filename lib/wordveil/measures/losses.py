@@ -124,9 +124,7 @@ def _loss_at(column: Float64, symbols: Sequence[int], output: int) -> Loss:
 
 
 def find_loss(mechanism: Mechanism[Any], first: int, second: int) -> Loss:
-    """Find the largest loss between two symbols, in either direction. Raises :class:`ValueError` without
-    probabilities.
-    """
+    """Find the largest loss between two symbols, in either direction. Raises :class:`ValueError` without laws."""
     left, right = require_law(mechanism, first), require_law(mechanism, second)
     forth, back = _log_ratios(left, right), _log_ratios(right, left)
     output = int(np.argmax(np.maximum(forth, back)))

@@ -37,9 +37,7 @@ from wordveil.text.slots import NgramModel
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Quantiles of a count over the records: at least half have no more than ``median``, and 95% no more than
-    ``p95``.
-    """
+    """Quantiles of a count over the records: at least half have at most ``median``, and 95% at most ``p95``."""
 
     min: int
     median: int
@@ -49,10 +47,7 @@ class Quantiles:
 
 @dataclass(frozen=True)
 class ColumnSample:
-    """Sample of one of several text columns, with the meaning of :class:`Sample`'s fields for that column.
-
-    ``suggested``: another public length; None if the policy has none.
-    """
+    """Sample of one of several text columns, with the meaning of :class:`Sample`'s fields for that column."""
 
     name: str
     lengths: Quantiles
@@ -99,7 +94,6 @@ class Sample:
 
     @property
     def unknown_rate(self) -> float | None:
-        """Share of words outside the vocabulary; None if no word was read."""
         return self.unknown / self.words if self.words else None
 
     def core_hours(self, records: int) -> float | None:
@@ -211,11 +205,7 @@ def inspect(
     model: NgramModel | None = None,
     columns: TextColumns = ONE_TEXT,
 ) -> Sample:
-    """Simulate the job on the records of ``batches``.
-
-    They have the columns ``__text`` (several texts: :attr:`TextColumns.inputs`) and ``__reason``. ``model``: the
-    policy's.
-    """
+    """Simulate the job on records with the columns ``__text`` (or :attr:`TextColumns.inputs`) and ``__reason``."""
     with threadpool_limits(limits=1):  # as in a worker
         encoded = _encode(batches, policy, bundle, model, columns)
         if bundle.mechanism.reads_context:
@@ -365,9 +355,8 @@ def default_words(vocabulary: Vocabulary) -> list[str]:
 
 
 def sort_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> tuple[list[str], list[UnknownWord]]:
-    """Sort distinct words into those of the vocabulary, and the others with their treatment.
-
-    Raises :class:`ConfigError` if there is no word.
+    """Sort distinct words into known ones, and others with their treatment. Raises :class:`ConfigError` if there are
+    none.
     """
     stripped = [word.strip() for word in words]
     plain = [*dict.fromkeys(word if policy.case == "exact" else word.lower() for word in stripped if word)]

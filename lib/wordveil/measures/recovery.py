@@ -121,7 +121,6 @@ class WordScores:
 
     @property
     def by_output(self) -> Scores:
-        """Scores of words for each output."""
         return self._scores
 
     def guess(self, prior: Float64, drawn: Int32, marks: Sequence[int]) -> Int32:
@@ -375,9 +374,7 @@ def _summarise(trial: _Trial, guesses: Guesses, *, known: bool) -> PriorRecovery
 
 
 def find_interval(hits: int, words: int) -> tuple[float, float]:
-    """Compute the 95% interval of Clopper and Pearson for the probability of a hit, from ``hits`` of ``words``
-    trials.
-    """
+    """Compute the 95% interval of Clopper and Pearson for the probability of a hit, from ``hits`` of ``words``."""
     tail = (1 - CONFIDENCE) / 2
     return float(bound_below(hits, words, tail)), float(bound_above(hits, words, tail))
 

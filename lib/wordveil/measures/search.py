@@ -47,10 +47,9 @@ _HAIR = 1e-9
 
 @dataclass(frozen=True)
 class Crossing:
-    """End of a search.
+    """End of a search: the epsilon with the wanted figure, or the nearest end of the range.
 
-    ``epsilon``: where the figure has the value, or the nearest end of the range. ``ratio``: the figure there over the
-    value; 1 if it is reached.
+    ``ratio``: the figure there over the wanted one; 1 if it is reached.
     """
 
     epsilon: float

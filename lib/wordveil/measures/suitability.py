@@ -134,9 +134,7 @@ class EpsilonFigures:
 
 @dataclass(frozen=True)
 class DigitWords:
-    """Words with a digit: their number, examples, and the share that stays at the configured epsilon (None: not
-    measured).
-    """
+    """Words with a digit: number, examples, and the share that stays at the configured epsilon, if measured."""
 
     words: int
     examples: tuple[str, ...]

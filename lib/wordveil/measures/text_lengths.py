@@ -63,10 +63,9 @@ class OutputLength:
 
 
 def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> list[OutputLength]:
-    """Forecast the number of words of sanitised texts with 0, 10 and 100 different words.
+    """Forecast the number of words of sanitised texts with 0, 10 and 100 words, spread evenly over the vocabulary.
 
-    These are taken evenly from the vocabulary of ``size`` words. Unknown probabilities are estimated with a throwaway
-    key.
+    Unknown probabilities are estimated with a throwaway key.
     """
     if not policy.pads:
         return [OutputLength(words, float(policy.n_max or words), 0.0) for words in EXAMPLES]
@@ -85,9 +84,7 @@ def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -
 
 
 def share_padding(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> float | None:
-    """Compute the share of padding that becomes words; None if the policy does not pad, or probabilities are not
-    known.
-    """
+    """Compute the share of padding that becomes words; None if the policy does not pad, or without known laws."""
     law = mechanism.probabilities(size) if policy.pads and not mechanism.reads_context else None
     return None if law is None else 1.0 - float(law[size])
 

@@ -29,7 +29,6 @@ class Metric:
 
     @property
     def is_capped(self) -> bool:
-        """True if distances stop growing at gamma."""
         return self.name.endswith(CAPPED)
 
 

@@ -16,7 +16,6 @@ _SHOWN = {
     Verdict.NO_POWER: ("○", "quiet"),
     Verdict.NOT_TESTED: ("○", "quiet"),
 }
-"""Mark and class of a verdict on the page."""
 
 
 def render_audit(audit: Audit) -> str:

@@ -42,8 +42,8 @@ class CurveLine:
 class CurvePanel:
     """Picture of some figures over the same epsilons.
 
-    ``label``: description for screen readers. ``left``, ``right``, ``top``, ``bottom``: ends of the axes in pixels.
-    ``across``, ``up``: marks of both axes. ``lines``: figures, in the order of their colours.
+    ``label``: description for screen readers. ``left`` to ``bottom``: ends of the axes in pixels. ``lines``: in the
+    order of their colours.
     """
 
     title: str
@@ -63,10 +63,7 @@ def draw_lines(
     figures: Mapping[str, Sequence[float | None]],
     show: Callable[[float], str],
 ) -> CurvePanel:
-    """Draw figures over a logarithmic axis of epsilons, which are positive and rising.
-
-    ``figures``: by name, a value of 0 or more for each epsilon, or None. ``show``: formats a value.
-    """
+    """Draw figures, 0 or more or None for each epsilon, over a logarithmic axis of positive, rising epsilons."""
     ends = _LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM
     to_x = _make_axis(epsilons, ends[0], ends[1])
     points_of = {
@@ -114,7 +111,6 @@ def _draw_line(
 
 
 PRIORS = {"frequency": "running text", "uniform": "all words alike"}
-"""Priors of an attacker, as headings."""
 DEFINITIONS = {
     "epsilon": "mechanism.epsilon as configured: per unit of the mechanism's metric, or the loss itself of a mechanism "
     "whose epsilon is pure.",

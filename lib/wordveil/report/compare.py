@@ -94,10 +94,7 @@ def _interval(score: Score) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class EvaluationComparison:
-    """Comparison of two evaluations with their names.
-
-    ``pairs``: figures of both, in the order of the first. ``alone``: figures of only one, with its name.
-    """
+    """Comparison of two evaluations: figures of both, in the order of the first, and those of one ``alone``."""
 
     names: tuple[str, str]
     first: Evaluation
@@ -107,7 +104,6 @@ class EvaluationComparison:
 
     @property
     def is_private(self) -> bool:
-        """True if one of the two is private."""
         return self.first.is_private or self.second.is_private
 
     @property

@@ -22,11 +22,7 @@ _PANELS = (
 
 @dataclass(frozen=True)
 class LossPanel:
-    """Picture of one figure over the steps, in pixels.
-
-    ``across``, ``up``: marks of both axes. ``training``, ``validation``: points of lines as SVG; empty if there are
-    none.
-    """
+    """Picture of one figure over the steps, in pixels. Lines are points as SVG; empty if there are none."""
 
     title: str
     top: float

@@ -1,7 +1,6 @@
 """Frontier between privacy and utility: the attack accuracy of each subject against its utility.
 
-A subject is Pareto-optimal unless another has at least its utility and at most its attack accuracy, and is better in
-one of the two.
+A subject is Pareto-optimal unless another is at least as good in both and better in one.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Point:
-    """Subject, with the strongest attack on it.
-
-    ``is_bound``: the attack is adaptive, or the subject is the original; a static attack bounds nothing.
-    """
+    """Subject, with its strongest attack, which bounds something if it is adaptive or the subject is the original."""
 
     subject: str
     utility: Span
@@ -45,10 +41,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Picture of a frontier: task and figure of the attacks, their chance level, and points in the order of the report.
-
-    ``utilities``: tasks whose mean is the utility of every point.
-    """
+    """Picture of a frontier: points in the order of the report, and the tasks whose mean is the utility of each."""
 
     task: str
     figure: str
@@ -58,7 +51,6 @@ class Frontier:
 
     @property
     def optimal(self) -> tuple[Point, ...]:
-        """Pareto-optimal points, by utility."""
         return tuple(
             sorted((point for point in self.points if point.is_optimal), key=lambda point: point.utility.value)
         )

@@ -1,7 +1,4 @@
-"""Page of an evaluation: one file without external resources, for light and dark screens of any width.
-
-It ranks the strongest attack of each kind, and shows an attacker's confusions of labels as a map of shaded cells.
-"""
+"""Page of an evaluation: one file without external resources, for light and dark screens of any width."""
 
 from __future__ import annotations
 
@@ -25,11 +22,7 @@ _MOST_SUBJECTS = 4
 
 
 def render_evaluation(evaluation: Evaluation) -> str:
-    """Render the page of an evaluation, in HTML, with all names escaped.
-
-    It has the main results in sentences and as bars, the strongest attack first, the frontier of each task of attacks,
-    a table of each group, maps of confusions, examples, notes, and the facts.
-    """
+    """Render the page of an evaluation, in HTML, with all names escaped."""
     return render_page(
         "evaluation.html",
         title=evaluation.title,
@@ -81,10 +74,9 @@ def describe_evaluation(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def write_headline(evaluation: Evaluation) -> tuple[str, ...]:
-    """Write the number of texts read, and sentences about each sanitised subject.
+    """Write the number of texts read, and sentences about each sanitised subject, unless these are too many.
 
-    They have the strongest attack of each kind, the strongest of all first, and the best result of each task. There are
-    none about too many subjects.
+    They have the strongest attack of each kind, the strongest of all first, and the best result of each task.
     """
     subjects, scores = list_subjects(evaluation.scores), evaluation.scores
     if len(subjects) > _MOST_SUBJECTS:

@@ -41,10 +41,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class Figure:
-    """Figure as it is shown.
+    """Figure as it is shown, with numbers of notes below the table.
 
-    ``above_chance``: the whole interval of an attack is above its chance level. ``notes``: numbers of notes below the
-    table.
+    ``above_chance``: the whole interval of an attack is above its chance level.
     """
 
     value: str

@@ -105,9 +105,7 @@ def replace_file(path: Path, content: str, mode: int = _PRIVATE) -> None:
 
 
 def to_json(values: Any) -> str:
-    """Encode plain values and NumPy's numbers as JSON. Raises :class:`ValueError` for NaN, :class:`TypeError` for
-    others.
-    """
+    """Encode plain values and NumPy's numbers as JSON. Raises :class:`ValueError` for NaN, else :class:`TypeError`."""
     return json.dumps(values, indent=1, allow_nan=False, default=_to_plain) + "\n"
 
 

@@ -17,10 +17,7 @@ Make = Callable[[], Any]
 
 
 class Method:
-    """Path ``module:class`` of a :class:`wordveil.evaluation.classifiers.TextClassifier`, imported when it is made.
-
-    ``settings``: those that differ from its defaults.
-    """
+    """Path ``module:class`` of a classifier, imported when it is made, with settings that differ from its defaults."""
 
     def __init__(self, path: str, **settings: Any) -> None:
         self.path, self.settings = path, settings

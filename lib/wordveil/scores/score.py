@@ -70,7 +70,6 @@ class Score:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Names of what it measures, without the subject."""
         return (self.group, self.task, self.method, self.variant, self.figure)
 
     def to_dict(self) -> dict[str, Any]:

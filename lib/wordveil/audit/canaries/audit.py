@@ -38,11 +38,7 @@ from wordveil.text.slots import NgramModel
 
 @dataclass(frozen=True)
 class ReleaseClaim:
-    """Claim of a release about itself.
-
-    ``relation``: pairs of texts that its bound covers. ``exposes``: exposures besides sanitised words, kept columns
-    included. ``columns``: columns of its rows, in any order.
-    """
+    """Claim of a release: the relation of its bound, its exposures with kept columns, and all columns of its rows."""
 
     relation: str
     exposes: tuple[str, ...]
@@ -82,10 +78,7 @@ def check_structure(inputs: Inputs, runs: Sequence[CanaryRun], claim: ReleaseCla
 
 
 def check_layout(runs: Sequence[CanaryRun], claim: ReleaseClaim) -> Finding | None:
-    """Check whether the order of rows and the cuts between files follow the texts; None if no run wrote files.
-
-    The two outputs of a run differ only in texts.
-    """
+    """Check whether the order of rows and the cuts between files follow the texts; None if no run wrote files."""
     written = [run for run in runs if run.first.files is not None and run.second.files is not None]
     if not written:
         return None
@@ -238,11 +231,7 @@ def _count_least(differences: Sequence[Difference]) -> int:
 def judge_exposures(
     differences: Sequence[Difference], claim: ReleaseClaim, alpha: float, untested: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Judge whether any pair of documents shows the declared exposures.
-
-    ``untested``: exposures that documents may not be able to show, with reasons. Other parameters: see
-    :func:`judge_differences`.
-    """
+    """Judge whether any pair of documents shows the declared exposures. ``untested``: see :func:`judge_runs`."""
     limit = alpha / max(len(differences), 1)
     for name in claim.exposes:
         promise = f"the release shows {name}."
@@ -278,9 +267,8 @@ def make_inputs(
 ) -> Inputs:
     """Make the documents of an audit from words of the release's bundle.
 
-    ``model``: the policy's n-gram model. ``keep``: the kept columns. ``copies``: number of records with each document;
-    at least :data:`LEAST_COPIES`. ``seed``: of the choice of words. Raises :class:`ValueError` for too few copies, or
-    if the policy hides no text of such words.
+    ``keep``: the kept columns. ``copies``: records with each document; at least :data:`LEAST_COPIES`. Raises
+    :class:`ValueError` for too few copies, or if the policy hides no text of such words.
     """
     if copies < LEAST_COPIES:
         raise ValueError(f"copies = {copies}: fewer than {LEAST_COPIES} tell no difference from chance. Use more.")
@@ -292,8 +280,7 @@ def make_inputs(
 def write_blind_bundle(bundle: Bundle, store: Path) -> Path:
     """Write a bundle of the same words whose mechanism draws each symbol uniformly from them; return its directory.
 
-    Under it, outputs of texts that differ only in their hidden words have one law: all else that distinguishes them is
-    structure.
+    Outputs of texts that differ only in hidden words then have one law: all else that distinguishes them is structure.
     """
     words = bundle.vocabulary.array.to_pylist()
     size, padding = len(words), bundle.padding

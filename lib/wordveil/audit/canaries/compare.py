@@ -1,7 +1,4 @@
-"""Comparison of the outputs of two tables of canaries, by feature.
-
-An event is chosen on one half of the outputs and tested on the other.
-"""
+"""Comparison of two tables of canaries: each event is chosen on one half of the outputs and tested on the other."""
 
 from __future__ import annotations
 
@@ -69,10 +66,7 @@ def find_contrast(
 
 
 def find_least_hits(draws: int, alpha: float) -> int | None:
-    """Find the least count of an event, absent from the other sample, for which Fisher's p-value is at most ``alpha``.
-
-    Both halves have ``draws`` values that test it. None if there is no such count.
-    """
+    """Find the least count of an event with a p-value of at most ``alpha`` if the other sample lacks it, if any."""
     return next((hits for hits in range(1, draws + 1) if _compute_tail(hits, hits, draws, draws) <= alpha), None)
 
 
@@ -238,9 +232,8 @@ def _count_matches(first: Row, second: Row, marks: frozenset[str]) -> int:
 
 
 def _compare_ids(rows: _RowPairs, size: int) -> Iterator[Difference]:
-    """Test whether records with one text share noise.
-
-    A blind draw of one word or more repeats another one with a probability of at most 1 / ``size``.
+    """Test whether records with one text share noise. Blind draws are equal with a probability of at most 1 /
+    ``size``.
     """
     for side in _sides(rows):
         texts = [row.texts for row in side if row.texts is not None]

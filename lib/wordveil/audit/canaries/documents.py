@@ -33,9 +33,9 @@ _MARK = re.compile(f"zq[{_LETTERS}]{{{MARK_LETTERS - 2}}}")
 class CanaryWords:
     """Words of documents.
 
-    ``plain``: words of the vocabulary that the policy hides in any order. ``cased``: those with letters of two cases.
-    ``stop``: two words of the policy's stop-word list, or common English words without one. ``carriers``: two words
-    that the n-gram model copies anywhere, if there are any.
+    ``plain``: words of the vocabulary that the policy hides in any order; ``cased``: those with letters of two cases.
+    ``stop``: two stop-words of the policy, or common English words. ``carriers``: up to two words that the n-gram model
+    copies anywhere.
     """
 
     plain: tuple[str, ...]
@@ -172,8 +172,7 @@ class DocumentPair:
 class DocumentPlan:
     """Plan of the documents, besides their words.
 
-    ``columns``: number of text columns of a record. ``max_bytes``: largest size of a record's texts.
-    ``names_language``: each record names its language in a column. ``lists``: public lists of names.
+    ``max_bytes``: largest size of a record's texts. ``names_language``: each record names its language in a column.
     """
 
     policy: TextPolicy

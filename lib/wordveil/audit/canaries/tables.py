@@ -32,11 +32,7 @@ _COPIED = frozenset(
 
 @dataclass(frozen=True)
 class Row:
-    """Record of an output.
-
-    ``status``: release, or refusal with its reason. ``texts``, ``privacy``, ``tag``: sanitised texts, the column
-    ``privacy`` and the content tag, if there are any.
-    """
+    """Record of an output: its status with a reason, and its texts, column ``privacy`` and content tag, if any."""
 
     status: tuple[str, str | None]
     texts: tuple[str, ...] | None
@@ -128,7 +124,6 @@ TEXT_OBSERVABLES = (
         is_specific=False,
     ),
 )
-"""Features of texts that are compared."""
 PRICE_SHOWS: Shown = COPIES | {Exposure.REPETITION, Exposure.LANGUAGE}
 """Exposures that explain the dependence of a record's price on its text."""
 
@@ -185,10 +180,9 @@ class Inputs:
 
 @dataclass(frozen=True)
 class CanaryOutput:
-    """Output of one input table.
+    """Output of one input table, in the order in which a reader sees its rows.
 
-    ``table``: rows, in the order in which a reader sees them. ``columns``: text columns. ``files``: directory of each
-    file in order, with its number of rows; None if nothing was written.
+    ``files``: directory of each file in order, with its number of rows; None if nothing was written.
     """
 
     table: pa.Table
@@ -204,7 +198,6 @@ class CanaryOutput:
 
     @property
     def order(self) -> list[Any]:
-        """Ids in the order of the rows."""
         return list(self.table[self.id_column].to_pylist())
 
 

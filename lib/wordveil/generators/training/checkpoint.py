@@ -1,7 +1,4 @@
-"""Files of a training: the checkpoint from which it resumes, and its figures as JSON lines.
-
-The checkpoint is replaced as a whole; an interruption does not duplicate lines.
-"""
+"""Files of a training: the checkpoint from which it resumes, replaced as a whole, and its figures as JSON lines."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ from wordveil.generators.weights import NOT_READABLE, read_npz, write_npz
 
 FORMAT_VERSION = 2
 CHECKPOINT = "checkpoint.npz"
-"""Name of the file, in the directory of a training."""
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -82,10 +78,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
-    """Read a checkpoint. None if there is none.
-
-    Raises :class:`GeneratorError` for a damaged file, and for another ``identity``, with the differences.
-    """
+    """Read a checkpoint, if there is one. Raises :class:`GeneratorError` for damage, or another ``identity``."""
     if not path.exists():
         return None
     try:
@@ -110,7 +103,6 @@ def _part(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:
 
 
 METRICS = "metrics.jsonl"
-"""Name of the file, in the directory of a training."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Sequences of word ids for training a generator, prepared once and mapped into memory.
-
-No text is stored, but the files are as secret as the corpus.
-"""
+"""Sequences of word ids for training, mapped into memory. Files hold no text, but are as secret as the corpus."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _WIDTHS = 4
 _VALIDATION = 64
 """Largest number of batches of a validation: more cost time and hardly change the mean."""
 _PER_EMPTY = 100
-"""Number of sequences that train for each empty one: the generator has to learn to continue padding with padding."""
+"""Sequences that train for each empty one: the generator has to learn to continue padding with padding."""
 
 
 class Piece(NamedTuple):
@@ -61,7 +58,6 @@ class Corpus:
 
     @property
     def validation(self) -> NDArray[np.int64]:
-        """Numbers of the sequences that validate."""
         return np.flatnonzero(self.validates)
 
     def measure_bias(self, columns: int, end_column: int) -> NDArray[np.float32]:

@@ -62,8 +62,7 @@ def prepare_batch(
 ) -> Batch:
     """Set inputs and targets of ``sequences``, int32 ``(count, steps)``: words and unknown words, then padding.
 
-    ``random`` draws explored words and disturbances. ``rewarded``: the reward counts. ``disturb``: words that the
-    generator reads are disturbed.
+    ``random`` draws explored words and, with ``disturb``, changes of the words that the generator reads.
     """
     steps = np.arange(sequences.shape[1])
     lengths = np.where(sequences != shape.padding, steps + 1, 0).max(axis=1, keepdims=True)
@@ -205,9 +204,8 @@ class Generator(nnx.Module):
         return jnp.tanh(multiply(last, self.latent[...]) + self.latent_bias[...])
 
     def generate(self, latent: Any, read: Any, multiply: Multiply = jnp.matmul) -> Any:
-        """Compute the states of the last layer, float ``(count, steps, cells)``, as the generator reads given symbols.
-
-        ``read``: int ``(count, steps)``, the start, then the symbol before each further position.
+        """Compute the states of the last layer, float ``(count, steps, cells)``, for symbols ``read``, int ``(count,
+        steps)``.
         """
         symbols = self.embedding[...][read.T]
         repeated = jnp.broadcast_to(latent, (symbols.shape[0], *latent.shape))

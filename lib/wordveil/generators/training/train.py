@@ -75,10 +75,7 @@ class Sums(NamedTuple):
 
 
 def find_units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Scale the words' public ``vectors``, none of zeros, to length 1: float32 ``(size + 2, dimension)``.
-
-    The rows of padding and of the end are zeros: these have no reward.
-    """
+    """Scale public ``vectors`` to length 1: float32 ``(size + 2, dimension)``, with zeros for padding and the end."""
     units = vectors / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return np.concatenate([units, np.zeros((2, vectors.shape[1]))]).astype(np.float32)
 
@@ -294,7 +291,6 @@ class _Trainer:
         self._take_step, self._measure = self._compile()
 
     def _compile(self) -> tuple[Any, Any]:
-        """Compile a step and a measurement."""
         graph, optimiser = self._graph, self._optimiser
         shape, settings = self._task.shape, self._task.settings
 
@@ -330,7 +326,6 @@ class _Trainer:
         save_checkpoint(self._directory / CHECKPOINT, done)
 
     def run(self) -> None:
-        """Run steps until an end is reached."""
         progress, before, begun = self.progress, self.progress.seconds, time.monotonic()
         while not (ended := self._find_end()):
             for batch in self._list_batches()[progress.position :]:
@@ -360,7 +355,6 @@ class _Trainer:
         return next((name for name, is_reached in ends.items() if is_reached), "")
 
     def _step(self, numbers: NDArray[np.int64]) -> None:
-        """Run a step, and move to the next batch."""
         progress, begun = self.progress, time.monotonic()
         batch = self._prepare(numbers, _TRAINING, progress.step)
         self._state, self._memory, sums = self._take_step(self._state, self._memory, batch, self._units)
@@ -457,5 +451,4 @@ def _build(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -> Generat
 
 
 def _to_numbers(sums: Sums) -> dict[str, float]:
-    """Convert the figures of a step to numbers."""
     return {name: float(value) for name, value in sums._asdict().items()}

@@ -1,7 +1,4 @@
-"""Figures on the meaning of an epsilon for a vocabulary, for the terminal, the HTML page and JSON.
-
-Statistics of many words become an average, the least protected word, quantiles and a histogram.
-"""
+"""Figures on the meaning of an epsilon for a vocabulary, for the terminal, the HTML page and JSON."""
 
 from __future__ import annotations
 
@@ -99,10 +96,9 @@ class FoundEpsilon:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Meanings of some epsilons of one mechanism over one vocabulary.
+    """Meanings of some epsilons, rising, of one mechanism over one vocabulary.
 
     ``facts``: embedding, words, draws, threshold of ``K_w`` and ``inputs``, and versions, in the order to show.
-    ``meanings``: one for each epsilon, rising. ``notes``: remarks for readers, in sentences.
     """
 
     mechanism: str
@@ -145,8 +141,8 @@ def choose_metric(name: str) -> str:
 def measure_moves(embedding: Embedding, metric: str, rows: Iterable[tuple[Int32, Float64]]) -> Moves:
     """Measure how far words move in a metric of :func:`choose_metric`, to about three digits.
 
-    ``rows``: words, int32 ``(count,)``, with the probability or count of each output, float64 ``(count, outputs)``;
-    outputs beyond the vocabulary are padding. A word that always becomes padding has no distance (NaN).
+    ``rows``: words, int32 ``(count,)``, with the probability or count of each output, float64 ``(count, outputs)``. A
+    word that always becomes padding has no distance (NaN).
     """
     distances, cosines = measure_rows_of(embedding.vectors, metric), measure_rows_of(embedding.vectors, COSINE)
     parts: list[tuple[Int32, Float64, Float64]] = []
@@ -188,7 +184,6 @@ K_NOTE = (
     "below the one that comes out, in the hierarchy of hypernyms. The paper's minimum over outputs is 0 for every "
     "word, since the lowest output has none below it. inputs is a definition of wordveil."
 )
-"""Remark on ``K_w`` for readers."""
 NO_K_NOTE = "K_w needs a hierarchy, and the pairs of hypernyms have no two words of this vocabulary: it is left out."
 
 

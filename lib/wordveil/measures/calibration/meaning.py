@@ -81,7 +81,6 @@ class Subject:
 
     @property
     def kind(self) -> type[Mechanism[Any]]:
-        """Class of the mechanism."""
         return MECHANISMS[self.mechanism]
 
     @property
@@ -105,9 +104,7 @@ class Subject:
         return make_candidate(self.mechanism, self.settings)
 
     def build(self, epsilon: float) -> BuiltSubject:
-        """Build the mechanism at an epsilon. Raises :class:`BundleError` or :class:`ValueError` if it does not exist
-        there.
-        """
+        """Build the mechanism at an epsilon. Raises :class:`BundleError` or :class:`ValueError` if there is none."""
         return BuiltSubject(self, epsilon, self.matcher.build(self.candidate, epsilon))
 
 
@@ -121,7 +118,6 @@ class BuiltSubject:
 
     @property
     def guarantee(self) -> WordGuarantee:
-        """Certified constants."""
         return self.artifact.guarantee
 
     def load(self) -> Mechanism[Any]:
@@ -211,7 +207,7 @@ def measure_meaning(
 ) -> EpsilonMeaning:
     """Measure an epsilon of a built mechanism: exactly if it has probabilities, otherwise by counts of draws.
 
-    ``K_w`` needs a ``hierarchy``. Raises :class:`OtherLengthError` unless the mechanism draws one output for each word.
+    ``hierarchy``: for ``K_w``. Raises :class:`OtherLengthError` unless the mechanism draws one output for each word.
     """
     plan = plan or WordPlan()
     values, moves = measure_words(built, plan, hierarchy)
@@ -297,9 +293,7 @@ def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = T
 
 
 def choose_examples(frequencies: Float64, count: int = _EXAMPLES) -> Int32:
-    """Choose words from frequent to rare by ``frequencies``, float64 ``(size,)``; their ranks grow in equal
-    proportions. Returns int32, at most ``count``.
-    """
+    """Choose ``count`` words, int32, from frequent to rare, whose ranks grow in equal proportions."""
     size = len(frequencies)
     ranks = np.unique(np.geomspace(min(_FIRST_EXAMPLE, size), size, count).astype(np.int64)) - 1
     return np.argsort(-frequencies, kind="stable")[ranks].astype(np.int32)

@@ -113,10 +113,9 @@ def split_words(words: Int32, runs: int) -> Sequence[Int32]:
 
 @dataclass(frozen=True)
 class ThreadedCounter:
-    """Counter of draws of words on the cores of this machine.
+    """Counter of draws of words on threads, each with its own copy of the mechanism.
 
-    ``load``: makes another copy of the mechanism, since each thread needs its own. ``threads``: the number of cores if
-    None. The counts do not depend on it.
+    ``threads``: the number of cores if None. The counts do not depend on it.
     """
 
     load: Callable[[], Mechanism[Any]]
@@ -156,9 +155,7 @@ class WordHierarchy:
 
     @classmethod
     def of(cls, words: pa.StringArray, pairs: pa.Table) -> Self:
-        """Make from the table's columns ``word`` and ``hypernym``, without transitive pairs or words outside
-        ``words``.
-        """
+        """Make from the columns ``word`` and ``hypernym``, without transitive pairs or words outside ``words``."""
         index, size = WordIndex(words), len(words)
         ends = [index.numbers(pairs[name].combine_chunks()) for name in ("word", "hypernym")]
         is_listed = (ends[0] >= 0) & (ends[1] >= 0) & (ends[0] != ends[1])
@@ -188,9 +185,7 @@ class WordHierarchy:
 
 
 def find_outputs(laws: WordLaws, threshold: float) -> Iterator[csr_array]:
-    """Yield probabilities above ``threshold`` for consecutive words, float64 ``(words, size)`` each, without
-    padding.
-    """
+    """Yield probabilities of words above ``threshold``, for consecutive words, float64 ``(words, size)`` each."""
     size = len(laws.shares)
     is_common = laws.common[:size] > threshold
     common = np.flatnonzero(is_common)

@@ -54,15 +54,11 @@ class Reading:
 
     @property
     def is_exact(self) -> bool:
-        """True if the figure was computed."""
         return self.low == self.high
 
 
 def read_share_kept(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
-    """Measure the share of words that stay themselves; each word of the vocabulary counts once.
-
-    Only the number of ``frequencies``, float64 ``(size,)``, is used.
-    """
+    """Measure the share of words that stay themselves; each word of the vocabulary counts once."""
     size = len(frequencies)
     if (stays := _find_stays(mechanism, size)) is not None:
         return Reading.exact(float(stays.mean()))
@@ -84,8 +80,7 @@ def read_worst(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
     """Measure ``N_w`` of the word that stays itself most often, from 0 to 1.
 
     Without probabilities, the word is searched among 10,000 words evenly spread over the vocabulary, in rounds of fewer
-    words and more draws, and measured by separate draws. Another word may stay a little more often. Only the number of
-    ``frequencies``, float64 ``(size,)``, is used.
+    words and more draws, and measured by separate draws. Another word may stay a little more often.
     """
     size = len(frequencies)
     if (stays := _find_stays(mechanism, size)) is not None:
@@ -222,9 +217,7 @@ def _find_pure(subject: Subject, loss: float) -> FoundEpsilon:
 
 
 def _explain_loss(subject: Subject, loss: float, matched: Matched | None) -> str:
-    """Explain why no epsilon costs ``loss``. ``matched``: the epsilon with the largest loss below it, if there is
-    one.
-    """
+    """Explain why no epsilon costs ``loss``. ``matched``: the epsilon with the largest loss below it, if any."""
     if matched is None:
         epsilon = max(subject.least_epsilon, min(subject.settings.nominal_epsilon, 1.0))
         costs, amount, advice = subject.build(epsilon).guarantee.pure, "little", "a larger"
